@@ -28,14 +28,14 @@ static int check_prop(const CUmemAllocationProp *prop)
 }
 
 /* The node of the caller is looked up now: the answer to later questions names it. */
-static void note_place(const CUmemLocation *location, struct tt_block_info *info)
+static void note_position(const CUmemLocation *location, struct tt_block_info *info)
 {
     unsigned node = 0;
-    info->place = (int)location->type;
+    info->location = (int)location->type;
     info->number = location->type == CU_MEM_LOCATION_TYPE_HOST ? 0 : location->id;
     if (location->type != CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) return;
     getcpu(NULL, &node);
-    info->place = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    info->location = CU_MEM_LOCATION_TYPE_HOST_NUMA;
     info->number = (int)node;
 }
 
@@ -50,7 +50,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t len,
                                  .share = (unsigned)prop->requestedHandleTypes,
                                  .bytes = len,
                                  .rdma = prop->allocFlags.gpuDirectRDMACapable};
-    note_place(&prop->location, &info);
+    note_position(&prop->location, &info);
     if (!info.on_host) info.device = prop->location.id;
     rc = tuttiHostBlockCreate(&info, &block);
     if (!rc) *handle = block;
@@ -148,7 +148,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
     memset(prop, 0, sizeof(*prop));
     prop->type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop->requestedHandleTypes = (CUmemAllocationHandleType)info.share;
-    prop->location.type = (CUmemLocationType)info.place;
+    prop->location.type = (CUmemLocationType)info.location;
     prop->location.id = info.number;
     prop->allocFlags.gpuDirectRDMACapable = info.rdma;
     return CUDA_SUCCESS;

@@ -1,5 +1,5 @@
 /* Nodes of graphs that copy and fill: added, asked and changed, on the graph and on what was made
- * of it. A copy to or from a variable of the device is a copy to or from its place. */
+ * of it. A copy to or from a variable of the device is a copy to or from its target. */
 #include "nodes.h"
 
 #include "device/host/host_kernel.h"
@@ -14,7 +14,7 @@ cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph,
 {
     struct tt_node what;
     int rc = tt_face_node_copy(&what, params);
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
+    return tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
 }
 
 static int plain(struct tt_node *node, void *dst, const void *src, size_t len,
@@ -32,7 +32,7 @@ cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
 {
     struct tt_node what;
     int rc = plain(&what, dst, src, len, kind);
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
+    return tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
 }
 
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node,
@@ -133,7 +133,7 @@ cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *node, cudaGraph_t gr
 {
     struct tt_node what;
     int rc = to_symbol(&what, symbol, src, len, offset, kind);
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
+    return tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
 }
 
 cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *node, cudaGraph_t graph,
@@ -143,7 +143,7 @@ cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *node, cudaGraph_t 
 {
     struct tt_node what;
     int rc = from_symbol(&what, dst, symbol, len, offset, kind);
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
+    return tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
 }
 
 cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol,
@@ -191,7 +191,7 @@ cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
 {
     struct tt_node what;
     int rc = tt_face_node_set(&what, params);
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
+    return tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
 }
 
 cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,

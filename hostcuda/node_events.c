@@ -10,7 +10,7 @@ cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph
                                         cudaEvent_t event)
 {
     struct tt_node what = {.kind = TT_NODE_RECORD, .event = event};
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, 0);
+    return tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, 0);
 }
 
 cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *node, cudaGraph_t graph,
@@ -18,7 +18,7 @@ cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                       cudaEvent_t event)
 {
     struct tt_node what = {.kind = TT_NODE_WAIT, .event = event};
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, 0);
+    return tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, 0);
 }
 
 cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node,
@@ -74,7 +74,7 @@ cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph,
     struct tt_node what = {.kind = TT_NODE_ALLOC};
     int rc = params ? tt_face_node_alloc(&what, params) : (int)cudaErrorInvalidValue;
     cudaError_t added =
-        tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
+        tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
     if (added == cudaSuccess && params && tuttiHostNodeGet(*node, &what) == 0)
         params->dptr = what.ptr;
     return added;
@@ -84,7 +84,7 @@ cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                     const cudaGraphNode_t *dependencies, size_t count, void *ptr)
 {
     struct tt_node what = {.kind = TT_NODE_FREE, .ptr = ptr};
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what,
+    return tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what,
                             ptr ? cudaSuccess : cudaErrorInvalidValue);
 }
 

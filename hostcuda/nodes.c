@@ -104,9 +104,9 @@ int tt_face_node_any(struct tt_node *node, const struct cudaGraphNodeParams *par
     }
 }
 
-cudaError_t tt_face_node_add(const struct tt_node_place *place, struct tt_node *node, int rc)
+cudaError_t tt_face_node_add(const struct tt_node_target *target, struct tt_node *node, int rc)
 {
-    const struct tt_node_place *to = place;
+    const struct tt_node_target *to = target;
     if (!rc && !to->node_out) rc = cudaErrorInvalidValue;
     if (!rc) rc = tuttiHostGraphAdd(to->graph, to->dependencies, to->count, node, to->node_out);
     if (rc) tt_face_node_drop(node);
@@ -191,7 +191,7 @@ cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                   const cudaGraphNode_t *dependencies, size_t count)
 {
     struct tt_node what = {.kind = TT_NODE_EMPTY};
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, 0);
+    return tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, 0);
 }
 
 /* ---- kernels ---- */
@@ -202,7 +202,7 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
 {
     struct tt_node what;
     int rc = tt_face_node_kernel(&what, params);
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
+    return tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
 }
 
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams *params)
@@ -271,7 +271,7 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
 {
     struct tt_node what = {.kind = TT_NODE_HOST};
     int rc = params ? node_host(&what, params->fn, params->userData) : (int)cudaErrorInvalidValue;
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
+    return tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
 }
 
 cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node, struct cudaHostNodeParams *params)
@@ -305,7 +305,7 @@ cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                        cudaGraph_t child)
 {
     struct tt_node what = {.kind = TT_NODE_GRAPH, .graph = child};
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, 0);
+    return tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, 0);
 }
 
 cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *graph)

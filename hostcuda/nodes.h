@@ -15,14 +15,14 @@ int tt_face_node_any(struct tt_node *node, const struct cudaGraphNodeParams *par
 /* Give back what the functions above made and nobody took. */
 void tt_face_node_drop(struct tt_node *node);
 
-struct tt_node_place { /* where a node goes */
+struct tt_node_target { /* where a node goes */
     cudaGraphNode_t *node_out;
     cudaGraph_t graph;
     const cudaGraphNode_t *dependencies;
     size_t count;
 };
 /* Add `node`, or drop it; rc is what making it said. */
-cudaError_t tt_face_node_add(const struct tt_node_place *place, struct tt_node *node, int rc);
+cudaError_t tt_face_node_add(const struct tt_node_target *target, struct tt_node *node, int rc);
 /* Let a node, or what was made of it, do what `what` says, or drop it; rc as above. */
 cudaError_t tt_face_node_change(cudaGraphNode_t node, struct tt_node *what, int rc);
 cudaError_t tt_face_exec_change(cudaGraphExec_t exec, cudaGraphNode_t node, struct tt_node *what,

@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 
-struct place {
+struct field {
     size_t offset;
     int attr;
 };
 
-static const struct place ints[] = {
+static const struct field ints[] = {
     {offsetof(struct cudaDeviceProp, regsPerBlock), cudaDevAttrMaxRegistersPerBlock},
     {offsetof(struct cudaDeviceProp, warpSize), cudaDevAttrWarpSize},
     {offsetof(struct cudaDeviceProp, maxThreadsPerBlock), cudaDevAttrMaxThreadsPerBlock},
@@ -81,7 +81,7 @@ static const struct place ints[] = {
     {offsetof(struct cudaDeviceProp, clusterLaunch), cudaDevAttrClusterLaunch},
 };
 
-static const struct place sizes[] = {
+static const struct field sizes[] = {
     {offsetof(struct cudaDeviceProp, sharedMemPerBlock), cudaDevAttrMaxSharedMemoryPerBlock},
     {offsetof(struct cudaDeviceProp, memPitch), cudaDevAttrMaxPitch},
     {offsetof(struct cudaDeviceProp, totalConstMem), cudaDevAttrTotalConstantMemory},

@@ -62,7 +62,7 @@ int tt_face_capture_info(struct CUstream_st *stream, const struct tt_face_captur
 
 /* ---- hints about memory: checked and kept, without effect ---- */
 
-int tt_face_place(const struct cudaMemLocation *location)
+int tt_face_location(const struct cudaMemLocation *location)
 {
     switch (location->type) {
     case cudaMemLocationTypeDevice: return location->id;
@@ -116,7 +116,7 @@ int tt_face_prefetch(struct CUstream_st *stream, const void *ptr, size_t len, in
 
 int tt_face_advise(const void *ptr, size_t len, int advice, int device)
 {
-    struct tt_hint hint = {.place = device, .on = advice % 2 == 1}; /* the others take back */
+    struct tt_hint hint = {.location = device, .on = advice % 2 == 1}; /* the others take back */
     bool about_device = advice == cudaMemAdviseSetPreferredLocation ||
                         advice == cudaMemAdviseSetAccessedBy ||
                         advice == cudaMemAdviseUnsetAccessedBy;
@@ -147,10 +147,10 @@ static void list_access(const struct tt_hints *hints, int *values, size_t count)
     }
 }
 
-static int type_of(int place)
+static int type_of(int location)
 {
-    if (place == cudaInvalidDeviceId) return cudaMemLocationTypeInvalid;
-    return place == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;
+    if (location == cudaInvalidDeviceId) return cudaMemLocationTypeInvalid;
+    return location == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;
 }
 
 static int range_attribute(const struct tt_hints *hints, int attr, int *values, size_t count)

@@ -24,8 +24,8 @@ int tt_face_capture_info(struct CUstream_st *stream, const struct tt_face_captur
 /* device: cudaCpuDeviceId or an ordinal. */
 int tt_face_prefetch(struct CUstream_st *stream, const void *ptr, size_t len, int device);
 int tt_face_advise(const void *ptr, size_t len, int advice, int device);
-/* Ordinal, or cudaCpuDeviceId, or cudaInvalidDeviceId for a place that is none. */
-int tt_face_place(const struct cudaMemLocation *location);
+/* Ordinal, or cudaCpuDeviceId, or cudaInvalidDeviceId for a location that is none. */
+int tt_face_location(const struct cudaMemLocation *location);
 
 enum tt_face_side { TT_FACE_BEFORE, TT_FACE_AFTER };
 int tt_face_neighbours(cudaGraphNode_t node, enum tt_face_side side, cudaGraphNode_t *nodes,

@@ -66,7 +66,7 @@ cudaError_t cudaMemAdvise(const void *ptr, size_t len, enum cudaMemoryAdvise adv
 cudaError_t cudaMemAdvise_v2(const void *ptr, size_t len, enum cudaMemoryAdvise advice,
                              struct cudaMemLocation location)
 {
-    return tt_face_done(tt_face_advise(ptr, len, (int)advice, tt_face_place(&location)));
+    return tt_face_done(tt_face_advise(ptr, len, (int)advice, tt_face_location(&location)));
 }
 
 cudaError_t cudaEventElapsedTime_v2(float *msec, cudaEvent_t start, cudaEvent_t end)
@@ -147,7 +147,7 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph,
     struct tt_node what;
     int rc = tt_face_node_any(&what, params);
     cudaError_t added =
-        tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
+        tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
     if (added == cudaSuccess && what.kind == TT_NODE_ALLOC && tuttiHostNodeGet(*node, &what) == 0)
         params->alloc.dptr = what.ptr;
     return added;

@@ -53,7 +53,7 @@ cudaError_t cudaMemPrefetchAsync_v2(const void *ptr, size_t len, struct cudaMemL
 {
     if (flags) return tt_face_done(cudaErrorInvalidValue);
     return tt_face_done(
-        tt_face_prefetch(tt_face_stream(stream), ptr, len, tt_face_place(&location)));
+        tt_face_prefetch(tt_face_stream(stream), ptr, len, tt_face_location(&location)));
 }
 
 cudaError_t cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *lens, size_t count,

@@ -55,7 +55,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 cudaError_t cudaMemAdvise(const void *ptr, size_t len, enum cudaMemoryAdvise advice,
                           struct cudaMemLocation location)
 {
-    return tt_face_done(tt_face_advise(ptr, len, (int)advice, tt_face_place(&location)));
+    return tt_face_done(tt_face_advise(ptr, len, (int)advice, tt_face_location(&location)));
 }
 
 /* ---- edges, with their data: port and type are not looked at, an edge is an edge ---- */
@@ -102,7 +102,7 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph,
     (void)edges;
     int rc = tt_face_node_any(&what, params);
     cudaError_t added =
-        tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
+        tt_face_node_add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
     if (added == cudaSuccess && what.kind == TT_NODE_ALLOC && tuttiHostNodeGet(*node, &what) == 0)
         params->alloc.dptr = what.ptr;
     return added;

@@ -28,7 +28,7 @@ cudaError_t cudaMemPrefetchAsync(const void *ptr, size_t len, struct cudaMemLoca
 {
     if (flags) return tt_face_done(cudaErrorInvalidValue);
     return tt_face_done(
-        tt_face_prefetch(tt_face_stream(stream), ptr, len, tt_face_place(&location)));
+        tt_face_prefetch(tt_face_stream(stream), ptr, len, tt_face_location(&location)));
 }
 
 cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, const size_t *lens,

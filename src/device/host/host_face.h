@@ -48,7 +48,7 @@ struct tt_hints {
 };
 struct tt_hint {
     enum { TT_HINT_READ_MOSTLY, TT_HINT_PREFERRED, TT_HINT_PREFETCHED, TT_HINT_ACCESSED_BY } kind;
-    int place;
+    int location;
     bool on; /* else taken back */
 };
 /* For all pages that the range touches; 2. Managed memory loses its hints when it is freed. */

@@ -17,8 +17,8 @@ struct tt_block_info {
     bool on_host;   /* host memory: counts against no device */
     unsigned share; /* enum CUmemAllocationHandleType bits */
     size_t bytes;
-    int place, number; /* enum CUmemLocationType and its id: kept for whoever asks ... */
-    bool rdma;         /* ... as is this wish */
+    int location, number; /* enum CUmemLocationType and its id: kept for whoever asks ... */
+    bool rdma;            /* ... as is this wish */
 };
 
 /* 1: size not a multiple of the grain, or 0. 2: the device's memory is exhausted. */

@@ -10,7 +10,7 @@
 static int copy_boxes(struct CUstream_st *stream, const struct tt_copy *copy, bool waits)
 {
     struct host_op op = {.kind = HOST_OP_COPY, .copy = *copy};
-    struct host_place place;
+    struct host_position position;
     if (!op.copy.height) op.copy.height = 1;
     if (!op.copy.depth) op.copy.depth = 1;
     if (!copy->width) return HOST_OK;
@@ -26,8 +26,8 @@ static int copy_boxes(struct CUstream_st *stream, const struct tt_copy *copy, bo
     }
     if (here && !waits) blocks = host_copy_blocks(&op.copy);
     if (blocks && host_thread.in_host_fn) return HOST_NOT_PERMITTED;
-    int rc = host_stream_append_at(stream, &op, &place);
-    if (!rc && blocks) host_wait_place(&place);
+    int rc = host_stream_append_at(stream, &op, &position);
+    if (!rc && blocks) host_wait_position(&position);
     return rc;
 }
 

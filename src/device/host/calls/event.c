@@ -1,4 +1,4 @@
-/* Events. A record is a place in a stream; with timing also a moment, which a busy stream notes
+/* Events. A record is a position in a stream; with timing also a moment, which a busy stream notes
  * when it gets there. Nothing is allocated, except by captures. */
 #include "device/host/stream/event.h"
 
@@ -21,7 +21,7 @@ static struct CUevent_st *make(unsigned flags, struct host_cell *cell, bool impo
     event->flags = flags;
     event->device = host_thread.device;
     event->recorded = false;
-    event->place = (struct host_place){NULL, 0};
+    event->position = (struct host_position){NULL, 0};
     event->number++;
     event->cell = cell;
     event->cell_number = 0;
@@ -90,61 +90,61 @@ void host_events_reset(int device)
 
 static int record_captured(struct CUevent_st *event, struct CUstream_st *stream)
 {
-    struct host_capture_place *place = host_capture_place(stream);
-    if (!place) return HOST_OUT_OF_MEMORY;
+    struct host_capture_position *position = host_capture_position(stream);
+    if (!position) return HOST_OUT_OF_MEMORY;
     host_event_uncapture(event);
-    event->captured = place;
+    event->captured = position;
     event->recorded = true;
     return HOST_OK;
 }
 
 /* The moment is now when the stream is idle, else it is noted in stream order. */
 static int record_timed(struct CUevent_st *event, struct CUstream_st *stream,
-                        struct host_place *place)
+                        struct host_position *position)
 {
-    int rc = host_stream_end(stream, place);
+    int rc = host_stream_end(stream, position);
     if (rc) return rc;
-    if (host_place_reached(place)) {
+    if (host_position_reached(position)) {
         event->time_nsec = tt_now_nsec();
         return HOST_OK;
     }
     struct host_op op = {.kind = HOST_OP_RECORD, .record = {event, event->number}};
-    return host_stream_append_at(stream, &op, place);
+    return host_stream_append_at(stream, &op, position);
 }
 
 /* Other processes see the record by its number in the cell. */
 static int record_shared(struct CUevent_st *event, struct CUstream_st *stream,
-                         struct host_place *place)
+                         struct host_position *position)
 {
-    int rc = host_stream_end(stream, place);
+    int rc = host_stream_end(stream, position);
     if (rc) return rc;
     uint64_t number = atomic_fetch_add(&event->cell->recorded, 1) + 1;
     event->cell_number = number;
-    if (host_place_reached(place)) {
+    if (host_position_reached(position)) {
         host_cell_reach(event->cell, number);
         return HOST_OK;
     }
     struct host_op op = {.kind = HOST_OP_REACH, .reach = {event->cell, number}};
-    rc = host_stream_append_at(stream, &op, place);
+    rc = host_stream_append_at(stream, &op, position);
     if (rc) host_cell_reach(event->cell, number);
     return rc;
 }
 
 static int record_live(struct CUevent_st *event, struct CUstream_st *stream)
 {
-    struct host_place place;
+    struct host_position position;
     int rc;
     event->number++;
     if (event->cell) {
-        rc = record_shared(event, stream, &place);
+        rc = record_shared(event, stream, &position);
     } else if (event->flags & TT_EVENT_NO_TIMING) {
-        rc = host_stream_end(stream, &place);
+        rc = host_stream_end(stream, &position);
     } else {
-        rc = record_timed(event, stream, &place);
+        rc = record_timed(event, stream, &position);
     }
     if (rc) return rc;
     host_event_uncapture(event);
-    event->place = place;
+    event->position = position;
     event->recorded = true;
     return HOST_OK;
 }
@@ -159,7 +159,7 @@ static inline bool record_plain(struct CUevent_st *event, struct CUstream_st *st
     if (plain) {
         uint64_t tail = atomic_load_explicit(&stream->line.tail, memory_order_seq_cst);
         event->number++;
-        event->place = (struct host_place){stream, tail};
+        event->position = (struct host_position){stream, tail};
         event->recorded = true;
     }
     host_spinlock_unlock(&event->spinlock);
@@ -192,14 +192,14 @@ int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *handle)
 
 /* ---- asking and waiting ---- */
 
-/* 0: *place_out and *shared_out are those of the latest record; 907 captured. */
-static int place_of(struct CUevent_st *event, struct host_place *place_out,
-                    struct host_shared_place *shared_out)
+/* 0: *position_out and *shared_out are those of the latest record; 907 captured. */
+static int position_of(struct CUevent_st *event, struct host_position *position_out,
+                       struct host_shared_position *shared_out)
 {
     host_spinlock_lock(&event->spinlock);
     int rc = event->captured ? HOST_CAPTURED_EVENT : HOST_OK;
-    if (rc) host_capture_place_spoil(event->captured);
-    host_event_latest(event, place_out, shared_out);
+    if (rc) host_capture_position_spoil(event->captured);
+    host_event_latest(event, position_out, shared_out);
     host_spinlock_unlock(&event->spinlock);
     return rc;
 }
@@ -208,7 +208,7 @@ static int place_of(struct CUevent_st *event, struct host_place *place_out,
 static bool is_past(struct CUevent_st *event)
 {
     host_spinlock_lock(&event->spinlock);
-    bool past = !event->captured && !event->cell && host_place_reached(&event->place);
+    bool past = !event->captured && !event->cell && host_position_reached(&event->position);
     host_spinlock_unlock(&event->spinlock);
     return past;
 }
@@ -216,23 +216,23 @@ static bool is_past(struct CUevent_st *event)
 /* The latest record was made by another process. */
 static bool is_elsewhere(struct CUevent_st *event)
 {
-    struct host_place place;
-    struct host_shared_place shared;
+    struct host_position position;
+    struct host_shared_position shared;
     host_spinlock_lock(&event->spinlock);
-    host_event_latest(event, &place, &shared);
+    host_event_latest(event, &position, &shared);
     host_spinlock_unlock(&event->spinlock);
     return shared.cell != NULL;
 }
 
 static __attribute__((noinline)) int query(struct CUevent_st *event)
 {
-    struct host_place place;
-    struct host_shared_place shared;
+    struct host_position position;
+    struct host_shared_position shared;
     if (host_forked() || !host_event_holds(event)) return host_bad_handle();
-    int rc = place_of(event, &place, &shared);
+    int rc = position_of(event, &position, &shared);
     if (rc) return rc;
-    if (host_place_reached(&place) && host_shared_reached(&shared)) return HOST_OK;
-    return host_ask_place(&place) && host_shared_reached(&shared) ? HOST_OK : HOST_NOT_READY;
+    if (host_position_reached(&position) && host_shared_reached(&shared)) return HOST_OK;
+    return host_ask_position(&position) && host_shared_reached(&shared) ? HOST_OK : HOST_NOT_READY;
 }
 
 /* hot */
@@ -245,13 +245,13 @@ int tuttiHostEventQuery(struct CUevent_st *event)
 
 int tuttiHostEventSynchronize(struct CUevent_st *event)
 {
-    struct host_place place;
-    struct host_shared_place shared;
+    struct host_position position;
+    struct host_shared_position shared;
     if (host_forked() || !host_event_holds(event)) return host_bad_handle();
-    int rc = place_of(event, &place, &shared);
+    int rc = position_of(event, &position, &shared);
     if (!rc && host_thread.in_host_fn) return HOST_NOT_PERMITTED;
     if (rc) return rc;
-    host_wait_place(&place);
+    host_wait_position(&position);
     if (!host_shared_reached(&shared)) host_wait_cell(shared.cell, shared.number);
     if (host_checks()) host_check_passed(event, shared.cell != NULL);
     return HOST_OK;
@@ -267,7 +267,7 @@ static int time_of(struct CUevent_st *event, uint64_t *nsec_out)
         rc = HOST_BAD_HANDLE;
     } else if (event->captured) {
         rc = HOST_CAPTURED_EVENT;
-    } else if (!host_place_reached(&event->place)) {
+    } else if (!host_position_reached(&event->position)) {
         rc = HOST_NOT_READY;
     }
     *nsec_out = event->time_nsec;
@@ -299,19 +299,19 @@ int tuttiHostStreamWaitEvent(struct CUstream_st *handle, struct CUevent_st *even
 {
     struct CUstream_st *stream = host_stream_find(handle);
     struct host_op op = {.kind = HOST_OP_WAIT};
-    struct host_shared_place shared;
+    struct host_shared_position shared;
     bool capturing;
     int rc = HOST_OK;
     if (!stream || !host_event_holds(event)) return host_bad_handle();
     host_spinlock_lock(&event->spinlock);
     capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
-    host_event_latest(event, &op.place, &shared);
+    host_event_latest(event, &op.position, &shared);
     if (event->captured) rc = host_capture_join(stream, event->captured);
     bool captured = event->captured != NULL;
     bool outside = capturing && event->recorded && !captured; /* reached or not */
     host_spinlock_unlock(&event->spinlock);
     if (host_checks()) host_check_wait(event, stream, shared.cell != NULL);
-    bool reached = host_place_reached(&op.place) && host_shared_reached(&shared);
+    bool reached = host_position_reached(&op.position) && host_shared_reached(&shared);
     if (captured || (reached && !outside)) return rc;
     if (shared.cell) {
         op.kind = HOST_OP_CELL;

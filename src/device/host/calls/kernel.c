@@ -483,14 +483,14 @@ static struct kernel_item *make_item(const struct host_implementation *one,
         }
     }
     kernel->block.shared = kernel->shared;
-    char *place = (char *)(((uintptr_t)kernel->bytes + 15) / 16 * 16);
-    void **args = (void **)(void *)(place + one->arg_bytes_all);
+    char *next = (char *)(((uintptr_t)kernel->bytes + 15) / 16 * 16);
+    void **args = (void **)(void *)(next + one->arg_bytes_all);
     for (size_t i = 0; i < one->nargs; i++) {
         const struct host_argument *arg = &one->args[i];
-        memcpy(place, launch->args ? launch->args[i] : (const char *)launch->packed + arg->at,
+        memcpy(next, launch->args ? launch->args[i] : (const char *)launch->packed + arg->at,
                arg->bytes);
-        args[i] = place;
-        place += arg_room(arg->bytes);
+        args[i] = next;
+        next += arg_room(arg->bytes);
     }
     kernel->launch.args = args;
     kernel->launch.packed = NULL;
@@ -521,10 +521,10 @@ int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_ou
  * of the kernel's opens a page for a moment. */
 static void see_it_run(struct CUstream_st *stream)
 {
-    const struct host_place place = {
+    const struct host_position position = {
         stream, atomic_load_explicit(&stream->line.tail, memory_order_acquire)};
     uint64_t until = tt_now_nsec() + WATCHED_NSEC;
-    while (!host_ask_place(&place) && tt_now_nsec() < until)
+    while (!host_ask_position(&position) && tt_now_nsec() < until)
         sched_yield();
 }
 

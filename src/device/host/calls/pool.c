@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { POOL_MAGIC = 0x706f6f6c, POOL_PLACE = 2048, MAX_POOLS = 1 << 14 };
+enum { POOL_MAGIC = 0x706f6f6c, POOL_BYTES = 2048, MAX_POOLS = 1 << 14 };
 
-_Static_assert(sizeof(struct CUmemPoolHandle_st) <= POOL_PLACE, "a pool fits its place");
+_Static_assert(sizeof(struct CUmemPoolHandle_st) <= POOL_BYTES, "a pool fits its slot of the slab");
 
 bool host_pool_holds(const struct CUmemPoolHandle_st *pool)
 {
-    return host_slab_holds(&tt_host.pools.places, pool, POOL_MAGIC) && !pool->dying;
+    return host_slab_holds(&tt_host.pools.slab, pool, POOL_MAGIC) && !pool->dying;
 }
 
 /* ---- blocks; lock held ---- */
@@ -74,7 +74,7 @@ void host_pool_account(struct CUmemPoolHandle_st *pool, size_t bytes)
 static void give_pool(struct CUmemPoolHandle_st *pool)
 {
     if (pool->imported >= 0) close(pool->imported);
-    host_slab_give(&tt_host.pools.places, pool);
+    host_slab_give(&tt_host.pools.slab, pool);
 }
 
 void host_pool_settle(struct CUmemPoolHandle_st *pool, size_t bytes)
@@ -112,7 +112,7 @@ static void begin_pool(struct CUmemPoolHandle_st *pool, int device, size_t max_b
 
 struct CUmemPoolHandle_st *host_pool_make(int device, size_t max_bytes)
 {
-    struct CUmemPoolHandle_st *pool = host_slab_take(&tt_host.pools.places, POOL_PLACE, MAX_POOLS);
+    struct CUmemPoolHandle_st *pool = host_slab_take(&tt_host.pools.slab, POOL_BYTES, MAX_POOLS);
     if (!pool) return NULL;
     begin_pool(pool, device, max_bytes);
     pool->magic = POOL_MAGIC;
@@ -306,9 +306,9 @@ void host_pools_reset(int device)
     for (size_t i = 0; i < HOST_POOL_BUCKETS; i++) {
         forget_blocks(device, &tt_host.pools.buckets[i]);
     }
-    size_t made = atomic_load_explicit(&tt_host.pools.places.made, memory_order_acquire);
+    size_t made = atomic_load_explicit(&tt_host.pools.slab.made, memory_order_acquire);
     for (size_t i = 0; i < made; i++) {
-        struct CUmemPoolHandle_st *pool = host_slab_object(&tt_host.pools.places, i);
+        struct CUmemPoolHandle_st *pool = host_slab_object(&tt_host.pools.slab, i);
         if (pool->magic == POOL_MAGIC && pool->device == device && !pool->own) give_pool(pool);
     }
     struct CUmemPoolHandle_st *own = tt_host.pools.defaults[device];

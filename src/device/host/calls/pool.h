@@ -35,7 +35,7 @@ struct host_pool_block {
     size_t bytes;
     struct CUmemPoolHandle_st *pool; /* NULL: of tuttiHostMalloc(), on its way out */
     bool leaving;                    /* a free is queued ... */
-    struct host_place users;         /* ... behind this place, up to which the memory is used */
+    struct host_position users;      /* ... behind this position, up to which the memory is used */
     unsigned revived;                /* queued frees that do nothing: it was handed out anew */
 };
 

@@ -65,11 +65,11 @@ static int revive(struct CUmemPoolHandle_st *pool, size_t bytes, struct CUstream
         block->leaving = false;
         block->revived++;
         ptr = block->ptr;
-        op.place = block->users;
+        op.position = block->users;
     }
     pthread_mutex_unlock(&tt_host.pools.lock);
     if (!ptr) return HOST_OUT_OF_MEMORY;
-    bool behind = op.place.stream == stream || host_place_reached(&op.place);
+    bool behind = op.position.stream == stream || host_position_reached(&op.position);
     int rc = behind ? HOST_OK : host_stream_append(stream, &op);
     if (rc) {
         tuttiHostFreeAsync(ptr, stream);
@@ -231,7 +231,7 @@ static bool is_opened(const void *ptr)
 static int announce(void *ptr, struct CUstream_st *stream)
 {
     struct tt_pointer where;
-    struct host_place end;
+    struct host_position end;
     int rc = host_stream_end(stream, &end);
     if (rc) return rc;
     tuttiHostPointer(ptr, &where);

@@ -15,7 +15,7 @@ enum { HOST_OPERATING_SYSTEM = 304 };
 /* What other processes know the pool by. */
 static uint32_t number_of(const struct CUmemPoolHandle_st *pool)
 {
-    return (uint32_t)host_slab_number(&tt_host.pools.places, pool) + 1;
+    return (uint32_t)host_slab_number(&tt_host.pools.slab, pool) + 1;
 }
 
 int tuttiHostPoolExport(struct CUmemPoolHandle_st *pool, int *fd_out)

@@ -122,8 +122,8 @@ int tuttiHostStreamJoin(struct CUstream_st *after, struct CUstream_st *before)
     if (waiter == first) return HOST_OK;
     if (host_checks()) host_check_join(waiter, first);
     if (!atomic_load_explicit(&first->capture, memory_order_relaxed)) {
-        int rc = host_stream_end(first, &op.place);
-        if (rc || host_place_reached(&op.place)) return rc;
+        int rc = host_stream_end(first, &op.position);
+        if (rc || host_position_reached(&op.position)) return rc;
     }
     if (atomic_load_explicit(&waiter->capture, memory_order_relaxed) ||
         atomic_load_explicit(&first->capture, memory_order_relaxed))
@@ -152,21 +152,21 @@ static inline bool is_quiet(struct CUstream_st *handle)
            (!stream->legacy || !host_stream_conflicts(stream));
 }
 
-static struct host_place end_of(struct CUstream_st *stream)
+static struct host_position end_of(struct CUstream_st *stream)
 {
-    return (struct host_place){stream,
-                               atomic_load_explicit(&stream->line.tail, memory_order_seq_cst)};
+    return (struct host_position){stream,
+                                  atomic_load_explicit(&stream->line.tail, memory_order_seq_cst)};
 }
 
 /* Asking puts nothing on the legacy stream, which later work would have to wait for. */
 static int synchronize_legacy(struct CUstream_st *legacy)
 {
-    struct host_places *places = NULL;
-    int rc = host_legacy_ends(legacy, &places);
-    for (size_t i = 0; !rc && i < places->count; i++) {
-        host_wait_place(&places->places[i]);
+    struct host_positions *positions = NULL;
+    int rc = host_legacy_ends(legacy, &positions);
+    for (size_t i = 0; !rc && i < positions->count; i++) {
+        host_wait_position(&positions->positions[i]);
     }
-    free(places);
+    free(positions);
     return rc;
 }
 
@@ -178,10 +178,10 @@ static __attribute__((noinline)) int synchronize(struct CUstream_st *handle)
     int rc = check_wait(stream);
     if (rc) return rc;
     if (stream->legacy) return synchronize_legacy(stream);
-    const struct host_place place = end_of(stream);
-    struct host_place blocker = {NULL, 0};
-    host_stream_run(stream, place.seq, &blocker); /* as a rule that is all */
-    if (!host_place_reached(&place)) host_wait_place(&place);
+    const struct host_position position = end_of(stream);
+    struct host_position blocker = {NULL, 0};
+    host_stream_run(stream, position.seq, &blocker); /* as a rule that is all */
+    if (!host_position_reached(&position)) host_wait_position(&position);
     return HOST_OK;
 }
 
@@ -206,15 +206,15 @@ int tuttiHostStreamSynchronize(struct CUstream_st *handle)
 
 static int query_legacy(struct CUstream_st *legacy)
 {
-    struct host_places *places = NULL;
+    struct host_positions *positions = NULL;
     struct host_share outer;
-    int rc = host_legacy_ends(legacy, &places);
+    int rc = host_legacy_ends(legacy, &positions);
     host_share_begin(&outer);
-    for (size_t i = 0; !rc && i < places->count; i++) {
-        if (!host_ask_place(&places->places[i])) rc = HOST_NOT_READY;
+    for (size_t i = 0; !rc && i < positions->count; i++) {
+        if (!host_ask_position(&positions->positions[i])) rc = HOST_NOT_READY;
     }
     host_share_end(&outer);
-    free(places);
+    free(positions);
     return rc;
 }
 
@@ -225,8 +225,8 @@ static __attribute__((noinline)) int query(struct CUstream_st *handle)
     int rc = check_wait(stream);
     if (rc) return rc;
     if (stream->legacy) return query_legacy(stream);
-    const struct host_place place = end_of(stream);
-    return host_ask_place(&place) ? HOST_OK : HOST_NOT_READY;
+    const struct host_position position = end_of(stream);
+    return host_ask_position(&position) ? HOST_OK : HOST_NOT_READY;
 }
 
 /* hot */

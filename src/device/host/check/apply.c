@@ -200,6 +200,6 @@ void check_note_opaque(struct host_check *check, struct CUstream_st *stream)
     if (!check->any_opaque) check_tell_words(check, &check->tasks[CHECK_HOST].now);
     check->any_opaque = true;
     struct check_task *task = &check->tasks[check_task_of(check, stream)];
-    task->untold = (struct host_place){
+    task->untold = (struct host_position){
         stream, atomic_load_explicit(&stream->line.tail, memory_order_relaxed) + 1};
 }

@@ -34,7 +34,7 @@ static bool is_pattern(const char *ptr, size_t bytes)
 static bool somebody_writes(const struct host_check *check)
 {
     for (size_t i = 1; i < check->ntasks; i++) {
-        if (!host_place_reached(&check->tasks[i].untold)) return true;
+        if (!host_position_reached(&check->tasks[i].untold)) return true;
     }
     return false;
 }

@@ -22,7 +22,7 @@ struct check_task {
     uint64_t epoch;          /* its last operation */
     uint64_t stream_id;
     const struct CUstream_st *stream; /* NULL: the host */
-    struct host_place untold;         /* the last operation whose accesses are not known */
+    struct host_position untold;      /* the last operation whose accesses are not known */
 };
 
 struct check_op { /* one operation that touched memory */
@@ -113,7 +113,7 @@ struct host_check {
     size_t steps;                /* of kernels: accesses that were looked at one by one */
     struct check_task *tasks;    /* owned */
     size_t ntasks, task_room;
-    size_t *task_of; /* owned; by number of the stream's place */
+    size_t *task_of; /* owned; by number of the stream in its slab */
     size_t task_of_room;
     struct check_clock *remote; /* counted: what other processes may have been told */
     bool any_opaque;            /* something was put on a stream that may look at words */

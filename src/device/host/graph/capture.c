@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct host_capture {
-    _Atomic int refs; /* origin, joined streams, places */
+    _Atomic int refs; /* origin, joined streams, positions */
     uint64_t id;
     int mode;
     _Atomic bool invalid, ended; /* other threads' unsafe calls read and set them */
@@ -22,11 +22,11 @@ struct host_capture {
     size_t nleft;
 };
 
-/* Events own their places, but lie where no leak checker looks: the list is what it finds. */
-struct host_capture_place {
-    struct host_capture_place *next, **link; /* in the list; link: what points here */
-    struct host_capture *capture;            /* counted */
-    struct CUgraphNode_st **tips;            /* owned array */
+/* Events own their positions, but lie where no leak checker looks: the list is what it finds. */
+struct host_capture_position {
+    struct host_capture_position *next, **link; /* in the list; link: what points here */
+    struct host_capture *capture;               /* counted */
+    struct CUgraphNode_st **tips;               /* owned array */
     size_t ntips;
 };
 
@@ -57,14 +57,14 @@ static bool has_tip(const struct CUstream_st *stream, const struct CUgraphNode_s
     return false;
 }
 
-static bool add_tips(struct CUstream_st *stream, const struct host_capture_place *place)
+static bool add_tips(struct CUstream_st *stream, const struct host_capture_position *position)
 {
-    struct CUgraphNode_st **all = malloc((stream->ntips + place->ntips + 1) * sizeof(*all));
+    struct CUgraphNode_st **all = malloc((stream->ntips + position->ntips + 1) * sizeof(*all));
     if (!all) return false;
     size_t n = stream->ntips;
     if (n) memcpy(all, stream->tips, n * sizeof(*all));
-    for (size_t i = 0; i < place->ntips; i++) {
-        if (!has_tip(stream, place->tips[i])) all[n++] = place->tips[i];
+    for (size_t i = 0; i < position->ntips; i++) {
+        if (!has_tip(stream, position->tips[i])) all[n++] = position->tips[i];
     }
     free(stream->tips);
     stream->tips = all;
@@ -80,7 +80,8 @@ static void enter(struct CUstream_st *stream, struct host_capture *capture)
     atomic_store(&stream->capture, capture);
 }
 
-/* The last one ends the capture: what nobody took goes, though events may still hold places in it.
+/* The last one ends the capture: what nobody took goes, though events may still hold positions in
+ * it.
  */
 void host_capture_leave(struct CUstream_st *stream)
 {
@@ -302,7 +303,7 @@ static int change_tips(struct CUstream_st *stream, struct CUgraphNode_st *const 
     if ((count && !nodes) || !host_nodes_of(capture->graph, nodes, count))
         return HOST_INVALID_VALUE;
     if (replace) return set_tips(stream, nodes, count) ? HOST_OK : HOST_OUT_OF_MEMORY;
-    struct host_capture_place more = {.ntips = count};
+    struct host_capture_position more = {.ntips = count};
     more.tips = malloc((count + 1) * sizeof(*more.tips));
     if (!more.tips) return HOST_OUT_OF_MEMORY;
     if (count) memcpy(more.tips, nodes, count * sizeof(*more.tips));
@@ -417,84 +418,85 @@ int host_capture_add_told(struct CUstream_st *stream, const struct host_op *op,
 /* ---- events in captures ---- */
 
 /* Lock held. */
-static void list_place(struct host_capture_place *place)
+static void list_position(struct host_capture_position *position)
 {
-    place->next = tt_host.captures.places;
-    place->link = &tt_host.captures.places;
-    if (place->next) place->next->link = &place->next;
-    tt_host.captures.places = place;
+    position->next = tt_host.captures.positions;
+    position->link = &tt_host.captures.positions;
+    if (position->next) position->next->link = &position->next;
+    tt_host.captures.positions = position;
 }
 
-static void unlist_place(const struct host_capture_place *place)
+static void unlist_position(const struct host_capture_position *position)
 {
     pthread_mutex_lock(&tt_host.captures.lock);
-    *place->link = place->next;
-    if (place->next) place->next->link = place->link;
+    *position->link = position->next;
+    if (position->next) position->next->link = position->link;
     pthread_mutex_unlock(&tt_host.captures.lock);
 }
 
 /* Lock held. */
-static bool note_place(struct CUstream_st *stream, struct host_capture_place *place)
+static bool note_position(struct CUstream_st *stream, struct host_capture_position *position)
 {
     struct host_capture *capture = atomic_load(&stream->capture);
-    place->tips = capture ? malloc((stream->ntips + 1) * sizeof(*place->tips)) : NULL;
-    if (!place->tips) return false;
-    if (stream->ntips) memcpy(place->tips, stream->tips, stream->ntips * sizeof(*place->tips));
-    place->ntips = stream->ntips;
-    place->capture = capture;
+    position->tips = capture ? malloc((stream->ntips + 1) * sizeof(*position->tips)) : NULL;
+    if (!position->tips) return false;
+    if (stream->ntips)
+        memcpy(position->tips, stream->tips, stream->ntips * sizeof(*position->tips));
+    position->ntips = stream->ntips;
+    position->capture = capture;
     atomic_fetch_add(&capture->refs, 1);
-    list_place(place);
+    list_position(position);
     return true;
 }
 
-struct host_capture_place *host_capture_place(struct CUstream_st *stream)
+struct host_capture_position *host_capture_position(struct CUstream_st *stream)
 {
-    struct host_capture_place *place = calloc(1, sizeof(*place));
-    if (!place) return NULL;
+    struct host_capture_position *position = calloc(1, sizeof(*position));
+    if (!position) return NULL;
     pthread_mutex_lock(&tt_host.captures.lock);
-    bool good = note_place(stream, place);
+    bool good = note_position(stream, position);
     pthread_mutex_unlock(&tt_host.captures.lock);
-    if (good) return place;
-    free(place);
+    if (good) return position;
+    free(position);
     return NULL;
 }
 
-void host_capture_place_drop(struct host_capture_place *place)
+void host_capture_position_drop(struct host_capture_position *position)
 {
-    if (!place) return;
-    unlist_place(place);
-    capture_drop(place->capture);
-    free(place->tips);
-    free(place);
+    if (!position) return;
+    unlist_position(position);
+    capture_drop(position->capture);
+    free(position->tips);
+    free(position);
 }
 
-void host_capture_place_spoil(const struct host_capture_place *place)
+void host_capture_position_spoil(const struct host_capture_position *position)
 {
-    if (!place->capture->ended) place->capture->invalid = true;
+    if (!position->capture->ended) position->capture->invalid = true;
 }
 
 /* Lock held. */
-static int join(struct CUstream_st *stream, const struct host_capture_place *place)
+static int join(struct CUstream_st *stream, const struct host_capture_position *position)
 {
     struct host_capture *capture = atomic_load(&stream->capture);
-    if (place->capture->ended) return HOST_CAPTURED_EVENT;
-    if (capture && capture != place->capture) {
-        capture->invalid = place->capture->invalid = true;
+    if (position->capture->ended) return HOST_CAPTURED_EVENT;
+    if (capture && capture != position->capture) {
+        capture->invalid = position->capture->invalid = true;
         return HOST_CAPTURE_MERGE;
     }
     if (!capture) {
         if (stream->legacy) return HOST_CAPTURE_IMPLICIT;
-        if (!set_tips(stream, place->tips, place->ntips)) return HOST_OUT_OF_MEMORY;
-        enter(stream, place->capture);
+        if (!set_tips(stream, position->tips, position->ntips)) return HOST_OUT_OF_MEMORY;
+        enter(stream, position->capture);
         return HOST_OK;
     }
-    return add_tips(stream, place) ? HOST_OK : HOST_OUT_OF_MEMORY;
+    return add_tips(stream, position) ? HOST_OK : HOST_OUT_OF_MEMORY;
 }
 
-int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place)
+int host_capture_join(struct CUstream_st *stream, const struct host_capture_position *position)
 {
     pthread_mutex_lock(&tt_host.captures.lock);
-    int rc = join(stream, place);
+    int rc = join(stream, position);
     pthread_mutex_unlock(&tt_host.captures.lock);
     return rc;
 }

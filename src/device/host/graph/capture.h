@@ -18,10 +18,11 @@ static inline int host_capture_add(struct CUstream_st *stream, const struct host
 }
 void host_capture_invalidate(struct CUstream_st *stream);
 void host_capture_leave(struct CUstream_st *stream);
-struct host_capture_place; /* where in a capture an event was recorded */
-struct host_capture_place *host_capture_place(struct CUstream_st *stream);
-void host_capture_place_drop(struct host_capture_place *place);
-void host_capture_place_spoil(const struct host_capture_place *place); /* its capture is invalid */
-int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place);
+struct host_capture_position; /* where in a capture an event was recorded */
+struct host_capture_position *host_capture_position(struct CUstream_st *stream);
+void host_capture_position_drop(struct host_capture_position *position);
+void host_capture_position_spoil(
+    const struct host_capture_position *position); /* its capture is invalid */
+int host_capture_join(struct CUstream_st *stream, const struct host_capture_position *position);
 /* Forget that the latest record was captured. The event's spinlock is held. */
 void host_event_uncapture(struct CUevent_st *event);

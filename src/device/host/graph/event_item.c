@@ -16,13 +16,13 @@
 
 void host_event_uncapture(struct CUevent_st *event)
 {
-    if (event->captured) host_capture_place_drop(event->captured);
+    if (event->captured) host_capture_position_drop(event->captured);
     event->captured = NULL;
 }
 
-struct told {                /* to an item by a launch */
-    struct host_place place; /* what a wait is for */
-    struct host_shared_place shared;
+struct told {                      /* to an item by a launch */
+    struct host_position position; /* what a wait is for */
+    struct host_shared_position shared;
 };
 
 struct pending {          /* launches that were issued, in their order */
@@ -98,7 +98,7 @@ static struct told issue_record(struct event_item *own)
         host_event_uncapture(event);
         event->recorded = true;
         event->number++;
-        event->place = (struct host_place){own->line, seq};
+        event->position = (struct host_position){own->line, seq};
         told.shared.cell = event->cell;
         if (event->cell) {
             told.shared.number = atomic_fetch_add(&event->cell->recorded, 1) + 1;
@@ -115,7 +115,7 @@ static struct told latest_of(struct CUevent_st *event)
     struct told what = {.shared = {NULL, 0}};
     if (!host_event_holds(event)) return what;
     host_spinlock_lock(&event->spinlock);
-    host_event_latest(event, &what.place, &what.shared);
+    host_event_latest(event, &what.position, &what.shared);
     host_spinlock_unlock(&event->spinlock);
     return what;
 }
@@ -127,7 +127,7 @@ static enum tt_step run_record(struct event_item *own)
     struct CUevent_st *event = own->event;
     if (host_event_holds(event)) {
         host_spinlock_lock(&event->spinlock);
-        if (event->place.stream == own->line && event->place.seq == seq)
+        if (event->position.stream == own->line && event->position.seq == seq)
             event->time_nsec = tt_now_nsec();
         host_spinlock_unlock(&event->spinlock);
     }
@@ -142,7 +142,8 @@ static enum tt_step run_wait(struct event_item *own)
 {
     const struct pending *pending = oldest(own);
     const struct told what = pending ? pending->told : latest_of(own->event);
-    if (!host_place_reached(&what.place) || !host_shared_reached(&what.shared)) return TT_STEP_WAIT;
+    if (!host_position_reached(&what.position) || !host_shared_reached(&what.shared))
+        return TT_STEP_WAIT;
     pop(own);
     return TT_STEP_DONE;
 }

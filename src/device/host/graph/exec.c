@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXEC_MAGIC = 0x65786563, MAX_EXECS = 1 << 20, EXEC_PLACE = 64, AUTO_FREE = 1 };
+enum { EXEC_MAGIC = 0x65786563, MAX_EXECS = 1 << 20, EXEC_BYTES = 64, AUTO_FREE = 1 };
 enum { INLINE_STEPS = 100 }; /* of a launch within its call */
 
-_Static_assert(sizeof(struct CUgraphExec_st) <= EXEC_PLACE, "an executable graph fits its place");
+_Static_assert(sizeof(struct CUgraphExec_st) <= EXEC_BYTES,
+               "an executable graph fits its slot of the slab");
 
 bool host_exec_holds(const struct CUgraphExec_st *exec)
 {
@@ -216,7 +217,7 @@ int tuttiHostGraphInstantiate(struct CUgraph_st *graph, unsigned flags,
     if (rc) return rc;
     body->launches = calloc(1, sizeof(*body->launches));
     if (body->launches) atomic_store(&body->launches->refs, 1);
-    struct CUgraphExec_st *exec = host_slab_take(&tt_host.graphs.execs, EXEC_PLACE, MAX_EXECS);
+    struct CUgraphExec_st *exec = host_slab_take(&tt_host.graphs.execs, EXEC_BYTES, MAX_EXECS);
     if (!exec || !body->launches) {
         if (exec) host_slab_give(&tt_host.graphs.execs, exec);
         host_exec_drop(body);
@@ -404,7 +405,7 @@ static bool is_mapped(const struct host_exec *body)
     return good;
 }
 
-/* The numbers of launches, their places in streams and what their items are told have one order:
+/* The numbers of launches, their positions in streams and what their items are told have one order:
  * the executable's lock is held. */
 static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
 {

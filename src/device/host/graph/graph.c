@@ -6,10 +6,10 @@
 
 #include <stdlib.h>
 
-enum { MAX_GRAPHS = 1 << 20, MAX_NODES = 1 << 23, GRAPH_PLACE = 64, NODE_PLACE = 512 };
+enum { MAX_GRAPHS = 1 << 20, MAX_NODES = 1 << 23, GRAPH_BYTES = 64, NODE_BYTES = 512 };
 
-_Static_assert(sizeof(struct CUgraph_st) <= GRAPH_PLACE, "a graph fits its place");
-_Static_assert(sizeof(struct CUgraphNode_st) <= NODE_PLACE, "a node fits its place");
+_Static_assert(sizeof(struct CUgraph_st) <= GRAPH_BYTES, "a graph fits its slot of the slab");
+_Static_assert(sizeof(struct CUgraphNode_st) <= NODE_BYTES, "a node fits its slot of the slab");
 
 /* ---- shares ---- */
 
@@ -41,7 +41,7 @@ bool host_nodes_of(const struct CUgraph_st *graph, struct CUgraphNode_st *const 
 
 struct CUgraph_st *host_graph_make(void)
 {
-    struct CUgraph_st *graph = host_slab_take(&tt_host.graphs.graphs, GRAPH_PLACE, MAX_GRAPHS);
+    struct CUgraph_st *graph = host_slab_take(&tt_host.graphs.graphs, GRAPH_BYTES, MAX_GRAPHS);
     if (graph) graph->magic = GRAPH_MAGIC;
     return graph;
 }
@@ -91,7 +91,7 @@ struct CUgraphNode_st *host_graph_add(struct CUgraph_st *graph, struct CUgraphNo
         graph->nodes = list;
         graph->room = room;
     }
-    struct CUgraphNode_st *node = host_slab_take(&tt_host.graphs.nodes, NODE_PLACE, MAX_NODES);
+    struct CUgraphNode_st *node = host_slab_take(&tt_host.graphs.nodes, NODE_BYTES, MAX_NODES);
     bool good = node != NULL;
     for (size_t i = 0; good && i < ndeps; i++) {
         good = host_node_depend(node, deps[i]);

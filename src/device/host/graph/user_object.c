@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { OBJECT_MAGIC = 0x75736572, MAX_OBJECTS = 1 << 16, OBJECT_PLACE = 64 };
+enum { OBJECT_MAGIC = 0x75736572, MAX_OBJECTS = 1 << 16, OBJECT_BYTES = 64 };
 
 struct CUuserObject_st {
     uint32_t magic;
@@ -13,7 +13,8 @@ struct CUuserObject_st {
     void *arg;
 };
 
-_Static_assert(sizeof(struct CUuserObject_st) <= OBJECT_PLACE, "an object fits its place");
+_Static_assert(sizeof(struct CUuserObject_st) <= OBJECT_BYTES,
+               "an object fits its slot of the slab");
 
 static bool is_object(const struct CUuserObject_st *object)
 {
@@ -46,7 +47,7 @@ int tuttiHostUserCreate(void (*fn)(void *), void *arg, unsigned count,
 {
     if (!fn || count == 0) return HOST_INVALID_VALUE;
     struct CUuserObject_st *object =
-        host_slab_take(&tt_host.graphs.objects, OBJECT_PLACE, MAX_OBJECTS);
+        host_slab_take(&tt_host.graphs.objects, OBJECT_BYTES, MAX_OBJECTS);
     if (!object) return HOST_OUT_OF_MEMORY;
     object->destroy = fn;
     object->arg = arg;

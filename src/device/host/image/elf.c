@@ -9,7 +9,7 @@ enum { ENTRY = 0x10, MANAGED = 0x04 };           /* of a symbol's st_other */
 enum { ADDRESS_64 = 2, GENERIC_ADDRESS_64 = 4 }; /* relocations */
 enum { NO_SYMBOL = -1, NAMES_FOLDED = 4 };
 
-struct place { /* of a variable in its section */
+struct variable { /* of a variable in its section */
     uint32_t section;
     uint64_t value, bytes;
     size_t symbol;
@@ -19,9 +19,9 @@ struct elf_reader {
     struct host_image *image;
     struct image_view file, sections, symbols, names;
     size_t nsections, nsymbols;
-    long *number;         /* owned: the image's symbol of each of the file's, or NO_SYMBOL */
-    struct place *places; /* owned: of variables, sorted */
-    size_t nplaces;
+    long *number;               /* owned: the image's symbol of each of the file's, or NO_SYMBOL */
+    struct variable *variables; /* owned: of variables, sorted */
+    size_t nvariables;
     /* Bytes that may still be copied or read. Variables and tables of relocations do not overlap;
      * of names a linker may fold one into the end of another. */
     size_t data_left, names_left, tables_left;
@@ -82,8 +82,8 @@ static bool add_variable(struct elf_reader *elf, struct host_image_symbol *made,
     if (offset > section.sh_size || symbol->st_size > section.sh_size - offset) return false;
     made->bytes = symbol->st_size;
     made->is_managed = symbol->st_other & MANAGED;
-    elf->places[elf->nplaces++] =
-        (struct place){symbol->st_shndx, offset, symbol->st_size, elf->image->nsymbols - 1};
+    elf->variables[elf->nvariables++] =
+        (struct variable){symbol->st_shndx, offset, symbol->st_size, elf->image->nsymbols - 1};
     if (section.sh_type == SHT_NOBITS || symbol->st_size == 0) return true;
     if (!image_part(elf->file, section.sh_offset, section.sh_size, &data)) return false;
     if (!image_part(data, offset, symbol->st_size, &data)) return false;
@@ -115,29 +115,30 @@ static bool add_symbol(struct elf_reader *elf, size_t index)
     return is_kernel || add_variable(elf, made, &symbol);
 }
 
-static int by_place(const void *one, const void *other)
+static int by_address(const void *one, const void *other)
 {
-    const struct place *a = one, *b = other;
+    const struct variable *a = one, *b = other;
     if (a->section != b->section) return a->section < b->section ? -1 : 1;
     if (a->value != b->value) return a->value < b->value ? -1 : 1;
     return 0;
 }
 
 /* The variable that holds the eight bytes, or NULL. */
-static const struct place *place_of(const struct elf_reader *elf, uint32_t section, uint64_t at)
+static const struct variable *variable_at(const struct elf_reader *elf, uint32_t section,
+                                          uint64_t at)
 {
-    size_t low = 0, high = elf->nplaces;
+    size_t low = 0, high = elf->nvariables;
     while (low < high) { /* the last one that begins at or before `at` */
         size_t middle = (low + high) / 2;
-        struct place key = {.section = section, .value = at};
-        bool before = by_place(&elf->places[middle], &key) <= 0;
+        struct variable key = {.section = section, .value = at};
+        bool before = by_address(&elf->variables[middle], &key) <= 0;
         low = before ? middle + 1 : low;
         high = before ? high : middle;
     }
-    const struct place *place = low ? &elf->places[low - 1] : NULL;
-    bool inside = place && place->section == section && place->bytes >= 8 &&
-                  at - place->value <= place->bytes - 8;
-    return inside ? place : NULL;
+    const struct variable *variable = low ? &elf->variables[low - 1] : NULL;
+    bool inside = variable && variable->section == section && variable->bytes >= 8 &&
+                  at - variable->value <= variable->bytes - 8;
+    return inside ? variable : NULL;
 }
 
 static bool relocate(struct elf_reader *elf, const Elf64_Shdr *section)
@@ -151,12 +152,12 @@ static bool relocate(struct elf_reader *elf, const Elf64_Shdr *section)
         Elf64_Rela entry = {0};
         memcpy(&entry, table.at + at, step);
         uint64_t type = ELF64_R_TYPE(entry.r_info), symbol = ELF64_R_SYM(entry.r_info);
-        const struct place *place = place_of(elf, section->sh_info, entry.r_offset);
-        if (!place || !elf->image->symbols[place->symbol].initial) continue;
-        struct host_image_symbol *in = &elf->image->symbols[place->symbol];
+        const struct variable *variable = variable_at(elf, section->sh_info, entry.r_offset);
+        if (!variable || !elf->image->symbols[variable->symbol].initial) continue;
+        struct host_image_symbol *in = &elf->image->symbols[variable->symbol];
         long to = symbol < elf->nsymbols ? elf->number[symbol] : NO_SYMBOL;
         struct host_image_pointer pointer = {
-            .in = place->symbol, .offset = entry.r_offset - place->value, .to = (size_t)to};
+            .in = variable->symbol, .offset = entry.r_offset - variable->value, .to = (size_t)to};
         memcpy(&pointer.addend, in->initial + pointer.offset, 8);
         if (with_addend) pointer.addend = (size_t)entry.r_addend;
         bool known = (type == ADDRESS_64 || type == GENERIC_ADDRESS_64) && to != NO_SYMBOL &&
@@ -179,18 +180,18 @@ bool host_image_read_elf(struct host_image *image, struct image_view code, const
     bool good = open_tables(&elf);
     if (good) {
         elf.number = calloc(elf.nsymbols + 1, sizeof(*elf.number));
-        elf.places = calloc(elf.nsymbols + 1, sizeof(*elf.places));
-        good = elf.number && elf.places;
+        elf.variables = calloc(elf.nsymbols + 1, sizeof(*elf.variables));
+        good = elf.number && elf.variables;
     }
     for (size_t i = 0; good && i < elf.nsymbols; i++) {
         good = add_symbol(&elf, i);
     }
-    if (good) qsort(elf.places, elf.nplaces, sizeof(*elf.places), by_place);
+    if (good) qsort(elf.variables, elf.nvariables, sizeof(*elf.variables), by_address);
     for (size_t i = 0; good && section_at(&elf, i, &section); i++) {
         if (section.sh_type == SHT_REL || section.sh_type == SHT_RELA)
             good = relocate(&elf, &section);
     }
     free(elf.number);
-    free(elf.places);
+    free(elf.variables);
     return good;
 }

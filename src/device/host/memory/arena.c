@@ -120,19 +120,19 @@ static size_t tag_bytes(const struct host_arena *arena)
     return tags + host_bitset_bytes(arena->limit);
 }
 
-bool host_arena_init(struct host_arena *arena, const struct host_arena_place *place)
+bool host_arena_init(struct host_arena *arena, const struct host_arena_ground *ground)
 {
     memset(arena, 0, sizeof(*arena));
     pthread_mutex_init(&arena->lock, NULL);
     pthread_cond_init(&arena->returned, NULL);
-    arena->base = place->base;
-    arena->bytes = place->bytes;
-    arena->grain = place->grain;
-    arena->shift = (unsigned)__builtin_ctzll(place->grain);
-    arena->limit = place->bytes / place->grain;
-    arena->fd = place->fd;
-    arena->fd_offset = place->fd_offset;
-    arena->warm_most = place->pool_bytes / place->grain;
+    arena->base = ground->base;
+    arena->bytes = ground->bytes;
+    arena->grain = ground->grain;
+    arena->shift = (unsigned)__builtin_ctzll(ground->grain);
+    arena->limit = ground->bytes / ground->grain;
+    arena->fd = ground->fd;
+    arena->fd_offset = ground->fd_offset;
+    arena->warm_most = ground->pool_bytes / ground->grain;
     memset(arena->bins, 0xff, sizeof(arena->bins)); /* NIL */
     void *tags = mmap(NULL, tag_bytes(arena), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

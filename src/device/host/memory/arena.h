@@ -64,7 +64,7 @@ struct host_arena {
     size_t fd_offset;
 };
 
-struct host_arena_place { /* what an arena is made over */
+struct host_arena_ground { /* what an arena is made over */
     char *base;
     size_t bytes, grain; /* grain: 512 or 4096 */
     int fd;
@@ -73,7 +73,7 @@ struct host_arena_place { /* what an arena is made over */
 };
 
 /* False when there is no address space for its tags. */
-bool host_arena_init(struct host_arena *arena, const struct host_arena_place *place);
+bool host_arena_init(struct host_arena *arena, const struct host_arena_ground *ground);
 void host_arena_fini(struct host_arena *arena);
 
 struct host_want {

@@ -10,7 +10,7 @@
 
 struct host_ends {
     size_t count, room;
-    struct host_place places[];
+    struct host_position positions[];
 };
 
 struct noting {
@@ -22,19 +22,19 @@ static void note_end(struct CUstream_st *stream, void *arg)
 {
     struct noting *noting = arg;
     struct host_ends *ends = noting->ends;
-    const struct host_place end = {stream, atomic_load(&host_timeline_of(stream)->tail)};
-    if (noting->failed || host_place_reached(&end)) return;
+    const struct host_position end = {stream, atomic_load(&host_timeline_of(stream)->tail)};
+    if (noting->failed || host_position_reached(&end)) return;
     if (!ends || ends->count == ends->room) {
         size_t room = ends ? 2 * ends->room : 8;
         size_t count = ends ? ends->count : 0;
-        ends = realloc(ends, sizeof(*ends) + room * sizeof(struct host_place));
+        ends = realloc(ends, sizeof(*ends) + room * sizeof(struct host_position));
         noting->failed = !ends;
         if (!ends) return;
         noting->ends = ends;
         ends->count = count;
         ends->room = room;
     }
-    ends->places[ends->count++] = end;
+    ends->positions[ends->count++] = end;
 }
 
 int host_ends_note(struct host_ends **ends_out)
@@ -53,7 +53,7 @@ bool host_ends_reached(const struct host_ends *ends)
 {
     bool reached = true;
     for (size_t i = 0; reached && ends && i < ends->count; i++) {
-        reached = host_place_reached(&ends->places[i]);
+        reached = host_position_reached(&ends->positions[i]);
     }
     return reached;
 }

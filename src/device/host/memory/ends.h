@@ -1,5 +1,6 @@
 /* Where the streams that have work ended at one moment: what was queued by then, of all devices, is
- * done when the note is reached. It holds places, so it keeps nothing alive. Private to the room.
+ * done when the note is reached. It holds positions, so it keeps nothing alive. Private to the
+ * room.
  */
 #pragma once
 

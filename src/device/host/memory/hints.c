@@ -108,14 +108,14 @@ static void join(void)
 
 /* ---- what is said ---- */
 
-static void set_access(struct tt_hints *said, int place, bool on)
+static void set_access(struct tt_hints *said, int location, bool on)
 {
-    if (place == TT_HINT_HOST) {
+    if (location == TT_HINT_HOST) {
         said->accessed_by_host = on;
         return;
     }
-    uint64_t bit = (uint64_t)1 << place % 64;
-    uint64_t *word = &said->accessed_by[place / 64];
+    uint64_t bit = (uint64_t)1 << location % 64;
+    uint64_t *word = &said->accessed_by[location / 64];
     *word = on ? *word | bit : *word & ~bit;
 }
 
@@ -123,9 +123,9 @@ static void say(struct tt_hints *said, const struct tt_hint *hint)
 {
     switch (hint->kind) {
     case TT_HINT_READ_MOSTLY: said->read_mostly = hint->on; break;
-    case TT_HINT_PREFERRED: said->preferred = hint->on ? hint->place : TT_HINT_NOWHERE; break;
-    case TT_HINT_PREFETCHED: said->prefetched = hint->place; break;
-    case TT_HINT_ACCESSED_BY: set_access(said, hint->place, hint->on); break;
+    case TT_HINT_PREFERRED: said->preferred = hint->on ? hint->location : TT_HINT_NOWHERE; break;
+    case TT_HINT_PREFETCHED: said->prefetched = hint->location; break;
+    case TT_HINT_ACCESSED_BY: set_access(said, hint->location, hint->on); break;
     }
 }
 

@@ -1,8 +1,8 @@
 /* Memory that was freed while streams still have work: any of it may use the memory, and the caller
  * does not wait for it (ranks that are threads wait for each other). Nobody finds it any more; it
  * returns to its arena when all that was queued before the free is done. What was freed later waits
- * for the same places or later ones of the same streams, so the list is looked at from its oldest
- * end up to the first that has to stay. */
+ * for the same positions or later ones of the same streams, so the list is looked at from its
+ * oldest end up to the first that has to stay. */
 #include "leaving.h"
 
 #include "ends.h"

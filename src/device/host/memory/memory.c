@@ -75,9 +75,9 @@ static bool map_range(size_t bytes)
 static bool make_arena(struct host_arena *arena, size_t offset, size_t bytes, size_t grain,
                        size_t pool)
 {
-    const struct host_arena_place place = {tt_host.memory.range.base + offset, bytes,  grain,
-                                           tt_host.memory.range.memfd,         offset, pool};
-    return host_arena_init(arena, &place);
+    const struct host_arena_ground ground = {tt_host.memory.range.base + offset, bytes,  grain,
+                                             tt_host.memory.range.memfd,         offset, pool};
+    return host_arena_init(arena, &ground);
 }
 
 static bool lay_out(const struct layout *layout)

@@ -5,7 +5,7 @@
 struct tt_host tt_host = {
     .devices.once = PTHREAD_ONCE_INIT,
     .memory = {.once = PTHREAD_ONCE_INIT, .leavers.lock = PTHREAD_MUTEX_INITIALIZER},
-    .streams = {.places.lock = PTHREAD_MUTEX_INITIALIZER,
+    .streams = {.slab.lock = PTHREAD_MUTEX_INITIALIZER,
                 .lock = PTHREAD_MUTEX_INITIALIZER,
                 .once = PTHREAD_ONCE_INIT},
     .events.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -18,7 +18,7 @@ struct tt_host tt_host = {
                .objects.lock = PTHREAD_MUTEX_INITIALIZER,
                .endings_once = PTHREAD_ONCE_INIT},
     .graph_memory.lock = PTHREAD_MUTEX_INITIALIZER,
-    .pools = {.places.lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER},
+    .pools = {.slab.lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER},
     .vmm.lock = PTHREAD_MUTEX_INITIALIZER,
     .sharing.lock = PTHREAD_MUTEX_INITIALIZER,
     .hints.lock = PTHREAD_MUTEX_INITIALIZER,

@@ -62,7 +62,7 @@ struct host_device_streams {
 };
 
 struct host_streams { /* stream.c, life.c */
-    struct host_slab places;
+    struct host_slab slab;
     _Atomic uint64_t last_id; /* numbers are never reused */
     pthread_mutex_t lock;     /* creation and burial */
     struct CUstream_st *dead;
@@ -83,7 +83,7 @@ struct host_captures {
     _Atomic uint64_t begun;
     _Atomic int streams;                        /* that are in a capture now */
     const struct host_capture_ops *_Atomic ops; /* set before a stream is in one */
-    struct host_capture_place *places;          /* of events */
+    struct host_capture_position *positions;    /* of events */
 };
 
 struct host_runnable { /* runnable.c: a bit per stream, per word of these, per word of those */
@@ -130,7 +130,7 @@ struct host_graph_memory { /* graph_memory.c */
 enum { HOST_POOL_BUCKETS = 4096 };
 
 struct host_pools { /* pool*.c */
-    struct host_slab places;
+    struct host_slab slab;
     pthread_mutex_t lock;
     struct host_pool_block *buckets[HOST_POOL_BUCKETS];
     _Atomic size_t nblocks; /* in them; 0 spares frees the lock */

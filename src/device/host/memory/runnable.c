@@ -36,7 +36,7 @@ bool host_runnable_add(size_t number)
  * saw the level empty in between may be clearing those. */
 void host_runnable_remove(size_t number)
 {
-    const struct host_timeline *line = host_slab_object(&tt_host.streams.places, number);
+    const struct host_timeline *line = host_slab_object(&tt_host.streams.slab, number);
     struct host_runnable *all = &tt_host.runnable;
     _Atomic uint64_t *word = &all->words[number / 64];
     _Atomic uint64_t *summary = &all->summary[number / 4096];
@@ -60,7 +60,7 @@ static void visit_word(size_t word, void (*see)(struct CUstream_st *stream, void
 {
     uint64_t bits = atomic_load_explicit(&tt_host.runnable.words[word], memory_order_acquire);
     for (; bits; bits &= bits - 1) {
-        see(host_slab_object(&tt_host.streams.places, word * 64 + (size_t)__builtin_ctzll(bits)),
+        see(host_slab_object(&tt_host.streams.slab, word * 64 + (size_t)__builtin_ctzll(bits)),
             arg);
     }
 }
@@ -84,8 +84,8 @@ void host_busy_visit(void (*see)(struct CUstream_st *stream, void *arg), void *a
     bool quiet = atomic_load_explicit(&all->begun, memory_order_seq_cst) == ended;
     if (quiet) host_runnable_visit(see, arg);
     if (quiet && atomic_load_explicit(&all->begun, memory_order_seq_cst) == ended) return;
-    size_t made = atomic_load_explicit(&tt_host.streams.places.made, memory_order_acquire);
+    size_t made = atomic_load_explicit(&tt_host.streams.slab.made, memory_order_acquire);
     for (size_t i = 0; i < made; i++) {
-        see(host_slab_object(&tt_host.streams.places, i), arg);
+        see(host_slab_object(&tt_host.streams.slab, i), arg);
     }
 }

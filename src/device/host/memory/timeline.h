@@ -14,7 +14,7 @@ struct host_timeline {
     _Atomic uint64_t done;  /* the last one that is finished */
 };
 
-struct host_place {
+struct host_position {
     struct CUstream_st *stream; /* borrowed for ever; NULL: nowhere, always reached */
     uint64_t seq;
 };
@@ -24,10 +24,10 @@ static inline struct host_timeline *host_timeline_of(const struct CUstream_st *s
     return (struct host_timeline *)(uintptr_t)stream;
 }
 
-static inline bool host_place_reached(const struct host_place *place)
+static inline bool host_position_reached(const struct host_position *position)
 {
-    return !place->stream || atomic_load_explicit(&host_timeline_of(place->stream)->done,
-                                                  memory_order_acquire) >= place->seq;
+    return !position->stream || atomic_load_explicit(&host_timeline_of(position->stream)->done,
+                                                     memory_order_acquire) >= position->seq;
 }
 
 static inline bool host_timeline_idle(const struct host_timeline *line)

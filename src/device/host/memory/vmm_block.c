@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TT_PLACE_DEVICE = 1 }; /* enum CUmemLocationType */
+enum { TT_LOCATION_DEVICE = 1 }; /* enum CUmemLocationType */
 
 /* ---- blocks; lock held ---- */
 
@@ -64,7 +64,7 @@ static int make_file(const struct tt_block_info *info, const struct tt_device_in
 {
     char name[96];
     int number = info->on_host ? info->number : device->nvml_index;
-    snprintf(name, sizeof(name), "tutti-block:%d:%d:%u:%d", info->place, number, info->share,
+    snprintf(name, sizeof(name), "tutti-block:%d:%d:%u:%d", info->location, number, info->share,
              info->rdma);
     return memfd_create(name, MFD_CLOEXEC);
 }
@@ -155,8 +155,8 @@ static bool read_file(int fd, struct tt_block_info *info)
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     if (fd < 0 || readlink(path, target, sizeof(target) - 1) < 0) return false;
     /* NOLINTNEXTLINE(cert-err34-c): a number that does not fit is not ours */
-    if (sscanf(target, "/memfd:tutti-block:%d:%d:%u:%d", &info->place, &info->number, &info->share,
-               &rdma) != 4)
+    if (sscanf(target, "/memfd:tutti-block:%d:%d:%u:%d", &info->location, &info->number,
+               &info->share, &rdma) != 4)
         return false;
     info->rdma = rdma != 0;
     return true;
@@ -168,7 +168,7 @@ int tuttiHostBlockImport(int fd, uint64_t *block_out)
     struct tt_block_info info = {.device = tuttiHostGetDevice()};
     if (host_forked()) return HOST_NOT_INITIALIZED;
     if (!read_file(fd, &info) || fstat(fd, &facts)) return HOST_INVALID_VALUE;
-    info.on_host = info.place != TT_PLACE_DEVICE;
+    info.on_host = info.location != TT_LOCATION_DEVICE;
     if (!info.on_host) info.device = info.number = device_numbered(info.number);
     info.bytes = (size_t)facts.st_size;
     if (info.bytes == 0 || info.bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;

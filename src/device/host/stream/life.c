@@ -38,7 +38,7 @@ struct CUstream_st *host_stream_take(int device, enum host_stream_kind kind)
         if (kind == HOST_STREAM_ORDERED) list_ordered(own, stream);
         return stream;
     }
-    stream = host_slab_take_used(&tt_host.streams.places, sizeof(*stream), HOST_MAX_STREAMS);
+    stream = host_slab_take_used(&tt_host.streams.slab, sizeof(*stream), HOST_MAX_STREAMS);
     if (!stream) return NULL;
     pthread_mutex_init(&stream->lock, NULL);
     stream->device = device;

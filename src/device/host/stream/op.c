@@ -163,7 +163,7 @@ enum tt_step host_op_step(struct host_op *op, bool calls)
     case HOST_OP_COPY:
     case HOST_OP_SET: return host_bytes_step(op, &op->moved);
     case HOST_OP_CALL: return run_call(op, calls);
-    case HOST_OP_WAIT: return host_place_reached(&op->place) ? TT_STEP_DONE : TT_STEP_WAIT;
+    case HOST_OP_WAIT: return host_position_reached(&op->position) ? TT_STEP_DONE : TT_STEP_WAIT;
     case HOST_OP_REACH: host_cell_reach(op->reach.cell, op->reach.number); break;
     case HOST_OP_CELL:
         return host_cell_reached(op->cell.cell, op->cell.number) ? TT_STEP_DONE : TT_STEP_WAIT;

@@ -11,9 +11,9 @@
 struct host_cell;
 struct host_exec;
 
-struct host_places { /* what an operation waits for by the legacy rules */
+struct host_positions { /* what an operation waits for by the legacy rules */
     size_t count;
-    struct host_place places[];
+    struct host_position positions[];
 };
 
 enum host_op_kind {
@@ -22,7 +22,7 @@ enum host_op_kind {
     HOST_OP_COPY,
     HOST_OP_SET,
     HOST_OP_CALL,
-    HOST_OP_WAIT,   /* for a place */
+    HOST_OP_WAIT,   /* for a position */
     HOST_OP_RECORD, /* what an event notes of its record */
     HOST_OP_REACH,  /* of an interprocess event's record */
     HOST_OP_CELL,   /* wait for an interprocess event's record */
@@ -50,7 +50,7 @@ struct host_op {
             void (*fn)(void *);
             void *arg;
         } call;
-        struct host_place place;
+        struct host_position position;
         struct {
             struct CUevent_st *event; /* borrowed: type-stable */
             uint64_t number;          /* which of its records */

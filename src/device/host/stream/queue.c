@@ -46,41 +46,42 @@ bool host_stream_conflicts(const struct CUstream_st *stream)
     return false;
 }
 
-/* Add where the stream ends, unless that is reached. *room: of places; 0: none are there yet. */
-static bool add_place(struct host_places **places, size_t *room, struct CUstream_st *stream)
+/* Add where the stream ends, unless that is reached. *room: of positions; 0: none are there yet. */
+static bool add_position(struct host_positions **positions, size_t *room,
+                         struct CUstream_st *stream)
 {
-    const struct host_place end = {stream,
-                                   atomic_load_explicit(&stream->line.tail, memory_order_seq_cst)};
-    if (host_place_reached(&end)) return true;
-    if ((*places)->count == *room) {
+    const struct host_position end = {
+        stream, atomic_load_explicit(&stream->line.tail, memory_order_seq_cst)};
+    if (host_position_reached(&end)) return true;
+    if ((*positions)->count == *room) {
         size_t more = *room ? 2 * *room : 8;
-        struct host_places *all =
-            realloc(*places, sizeof(**places) + more * sizeof((*places)->places[0]));
+        struct host_positions *all =
+            realloc(*positions, sizeof(**positions) + more * sizeof((*positions)->positions[0]));
         if (!all) return false;
-        *places = all;
+        *positions = all;
         *room = more;
     }
-    (*places)->places[(*places)->count++] = end;
+    (*positions)->positions[(*positions)->count++] = end;
     return true;
 }
 
 /* What the next operation has to wait for, and who asks for the stream itself, too. */
-static int collect(struct CUstream_st *stream, bool itself, struct host_places **places_out)
+static int collect(struct CUstream_st *stream, bool itself, struct host_positions **positions_out)
 {
-    struct host_places *places = calloc(1, sizeof(*places));
+    struct host_positions *positions = calloc(1, sizeof(*positions));
     size_t room = 0;
-    bool good = places && (!itself || add_place(&places, &room, stream));
+    bool good = positions && (!itself || add_position(&positions, &room, stream));
     struct CUstream_st *other =
         stream->legacy ? host_ordered_streams(stream->device) : host_legacy_stream(stream->device);
     for (; good && other;
          other = atomic_load_explicit(&other->next_ordered, memory_order_seq_cst)) {
-        good = add_place(&places, &room, other);
+        good = add_position(&positions, &room, other);
     }
     if (!good) {
-        free(places);
+        free(positions);
         return HOST_OUT_OF_MEMORY;
     }
-    *places_out = places;
+    *positions_out = positions;
     return HOST_OK;
 }
 
@@ -96,10 +97,10 @@ static int refuse_captured(const struct CUstream_st *legacy)
     return rc;
 }
 
-int host_legacy_ends(struct CUstream_st *legacy, struct host_places **places_out)
+int host_legacy_ends(struct CUstream_st *legacy, struct host_positions **positions_out)
 {
     int rc = refuse_captured(legacy);
-    return rc ? rc : collect(legacy, true, places_out);
+    return rc ? rc : collect(legacy, true, positions_out);
 }
 
 /* ---- claiming ---- */
@@ -161,7 +162,8 @@ static struct host_slot *reserve(struct CUstream_st *stream)
 }
 
 /* Both locks are held, the order lock only for an ordered stream. */
-static int fill(struct CUstream_st *stream, const struct host_op *op, struct host_place *place_out)
+static int fill(struct CUstream_st *stream, const struct host_op *op,
+                struct host_position *position_out)
 {
     int rc = HOST_OK;
     struct host_slot *slot = reserve(stream);
@@ -173,31 +175,31 @@ static int fill(struct CUstream_st *stream, const struct host_op *op, struct hos
     if (rc)
         slot->op.kind = HOST_OP_EMPTY; /* the sequence number is given and must come to its end */
     atomic_store_explicit(&slot->seq, seq, memory_order_release);
-    if (place_out) *place_out = (struct host_place){stream, seq};
+    if (position_out) *position_out = (struct host_position){stream, seq};
     return rc;
 }
 
 int host_stream_append_at(struct CUstream_st *stream, const struct host_op *op,
-                          struct host_place *place_out)
+                          struct host_position *position_out)
 {
     pthread_mutex_t *order = stream->ordered ? host_order_lock(stream->device) : NULL;
     int rc = stream->legacy ? refuse_captured(stream) : HOST_OK;
     if (rc) return rc;
     if (order) pthread_mutex_lock(order);
     pthread_mutex_lock(&stream->lock);
-    rc = fill(stream, op, place_out);
+    rc = fill(stream, op, position_out);
     pthread_mutex_unlock(&stream->lock);
     if (order) pthread_mutex_unlock(order);
     host_runnable_set(stream);
     return rc;
 }
 
-int host_stream_end_ordered(struct CUstream_st *stream, struct host_place *place_out)
+int host_stream_end_ordered(struct CUstream_st *stream, struct host_position *position_out)
 {
     static const struct host_op empty = {.kind = HOST_OP_EMPTY};
-    if (host_stream_conflicts(stream)) return host_stream_append_at(stream, &empty, place_out);
+    if (host_stream_conflicts(stream)) return host_stream_append_at(stream, &empty, position_out);
     uint64_t tail = atomic_load_explicit(&stream->line.tail, memory_order_seq_cst);
-    *place_out = (struct host_place){stream, tail};
+    *position_out = (struct host_position){stream, tail};
     return HOST_OK;
 }
 
@@ -223,12 +225,12 @@ static struct host_slot *head_slot(struct CUstream_st *stream, uint64_t seq)
     return atomic_load_explicit(&slot->seq, memory_order_acquire) == seq ? slot : NULL;
 }
 
-/* True when the places before it are reached; else *blocker_out is the first one that is not. */
-static bool may_begin(struct host_slot *slot, struct host_place *blocker_out)
+/* True when the positions before it are reached; else *blocker_out is the first one that is not. */
+static bool may_begin(struct host_slot *slot, struct host_position *blocker_out)
 {
     for (size_t i = 0; slot->after && i < slot->after->count; i++) {
-        if (host_place_reached(&slot->after->places[i])) continue;
-        *blocker_out = slot->after->places[i];
+        if (host_position_reached(&slot->after->positions[i])) continue;
+        *blocker_out = slot->after->positions[i];
         return false;
     }
     if (slot->after) free(slot->after);
@@ -238,13 +240,13 @@ static bool may_begin(struct host_slot *slot, struct host_place *blocker_out)
 
 /* One step of the head. */
 static enum tt_step run_head(struct CUstream_st *stream, uint64_t calls_upto,
-                             struct host_place *blocker_out)
+                             struct host_position *blocker_out)
 {
     uint64_t seq = atomic_load_explicit(&stream->line.done, memory_order_acquire) + 1;
     struct host_slot *slot = head_slot(stream, seq);
     if (!slot || !may_begin(slot, blocker_out)) return TT_STEP_WAIT;
     enum tt_step step = host_op_step(&slot->op, seq <= calls_upto);
-    if (step == TT_STEP_WAIT && slot->op.kind == HOST_OP_WAIT) *blocker_out = slot->op.place;
+    if (step == TT_STEP_WAIT && slot->op.kind == HOST_OP_WAIT) *blocker_out = slot->op.position;
     if (step != TT_STEP_DONE) return step;
     host_op_drop(&slot->op);
     if (slot != &stream->parked) stream->head_index++;
@@ -254,7 +256,7 @@ static enum tt_step run_head(struct CUstream_st *stream, uint64_t calls_upto,
 }
 
 bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
-                     struct host_place *blocker_out)
+                     struct host_position *blocker_out)
 {
     bool did = false;
     uint32_t nobody = 0;

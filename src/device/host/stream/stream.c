@@ -82,12 +82,12 @@ struct CUstream_st *host_stream_default(struct CUstream_st *handle)
 
 struct CUstream_st *host_stream_numbered(size_t number)
 {
-    return host_slab_object(&tt_host.streams.places, number);
+    return host_slab_object(&tt_host.streams.slab, number);
 }
 
 bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg)
 {
-    size_t made = atomic_load_explicit(&tt_host.streams.places.made, memory_order_acquire);
+    size_t made = atomic_load_explicit(&tt_host.streams.slab.made, memory_order_acquire);
     for (size_t i = 0; i < made; i++) {
         struct CUstream_st *stream = host_stream_numbered(i);
         if (atomic_load_explicit(&stream->line.magic, memory_order_acquire) == HOST_STREAM_MAGIC &&
@@ -103,10 +103,10 @@ static void wait_when_of(struct CUstream_st *stream, void *arg)
     const int *device = arg;
     if (host_stream_idle(stream)) return;
     pthread_mutex_lock(&tt_host.streams.lock);
-    struct host_place end = {stream->device == *device ? stream : NULL,
-                             atomic_load(&stream->line.tail)};
+    struct host_position end = {stream->device == *device ? stream : NULL,
+                                atomic_load(&stream->line.tail)};
     pthread_mutex_unlock(&tt_host.streams.lock);
-    host_wait_place(&end);
+    host_wait_position(&end);
 }
 
 void host_streams_wait(int device)

@@ -6,9 +6,9 @@
  * and touches no queue. Everybody else takes the next sequence number and queues. Only the
  * operation with sequence number done + 1 may run, and only who finishes it writes `done`.
  *
- * So a place in a stream is the pair (stream, sequence number), reached when done >= seq. Streams
- * are type-stable and sequence numbers go on when a stream is reused, hence a place is valid for
- * ever: events, waits and joins allocate nothing and count nothing. */
+ * So a position in a stream is the pair (stream, sequence number), reached when done >= seq.
+ * Streams are type-stable and sequence numbers go on when a stream is reused, hence a position is
+ * valid for ever: events, waits and joins allocate nothing and count nothing. */
 #pragma once
 
 #include "op.h"
@@ -21,9 +21,9 @@
 struct host_attribute;
 struct host_cell;
 
-struct host_slot {             /* an operation in a queue */
-    _Atomic uint64_t seq;      /* published last; 0: empty */
-    struct host_places *after; /* owned; NULL: nothing */
+struct host_slot {                /* an operation in a queue */
+    _Atomic uint64_t seq;         /* published last; 0: empty */
+    struct host_positions *after; /* owned; NULL: nothing */
     struct host_op op;
 };
 
@@ -66,7 +66,7 @@ struct CUstream_st {
 
 /* ---- life.c ---- */
 enum host_stream_kind { HOST_STREAM_FREE, HOST_STREAM_ORDERED, HOST_STREAM_LEGACY };
-/* A place for a stream, perhaps a dead one's. The lock of all streams is held. */
+/* Storage for a stream, perhaps a dead one's. The lock of all streams is held. */
 struct CUstream_st *host_stream_take(int device, enum host_stream_kind kind);
 
 /* ---- stream.c ---- */
@@ -80,7 +80,7 @@ static inline struct CUstream_st *host_stream_glance(struct CUstream_st *handle)
 {
     if (host_forked()) return NULL;
     if (__builtin_expect((uintptr_t)handle > 2, 1)) {
-        bool ours = host_slab_holds(&tt_host.streams.places, handle, HOST_STREAM_MAGIC);
+        bool ours = host_slab_holds(&tt_host.streams.slab, handle, HOST_STREAM_MAGIC);
         return ours ? handle : NULL;
     }
     if ((uintptr_t)handle < 2) {
@@ -110,7 +110,7 @@ static inline struct CUstream_st *host_ordered_streams(int device)
 pthread_mutex_t *host_order_lock(int device);
 static inline size_t host_stream_number(const struct CUstream_st *stream)
 {
-    return host_slab_number(&tt_host.streams.places, stream);
+    return host_slab_number(&tt_host.streams.slab, stream);
 }
 struct CUstream_st *host_stream_numbered(size_t number);
 /* Every live stream in turn; stops when visit answers true. */
@@ -119,9 +119,9 @@ bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), vo
 void host_streams_wait(int device);
 /* A destroyed stream that has nothing left to do becomes free for reuse. */
 void host_stream_bury(struct CUstream_st *stream);
-/* A row of sequence numbers that no program has a handle of, and of no device: places in it are as
- * good as others. Its owner queues on it, or counts `tail` up for what shall come and finishes that
- * in order. NULL when there are too many. Given back when all sequence numbers are finished;
+/* A row of sequence numbers that no program has a handle of, and of no device: positions in it are
+ * as good as others. Its owner queues on it, or counts `tail` up for what shall come and finishes
+ * that in order. NULL when there are too many. Given back when all sequence numbers are finished;
  * accepts NULL. */
 struct CUstream_st *host_timeline_take(void);
 void host_timeline_give(struct CUstream_st *line);
@@ -169,31 +169,31 @@ static inline bool host_stream_claim_idle(struct CUstream_st *stream)
 /* The unfinished operation of a claimed stream is left to waiters and workers. Returns 0. */
 int host_stream_park(struct CUstream_st *stream, const struct host_op *op);
 int host_stream_park_call(struct CUstream_st *stream, void (*fn)(void *), void *arg);
-/* Queue a copy of *op behind what the legacy rules demand; place_out, unless NULL, names it. 2 when
- * out of memory, 906: nothing of op was taken. */
+/* Queue a copy of *op behind what the legacy rules demand; position_out, unless NULL, names it. 2
+ * when out of memory, 906: nothing of op was taken. */
 int host_stream_append_at(struct CUstream_st *stream, const struct host_op *op,
-                          struct host_place *place_out);
+                          struct host_position *position_out);
 static inline int host_stream_append(struct CUstream_st *stream, const struct host_op *op)
 {
     return host_stream_append_at(stream, op, NULL);
 }
 /* What who asks about the legacy stream asks about: where it and the blocking streams of its device
- * end now. *places_out: only what is not reached, the caller's to free(). 2, 906. */
-int host_legacy_ends(struct CUstream_st *legacy, struct host_places **places_out);
+ * end now. *positions_out: only what is not reached, the caller's to free(). 2, 906. */
+int host_legacy_ends(struct CUstream_st *legacy, struct host_positions **positions_out);
 /* The present end of the stream, as an operation put there now would see it: of an ordered stream
  * behind what stands in its way. */
-int host_stream_end_ordered(struct CUstream_st *stream, struct host_place *place_out);
-static inline int host_stream_end(struct CUstream_st *stream, struct host_place *place_out)
+int host_stream_end_ordered(struct CUstream_st *stream, struct host_position *position_out);
+static inline int host_stream_end(struct CUstream_st *stream, struct host_position *position_out)
 {
-    if (stream->ordered) return host_stream_end_ordered(stream, place_out);
+    if (stream->ordered) return host_stream_end_ordered(stream, position_out);
     uint64_t tail = atomic_load_explicit(&stream->line.tail, memory_order_seq_cst);
-    *place_out = (struct host_place){stream, tail};
+    *position_out = (struct host_position){stream, tail};
     return HOST_OK;
 }
 /* Run what can be run, host functions up to a sequence number. True when something was done;
- * *blocker_out is what its head waits for, if that is a place. */
+ * *blocker_out is what its head waits for, if that is a position. */
 bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
-                     struct host_place *blocker_out);
+                     struct host_position *blocker_out);
 
 /* ---- span.c ---- */
 /* False: freed memory, or more than the allocation has, or mapped without the access. */
@@ -233,7 +233,7 @@ void host_share_end(const struct host_share *outer);
 bool host_share_spent(void); /* false outside of one */
 
 /* ---- wait.c ---- */
-void host_wait_place(const struct host_place *place); /* works meanwhile */
+void host_wait_position(const struct host_position *position); /* works meanwhile */
 /* True when it is reached, perhaps after a share of work, at first of what leads there. */
-bool host_ask_place(const struct host_place *place);
+bool host_ask_position(const struct host_position *position);
 void host_wait_cell(const struct host_cell *cell, uint64_t number);

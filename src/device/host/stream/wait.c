@@ -35,7 +35,7 @@ bool tuttiHostOversubscribed(void)
     return atomic_load_explicit(&tt_host.waits.crowds, memory_order_relaxed) > 0;
 }
 
-static void sleep_at(struct CUstream_st *stream, const struct host_place *place, long nsec)
+static void sleep_at(struct CUstream_st *stream, const struct host_position *position, long nsec)
 {
     const struct timespec timeout = {.tv_nsec = nsec};
     if (!stream) {
@@ -45,19 +45,19 @@ static void sleep_at(struct CUstream_st *stream, const struct host_place *place,
     atomic_fetch_add(&stream->sleepers, 1);
     uint32_t wake_count = atomic_load_explicit(&stream->wake_count, memory_order_acquire);
     /* A finish that saw no sleeper yet rings for nobody: the timeout is what bounds that. */
-    if (!host_place_reached(place))
+    if (!host_position_reached(position))
         syscall(SYS_futex, &stream->wake_count, FUTEX_WAIT_PRIVATE, wake_count, &timeout, NULL, 0);
     atomic_fetch_sub(&stream->sleepers, 1);
 }
 
 /* Give the core away the way a wait of this length needs it. */
-static void relax(uint32_t spins, const struct host_place *place)
+static void relax(uint32_t spins, const struct host_position *position)
 {
     bool oversubscribed =
         tuttiHostOversubscribed() ||
         atomic_load_explicit(&tt_host.waits.threads, memory_order_relaxed) > tuttiHostCores();
     if (spins >= SPINS_YIELD) {
-        sleep_at(place->stream, place, (long)tt_wait_nap_nsec(spins - SPINS_YIELD));
+        sleep_at(position->stream, position, (long)tt_wait_nap_nsec(spins - SPINS_YIELD));
     } else if (oversubscribed || spins >= SPINS_PAUSE) {
         sched_yield();
     } else if (spins >= SPINS_POLL) {
@@ -65,26 +65,26 @@ static void relax(uint32_t spins, const struct host_place *place)
     }
 }
 
-/* Run the stream of a place, or what keeps it from going on; calls: host functions may run. */
-static bool run_for(const struct host_place *place, bool calls)
+/* Run the stream of a position, or what keeps it from going on; calls: host functions may run. */
+static bool run_for(const struct host_position *position, bool calls)
 {
-    struct host_place at = *place;
+    struct host_position at = *position;
     for (int depth = 0; depth < DEPTH_MOST && at.stream; depth++) {
-        struct host_place blocker = {NULL, 0};
+        struct host_position blocker = {NULL, 0};
         if (host_stream_run(at.stream, calls ? at.seq : 0, &blocker)) return true;
         at = blocker;
     }
     return false;
 }
 
-bool host_ask_place(const struct host_place *place)
+bool host_ask_position(const struct host_position *position)
 {
     struct host_share outer;
     host_share_begin(&outer);
-    if (!host_place_reached(place)) run_for(place, false);
-    if (!place->stream || !host_place_reached(place)) host_help(place->stream);
+    if (!host_position_reached(position)) run_for(position, false);
+    if (!position->stream || !host_position_reached(position)) host_help(position->stream);
     host_share_end(&outer);
-    return host_place_reached(place);
+    return host_position_reached(position);
 }
 
 struct attendance { /* a wait that is known to workers and other waiters */
@@ -110,20 +110,20 @@ static void leave(const struct attendance *attendance)
     if (!host_stream_idle(stream)) host_worker_ring(); /* nobody attends to it now */
 }
 
-void host_wait_place(const struct host_place *place)
+void host_wait_position(const struct host_position *position)
 {
-    struct attendance attendance = {place->stream, false};
+    struct attendance attendance = {position->stream, false};
     const uint32_t alone =
         tuttiHostOversubscribed() ? 0 : SPINS_ALONE; /* a yield there takes long */
-    for (uint32_t spins = 0; !host_place_reached(place); spins++) {
-        bool did = run_for(place, true);
+    for (uint32_t spins = 0; !host_position_reached(position); spins++) {
+        bool did = run_for(position, true);
         if (did) spins = 0;
         if (did || spins < alone) continue;
         if (!attendance.entered) attend(&attendance);
-        if (host_help(place->stream)) {
+        if (host_help(position->stream)) {
             spins = alone;
         } else {
-            relax(spins, place);
+            relax(spins, position);
         }
     }
     leave(&attendance);
@@ -132,7 +132,7 @@ void host_wait_place(const struct host_place *place)
 void host_wait_cell(const struct host_cell *cell, uint64_t number)
 {
     struct attendance attendance = {NULL, false};
-    const struct host_place nowhere = {NULL, 0};
+    const struct host_position nowhere = {NULL, 0};
     attend(&attendance);
     for (uint32_t spins = 0; !host_cell_reached(cell, number); spins++) {
         if (host_help(NULL)) {

@@ -37,7 +37,7 @@ static void forget_idle(struct CUstream_st *stream, size_t number)
 }
 
 /* Remember how far the stream has come. */
-static bool note_place(struct CUstream_st *stream)
+static bool note_position(struct CUstream_st *stream)
 {
     uint64_t done = atomic_load_explicit(&stream->line.done, memory_order_relaxed);
     bool same = atomic_load_explicit(&stream->passed, memory_order_relaxed) == done;
@@ -50,14 +50,14 @@ static bool note_place(struct CUstream_st *stream)
  * disturbed every few microseconds: large copies lost a third of their speed. */
 static bool is_attended(struct CUstream_st *stream)
 {
-    return !note_place(stream) || atomic_load_explicit(&stream->waiters, memory_order_relaxed) ||
+    return !note_position(stream) || atomic_load_explicit(&stream->waiters, memory_order_relaxed) ||
            atomic_load_explicit(&stream->running, memory_order_relaxed);
 }
 
 static void visit(struct CUstream_st *stream, void *arg)
 {
     struct round *round = arg;
-    struct host_place blocker = {NULL, 0};
+    struct host_position blocker = {NULL, 0};
     if (stream == round->except || host_share_spent()) return;
     if (host_stream_idle(stream)) {
         if (round->calls_upto) forget_idle(stream, host_stream_number(stream));
@@ -66,7 +66,7 @@ static void visit(struct CUstream_st *stream, void *arg)
     if (round->calls_upto && is_attended(stream)) return;
     round->unattended++;
     if (host_stream_run(stream, round->calls_upto, &blocker)) round->did = true;
-    if (round->calls_upto) note_place(stream);
+    if (round->calls_upto) note_position(stream);
 }
 
 bool host_help(const struct CUstream_st *except)
