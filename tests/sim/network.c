@@ -123,19 +123,17 @@ static void tell_end(const struct sim_socket *at, int error)
     if (!error) peer->fin_at = earliest(peer->fin_at, when);
 }
 
-static void forget(struct sim_socket *set, int socket)
-{
-    uint32_t kept = 0;
-    for (uint32_t k = 0; k < set->nwatched; k++) {
-        if (set->watched[k].socket != socket) set->watched[kept++] = set->watched[k];
-    }
-    set->nwatched = kept;
-}
-
+/* No set looks at it any more. */
 static void unwatch(int socket)
 {
     for (int i = 0; i < SIM_SOCKETS; i++) {
-        if (sim->sockets[i].kind == SIM_SET) forget(&sim->sockets[i], socket);
+        uint32_t kept = 0;
+        for (uint32_t k = 0; k < sim->sockets[i].nwatched; k++) {
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): `sim` is mapped before all */
+            struct sim_watch watch = sim->sockets[i].watched[k];
+            if (watch.socket != socket) sim->sockets[i].watched[kept++] = watch;
+        }
+        sim->sockets[i].nwatched = kept;
     }
 }
 
