@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static const char help_text[] =
-    "usage: tutti plugin check FILE [--kind net|tuner|profiler|env] [--iterations N] "
+    "usage: tutti plugin check FILE [--kind net|collnet|tuner|profiler|env] [--iterations N] "
     "[--seconds N] [--json]\n\n"
     "Drives a plugin through what a communicator may do with it, each case in a process of its\n"
     "own: a crash or a hang is a line that names the call. A network is driven over loopback,\n"
@@ -20,9 +20,9 @@ static const char help_text[] =
     "Of all but networks it measures what a call takes and what memory grows by.\n\n"
     "FILE is what NCCL_NET_PLUGIN, NCCL_TUNER_PLUGIN, NCCL_PROFILER_PLUGIN or NCCL_ENV_PLUGIN\n"
     "would be: a path, a name, STATIC_PLUGIN excepted.\n\n"
-    "  -k, --kind KIND     net (versions 2 to 12), tuner (1 to 6), profiler (1 to 7) or env\n"
-    "                      (1 and 2); the newest in the library is taken. Not given: by the\n"
-    "                      symbols of the library\n"
+    "  -k, --kind KIND     net (versions 2 to 12), collnet (3 to 12), tuner (1 to 6), profiler\n"
+    "                      (1 to 7) or env (1 and 2); the newest in the library is taken. Not\n"
+    "                      given: by the symbols of the library, where collnet does not count\n"
     "  -n, --iterations N  AllReduces that are timed, of a profiler, or questions, of a tuner\n"
     "                      and an environment plugin (2000; up to 10000000)\n"
     "      --seconds N     a case that takes longer hangs (20; up to 600)\n"
@@ -106,7 +106,8 @@ static int check_file(const struct plugin_options *options)
     if (options->kind) {
         wanted = check_kind_named(options->kind);
         if (!wanted) {
-            return tutti_usage_error("plugin", "--kind '%s' is none of: net, tuner, profiler, env",
+            return tutti_usage_error("plugin",
+                                     "--kind '%s' is none of: net, collnet, tuner, profiler, env",
                                      options->kind);
         }
     }

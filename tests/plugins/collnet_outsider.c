@@ -4,7 +4,8 @@
  * error with a sentence.
  * COLLNET_FAIL=init|devices|listen|connect|connect-waits|iallreduce|test: that function fails
  * (connect-waits: it never returns), at the rank of COLLNET_FAIL_HOST in its group.
- * COLLNET_MOST_BYTES: maxCollBytes. */
+ * COLLNET_MOST_BYTES: maxCollBytes. COLLNET_FAULT=name plants one of the faults that a check of the
+ * contract must find. */
 #include "collnet_outsider.h"
 
 #include "net_outsider.h"
@@ -76,6 +77,17 @@ bool summer_fails(const char *what, int host)
     return text && strcmp(text, what) == 0 && (!where || host < 0 || atoi(where) == host);
 }
 
+static bool faulty(const char *what)
+{
+    const char *text = getenv("COLLNET_FAULT");
+    return text && strcmp(text, what) == 0;
+}
+
+static void wait_long(void)
+{
+    usleep(150000);
+}
+
 ncclResult_t summer_begin(ncclDebugLogger_t log, bool again)
 {
     logger = log;
@@ -91,6 +103,7 @@ ncclResult_t summer_listen(int dev, void *opaque, size_t handle_bytes, void **li
 {
     struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = outsider_address()};
     socklen_t len = sizeof(addr);
+    if (faulty("listen-waits")) wait_long();
     int *fd = summer_fails("listen", -1) || dev ? NULL : malloc(sizeof(*fd));
     if (!fd) return ncclSystemError;
     *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -186,7 +199,7 @@ ncclResult_t summer_connect(void *handles[], int nranks, int rank, void *listen_
         group_free(group);
         return ncclRemoteError;
     }
-    *coll_comm = group;
+    *coll_comm = faulty("connect-none") ? NULL : group;
     return ncclSuccess;
 }
 
@@ -243,6 +256,7 @@ static size_t size_of(ncclDataType_t type)
 ncclResult_t summer_support(ncclDataType_t type, ncclRedOp_t op, int *supported)
 {
     bool types = type == ncclInt32 || type == ncclFloat32 || type == ncclFloat64;
+    if (faulty("nothing")) types = false;
     *supported = types && (op == ncclSum || op == ncclMax || op == ncclMin);
     return ncclSuccess;
 }
@@ -314,6 +328,9 @@ static void *group_main(void *arg)
         struct wire wire = {group->made, job->count, (int32_t)job->type, (int32_t)job->op};
         bool good = group->rank ? sum_there(group, job, &wire) : sum_here(group, job, &wire);
         pthread_mutex_lock(&group->lock);
+        if (faulty("wrong-sum")) ((char *)job->recv)[0] ^= 1;
+        if (faulty("given-written")) ((char *)(uintptr_t)job->send)[0] ^= 1;
+        if (faulty("written-around")) ((char *)job->recv)[job->count * size_of(job->type)] = 1;
         request->state = good ? DONE : FAILED;
         group->made++;
         group->sums++;
@@ -336,6 +353,8 @@ ncclResult_t summer_start(void *coll_comm, const struct summer_job *job, void **
     size_t bytes = job->count * size_of(job->type);
     *request_out = NULL;
     if (summer_fails("iallreduce", group->rank)) return ncclSystemError;
+    if (faulty("sum-waits")) wait_long();
+    if (faulty("sum-fails")) return ncclInvalidArgument;
     (void)summer_support(job->type, job->op, &supported);
     if (!supported || !job->count) return wrong("a sum that is not supported");
     if (!inside(group, job->send, bytes, job->send_mhandle) ||
@@ -359,6 +378,8 @@ ncclResult_t summer_test(void *opaque, int *done, int *size)
     struct request *request = opaque;
     struct group *group = request->group;
     if (summer_fails("test", group->rank)) return ncclRemoteError;
+    if (faulty("test-waits")) wait_long();
+    if (faulty("crashes")) abort();
     pthread_mutex_lock(&group->lock);
     enum state state = request->state;
     *done = state == DONE;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`tutti plugin check`: sound profilers and networks of every version, and those with a mistake, whose report names
-the call. usage: plugin.py TUTTI PLUGINS profiler|net|net-faults|tuner|env|libfabric [PROVIDER VERSION...]"""
+the call. usage: plugin.py TUTTI PLUGINS profiler|net|net-faults|collnet|tuner|env|libfabric [PROVIDER VERSION...]"""
 import csv, json, os, re, subprocess, sys, tempfile
 
 tutti, plugins, what, *more = sys.argv[1:]
@@ -169,6 +169,31 @@ def faulty_nets():
           "verdict    not sound" in out, f"in words: {out} {err}")
 
 
+COLLNET_FAULTS = {"listen-waits": "listen: it took more than 100 ms", "connect-none": "connect: returned 3",
+                  "nothing": "reduceSupport: supported: nothing is", "wrong-sum": "recvData: wrong with type 2, operator 0",
+                  "given-written": "sendData: it was written", "written-around": "recvData: written around it",
+                  "sum-waits": "iallreduce: it took more than 100 ms", "sum-fails": "iallreduce: returned 4",
+                  "test-waits": "test: it took more than 100 ms"}
+
+
+def collnets():
+    """Sound collective networks of every version, and what is said of planted faults."""
+    for version in range(3, 13):
+        found, cases = report(f"collnet_outsider_v{version}", "--kind", "collnet", "--json", kind="collnet")
+        check((found["version"], found["name"], found["devices"]) == (version, "Summer", 1), f"v{version}: {found}")
+        wrong = [c for c in cases.values() if c["result"] != "ok" and not (c["breaches"] and all(map(is_late, c["breaches"])))]
+        check(len(cases) == 3 and not wrong, f"version {version}: {found}")
+    for fault, says in COLLNET_FAULTS.items():
+        found, cases = report("collnet_outsider_v12", "--kind", "collnet", "--json", kind="collnet", COLLNET_FAULT=fault)
+        check(not found["sound"] and any(says in breach for breach in blamed(cases)), f"{fault}: {found}")
+    found, cases = report("collnet_outsider_v12", "--kind", "collnet", "--json", kind="collnet", COLLNET_FAULT="crashes")
+    check(cases["sums"]["result"] == "crash" and "(Aborted) in test (1 elements" in cases["sums"]["detail"], f"a crash: {cases}")
+    code, out, err = run("check", f"{plugins}/libnccl-net_outsider_v12.so", "--kind", "collnet")
+    check(code == 1 and "ncclCollNetPlugin_v3 to ncclCollNetPlugin_v12" in out + err, f"none there: {code} {out} {err}")
+    found, cases = net("collnet_outsider_v12")
+    check(len(cases) == 14, f"without a kind it is the network: {found}")
+
+
 def example_in_a_job():
     env = {"NCCL_NET_PLUGIN": f"{plugins}/libnccl-net_example.so", "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1",
            "TUTTI_PLUGIN_CHECK": "1", "NCCL_DEBUG": "INFO"}
@@ -291,6 +316,8 @@ elif what == "net":
     sound_nets()
     example_in_a_job()
     nics_of_a_machine()
+elif what == "collnet":
+    collnets()
 elif what == "libfabric":
     over_libfabric(*more)
 else:

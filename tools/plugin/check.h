@@ -73,7 +73,7 @@ struct check_kind {
     /* After the last one, when all was well: what it measured. */
     void (*measured)(const struct check_case_state *state, bool in_words, json_t *report);
 };
-extern const struct check_kind check_profiler, check_net, check_tuner, check_env;
+extern const struct check_kind check_profiler, check_net, check_collnet, check_tuner, check_env;
 
 /* NULL: there is no such kind. */
 const struct check_kind *check_kind_named(const char *name);
