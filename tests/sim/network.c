@@ -128,8 +128,7 @@ static void unwatch(int socket)
 {
     for (int i = 0; i < SIM_SOCKETS; i++) {
         uint32_t kept = 0;
-        for (uint32_t k = 0; k < sim->sockets[i].nwatched; k++) {
-            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): `sim` is mapped before all */
+        for (uint32_t k = 0; k < sim->sockets[i].nwatched; k++) { /* NOLINT: `sim` is mapped */
             struct sim_watch watch = sim->sockets[i].watched[k];
             if (watch.socket != socket) sim->sockets[i].watched[kept++] = watch;
         }

@@ -163,19 +163,37 @@ void tt_failure_frame(struct tt_bootstrap *b, struct tt_conn *conn, const unsign
     }
 }
 
+void tt_failure_who(const struct tt_bootstrap *b, int rank, char *text, size_t text_bytes)
+{
+    const struct tt_bootstrap *old = b->parent_ranks ? b->parent_tree : NULL;
+    const struct tt_contact *contact = NULL;
+    char here[48] = "";
+    int number = old ? b->parent_ranks[rank] : rank;
+    if (old) snprintf(here, sizeof(here), " (rank %d of the new communicator)", rank);
+    if (old && old->contacts) {
+        contact = &old->contacts[number];
+    } else if (b->contacts) {
+        contact = &b->contacts[rank];
+    } else if (rank == b->parent) {
+        contact = &b->parent_contact;
+    }
+    if (contact) {
+        snprintf(text, text_bytes, "rank %d%s on host %s (pid %d)", number, here, contact->host,
+                 (int)contact->pid);
+    } else {
+        snprintf(text, text_bytes, "rank %d%s", number, here);
+    }
+}
+
 void tt_failure_lost(struct tt_bootstrap *b, int peer, const char *why)
 {
+    char text[TT_WHO_BYTES];
     if (why == tt_conn_starved) {
         tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
-    } else if (b->contacts) {
-        tell_death(b, peer, "rank %d on host %s (pid %d) is gone: %s", peer, b->contacts[peer].host,
-                   (int)b->contacts[peer].pid, why);
-    } else if (peer < b->rank) {
-        tell_death(b, peer, "rank %d on host %s (pid %d) is gone: %s", peer, b->parent_contact.host,
-                   (int)b->parent_contact.pid, why);
-    } else {
-        tell_death(b, peer, "rank %d is gone: %s", peer, why);
+        return;
     }
+    tt_failure_who(b, peer, text, sizeof(text));
+    tell_death(b, peer, "%s is gone: %s", text, why);
 }
 
 /* ---- while a child is being born ---- */

@@ -14,6 +14,10 @@ void tt_failure_frame(struct tt_bootstrap *bootstrap, struct tt_conn *conn,
 void tt_failure_lost(struct tt_bootstrap *bootstrap, int peer, const char *why);
 /* To a child that connects after the error. */
 void tt_failure_repeat(const struct tt_bootstrap *bootstrap, struct tt_conn *conn);
+/* A rank in words, with what is known of it: of a communicator that is being made of another one,
+ * its number in both, as the caller knows it by the old one. */
+enum { TT_WHO_BYTES = TT_HOST_BYTES + 96 };
+void tt_failure_who(const struct tt_bootstrap *bootstrap, int rank, char *text, size_t text_bytes);
 /* Log the error once, in the caller's thread; returns its code. */
 ncclResult_t tt_failure_tell(struct tt_bootstrap *bootstrap);
 /* What a rank that cannot take part in making a child sends its members, over the parent: salt 24,

@@ -9,28 +9,13 @@
 #include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
-#include <stdio.h>
-
 #define ANSWER_NSEC 2000000000ull
 #define LATE_BYTES 8
 
-static void who(const struct tt_bootstrap *b, int rank, char *text, size_t text_bytes)
-{
-    if (b->contacts) {
-        snprintf(text, text_bytes, "rank %d on host %s (pid %d)", rank, b->contacts[rank].host,
-                 (int)b->contacts[rank].pid);
-    } else if (rank == b->parent) {
-        snprintf(text, text_bytes, "rank %d on host %s (pid %d)", rank, b->parent_contact.host,
-                 (int)b->parent_contact.pid);
-    } else {
-        snprintf(text, text_bytes, "rank %d", rank);
-    }
-}
-
 static void blame(struct tt_bootstrap *b, int rank, const char *what)
 {
-    char text[TT_HOST_BYTES + 64];
-    who(b, rank, text, sizeof(text));
+    char text[TT_WHO_BYTES];
+    tt_failure_who(b, rank, text, sizeof(text));
     tt_tree_fail(b, rank, ncclTimeout, "%s %s (exchange %llu was not complete within %lld s)", text,
                  what, (unsigned long long)b->exchange.seq, (long long)b->timeout_sec);
 }

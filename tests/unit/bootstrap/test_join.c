@@ -416,6 +416,45 @@ static void children(void **state)
     }
 }
 
+/* Ranks 1 and 3 are to be a pair, and rank 3 does not come. */
+static void body_waits(struct team_seat *seat)
+{
+    struct tt_member member = {0}, child_member = {.nranks = 2, .name = ""};
+    struct tt_bootstrap *b = NULL, *child = NULL;
+    static const int parents[] = {1, 3};
+    static const unsigned char record[TT_RECORD_BYTES];
+    const struct team_report *waits = seat->report - seat->rank + 1;
+    const void *records;
+    if (team_join(seat, &member, &b, &records)) return;
+    tt_bootstrap_init_done(b);
+    if (seat->rank == 1) {
+        struct tt_bootstrap_child spec = {.member = &child_member,
+                                          .parent_ranks = parents,
+                                          .salt = {1, 2, 0},
+                                          .whole_parent = true,
+                                          .record = record};
+        seat->report->rc = tt_bootstrap_child(b, &spec, &child, &records);
+        snprintf(seat->report->sentence, sizeof(seat->report->sentence), "%s", tt_last_error());
+    }
+    for (int k = 0; k < 60000 && !waits->rc; k++)
+        tt_sleep_usec(1000);
+    tt_bootstrap_leave(b);
+}
+
+static void missing_in_child_is_named(void **state)
+{
+    ncclUniqueId id;
+    (void)state;
+    assert_int_equal(tt_id_create(&id), ncclSuccess);
+    struct team team = {.nranks = 4, .ids = &id, .nids = 1, .timeout_sec = 5};
+    team_run(&team, (enum team_form)last_form, body_waits);
+    print_message("%s\n", team.reports[1].sentence);
+    assert_int_equal(team.reports[1].rc, ncclTimeout);
+    assert_non_null(
+        strstr(team.reports[1].sentence, "rank 3 (rank 1 of the new communicator) on "));
+    team_fini(&team);
+}
+
 /* The second process to exit must not take the first one's exit for an error. */
 static void body_exit(struct team_seat *seat)
 {
@@ -456,6 +495,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(roots_share_the_work),
         cmocka_unit_test(bad_ids),
         cmocka_unit_test(children),
+        cmocka_unit_test(missing_in_child_is_named),
         cmocka_unit_test(death_is_told),
         cmocka_unit_test(exit_without_leave),
         cmocka_unit_test(all_get_the_reason),
