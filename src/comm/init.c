@@ -211,9 +211,9 @@ ncclResult_t tt_init_run(struct tt_init *init)
                        comm->member.rank, comm->member.device);
     }
     struct tt_affinity *affinity = tt_affinity_enter(comm->member.device);
-    struct tt_watch_birth *birth = tt_watch_birth_begin(&comm->member);
+    struct tt_watch_init *listed = tt_watch_init_begin(&comm->member);
     ncclResult_t rc = init_steps(init);
-    tt_watch_birth_end(birth);
+    tt_watch_init_end(listed);
     tt_affinity_leave(affinity);
     init->total_sec = lap_sec(&clock);
     if (rc) return rc;

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum { TAG_QUESTION = TT_TAG_OWNER + 2, TAG_ANSWER };
-enum { LETTER_STATUSES = 11, MAX_COMMS = 4096, MAX_RANKS = 1 << 20 };
+enum { MESSAGE_STATUSES = 11, MAX_COMMS = 4096, MAX_RANKS = 1 << 20 };
 enum { SETTINGS_LIMIT_BYTES = 1 << 18 };
 #define QUIET_NSEC 100000000ull /* no answer for so long: ask by other ways */
 #define JOIN_NSEC 1500000000ull /* what was found is news for so long */
@@ -36,7 +36,7 @@ struct answer {
     struct message_head head;
     uint64_t key, pid, count;
     char host[TT_STATUS_HOST_BYTES], addr[TT_STATUS_ADDR_BYTES];
-    unsigned char status[LETTER_STATUSES][TT_STATUS_BYTES]; /* or SETTINGS: text */
+    unsigned char status[MESSAGE_STATUSES][TT_STATUS_BYTES]; /* or SETTINGS: text */
 };
 _Static_assert(sizeof(struct answer) <= 4096, "one message of the bootstrap");
 #define ANSWER_BYTES(count) (offsetof(struct answer, status) + (size_t)(count)*TT_STATUS_BYTES)
@@ -164,29 +164,29 @@ static void own_status(const struct tt_watch *watch, const struct tt_status_proc
 }
 
 /* A communicator that is not connected yet: nothing is known of it but who is to be in it. */
-static void birth_status(const struct tt_watch_birth *birth, const struct tt_status_process *self,
-                         uint64_t now, struct tt_status *status)
+static void init_status(const struct tt_watch_init *init, const struct tt_status_process *self,
+                        uint64_t now, struct tt_status *status)
 {
     *status = (struct tt_status){.process = *self,
-                                 .comm_id = birth->comm_id,
-                                 .rank = birth->rank,
-                                 .nranks = birth->nranks,
-                                 .device = birth->device,
+                                 .comm_id = init->comm_id,
+                                 .rank = init->rank,
+                                 .nranks = init->nranks,
+                                 .device = init->device,
                                  .init = ncclInProgress,
-                                 .quiet_msec = (uint32_t)((now - birth->since_nsec) / 1000000)};
-    memcpy(status->name, birth->name, sizeof(status->name));
+                                 .quiet_msec = (uint32_t)((now - init->since_nsec) / 1000000)};
+    memcpy(status->name, init->name, sizeof(status->name));
 }
 
 /* The first status of the process, then the next; false: that was the last one. */
 static bool next_status(const struct tt_inquiry *inquiry, const struct tt_watch **watch,
-                        const struct tt_watch_birth **birth, uint64_t now, struct tt_status *status)
+                        const struct tt_watch_init **init, uint64_t now, struct tt_status *status)
 {
     if (*watch) {
         own_status(*watch, &inquiry->self, now, status);
         *watch = (*watch)->next;
-    } else if (*birth) {
-        birth_status(*birth, &inquiry->self, now, status);
-        *birth = (*birth)->next;
+    } else if (*init) {
+        init_status(*init, &inquiry->self, now, status);
+        *init = (*init)->next;
     } else {
         return false;
     }
@@ -341,8 +341,8 @@ static void begin(struct tt_inquiry *inquiry, const struct tt_watch *watches, ui
                      strlen(inquiry->own_settings));
     }
     const struct tt_watch *watch = watches;
-    const struct tt_watch_birth *birth = inquiry->births;
-    for (struct tt_status status; next_status(inquiry, &watch, &birth, now, &status);)
+    const struct tt_watch_init *init = inquiry->inits;
+    for (struct tt_status status; next_status(inquiry, &watch, &init, now, &status);)
         add_status(inquiry, &status, NULL);
     ask_next(watches, inquiry, false);
 }
@@ -352,7 +352,7 @@ uint64_t tt_inquiry_want(struct tt_inquiry *inquiry, const struct tt_watch *watc
 {
     const uint64_t more = asks & (TT_INQUIRY_SETTINGS | TT_INQUIRY_PROFILERS);
     bool young = now - inquiry->began_nsec <= JOIN_NSEC;
-    if (!watches && !inquiry->births) return inquiry->number;
+    if (!watches && !inquiry->inits) return inquiry->number;
     if (inquiry->open && young && !more) {
         if (inquiry->until_nsec < now + limit_nsec) inquiry->until_nsec = now + limit_nsec;
         return inquiry->number;
@@ -402,11 +402,11 @@ static void answer(struct tt_inquiry *inquiry, const struct tt_watch *watches,
     memcpy(message->addr, inquiry->self.addr, sizeof(message->addr));
     obey(inquiry, watches, head, message);
     const struct tt_watch *watch = watches;
-    const struct tt_watch_birth *birth = inquiry->births;
+    const struct tt_watch_init *init = inquiry->inits;
     uint64_t count = 0;
-    for (struct tt_status status; next_status(inquiry, &watch, &birth, now, &status);) {
+    for (struct tt_status status; next_status(inquiry, &watch, &init, now, &status);) {
         tt_status_pack(&status, message->status[count++]);
-        if (count < LETTER_STATUSES && (watch || birth)) continue;
+        if (count < MESSAGE_STATUSES && (watch || init)) continue;
         message->count = htole64(count);
         post(watches, head, TAG_ANSWER, message, ANSWER_BYTES(count));
         count = 0;
@@ -427,7 +427,7 @@ static void hear_answer(struct tt_inquiry *inquiry, const struct message_head *h
                      bytes - offsetof(struct answer, status));
         return;
     }
-    if (count > LETTER_STATUSES || bytes != ANSWER_BYTES(count)) return;
+    if (count > MESSAGE_STATUSES || bytes != ANSWER_BYTES(count)) return;
     inquiry->heard_nsec = now;
     snprintf(process.host, sizeof(process.host), "%.*s", (int)sizeof(message->host) - 1,
              message->host);

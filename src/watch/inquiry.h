@@ -53,8 +53,8 @@ struct tt_inquiry {
         bool wanted;
         uint64_t asks, limit_nsec;
     } next;
-    const struct tt_watch_birth *births; /* borrowed: communicators of this process in their init */
-    const char *own_settings;            /* borrowed; NULL: none are known */
+    const struct tt_watch_init *inits; /* borrowed: communicators of this process in their init */
+    const char *own_settings;          /* borrowed; NULL: none are known */
     struct tt_inquiry_settings *settings; /* owned: of those who answered */
     size_t nsettings;
     uint64_t began_nsec, heard_nsec, until_nsec, took_nsec;

@@ -364,7 +364,7 @@ static void *watch_main(void *arg)
     tt_serve_resolve(&tt_watches.watchdog.serve);
     uint64_t last = tt_now_nsec();
     pthread_mutex_lock(&tt_watches.watchdog.lock);
-    while (tt_watches.watchdog.subjects || tt_watches.watchdog.births) {
+    while (tt_watches.watchdog.subjects || tt_watches.watchdog.inits) {
         struct pollfd fds[1 + TT_SERVE_FDS];
         sleep_until_event(fds);
         uint64_t now = tt_now_nsec();
@@ -419,8 +419,8 @@ static void fork_child(void)
     tt_watches.watchdog.running = tt_watches.watchdog.joinable = false;
     tt_watches.watchdog.subjects = NULL; /* each is freed when its communicator is */
     tt_flight_forget();
-    tt_watches.watchdog.births = NULL;
-    tt_watches.watchdog.inquiry.births = NULL;
+    tt_watches.watchdog.inits = NULL;
+    tt_watches.watchdog.inquiry.inits = NULL;
     tt_serve_close(&tt_watches.watchdog.serve);
     tt_inquiry_reset(&tt_watches.watchdog.inquiry);
     memset(&tt_watches.watchdog.inquiry.self, 0,
@@ -456,7 +456,7 @@ static bool thread_start(void)
 /* The thread ends with what it watches; whoever took the last one away waits for that. */
 static void let_end(void)
 {
-    while (!tt_watches.watchdog.subjects && !tt_watches.watchdog.births &&
+    while (!tt_watches.watchdog.subjects && !tt_watches.watchdog.inits &&
            tt_watches.watchdog.running) { /* or one was added meanwhile */
         eventfd_write(tt_watches.watchdog.event_fd, 1);
         pthread_cond_wait(&tt_watches.watchdog.changed, &tt_watches.watchdog.lock);
@@ -468,42 +468,42 @@ static void let_end(void)
     if (join) pthread_join(thread, NULL);
 }
 
-struct tt_watch_birth *tt_watch_birth_begin(const struct tt_member *member)
+struct tt_watch_init *tt_watch_init_begin(const struct tt_member *member)
 {
-    struct tt_watch_birth *birth = calloc(1, sizeof(*birth));
+    struct tt_watch_init *init = calloc(1, sizeof(*init));
     char *settings = tt_diagnose_settings();
-    if (birth) {
-        *birth = (struct tt_watch_birth){.comm_id = member->comm_id,
-                                         .since_nsec = tt_now_nsec(),
-                                         .rank = member->rank,
-                                         .nranks = member->nranks,
-                                         .device = member->device};
-        snprintf(birth->name, sizeof(birth->name), "%s", member->name ? member->name : "");
-        tt_status_clean(birth->name);
+    if (init) {
+        *init = (struct tt_watch_init){.comm_id = member->comm_id,
+                                       .since_nsec = tt_now_nsec(),
+                                       .rank = member->rank,
+                                       .nranks = member->nranks,
+                                       .device = member->device};
+        snprintf(init->name, sizeof(init->name), "%s", member->name ? member->name : "");
+        tt_status_clean(init->name);
     }
     pthread_mutex_lock(&tt_watches.watchdog.lock);
     free(tt_watches.watchdog.settings);
     tt_watches.watchdog.inquiry.own_settings = tt_watches.watchdog.settings = settings;
-    if (birth) {
-        birth->next = tt_watches.watchdog.births;
-        tt_watches.watchdog.inquiry.births = tt_watches.watchdog.births = birth;
+    if (init) {
+        init->next = tt_watches.watchdog.inits;
+        tt_watches.watchdog.inquiry.inits = tt_watches.watchdog.inits = init;
         (void)thread_start(); /* or it is not listed: whoever cannot do without it says so */
     }
     pthread_mutex_unlock(&tt_watches.watchdog.lock);
-    return birth;
+    return init;
 }
 
-void tt_watch_birth_end(struct tt_watch_birth *birth)
+void tt_watch_init_end(struct tt_watch_init *init)
 {
-    if (!birth) return;
+    if (!init) return;
     pthread_mutex_lock(&tt_watches.watchdog.lock);
-    struct tt_watch_birth **link = &tt_watches.watchdog.births;
-    while (*link && *link != birth)
+    struct tt_watch_init **link = &tt_watches.watchdog.inits;
+    while (*link && *link != init)
         link = &(*link)->next;
-    if (*link) *link = birth->next;
-    tt_watches.watchdog.inquiry.births = tt_watches.watchdog.births;
+    if (*link) *link = init->next;
+    tt_watches.watchdog.inquiry.inits = tt_watches.watchdog.inits;
     let_end();
-    free(birth);
+    free(init);
 }
 
 ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watch **watch_out)

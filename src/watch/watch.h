@@ -27,9 +27,9 @@ struct tt_watch_subject { /* borrowed until tt_watch_remove() */
 
 /* A communicator that is in its init: it is listed as such in reports from begin to end. Nothing
  * that goes wrong here is an error. end accepts NULL. */
-struct tt_watch_birth;
-struct tt_watch_birth *tt_watch_birth_begin(const struct tt_member *member);
-void tt_watch_birth_end(struct tt_watch_birth *birth);
+struct tt_watch_init;
+struct tt_watch_init *tt_watch_init_begin(const struct tt_member *member);
+void tt_watch_init_end(struct tt_watch_init *init);
 
 /* Start and stop watching (TUTTI_WATCHDOG, TUTTI_TIMEOUT, exits of other ranks). One
  * thread per process looks at all subjects while there are any. After tt_watch_remove() returned

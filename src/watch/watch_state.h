@@ -11,8 +11,8 @@
 
 enum { TT_WATCH_NAME_BYTES = 32 };
 
-struct tt_watch_birth { /* what was known when the init began: the communicator is still written */
-    struct tt_watch_birth *next;
+struct tt_watch_init { /* what was known when the init began: the communicator is still written */
+    struct tt_watch_init *next;
     uint64_t comm_id, since_nsec;
     int rank, nranks, device;
     char name[TT_WATCH_NAME_BYTES];
