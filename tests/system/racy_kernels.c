@@ -258,6 +258,70 @@ static void peer(bool sound) /* a kernel of device 1 reads memory of device 0 */
     adds(own, my.x, COUNT, far);
 }
 
+/* ---- graphs ---- */
+
+static cudaGraphExec_t captured(void (*stub)(void), void *to, void *from)
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    OK(cudaStreamBeginCapture(my.a, cudaStreamCaptureModeGlobal));
+    launch(stub, to, from, COUNT, my.a);
+    OK(cudaStreamEndCapture(my.a, &graph));
+    OK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cudaGraphDestroy(graph));
+    return exec;
+}
+
+static void in_graph(bool sound)
+{
+    cudaGraphExec_t exec = captured(fill_stub, my.x, NULL);
+    for (int i = 0; i < 3; i++) {
+        OK(cudaGraphLaunch(exec, my.a));
+        order(my.a, my.b, sound || i != 1);
+        copy(my.y, my.x, my.b);
+        order(my.b, my.a, true);
+    }
+}
+
+static void graphs_of_two(bool sound)
+{
+    cudaGraphExec_t one = captured(add_stub, my.x, my.z), other = captured(add_stub, my.y, my.x);
+    for (int i = 0; i < 3; i++) {
+        OK(cudaGraphLaunch(one, my.a));
+        order(my.a, my.b, sound);
+        OK(cudaGraphLaunch(other, my.b));
+        order(my.b, my.a, true);
+    }
+}
+
+static void graph_reads_managed(bool sound)
+{
+    int *x = managed(COUNT);
+    cudaGraphExec_t exec = captured(add_stub, my.x, x);
+    for (int i = 0; i < 3; i++) {
+        x[i * 100] = i;
+        OK(cudaGraphLaunch(exec, my.a));
+        await(my.a, sound);
+    }
+    OK(cudaStreamSynchronize(my.a));
+}
+
+static void
+recorded_amid_graph(bool sound) /* the event counts for what is before it in the graph */
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    OK(cudaStreamBeginCapture(my.a, cudaStreamCaptureModeGlobal));
+    fills(my.x, COUNT, my.a);
+    OK(cudaEventRecordWithFlags(my.event, my.a, cudaEventRecordExternal));
+    fills(my.z, COUNT, my.a);
+    OK(cudaStreamEndCapture(my.a, &graph));
+    OK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cudaGraphLaunch(exec, my.a));
+    OK(cudaStreamWaitEvent(my.b, my.event, 0));
+    adds(my.y, sound ? my.x : my.z, COUNT, my.b);
+}
+
 /* ---- life of memory ---- */
 
 static void freed_in_pool_order(bool sound)
@@ -539,6 +603,10 @@ const struct racy_scene racy_kernels[] = {
     {"kernel-scalar-result", scalar_result, "race"},
     {"kernel-ping-pong", ping_pong, "race"},
     {"kernel-peer", peer, "race"},
+    {"kernel-captured", in_graph, "race"},
+    {"kernel-graphs-of-two", graphs_of_two, "race"},
+    {"kernel-graph-reads-managed", graph_reads_managed, "race"},
+    {"kernel-recorded-amid-graph", recorded_amid_graph, "race"},
     {"kernel-freed-in-pool-order", freed_in_pool_order, "race"},
     {"kernel-freed-by-another-device", freed_by_another_device, "race"},
     {"kernel-pool-memory-elsewhere", pool_memory_elsewhere, "race"},

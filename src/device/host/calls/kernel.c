@@ -406,7 +406,7 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
         }
         if (!kernel->one->touches) {
             const struct check_words words = words_of(kernel);
-            host_check_opaque(&words);
+            host_check_opaque(&words, item);
             return TT_STEP_DONE;
         }
         kernel->one->touches(&kernel->block, kernel->launch.args, kernel->one->context);
@@ -415,6 +415,8 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
     struct check_op *outer = host_thread.checked;
     const struct host_share share = host_thread.share;
     host_thread.checked = kernel->checked;
+    bool launched = !kernel->checked && host_thread.launches;
+    if (launched) host_thread.checked = host_check_launched(item);
     host_thread.share = (struct host_share){0, 0}; /* what it calls by mistake must not wait */
     if (host_checks()) {
         run_seen(kernel);
@@ -424,6 +426,8 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
     host_thread.checked = outer;
     host_thread.share = share;
     if (kernel->next < kernel->count) return TT_STEP_PROGRESS;
+    if (launched) host_check_landed(item);
+    kernel->steps = 0;
     kernel->next = 0; /* a graph may run it again */
     return TT_STEP_DONE;
 }

@@ -15,6 +15,7 @@ enum check_touch_kind {
     CHECK_TOUCH_MEET, /* a collective: ptr is the member */
     CHECK_TOUCH_SEND, /* a message */
     CHECK_TOUCH_RECEIVE,
+    CHECK_TOUCH_KERNEL, /* ptr is the item, which tells nothing */
 };
 
 struct check_touch {

@@ -30,6 +30,7 @@ static void pass_on(struct host_check *check, struct check_op *op, const struct 
     case CHECK_TOUCH_WORD_WAIT: check_await_word(check, op->task, &touch->word); break;
     case CHECK_TOUCH_WORD_WRITE: check_write_word(check, op->task, &touch->word); break;
     case CHECK_TOUCH_TELL: check_tell_event(check, op->task, touch); break;
+    case CHECK_TOUCH_KERNEL: check_launch_kernel(check, op, touch->ptr); break;
     case CHECK_TOUCH_MEET: check_tell_member(check, op->task, touch->ptr); break;
     case CHECK_TOUCH_END: /* until a launch allocates it again */
         check_reset(check, touch->ptr, touch->bytes, CHECK_FREED, op);

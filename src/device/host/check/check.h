@@ -52,7 +52,13 @@ struct check_words {
     const void *at[CHECK_WORDS_MOST];
 };
 void host_check_word(struct check_words *words, const void *word);
-void host_check_opaque(const struct check_words *words); /* inside of an item that is asked */
+void host_check_opaque(const struct check_words *words,
+                       const struct tt_item *item); /* which is asked */
+/* Inside of a step of launches of one executable (host_thread.launches): what the kernel is there,
+ * until it is over. NULL: it tells, or comes too late to be seen. */
+struct check_op *host_check_launched(const struct tt_item *item);
+void host_check_landed(const struct tt_item *item);
+void host_check_unlaunched(const void *launches); /* what was put there last does not run */
 void host_check_kernel(const struct check_words *words, bool begins);
 /* *fn and *arg become those of a frame around the function, in which it can tell its accesses. */
 void host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg);

@@ -2,6 +2,7 @@
  * that the edges allow. Inside, two nodes that touch the same bytes need a path of edges between
  * them. */
 #include "access.h"
+#include "guard.h"
 
 #include "device/host/graph/exec.h"
 
@@ -222,7 +223,11 @@ void host_check_graph(struct CUstream_st *stream, const struct host_exec *exec)
         size_t task = check_task_of(check, stream);
         look_at(check, exec);
         if (last) check_clock_merge(&check->tasks[task].now, last->clock);
-        check_op_drop(check_apply(check, stream, &touches, "graph launch"));
+        check->launching = exec->launches;
+        struct check_op *op = check_apply(check, stream, &touches, "graph launch");
+        check->launching = NULL;
+        check_guard_kernel(check, op, &touches.words);
+        check_op_drop(op);
         if (touches.tells) check_task_tell(check, task, &check->tasks[CHECK_HOST].now);
         if (last) check_task_tell(check, task, &last->clock);
         if (!all) check_note_opaque(check, stream);

@@ -217,33 +217,9 @@ static struct check_guard *guard_of_kernel(struct host_check *check, const void 
     return guard->kind == TT_MEMORY_DEVICE || !check_program_does_io(check) ? guard : NULL;
 }
 
-static void add_opaque(struct host_check *check, struct check_op *op)
-{
-    if (check->nopaque == check->opaque_room) {
-        size_t room = check->opaque_room ? 2 * check->opaque_room : 16;
-        struct check_op **wider = realloc(check->opaque, room * sizeof(struct check_op *));
-        if (!wider) return;
-        check->opaque = wider;
-        check->opaque_room = room;
-    }
-    op->refs++;
-    check->opaque[check->nopaque++] = op;
-}
-
-void check_guard_end(struct host_check *check, struct check_op *op)
-{
-    for (size_t i = 0; i < check->nopaque; i++) {
-        if (check->opaque[i] != op) continue;
-        check->opaque[i] = check->opaque[--check->nopaque];
-        check_op_drop(op);
-        return;
-    }
-}
-
-void check_guard_kernel(struct host_check *check, struct check_op *op,
+void check_guard_kernel(struct host_check *check, const struct check_op *op,
                         const struct check_words *words)
 {
-    if (op && words->count) add_opaque(check, op);
     for (size_t i = 0; op && i < words->count; i++) {
         struct check_guard *guard = guard_of_kernel(check, words->at[i]);
         if (!guard) continue;

@@ -20,9 +20,8 @@ bool check_guard_due(const struct host_check *check); /* something has changed *
 /* Close and open what must be; at the end of each call that tells the checker something. */
 void check_guard_update(struct host_check *check);
 /* Kernels whose accesses nobody tells may use the allocations around these addresses. */
-void check_guard_kernel(struct host_check *check, struct check_op *op,
+void check_guard_kernel(struct host_check *check, const struct check_op *op,
                         const struct check_words *words);
-void check_guard_end(struct host_check *check, struct check_op *op); /* it is over */
 /* One of them runs a part of its blocks (1), or is back (-1). */
 void check_guard_running(struct host_check *check, const struct check_words *words, int change);
 /* While a host function runs that may use by system calls what operations behind it use. */

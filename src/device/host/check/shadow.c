@@ -212,7 +212,8 @@ static void look(const struct access *access, struct check_piece *piece)
 static bool is_needed(const struct host_check *check, const struct check_op *op)
 {
     for (size_t i = 0; i < check->nopaque; i++) {
-        if (check->opaque[i] != op && !check_ordered(op, check->opaque[i])) return true;
+        const struct check_op *kernel = check->opaque[i].op;
+        if (kernel != op && !check_ordered(op, kernel)) return true;
     }
     return false;
 }

@@ -89,6 +89,12 @@ struct check_range {
     size_t bytes;
 };
 
+struct check_launched {
+    const void *launches; /* of the executable that it is a part of; NULL: of none */
+    const struct tt_item *item;
+    struct check_op *op; /* counted */
+};
+
 enum { CHECK_EXCEPTED_MOST = 8 };
 
 struct host_check {
@@ -108,10 +114,11 @@ struct host_check {
     uint64_t io_of;         /* objects that were loaded then */
     struct sigaction outer; /* the handlers that ours stand before */
     struct sigaction outer_trap;
-    struct check_op **opaque;    /* owned, counted; kernels that tell nothing and are not over, */
-    size_t nopaque, opaque_room; /* ... which will be seen to touch what others have used since */
-    size_t steps;                /* of kernels: accesses that were looked at one by one */
-    struct check_task *tasks;    /* owned */
+    struct check_launched *opaque; /* owned; kernels that tell nothing and are not over, */
+    size_t nopaque, opaque_room;   /* ... which will be seen to touch what others have used since */
+    const void *launching;         /* of the graph that is put on a stream */
+    size_t steps;                  /* of kernels: accesses that were looked at one by one */
+    struct check_task *tasks;      /* owned */
     size_t ntasks, task_room;
     size_t *task_of; /* owned; by number of the stream in its slab */
     size_t task_of_room;
@@ -202,6 +209,10 @@ enum check_flight {
 /* Of the byte at ptr and at least one, at most `bytes`, from there that are alike. */
 enum check_flight check_flight_at(struct host_check *check, const void *ptr, size_t bytes,
                                   size_t *same_out);
+
+/* ---- launch.c ---- */
+void check_launch_kernel(struct host_check *check, struct check_op *op, const struct tt_item *item);
+void check_launch_end(struct host_check *check, const struct check_op *op); /* it is over */
 
 /* ---- imports.c ---- */
 /* Whether the program, or a library of its own, calls functions that give buffers to the kernel. */

@@ -146,15 +146,18 @@ void host_check_word(struct check_words *words, const void *word)
 }
 
 /* The program may poll pinned memory that the kernel writes. */
-void host_check_opaque(const struct check_words *words)
+void host_check_opaque(const struct check_words *words, const struct tt_item *item)
 {
+    const struct check_touch touch = {.kind = CHECK_TOUCH_KERNEL, .ptr = item};
     struct check_touches *touches = host_thread.touches;
     struct tt_pointer found;
     if (!touches) return;
     touches->closed = true;
-    touches->words = *words;
-    for (size_t i = 0; i < words->count; i++)
+    if (words->count) check_touches_add(touches, &touch);
+    for (size_t i = 0; i < words->count; i++) {
+        host_check_word(&touches->words, words->at[i]);
         touches->tells |= !tuttiHostPointer(words->at[i], &found) && found.kind == TT_MEMORY_PINNED;
+    }
 }
 
 void tuttiHostTouch(const void *ptr, size_t bytes, bool write)
@@ -186,7 +189,7 @@ void host_check_keep(struct check_op **slot)
 void host_check_end(struct check_op *op)
 {
     struct host_check *check = host_check_lock();
-    check_guard_end(check, op);
+    check_launch_end(check, op);
     check_op_drop(op);
     host_check_unlock(check);
 }

@@ -315,10 +315,9 @@ static bool has_turn(const struct host_exec *exec, uint64_t number)
            atomic_load_explicit(&launches->issued, memory_order_acquire) >= number;
 }
 
-enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls)
+static enum tt_step exec_step(struct host_exec *exec, uint64_t number, bool calls)
 {
     bool progress = false;
-    if (number && !has_turn(exec, number)) return TT_STEP_WAIT;
     if (!exec->begun) begin(exec);
     for (size_t i = 0; i < exec->nops; i++) {
         if (exec->runs[i].done || !deps_done(exec, &exec->ops[i])) continue;
@@ -332,6 +331,24 @@ enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls)
     exec->begun = false;
     if (number) atomic_store_explicit(&exec->launches->ended, number, memory_order_release);
     return TT_STEP_DONE;
+}
+
+/* The race checker knows kernels by the launch that runs. */
+static __attribute__((noinline)) enum tt_step step_seen(struct host_exec *exec, uint64_t number,
+                                                        bool calls)
+{
+    const void *outer = host_thread.launches;
+    host_thread.launches = exec->launches;
+    enum tt_step step = exec_step(exec, number, calls);
+    host_thread.launches = outer;
+    return step;
+}
+
+enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls)
+{
+    if (number && !has_turn(exec, number)) return TT_STEP_WAIT;
+    return number && host_checks() ? step_seen(exec, number, calls)
+                                   : exec_step(exec, number, calls);
 }
 
 const struct host_launch_ops host_exec_ops = {
@@ -416,13 +433,14 @@ static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
     if (!claim_memory(body, exec->flags & AUTO_FREE)) return HOST_INVALID_VALUE;
     if (host_checks()) host_check_graph(stream, body);
     bool first = atomic_load_explicit(&launches->ended, memory_order_acquire) + 1 == number;
-    struct exec_op *only = only_item(body);
+    struct exec_op *only = host_checks() ? NULL : only_item(body);
     host_spinlock_lock(&tt_host.graphs.issuing);
     tell(body, only, TT_ITEM_HOLD);
     bool here = !body->has_calls && first && host_stream_claim_idle(stream);
     int rc = here ? HOST_OK : launch_later(body, stream, number);
     tell(body, only, rc ? TT_ITEM_LET : TT_ITEM_ISSUE); /* a launch does not begin before */
     host_spinlock_unlock(&tt_host.graphs.issuing);
+    if (rc && host_checks()) host_check_unlaunched(launches);
     if (rc) return rc;
     atomic_store_explicit(&launches->issued, number, memory_order_release);
     if (!here) return HOST_OK;

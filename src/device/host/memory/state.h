@@ -51,6 +51,7 @@ struct host_thread { /* per thread; initial-exec so that faces pay one load */
     struct CUstream_st *own_streams; /* stream.c: the thread's default ones, one per device */
     struct check_touches *touches;   /* check/: what the item that is asked tells */
     struct check_op *checked;        /* check/: the host function or kernel that runs */
+    const void *launches;            /* check/: of the executable graph that runs; NULL: of none */
     int in_kernel;                   /* not 0: a kernel's implementation runs */
     struct host_share share;         /* stream/: of the question under way */
     bool is_checking;                /* check/: holds its lock */
