@@ -43,7 +43,7 @@ static uint64_t plan_hash(const struct tt_topo_plan *plan)
     uint64_t hash = tt_hash_bytes(TT_HASH_START, &plan->nchannels, sizeof(plan->nchannels));
     for (int c = 0; c < plan->nchannels; c++) {
         hash = tt_hash_bytes(hash, tt_topo_ring(plan, c), n * sizeof(int));
-        hash = tt_hash_bytes(hash, tt_topo_tree(plan, c), n * sizeof(struct tt_tree_place));
+        hash = tt_hash_bytes(hash, tt_topo_tree(plan, c), n * sizeof(struct tt_tree_links));
     }
     return hash;
 }

@@ -156,7 +156,7 @@ static void report_trees(const struct tt_topo_plan *plan, int rank)
     char line[TREE_LINE + 1] = "";
     size_t used = 0;
     for (int c = 0; c < plan->nchannels && used < sizeof(line) - 1; c++) {
-        const struct tt_tree_place *at = &tt_topo_tree(plan, c)[rank];
+        const struct tt_tree_links *at = &tt_topo_tree(plan, c)[rank];
         int n = snprintf(line + used, sizeof(line) - used, " [%d] %d/%d/%d->%d->%d", c,
                          at->child[0], at->child[1], at->child[2], rank, at->parent);
         used += n > 0 ? (size_t)n : 0;
@@ -174,7 +174,7 @@ static void report_neighbours(const struct tt_topo_plan *plan, int rank)
             k++;
         tt_info(TT_LOG_GRAPH, "Ring %02d : %d -> %d -> %d", c, ring[(k + n - 1) % n], rank,
                 ring[(k + 1) % n]);
-        const struct tt_tree_place *at = &tt_topo_tree(plan, c)[rank];
+        const struct tt_tree_links *at = &tt_topo_tree(plan, c)[rank];
         tt_info(TT_LOG_GRAPH, "Tree %d : %d -> %d -> %d/%d/%d", c, at->parent, rank, at->child[0],
                 at->child[1], at->child[2]);
     }

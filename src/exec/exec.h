@@ -84,11 +84,11 @@ struct tt_frame {
 /* The issue queue of a communicator: its operations run one after the other in issue order,
  * whatever streams they are on. One per communicator, shared by those that share resources. */
 struct tt_issue_queue {
-    _Atomic uint32_t issuing;         /* held by who takes a place on a stream and the number that
-                                         goes with it */
-    int nheld;                        /* items of the graph launch that holds it */
-    _Atomic uint64_t issued;          /* sequence numbers handed out */
-    _Atomic uint64_t served;          /* sequence numbers finished */
+    _Atomic uint32_t issuing; /* held by who takes a position on a stream and the number that
+                                 goes with it */
+    int nheld;                /* items of the graph launch that holds it */
+    _Atomic uint64_t issued;  /* sequence numbers handed out */
+    _Atomic uint64_t served;  /* sequence numbers finished */
     struct tt_work *_Atomic spare[4]; /* owned: works to use again */
     char *staging;                    /* owned: range memory for buffers out of the peers' reach; */
     size_t staging_bytes;             /* used by the work whose turn it is, */
@@ -162,10 +162,10 @@ void tt_touch_buffers(const struct tt_touched *touched);
 /* Put the work on the stream. On an idle one it runs here and now for about 2 us at most, one pass
  * where ranks outnumber cores, and what is unfinished is left to waiters and workers:
  * TT_CLAIM_TAKEN. Otherwise it is queued: TT_CLAIM_BUSY with *rc_out as of tt_exec_submit(). Its
- * place on the stream and its sequence number are taken as one step: another thread's call, or its
- * launch of a graph, comes before both or after both, so that the order on a stream is that of the
- * queue. A stream that is captured, or none, gets tuttiHostClaim()'s answer and nothing was done.
- * The work frees itself unless kept. One thread at a time per communicator; blocks as
+ * position on the stream and its sequence number are taken as one step: another thread's call, or
+ * its launch of a graph, comes before both or after both, so that the order on a stream is that of
+ * the queue. A stream that is captured, or none, gets tuttiHostClaim()'s answer and nothing was
+ * done. The work frees itself unless kept. One thread at a time per communicator; blocks as
  * tt_exec_submit() alone. hot */
 enum tt_claim tt_exec_launch(struct tt_work *work, struct CUstream_st *stream,
                              ncclResult_t *rc_out);

@@ -1,6 +1,6 @@
-/* Taking a place on a stream and the sequence number that goes with it as one step, whatever other
- * threads do: where one thread's call stood first on a stream and another one's launch of a graph
- * first in the queue, each would wait for the other. Private to the room. */
+/* Taking a position on a stream and the sequence number that goes with it as one step, whatever
+ * other threads do: where one thread's call stood first on a stream and another one's launch of a
+ * graph first in the queue, each would wait for the other. Private to the room. */
 #pragma once
 
 #include "exec/exec.h"

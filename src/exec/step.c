@@ -261,7 +261,7 @@ static inline enum tt_step end(struct tt_work *work, ncclResult_t rc)
     return finish(work);
 }
 
-/* A graph launch has its place on a stream: its run's place in the queue is now. */
+/* A graph launch has its position on a stream: its run's position in the queue is now. */
 static void take_seq(struct tt_work *work)
 {
     uint64_t seq = tt_issue_number(work->queue);

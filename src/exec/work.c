@@ -30,15 +30,15 @@ static void *take(struct bump *bump, size_t count, size_t size)
     return bump->base ? bump->base + at : NULL;
 }
 
-static void take_places(struct bump *bump, struct tt_places *places, size_t count)
+static void take_locations(struct bump *bump, struct tt_locations *locations, size_t count)
 {
     struct tt_edge **edge = take(bump, count, sizeof(struct tt_edge *));
     char **base = take(bump, count, sizeof(char *));
     void **at = take(bump, count, sizeof(void *));
     if (!bump->base) return;
-    places->edge = edge;
-    places->base = base;
-    places->at = at;
+    locations->edge = edge;
+    locations->base = base;
+    locations->at = at;
 }
 
 static void bind_cursors(struct bump *bump, struct tt_work *work, const struct tt_work_spec *spec)
@@ -49,13 +49,13 @@ static void bind_cursors(struct bump *bump, struct tt_work *work, const struct t
         const struct tt_program *program = spec->frames[f].program;
         int rank = spec->frames[f].rank;
         int nthreads = tt_program_nthreads(program, rank);
-        size_t count = tt_stepper_places(program, rank);
+        size_t count = tt_stepper_locations(program, rank);
         size_t mask_words = count / 64 + 1;
         for (int t = 0; t < nthreads; t++, at++) {
             /* cppcheck-suppress uninitvar ; without a base nothing of `none` is read or written */
             struct tt_cursor *cursor = bump->base ? &work->cursors[at] : &none;
-            take_places(bump, &cursor->src, count);
-            take_places(bump, &cursor->dst, count);
+            take_locations(bump, &cursor->src, count);
+            take_locations(bump, &cursor->dst, count);
             uint64_t *mask = take(bump, mask_words, sizeof(uint64_t));
             size_t nscalars = spec->frames[f].reduction.pre_mul ? count : 0;
             const void **scalars = take(bump, nscalars, sizeof(void *));

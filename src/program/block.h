@@ -18,16 +18,16 @@
  *   REDUCE: the sources are one list, EACH and OTHERS standing for several; dst[*] = reduction of
  * the list in listed order (a reduction from left to right, rank order for EACH). All sources and
  * all destinations of a slice are there before data moves. No operand uses TT_CHUNK_PEER as a
- * destination. copy, one source operand that is one place (no set, not TT_CHUNK_PEER): that place
- * goes to every destination. OTHERS stands for n-1 destinations. copy, otherwise: one independent
- * copy per peer p that EACH or OTHERS walks over; every operand with a peer set or TT_CHUNK_PEER
- * stands at that p. Any order, any interleaving by slices. no source: drain nothing, post the
- * destinations empty. No destination: sources are consumed. A move of several chunks (`nchunks`) is
- * one after the other of moves of one chunk: all operands count on from the chunk that they name.
- * A copy whose source and destination are the same address moves nothing. An operand whose peer
- * does not exist (a leaf's child, a flip beyond the last rank) stands for nothing.
- * A chunk that goes through slots has at most TT_SLOTS/2 slices (all ranks send before they
- * receive); chunk limits see to that (tune/). */
+ * destination. copy, one source operand that is one location (no set, not TT_CHUNK_PEER): that
+ * location goes to every destination. OTHERS stands for n-1 destinations. copy, otherwise: one
+ * independent copy per peer p that EACH or OTHERS walks over; every operand with a peer set or
+ * TT_CHUNK_PEER stands at that p. Any order, any interleaving by slices. no source: drain nothing,
+ * post the destinations empty. No destination: sources are consumed. A move of several chunks
+ * (`nchunks`) is one after the other of moves of one chunk: all operands count on from the chunk
+ * that they name. A copy whose source and destination are the same address moves nothing. An
+ * operand whose peer does not exist (a leaf's child, a flip beyond the last rank) stands for
+ * nothing. A chunk that goes through slots has at most TT_SLOTS/2 slices (all ranks send before
+ * they receive); chunk limits see to that (tune/). */
 #pragma once
 
 #include <stdbool.h>
@@ -59,7 +59,7 @@ enum tt_peer {
                        As a SLOT source the own rank stands for IN of the own rank at the same chunk
                        (PRE applies to it); never a SLOT destination */
     TT_PEER_OTHERS, /* every rank but the own one; copies go to me+1, me+2, ... in turn */
-    TT_PEER_RING,   /* e places on in the ring (TT_TABLE_RING, TT_TABLE_POSITION) */
+    TT_PEER_RING,   /* e positions on in the ring (TT_TABLE_RING, TT_TABLE_POSITION) */
     TT_PEER_SHIFT,  /* (me + e) mod n */
     TT_PEER_XOR,    /* me xor e; none when that is no rank */
     TT_PEER_FLIP,   /* me xor 2^e; likewise */

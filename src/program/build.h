@@ -44,7 +44,7 @@ void tt_build_range(struct tt_builder *builder, int nchunks); /* make it one of 
 void tt_build_like(struct tt_builder *builder, int chunk);
 void tt_build_src(struct tt_builder *builder, struct tt_operand operand);
 void tt_build_dst(struct tt_builder *builder, struct tt_operand operand);
-/* A move from one place to another. */
+/* A move from one location to another. */
 void tt_build_copy(struct tt_builder *builder, struct tt_operand src, struct tt_operand dst);
 
 /* Lay the block out and check it (tt_program_check()); frees what the builder holds.
@@ -73,7 +73,7 @@ static inline struct tt_gen_chunk tt_gen_peer(void)
     return (struct tt_gen_chunk){TT_CHUNK_PEER, 0, 0};
 }
 
-/* A place of the rank that `peer` and `number` say. */
+/* A location of the rank that `peer` and `number` say. */
 static inline struct tt_operand tt_gen_by(enum tt_space space, enum tt_peer peer, int number,
                                           struct tt_gen_chunk chunk)
 {
@@ -85,19 +85,19 @@ static inline struct tt_operand tt_gen_by(enum tt_space space, enum tt_peer peer
                                .peer_number = number};
 }
 
-/* A place of the own rank. */
+/* A location of the own rank. */
 static inline struct tt_operand tt_gen_own(enum tt_space space, struct tt_gen_chunk chunk)
 {
     return tt_gen_by(space, TT_PEER_SELF, 0, chunk);
 }
 
-/* A place of one rank. */
+/* A location of one rank. */
 static inline struct tt_operand tt_gen_at(enum tt_space space, int rank, struct tt_gen_chunk chunk)
 {
     return tt_gen_by(space, TT_PEER_RANK, rank, chunk);
 }
 
-/* Places of EACH rank or of all OTHERS. */
+/* Locations of EACH rank or of all OTHERS. */
 static inline struct tt_operand tt_gen_set(enum tt_space space, enum tt_peer set,
                                            struct tt_gen_chunk chunk)
 {

@@ -82,7 +82,7 @@ static bool ring_ok(const struct check *check)
     for (int rank = 0; rank < check->program->nranks; rank++) {
         bool on_ring = position[rank] >= 0 && position[rank] < check->program->nranks;
         if (!on_ring || ring[position[rank]] != rank)
-            return refuse(check, "rank %d has no place in its ring", rank);
+            return refuse(check, "rank %d has no location in its ring", rank);
     }
     return true;
 }

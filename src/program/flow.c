@@ -47,14 +47,14 @@ struct follow {
 
 /* ---- memory ---- */
 
-static uint64_t *cell(const struct follow *follow, const struct tt_place *place)
+static uint64_t *cell(const struct follow *follow, const struct tt_location *location)
 {
     size_t in = (size_t)tt_program_in_chunks(follow->program);
     size_t out = (size_t)tt_program_out_chunks(follow->program);
-    size_t at = (size_t)place->chunk;
-    if (place->space != TT_SPACE_IN) at += in;
-    if (place->space == TT_SPACE_SCRATCH) at += out;
-    return &follow->cells[(size_t)place->rank * follow->chunks + at];
+    size_t at = (size_t)location->chunk;
+    if (location->space != TT_SPACE_IN) at += in;
+    if (location->space == TT_SPACE_SCRATCH) at += out;
+    return &follow->cells[(size_t)location->rank * follow->chunks + at];
 }
 
 static bool push(struct follow *follow, struct edge *edge, struct parcel parcel)
@@ -95,23 +95,23 @@ static void tell(struct follow *follow, const struct tt_flow_message *message)
 
 /* ---- a move ---- */
 
-static struct edge *edge_of(const struct follow *follow, const struct tt_place *place, int from,
-                            int to)
+static struct edge *edge_of(const struct follow *follow, const struct tt_location *location,
+                            int from, int to)
 {
-    size_t n = (size_t)follow->n, channel = (size_t)place->edge / n;
+    size_t n = (size_t)follow->n, channel = (size_t)location->edge / n;
     return &follow->edges[(channel * n + (size_t)from) * n + (size_t)to];
 }
 
-static bool is_far(const struct tt_place *place, int rank)
+static bool is_far(const struct tt_location *location, int rank)
 {
-    return place->space != TT_SPACE_SLOT && place->rank != rank;
+    return location->space != TT_SPACE_SLOT && location->rank != rank;
 }
 
 /* When all sources are there, and what they hold together. False: one is not. */
 static bool take(struct follow *follow, const struct lane *lane, int32_t *time, uint64_t *parts)
 {
     for (int k = 0; k < follow->move.nsrcs; k++) {
-        const struct tt_place *src = &follow->move.src[k];
+        const struct tt_location *src = &follow->move.src[k];
         if (src->space != TT_SPACE_SLOT) {
             if (follow->cells) *parts |= *cell(follow, src);
             continue;
@@ -128,7 +128,7 @@ static bool take(struct follow *follow, const struct lane *lane, int32_t *time, 
 static void give(struct follow *follow, const struct lane *lane, struct tt_flow_message *message)
 {
     for (int k = 0; k < follow->move.ndsts; k++) {
-        const struct tt_place *dst = &follow->move.dst[k];
+        const struct tt_location *dst = &follow->move.dst[k];
         if (dst->space == TT_SPACE_SLOT) {
             struct parcel parcel = {message->step + 1, message->parts};
             if (!push(follow, edge_of(follow, dst, lane->rank, dst->rank), parcel)) return;
@@ -154,7 +154,7 @@ static bool run_move(struct follow *follow, struct lane *lane)
     lane->time = message.step;
     follow->flow->touched[lane->rank] += (uint64_t)(follow->move.nsrcs + follow->move.ndsts);
     for (int k = 0; k < follow->move.nsrcs; k++) {
-        const struct tt_place *src = &follow->move.src[k];
+        const struct tt_location *src = &follow->move.src[k];
         if (src->space == TT_SPACE_SLOT) edge_of(follow, src, src->rank, lane->rank)->head++;
         if (src->space != TT_SPACE_SLOT && !is_far(src, lane->rank)) continue;
         message.from = src->rank;
@@ -257,12 +257,12 @@ static void start_lanes(struct follow *follow)
 static bool start(struct follow *follow)
 {
     const struct tt_program *program = follow->program;
-    size_t n = (size_t)follow->n, places = 1;
+    size_t n = (size_t)follow->n, locations = 1;
     follow->chunks = (size_t)tt_program_in_chunks(program) +
                      (size_t)tt_program_out_chunks(program) + (size_t)program->scratch;
     for (int rank = 0; rank < follow->n; rank++) {
         follow->nlanes += tt_program_nthreads(program, rank);
-        places = tt_max_size(places, tt_stepper_places(program, rank));
+        locations = tt_max_size(locations, tt_stepper_locations(program, rank));
     }
     follow->lanes = tt_calloc((size_t)follow->nlanes, sizeof(*follow->lanes));
     follow->first_lane = tt_calloc(n, sizeof(*follow->first_lane));
@@ -270,8 +270,8 @@ static bool start(struct follow *follow)
     follow->times = tt_calloc(n * program->ninsns, sizeof(*follow->times));
     follow->entered = tt_calloc(n, sizeof(*follow->entered));
     follow->left = tt_calloc(n, sizeof(*follow->left));
-    follow->move.src = tt_calloc(places, sizeof(struct tt_place));
-    follow->move.dst = tt_calloc(places, sizeof(struct tt_place));
+    follow->move.src = tt_calloc(locations, sizeof(struct tt_location));
+    follow->move.dst = tt_calloc(locations, sizeof(struct tt_location));
     follow->flow->sent = tt_calloc(n, sizeof(uint64_t));
     follow->flow->received = tt_calloc(n, sizeof(uint64_t));
     follow->flow->touched = tt_calloc(n, sizeof(uint64_t));

@@ -26,15 +26,15 @@ static uint64_t slots_of(const struct visit *visit, int chunk)
 static void visit_side(const struct visit *visit, const struct tt_stepper *stepper, bool sends)
 {
     struct tt_side side = {.sends = sends};
-    struct tt_place place;
-    while (tt_stepper_place(stepper, &side, &place)) {
-        if (!tt_place_is_slot(&place)) continue;
+    struct tt_location location;
+    while (tt_stepper_location(stepper, &side, &location)) {
+        if (!tt_location_is_slot(&location)) continue;
         if (visit->links) {
-            visit->links[place.edge] |= sends ? TT_LINK_SENDS : TT_LINK_RECEIVES;
+            visit->links[location.edge] |= sends ? TT_LINK_SENDS : TT_LINK_RECEIVES;
         } else if (sends) {
-            visit->counts[place.edge].sends += slots_of(visit, place.chunk);
+            visit->counts[location.edge].sends += slots_of(visit, location.chunk);
         } else {
-            visit->counts[place.edge].receives += slots_of(visit, place.chunk);
+            visit->counts[location.edge].receives += slots_of(visit, location.chunk);
         }
     }
 }

@@ -124,7 +124,7 @@ struct tt_extent tt_geometry_scratch(const struct tt_geometry *geometry, uint32_
 struct tt_shape { /* what a generator may know of a communicator; borrowed */
     int nranks;
     const int *ring_rank;             /* rank at each ring position */
-    const struct tt_tree_place *tree; /* place of every rank */
+    const struct tt_tree_links *tree; /* place of every rank */
     const int *by_host;               /* all ranks, host by host, as many of each */
     int nhosts;                       /* 0: hosts have different numbers of ranks */
     int head; /* of a host's ranks the one that a chain brings to the network */

@@ -33,18 +33,18 @@ int tt_program_in_place_chunk(const struct tt_program *program, int rank)
 
 /* In place there is one buffer: chunk numbers of the larger one. */
 static struct written *chunk_at(const struct survey *survey, bool in_place,
-                                const struct tt_place *place)
+                                const struct tt_location *location)
 {
     struct written *chunks = survey->chunks[in_place];
     const struct tt_program *program = survey->program;
-    bool mine = !tt_place_is_slot(place) && place->rank == survey->rank;
-    if (place->space == TT_SPACE_SCRATCH) {
-        bool there = place->chunk >= 0 && place->chunk < survey->program->scratch;
-        return there ? &chunks[2 * survey->nchunks + place->chunk] : NULL;
+    bool mine = !tt_location_is_slot(location) && location->rank == survey->rank;
+    if (location->space == TT_SPACE_SCRATCH) {
+        bool there = location->chunk >= 0 && location->chunk < survey->program->scratch;
+        return there ? &chunks[2 * survey->nchunks + location->chunk] : NULL;
     }
-    if (!mine || place->chunk < 0 || place->chunk >= survey->nchunks) return NULL;
-    bool out = place->space == TT_SPACE_OUT;
-    int chunk = place->chunk;
+    if (!mine || location->chunk < 0 || location->chunk >= survey->nchunks) return NULL;
+    bool out = location->space == TT_SPACE_OUT;
+    int chunk = location->chunk;
     if (in_place) {
         int block = tt_program_in_place_chunk(program, survey->rank);
         bool small = out ? program->in_blocks : program->out_blocks;
@@ -82,7 +82,7 @@ static uint8_t refs_of(const struct survey *survey, bool in_place, int thread, u
         refs |= TT_REF_SRC;
     }
     for (int k = 0; k < move->ndsts; k++) {
-        if (tt_place_is_slot(&move->dst[k])) continue;
+        if (tt_location_is_slot(&move->dst[k])) continue;
         if (stays(chunk_at(survey, in_place, &move->dst[k]), thread, number)) refs |= TT_REF_DST;
         break;
     }
@@ -145,12 +145,12 @@ void tt_program_find_refs(const struct tt_program *program, int rank, uint8_t *r
     struct survey survey = {.program = program, .rank = rank, .refs = refs};
     int in = tt_program_in_chunks(program), out = tt_program_out_chunks(program);
     survey.nchunks = in > out ? in : out;
-    size_t places = tt_stepper_places(program, rank);
+    size_t locations = tt_stepper_locations(program, rank);
     size_t count = 2 * (size_t)survey.nchunks + (size_t)program->scratch;
     survey.chunks[0] = tt_calloc(2 * count, sizeof(*survey.chunks[0]));
-    survey.move.src = tt_calloc(2 * places, sizeof(struct tt_place));
+    survey.move.src = tt_calloc(2 * locations, sizeof(struct tt_location));
     bool ready = survey.chunks[0] && survey.move.src;
-    survey.move.dst = ready ? survey.move.src + places : NULL;
+    survey.move.dst = ready ? survey.move.src + locations : NULL;
     if (ready) survey_all(&survey, count);
     for (uint32_t pc = 0; pc < program->ninsns; pc++)
         refs[pc] &= ready ? 15 : 0;

@@ -120,7 +120,7 @@ bool tt_stepper_awaited(const struct tt_stepper *stepper, const struct tt_steppe
     return other->pc > other->first + tt_stepper_insn(stepper)->arg;
 }
 
-/* ---- places ---- */
+/* ---- locations ---- */
 
 /* Round the ranks; what generators write needs no division. */
 static int wrap(int64_t number, int64_t n)
@@ -210,19 +210,19 @@ static int chunk_of(const struct tt_stepper *stepper, const struct tt_operand *o
     return block < 0 || chunk > INT32_MAX ? NOBODY : (int)chunk;
 }
 
-/* The operand where it stands at `peer`; in a set the own place among slots is the own IN. */
-static struct tt_place place_at(const struct tt_stepper *stepper, const struct tt_operand *operand,
-                                int peer)
+/* The operand where it stands at `peer`; in a set the own location among slots is the own IN. */
+static struct tt_location location_at(const struct tt_stepper *stepper,
+                                      const struct tt_operand *operand, int peer)
 {
     int rank = is_set(operand) ? peer : peer_of(stepper, operand);
     if (operand->space == TT_SPACE_NETWORK &&
         tt_program_table(stepper->program, TT_TABLE_NETWORK)[stepper->rank] < 0)
         rank = NOBODY;
     bool own_in = operand->space == TT_SPACE_SLOT && rank == stepper->rank && is_set(operand);
-    return (struct tt_place){.space = own_in ? TT_SPACE_IN : operand->space,
-                             .rank = rank,
-                             .edge = operand->channel * stepper->nranks + rank,
-                             .chunk = chunk_of(stepper, operand, peer)};
+    return (struct tt_location){.space = own_in ? TT_SPACE_IN : operand->space,
+                                .rank = rank,
+                                .edge = operand->channel * stepper->nranks + rank,
+                                .chunk = chunk_of(stepper, operand, peer)};
 }
 
 /* The k-th rank of a set: sources in rank order, destinations from the next rank on, so that not
@@ -236,8 +236,8 @@ static int member_of(const struct tt_stepper *stepper, const struct tt_operand *
     return own + 1 + k < n ? own + 1 + k : own + 1 + k - n;
 }
 
-bool tt_stepper_place(const struct tt_stepper *stepper, struct tt_side *side,
-                      struct tt_place *place_out)
+bool tt_stepper_location(const struct tt_stepper *stepper, struct tt_side *side,
+                         struct tt_location *location_out)
 {
     const struct tt_insn *insn = tt_stepper_insn(stepper);
     const struct tt_operand *operands =
@@ -255,10 +255,10 @@ bool tt_stepper_place(const struct tt_stepper *stepper, struct tt_side *side,
         } else if (stepper->by_peer) {
             peer += stepper->walk < n - peer ? stepper->walk : stepper->walk - n;
         }
-        *place_out = place_at(stepper, operand, peer);
-        if (place_out->rank < 0) continue;
-        place_out->pre =
-            !side->sends && (insn->flags & TT_MOVE_PRE) && place_out->space == TT_SPACE_IN;
+        *location_out = location_at(stepper, operand, peer);
+        if (location_out->rank < 0) continue;
+        location_out->pre =
+            !side->sends && (insn->flags & TT_MOVE_PRE) && location_out->space == TT_SPACE_IN;
         side->k++;
         return true;
     }
@@ -269,13 +269,13 @@ void tt_stepper_move(const struct tt_stepper *stepper, struct tt_move *move)
 {
     struct tt_side src = {.sends = false}, dst = {.sends = true};
     move->nsrcs = move->ndsts = 0;
-    while (tt_stepper_place(stepper, &src, &move->src[move->nsrcs]))
+    while (tt_stepper_location(stepper, &src, &move->src[move->nsrcs]))
         move->nsrcs++;
-    while (tt_stepper_place(stepper, &dst, &move->dst[move->ndsts]))
+    while (tt_stepper_location(stepper, &dst, &move->dst[move->ndsts]))
         move->ndsts++;
 }
 
-static size_t count_places(const struct tt_operand *operands, int noperands, int nranks)
+static size_t count_locations(const struct tt_operand *operands, int noperands, int nranks)
 {
     size_t count = 0;
     for (int k = 0; k < noperands; k++)
@@ -283,7 +283,7 @@ static size_t count_places(const struct tt_operand *operands, int noperands, int
     return count;
 }
 
-size_t tt_stepper_places(const struct tt_program *program, int rank)
+size_t tt_stepper_locations(const struct tt_program *program, int rank)
 {
     const struct tt_text *text = tt_program_text(program, rank);
     const struct tt_thread *threads = tt_program_threads(program);
@@ -292,8 +292,8 @@ size_t tt_stepper_places(const struct tt_program *program, int rank)
     for (uint32_t pc = threads[text->first].first; pc < threads[text->end - 1].end; pc++) {
         const struct tt_insn *insn = &tt_program_insns(program)[pc];
         if (insn->op != TT_OP_MOVE) continue;
-        size_t srcs = count_places(&operands[insn->first_src], insn->nsrcs, program->nranks);
-        size_t dsts = count_places(&operands[insn->first_dst], insn->ndsts, program->nranks);
+        size_t srcs = count_locations(&operands[insn->first_src], insn->nsrcs, program->nranks);
+        size_t dsts = count_locations(&operands[insn->first_dst], insn->ndsts, program->nranks);
         most = srcs > most ? srcs : most;
         most = dsts > most ? dsts : most;
     }

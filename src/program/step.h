@@ -50,13 +50,13 @@ static inline const struct tt_insn *tt_stepper_insn(const struct tt_stepper *ste
     return &stepper->insns[stepper->pc];
 }
 
-/* The chunk that the transfer is as long as, where all its places are scratch. */
+/* The chunk that the transfer is as long as, where all its locations are scratch. */
 static inline int tt_stepper_like(const struct tt_stepper *stepper)
 {
     return tt_stepper_insn(stepper)->arg + stepper->k;
 }
 
-struct tt_place {
+struct tt_location {
     uint8_t space; /* enum tt_space */
     bool pre;      /* a source that gets the pre-operation of rank `rank` */
     int32_t rank;  /* whose memory, or the other end of the slot's edge; own: the network's */
@@ -65,26 +65,27 @@ struct tt_place {
 };
 
 /* Slots of an edge; of the network's it is the one to the rank itself. */
-static inline bool tt_place_is_slot(const struct tt_place *place)
+static inline bool tt_location_is_slot(const struct tt_location *location)
 {
-    return place->space == TT_SPACE_SLOT || place->space == TT_SPACE_NETWORK;
+    return location->space == TT_SPACE_SLOT || location->space == TT_SPACE_NETWORK;
 }
 
-/* Where a walk over the places of one side of a transfer is; zeroed but for `sends` at its start.
+/* Where a walk over the locations of one side of a transfer is; zeroed but for `sends` at its
+ * start.
  */
 struct tt_side {
     bool sends; /* the destinations */
     int operand, k;
 };
-/* The next place of that side of the transfer that the stepper stands at; false: no more. */
-bool tt_stepper_place(const struct tt_stepper *stepper, struct tt_side *side,
-                      struct tt_place *place_out);
+/* The next location of that side of the transfer that the stepper stands at; false: no more. */
+bool tt_stepper_location(const struct tt_stepper *stepper, struct tt_side *side,
+                         struct tt_location *location_out);
 
-/* Most places on one side of any transfer of what the rank runs. */
-size_t tt_stepper_places(const struct tt_program *program, int rank);
+/* Most locations on one side of any transfer of what the rank runs. */
+size_t tt_stepper_locations(const struct tt_program *program, int rank);
 
-struct tt_move { /* a transfer's places, all at once */
+struct tt_move { /* a transfer's locations, all at once */
     int nsrcs, ndsts;
-    struct tt_place *src, *dst; /* the caller's, tt_stepper_places() each */
+    struct tt_location *src, *dst; /* the caller's, tt_stepper_locations() each */
 };
 void tt_stepper_move(const struct tt_stepper *stepper, struct tt_move *move);

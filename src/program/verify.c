@@ -205,14 +205,14 @@ bool tt_proof_next(struct tt_proof *proof, struct tt_proof_unit *unit_out)
         proof->units = tt_verify_units(proof->rank, proof->buffer);
     }
     const struct tt_verify_units *units = &proof->units;
-    const struct tt_verify_cell *cell = tt_verify_cell(verify, &units->place);
+    const struct tt_verify_cell *cell = tt_verify_cell(verify, &units->location);
     struct tt_extent extent =
-        tt_geometry_extent(&verify->geometry, units->pass, units->place.chunk);
+        tt_geometry_extent(&verify->geometry, units->pass, units->location.chunk);
     size_t skip = units->slice * verify->slice;
-    *unit_out = (struct tt_proof_unit){.rank = units->place.rank,
-                                       .is_out = units->place.buffer == TT_VERIFY_OUT,
+    *unit_out = (struct tt_proof_unit){.rank = units->location.rank,
+                                       .is_out = units->location.buffer == TT_VERIFY_OUT,
                                        .pass = units->pass,
-                                       .chunk = units->place.chunk,
+                                       .chunk = units->location.chunk,
                                        .first = skip,
                                        .count = tt_min_size(verify->slice, extent.count - skip),
                                        .before = cell->initial,

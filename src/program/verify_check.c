@@ -64,14 +64,14 @@ static bool claim_ends(struct tt_verify *verify, const struct tt_verify_cursor *
                        int32_t *users, bool sends)
 {
     struct tt_side side = {.sends = sends};
-    struct tt_place place;
-    while (tt_stepper_place(&cursor->stepper, &side, &place)) {
-        if (!tt_place_is_slot(&place)) continue;
-        int32_t *user = &users[place.edge];
+    struct tt_location location;
+    while (tt_stepper_location(&cursor->stepper, &side, &location)) {
+        if (!tt_location_is_slot(&location)) continue;
+        int32_t *user = &users[location.edge];
         if (*user && *user != 1 + cursor->thread) {
             return tt_verify_fail(verify, cursor, "two threads %s rank %d on channel %d",
-                                  sends ? "send to" : "receive from", place.rank,
-                                  place.edge / verify->nranks);
+                                  sends ? "send to" : "receive from", location.rank,
+                                  location.edge / verify->nranks);
         }
         *user = 1 + cursor->thread;
     }

@@ -25,47 +25,48 @@ static bool writes_out(const struct tt_program *program, int rank)
 }
 
 /* Chunks of a buffer, by number. */
-static int chunk_count(const struct tt_verify *verify, const struct tt_verify_place *place)
+static int chunk_count(const struct tt_verify *verify, const struct tt_verify_location *location)
 {
-    const struct tt_program *program = verify->programs[place->rank];
-    return place->buffer == TT_VERIFY_IN ? tt_program_in_chunks(program)
-                                         : tt_program_out_chunks(program);
+    const struct tt_program *program = verify->programs[location->rank];
+    return location->buffer == TT_VERIFY_IN ? tt_program_in_chunks(program)
+                                            : tt_program_out_chunks(program);
 }
 
 bool tt_verify_next_unit(const struct tt_verify *verify, struct tt_verify_units *units)
 {
-    int nchunks = chunk_count(verify, &units->place);
+    int nchunks = chunk_count(verify, &units->location);
     for (;;) {
-        bool fresh = units->place.chunk < 0;
+        bool fresh = units->location.chunk < 0;
         if (!fresh) units->slice++;
         if (fresh || units->slice >= verify->nslices) {
             units->slice = 0;
-            units->place.chunk++;
+            units->location.chunk++;
         }
-        if (units->place.chunk >= nchunks) {
-            units->place.chunk = 0;
+        if (units->location.chunk >= nchunks) {
+            units->location.chunk = 0;
             units->pass++;
         }
         if (units->pass >= verify->geometry.npasses) return false;
         struct tt_extent extent =
-            tt_geometry_extent(&verify->geometry, units->pass, units->place.chunk);
-        units->place.unit = tt_verify_unit(verify, units->pass, units->place.chunk, units->slice);
+            tt_geometry_extent(&verify->geometry, units->pass, units->location.chunk);
+        units->location.unit =
+            tt_verify_unit(verify, units->pass, units->location.chunk, units->slice);
         if (units->slice * verify->slice < extent.count) return true;
     }
 }
 
 struct tt_verify_units tt_verify_units(int rank, enum tt_verify_buffer buffer)
 {
-    return (struct tt_verify_units){.place = {.buffer = buffer, .rank = rank, .chunk = -1}};
+    return (struct tt_verify_units){.location = {.buffer = buffer, .rank = rank, .chunk = -1}};
 }
 
 static void fill(struct tt_verify *verify, int rank, enum tt_verify_buffer buffer)
 {
     struct tt_verify_units units = tt_verify_units(rank, buffer);
     while (tt_verify_next_unit(verify, &units)) {
-        struct tt_verify_cell *cell = tt_verify_cell(verify, &units.place);
+        struct tt_verify_cell *cell = tt_verify_cell(verify, &units.location);
         if (cell->value.known) continue; /* in place: of the other buffer */
-        cell->value = tt_verify_value_input(rank, buffer, units.place.unit);
+        cell->value = tt_verify_value_input(rank, buffer, units.location.unit);
         cell->initial = cell->value;
     }
 }
@@ -150,35 +151,35 @@ static const char *explain(const struct tt_verify *verify, struct tt_verify_valu
 
 static bool check_output(struct tt_verify *verify, const struct tt_verify_units *units)
 {
-    const struct tt_verify_place *place = &units->place;
-    const struct tt_program *program = verify->programs[place->rank];
-    const struct tt_verify_value have = tt_verify_cell(verify, place)->value;
+    const struct tt_verify_location *location = &units->location;
+    const struct tt_program *program = verify->programs[location->rank];
+    const struct tt_verify_value have = tt_verify_cell(verify, location)->value;
     if (!have.known) {
         return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u was never written",
-                              place->rank, place->chunk, (unsigned int)units->pass);
+                              location->rank, location->chunk, (unsigned int)units->pass);
     }
     bool sum = is_reduction(program);
-    size_t origin = tt_verify_unit(verify, units->pass,
-                                   source_chunk(program, place->rank, place->chunk), units->slice);
+    size_t origin = tt_verify_unit(
+        verify, units->pass, source_chunk(program, location->rank, location->chunk), units->slice);
     struct tt_verify_value want =
         sum ? sum_of(verify, origin)
-            : tt_verify_value_input(source_rank(program, place->chunk), TT_VERIFY_IN, origin);
+            : tt_verify_value_input(source_rank(program, location->chunk), TT_VERIFY_IN, origin);
     if (tt_verify_value_equal(&have, &want)) return true;
     int from;
     struct tt_verify_value unfinished = have;
     unfinished.post = want.post;
     if (tt_verify_value_equal(&unfinished, &want)) {
-        return tt_verify_fail(verify, NULL,
-                              "rank %d: OUT chunk %d of pass %u was finished %d times", place->rank,
-                              place->chunk, (unsigned int)units->pass, (int)have.post);
+        return tt_verify_fail(
+            verify, NULL, "rank %d: OUT chunk %d of pass %u was finished %d times", location->rank,
+            location->chunk, (unsigned int)units->pass, (int)have.post);
     }
     const char *wrong = explain(verify, have, want, origin, &from);
     if (!wrong) {
         return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u is another value",
-                              place->rank, place->chunk, (unsigned int)units->pass);
+                              location->rank, location->chunk, (unsigned int)units->pass);
     }
     return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u %s rank %d's input",
-                          place->rank, place->chunk, (unsigned int)units->pass, wrong, from);
+                          location->rank, location->chunk, (unsigned int)units->pass, wrong, from);
 }
 
 static bool check_outputs(struct tt_verify *verify, int rank)
@@ -189,7 +190,7 @@ static bool check_outputs(struct tt_verify *verify, int rank)
     if (!writes_out(verify->programs[rank], rank)) return true;
     while (tt_verify_next_unit(verify, &units)) {
         if (!check_output(verify, &units)) return false;
-        tt_verify_cell(verify, &units.place)->wanted = true;
+        tt_verify_cell(verify, &units.location)->wanted = true;
     }
     return true;
 }

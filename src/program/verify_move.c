@@ -17,16 +17,16 @@ static bool block(struct tt_verify_cursor *cursor, enum tt_verify_wait wait, int
 
 static struct tt_verify_edge *edge_from(struct tt_verify *verify,
                                         const struct tt_verify_cursor *cursor,
-                                        const struct tt_place *place)
+                                        const struct tt_location *location)
 {
-    return tt_verify_edge(verify, place->edge / verify->nranks, place->rank, cursor->rank);
+    return tt_verify_edge(verify, location->edge / verify->nranks, location->rank, cursor->rank);
 }
 
 static struct tt_verify_edge *edge_to(struct tt_verify *verify,
                                       const struct tt_verify_cursor *cursor,
-                                      const struct tt_place *place)
+                                      const struct tt_location *location)
 {
-    return tt_verify_edge(verify, place->edge / verify->nranks, cursor->rank, place->rank);
+    return tt_verify_edge(verify, location->edge / verify->nranks, cursor->rank, location->rank);
 }
 
 /* ---- the network's slots ----
@@ -40,24 +40,24 @@ static bool shares_network(const struct tt_verify *verify, int rank, int other)
     return one && two && one[rank] >= 0 && one[rank] == two[other];
 }
 
-/* The edge of the next rank from *other on that is in the cursor's group, on the place's channel;
- * *other is that rank. NULL: no more, or memory is short. */
+/* The edge of the next rank from *other on that is in the cursor's group, on the location's
+ * channel; *other is that rank. NULL: no more, or memory is short. */
 static struct tt_verify_edge *next_of_group(struct tt_verify *verify,
                                             const struct tt_verify_cursor *cursor,
-                                            const struct tt_place *place, int *other)
+                                            const struct tt_location *location, int *other)
 {
     while (*other < verify->nranks && !shares_network(verify, cursor->rank, *other))
         ++*other;
     if (*other == verify->nranks) return NULL;
-    return tt_verify_edge(verify, place->edge / verify->nranks, *other, *other);
+    return tt_verify_edge(verify, location->edge / verify->nranks, *other, *other);
 }
 
 /* All of the group gave what the cursor would take next. */
 static bool sum_ready(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                      const struct tt_place *place)
+                      const struct tt_location *location)
 {
-    const struct tt_verify_edge *edge, *own = edge_to(verify, cursor, place);
-    for (int r = 0; own && (edge = next_of_group(verify, cursor, place, &r)); r++) {
+    const struct tt_verify_edge *edge, *own = edge_to(verify, cursor, location);
+    for (int r = 0; own && (edge = next_of_group(verify, cursor, location, &r)); r++) {
         if (edge->tail <= own->head) return block(cursor, TT_WAIT_FULL, r);
     }
     return own && !verify->failed;
@@ -65,10 +65,10 @@ static bool sum_ready(struct tt_verify *verify, struct tt_verify_cursor *cursor,
 
 /* The slot that comes next is no longer part of a sum that somebody of the group will take. */
 static bool network_free(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                         const struct tt_place *place)
+                         const struct tt_location *location)
 {
-    const struct tt_verify_edge *edge, *own = edge_to(verify, cursor, place);
-    for (int r = 0; own && (edge = next_of_group(verify, cursor, place, &r)); r++) {
+    const struct tt_verify_edge *edge, *own = edge_to(verify, cursor, location);
+    for (int r = 0; own && (edge = next_of_group(verify, cursor, location, &r)); r++) {
         if (own->tail - edge->head >= own->nslots) return block(cursor, TT_WAIT_FREE, r);
     }
     return own && !verify->failed;
@@ -80,11 +80,11 @@ static const struct tt_verify_slot *given(const struct tt_verify_edge *edge, uin
 }
 
 static bool learn_sum(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                      const struct tt_place *place)
+                      const struct tt_location *location)
 {
     const struct tt_verify_edge *edge;
-    uint32_t number = edge_to(verify, cursor, place)->head;
-    for (int r = 0; (edge = next_of_group(verify, cursor, place, &r)); r++) {
+    uint32_t number = edge_to(verify, cursor, location)->head;
+    for (int r = 0; (edge = next_of_group(verify, cursor, location, &r)); r++) {
         const struct tt_verify_clock *posted = &given(edge, number)->posted;
         if (!tt_verify_join(verify, &verify->clocks[cursor->thread], posted)) return false;
     }
@@ -92,24 +92,24 @@ static bool learn_sum(struct tt_verify *verify, struct tt_verify_cursor *cursor,
 }
 
 static bool source_ready(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                         const struct tt_place *place)
+                         const struct tt_location *location)
 {
-    if (!tt_place_is_slot(place)) return true;
-    if (place->space == TT_SPACE_NETWORK) return sum_ready(verify, cursor, place);
-    struct tt_verify_edge *edge = edge_from(verify, cursor, place);
+    if (!tt_location_is_slot(location)) return true;
+    if (location->space == TT_SPACE_NETWORK) return sum_ready(verify, cursor, location);
+    struct tt_verify_edge *edge = edge_from(verify, cursor, location);
     if (!edge) return false;
-    return edge->tail != edge->head || block(cursor, TT_WAIT_FULL, place->rank);
+    return edge->tail != edge->head || block(cursor, TT_WAIT_FULL, location->rank);
 }
 
 static bool destination_ready(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                              const struct tt_place *place)
+                              const struct tt_location *location)
 {
-    if (!tt_place_is_slot(place)) return true;
-    if (place->space == TT_SPACE_NETWORK) return network_free(verify, cursor, place);
-    struct tt_verify_edge *edge = edge_to(verify, cursor, place);
+    if (!tt_location_is_slot(location)) return true;
+    if (location->space == TT_SPACE_NETWORK) return network_free(verify, cursor, location);
+    struct tt_verify_edge *edge = edge_to(verify, cursor, location);
     if (!edge) return false;
     bool room = edge->tail - edge->head < (uint32_t)verify->options->nslots;
-    return room || block(cursor, TT_WAIT_FREE, place->rank);
+    return room || block(cursor, TT_WAIT_FREE, location->rank);
 }
 
 /* What the sender did before it posted comes before all that the transfer does. That there is room
@@ -117,7 +117,7 @@ static bool destination_ready(struct tt_verify *verify, struct tt_verify_cursor 
 static bool learn(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 {
     for (int k = 0; k < verify->move.nsrcs; k++) {
-        if (!tt_place_is_slot(&verify->move.src[k])) continue;
+        if (!tt_location_is_slot(&verify->move.src[k])) continue;
         if (verify->move.src[k].space == TT_SPACE_NETWORK) {
             if (!learn_sum(verify, cursor, &verify->move.src[k])) return false;
             continue;
@@ -152,12 +152,12 @@ static void check_slot(struct tt_verify *verify, const struct tt_verify_cursor *
 
 /* The sum that the network has made of what the group gave. */
 static struct tt_verify_value receive_sum(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                                          const struct tt_place *place, size_t count)
+                                          const struct tt_location *location, size_t count)
 {
     struct tt_verify_value sum = {.known = count > 0};
     const struct tt_verify_edge *edge;
-    uint32_t number = edge_to(verify, cursor, place)->head;
-    for (int r = 0; !verify->failed && (edge = next_of_group(verify, cursor, place, &r)); r++) {
+    uint32_t number = edge_to(verify, cursor, location)->head;
+    for (int r = 0; !verify->failed && (edge = next_of_group(verify, cursor, location, &r)); r++) {
         const struct tt_verify_slot *slot = given(edge, number);
         check_slot(verify, cursor, slot, r, count);
         if (slot->value.post) {
@@ -171,18 +171,18 @@ static struct tt_verify_value receive_sum(struct tt_verify *verify, struct tt_ve
 
 /* Take a full slot: its value. */
 static struct tt_verify_value receive(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                                      const struct tt_place *place, size_t count)
+                                      const struct tt_location *location, size_t count)
 {
-    struct tt_verify_edge *edge = edge_from(verify, cursor, place);
+    struct tt_verify_edge *edge = edge_from(verify, cursor, location);
     struct tt_verify_slot *slot = &edge->slots[edge->head % edge->nslots];
-    check_slot(verify, cursor, slot, place->rank, count);
+    check_slot(verify, cursor, slot, location->rank, count);
     return slot->value;
 }
 
 static void post(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                 const struct tt_place *place, struct tt_verify_value value, size_t count)
+                 const struct tt_location *location, struct tt_verify_value value, size_t count)
 {
-    struct tt_verify_edge *edge = edge_to(verify, cursor, place);
+    struct tt_verify_edge *edge = edge_to(verify, cursor, location);
     struct tt_verify_slot *slot = &edge->slots[edge->tail % edge->nslots];
     tt_verify_release(verify, cursor->thread, &slot->posted);
     slot->value = value;
@@ -205,38 +205,38 @@ static size_t slice_count(const struct tt_verify *verify, const struct tt_verify
     return tt_min_size(verify->slice, count - cursor->slice * verify->slice);
 }
 
-/* The unit of memory behind a place at the cursor's slice. */
-static struct tt_verify_place unit_at(const struct tt_verify *verify,
-                                      const struct tt_verify_cursor *cursor,
-                                      const struct tt_place *place)
+/* The unit of memory behind a location at the cursor's slice. */
+static struct tt_verify_location unit_at(const struct tt_verify *verify,
+                                         const struct tt_verify_cursor *cursor,
+                                         const struct tt_location *location)
 {
-    struct tt_verify_place unit = {
-        .buffer = place->space == TT_SPACE_OUT ? TT_VERIFY_OUT : TT_VERIFY_IN,
-        .rank = place->rank,
-        .chunk = place->chunk,
+    struct tt_verify_location unit = {
+        .buffer = location->space == TT_SPACE_OUT ? TT_VERIFY_OUT : TT_VERIFY_IN,
+        .rank = location->rank,
+        .chunk = location->chunk,
     };
     uint32_t pass = cursor->stepper.pass;
-    if (place->space != TT_SPACE_SCRATCH) {
-        unit.unit = tt_verify_unit(verify, pass, place->chunk, cursor->slice);
+    if (location->space != TT_SPACE_SCRATCH) {
+        unit.unit = tt_verify_unit(verify, pass, location->chunk, cursor->slice);
         return unit;
     }
-    size_t row = (size_t)pass * (size_t)cursor->program->scratch + (size_t)place->chunk;
+    size_t row = (size_t)pass * (size_t)cursor->program->scratch + (size_t)location->chunk;
     unit.buffer = TT_VERIFY_SCRATCH;
     unit.unit = row * verify->nslices + cursor->slice;
     return unit;
 }
 
-/* Add `value` to `sum`, with the pre-operation of rank `place->rank` if asked. */
+/* Add `value` to `sum`, with the pre-operation of rank `location->rank` if asked. */
 static void add(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                 struct tt_verify_value *sum, struct tt_verify_value value,
-                const struct tt_place *place)
+                const struct tt_location *location)
 {
     bool combines = insn_of(cursor)->flags & TT_MOVE_REDUCE;
-    if (value.post && (combines || place->pre)) {
+    if (value.post && (combines || location->pre)) {
         tt_verify_fail(verify, cursor, "goes on computing with a finished value");
         return;
     }
-    if (place->pre) tt_verify_value_scale(&value, place->rank);
+    if (location->pre) tt_verify_value_scale(&value, location->rank);
     tt_verify_value_add(sum, &value);
     sum->post += value.post;
     sum->known = true;
@@ -244,31 +244,32 @@ static void add(struct tt_verify *verify, struct tt_verify_cursor *cursor,
 
 static struct tt_verify_value source_value(struct tt_verify *verify,
                                            struct tt_verify_cursor *cursor,
-                                           const struct tt_place *place, size_t count)
+                                           const struct tt_location *location, size_t count)
 {
     const struct tt_verify_value none = {.known = false};
-    if (place->space == TT_SPACE_NETWORK)
-        return receive_sum(verify, cursor, place, slice_count(verify, cursor, count));
-    if (place->space == TT_SPACE_SLOT) {
-        return receive(verify, cursor, place, slice_count(verify, cursor, count));
+    if (location->space == TT_SPACE_NETWORK)
+        return receive_sum(verify, cursor, location, slice_count(verify, cursor, count));
+    if (location->space == TT_SPACE_SLOT) {
+        return receive(verify, cursor, location, slice_count(verify, cursor, count));
     }
     if (!count || verify->move.ndsts == 0) return none; /* nothing is read */
-    const struct tt_verify_place unit = unit_at(verify, cursor, place);
+    const struct tt_verify_location unit = unit_at(verify, cursor, location);
     const struct tt_verify_cell *cell = tt_verify_access(verify, cursor, &unit, false);
     if (!cell) return none;
     if (!cell->value.known) {
         static const char *const names[] = {
             [TT_SPACE_IN] = "IN", [TT_SPACE_OUT] = "OUT", [TT_SPACE_SCRATCH] = "scratch"};
         tt_verify_fail(verify, cursor, "reads %s of rank %d, chunk %d, which holds nothing",
-                       names[place->space], place->rank, place->chunk);
-    } else if (place->space == TT_SPACE_SCRATCH &&
+                       names[location->space], location->rank, location->chunk);
+    } else if (location->space == TT_SPACE_SCRATCH &&
                cell->count < slice_count(verify, cursor, count)) {
         tt_verify_fail(verify, cursor, "reads %zu elements of scratch chunk %d, which holds %u",
-                       slice_count(verify, cursor, count), place->chunk, (unsigned int)cell->count);
-    } else if (place->space == TT_SPACE_SCRATCH && cell->part != verify->part) {
+                       slice_count(verify, cursor, count), location->chunk,
+                       (unsigned int)cell->count);
+    } else if (location->space == TT_SPACE_SCRATCH && cell->part != verify->part) {
         tt_verify_fail(verify, cursor,
                        "reads part %d of a window from scratch chunk %d, which holds part %d",
-                       verify->part, place->chunk, (int)cell->part);
+                       verify->part, location->chunk, (int)cell->part);
     }
     return cell->value;
 }
@@ -281,30 +282,30 @@ static struct tt_verify_value combine(struct tt_verify *verify, struct tt_verify
     bool result = count && move->nsrcs && move->ndsts;
     struct tt_verify_value sum = {.known = false};
     for (int k = 0; k < move->nsrcs; k++) {
-        const struct tt_place *place = &move->src[k];
-        struct tt_verify_value value = source_value(verify, cursor, place, count);
-        if (!verify->failed && result) add(verify, cursor, &sum, value, place);
+        const struct tt_location *location = &move->src[k];
+        struct tt_verify_value value = source_value(verify, cursor, location, count);
+        if (!verify->failed && result) add(verify, cursor, &sum, value, location);
     }
     if (result && (insn_of(cursor)->flags & TT_MOVE_POST)) sum.post++;
     return sum;
 }
 
 /* A copy onto itself (in place) touches nothing. */
-static bool same_place(const struct tt_verify *verify, const struct tt_verify_cursor *cursor,
-                       const struct tt_place *dst)
+static bool same_location(const struct tt_verify *verify, const struct tt_verify_cursor *cursor,
+                          const struct tt_location *dst)
 {
-    const struct tt_place *src = &verify->move.src[0];
-    if (insn_of(cursor)->flags || verify->move.nsrcs != 1 || tt_place_is_slot(src)) return false;
-    const struct tt_verify_place from = unit_at(verify, cursor, src);
-    const struct tt_verify_place to = unit_at(verify, cursor, dst);
+    const struct tt_location *src = &verify->move.src[0];
+    if (insn_of(cursor)->flags || verify->move.nsrcs != 1 || tt_location_is_slot(src)) return false;
+    const struct tt_verify_location from = unit_at(verify, cursor, src);
+    const struct tt_verify_location to = unit_at(verify, cursor, dst);
     return tt_verify_cell(verify, &from) == tt_verify_cell(verify, &to);
 }
 
 /* Slots of this transfer may refer to that memory. */
 static void refer(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
-                  const struct tt_place *place)
+                  const struct tt_location *location)
 {
-    const struct tt_verify_place unit = unit_at(verify, cursor, place);
+    const struct tt_verify_location unit = unit_at(verify, cursor, location);
     tt_verify_cell(verify, &unit)->referred = true;
 }
 
@@ -314,10 +315,10 @@ static void refer_all(struct tt_verify *verify, const struct tt_verify_cursor *c
     bool in_place = tt_verify_shares(verify, cursor->rank);
     int refs = verify->refs[verify->refs_at[cursor->rank] + (size_t)cursor->stepper.pc] >>
                (in_place ? TT_REF_IN_PLACE_ : 0);
-    bool one = move->nsrcs == 1 && !tt_place_is_slot(&move->src[0]);
+    bool one = move->nsrcs == 1 && !tt_location_is_slot(&move->src[0]);
     if (one && (refs & TT_REF_SRC)) refer(verify, cursor, &move->src[0]);
     for (int k = 0; k < move->ndsts && (refs & TT_REF_DST); k++) {
-        if (tt_place_is_slot(&move->dst[k])) continue;
+        if (tt_location_is_slot(&move->dst[k])) continue;
         refer(verify, cursor, &move->dst[k]);
         return;
     }
@@ -329,9 +330,10 @@ static void store(struct tt_verify *verify, struct tt_verify_cursor *cursor,
     const struct tt_move *move = &verify->move;
     size_t count = move->nsrcs > 0 ? slice_count(verify, cursor, chunk_count) : 0;
     for (int k = 0; k < move->ndsts && !verify->failed; k++) {
-        const struct tt_place *place = &move->dst[k];
-        if (tt_place_is_slot(place) || !count || same_place(verify, cursor, place)) continue;
-        const struct tt_verify_place unit = unit_at(verify, cursor, place);
+        const struct tt_location *location = &move->dst[k];
+        if (tt_location_is_slot(location) || !count || same_location(verify, cursor, location))
+            continue;
+        const struct tt_verify_location unit = unit_at(verify, cursor, location);
         struct tt_verify_cell *cell = tt_verify_access(verify, cursor, &unit, true);
         if (!cell) return;
         cell->value = value;
@@ -339,8 +341,8 @@ static void store(struct tt_verify *verify, struct tt_verify_cursor *cursor,
         cell->part = verify->part;
     }
     for (int k = 0; k < move->ndsts && !verify->failed; k++) {
-        const struct tt_place *place = &move->dst[k];
-        if (tt_place_is_slot(place)) post(verify, cursor, place, value, count);
+        const struct tt_location *location = &move->dst[k];
+        if (tt_location_is_slot(location)) post(verify, cursor, location, value, count);
     }
     if (count && !verify->failed) refer_all(verify, cursor);
 }
@@ -350,18 +352,18 @@ static void store(struct tt_verify *verify, struct tt_verify_cursor *cursor,
 /* No edge is used twice: its slots are waited for all at once, and a second one is behind the
  * first. */
 static bool distinct(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
-                     const struct tt_place *places, int count)
+                     const struct tt_location *locations, int count)
 {
     verify->transfers++;
     for (int k = 0; k < count; k++) {
-        if (!tt_place_is_slot(&places[k])) continue;
-        if (places[k].space == TT_SPACE_SLOT && places[k].rank == cursor->rank)
+        if (!tt_location_is_slot(&locations[k])) continue;
+        if (locations[k].space == TT_SPACE_SLOT && locations[k].rank == cursor->rank)
             return tt_verify_fail(verify, cursor, "names itself as the other end of an edge");
-        if (verify->seen[places[k].edge] == verify->transfers) {
+        if (verify->seen[locations[k].edge] == verify->transfers) {
             return tt_verify_fail(verify, cursor, "uses the edge with rank %d twice in one move",
-                                  places[k].rank);
+                                  locations[k].rank);
         }
-        verify->seen[places[k].edge] = verify->transfers;
+        verify->seen[locations[k].edge] = verify->transfers;
     }
     return true;
 }
@@ -372,7 +374,8 @@ static int part_of(const struct tt_verify *verify, int chunk)
     return verify->options->parts_apart ? chunk % verify->geometry.nparts : -1;
 }
 
-/* The place means as many elements as those before it, and the same part; `sized`: there were any.
+/* The location means as many elements as those before it, and the same part; `sized`: there were
+ * any.
  */
 static bool fits(struct tt_verify *verify, const struct tt_verify_cursor *cursor, int chunk,
                  bool sized, size_t *count)
@@ -380,12 +383,12 @@ static bool fits(struct tt_verify *verify, const struct tt_verify_cursor *cursor
     struct tt_extent extent = tt_geometry_extent(&verify->geometry, cursor->stepper.pass, chunk);
     int part = part_of(verify, chunk);
     if (sized && extent.count != *count) {
-        return tt_verify_fail(verify, cursor, "moves %zu elements to or from a place of %zu",
+        return tt_verify_fail(verify, cursor, "moves %zu elements to or from a location of %zu",
                               *count, extent.count);
     }
     if (sized && part != verify->part) {
         return tt_verify_fail(verify, cursor,
-                              "moves part %d of a window to or from a place of part %d",
+                              "moves part %d of a window to or from a location of part %d",
                               verify->part, part);
     }
     *count = extent.count;
@@ -393,21 +396,21 @@ static bool fits(struct tt_verify *verify, const struct tt_verify_cursor *cursor
     return true;
 }
 
-/* All places mean as many elements, *count_out. */
+/* All locations mean as many elements, *count_out. */
 static bool measure(struct tt_verify *verify, struct tt_verify_cursor *cursor, size_t *count_out)
 {
     const struct tt_move *move = &verify->move;
     bool sized = false;
     for (int k = 0; k < move->nsrcs + move->ndsts; k++) {
-        const struct tt_place *place =
+        const struct tt_location *location =
             k < move->nsrcs ? &move->src[k] : &move->dst[k - move->nsrcs];
-        bool scratch = place->space == TT_SPACE_SCRATCH;
+        bool scratch = location->space == TT_SPACE_SCRATCH;
         int bound = scratch ? cursor->program->scratch : verify->nchunks;
-        if (place->chunk < 0 || place->chunk >= bound) {
-            return tt_verify_fail(verify, cursor, "there is no chunk %d", place->chunk);
+        if (location->chunk < 0 || location->chunk >= bound) {
+            return tt_verify_fail(verify, cursor, "there is no chunk %d", location->chunk);
         }
         if (scratch) continue; /* as long as what comes there */
-        if (!fits(verify, cursor, place->chunk, sized, count_out)) return false;
+        if (!fits(verify, cursor, location->chunk, sized, count_out)) return false;
         sized = true;
     }
     if (!sized) {
@@ -428,14 +431,14 @@ static bool addressed(struct tt_verify *verify, const struct tt_verify_cursor *c
     const struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
     bool begins = cursor->slice == 0 && count && move->nsrcs && move->ndsts;
     for (int k = 0; begins && k < move->nsrcs + move->ndsts; k++) {
-        const struct tt_place *place =
+        const struct tt_location *location =
             k < move->nsrcs ? &move->src[k] : &move->dst[k - move->nsrcs];
-        if (tt_place_is_slot(place) || place->rank == cursor->rank) continue;
-        size_t pair = (size_t)cursor->rank * (size_t)verify->nranks + (size_t)place->rank;
+        if (tt_location_is_slot(location) || location->rank == cursor->rank) continue;
+        size_t pair = (size_t)cursor->rank * (size_t)verify->nranks + (size_t)location->rank;
         const struct tt_verify_sight *sight = &verify->sights[pair];
         if (sight->moment && tt_verify_knows(clock, sight->thread, sight->moment)) continue;
         return tt_verify_fail(verify, cursor, "touches %s of rank %d without having seen it enter",
-                              place->space == TT_SPACE_IN ? "IN" : "OUT", place->rank);
+                              location->space == TT_SPACE_IN ? "IN" : "OUT", location->rank);
     }
     return true;
 }
@@ -453,9 +456,9 @@ static bool run_slice(struct tt_verify *verify, struct tt_verify_cursor *cursor,
     struct tt_verify_value value = combine(verify, cursor, count);
     if (!verify->failed) store(verify, cursor, value, count);
     for (int k = 0; k < move->nsrcs && !verify->failed; k++) {
-        const struct tt_place *place = &move->src[k];
-        if (!tt_place_is_slot(place)) continue;
-        give_back(edge_from(verify, cursor, place), place->space == TT_SPACE_NETWORK);
+        const struct tt_location *location = &move->src[k];
+        if (!tt_location_is_slot(location)) continue;
+        give_back(edge_from(verify, cursor, location), location->space == TT_SPACE_NETWORK);
     }
     return !verify->failed;
 }

@@ -51,18 +51,18 @@ bool tt_verify_shares(const struct tt_verify *verify, int rank)
 }
 
 struct tt_verify_cell *tt_verify_cell(const struct tt_verify *verify,
-                                      const struct tt_verify_place *place)
+                                      const struct tt_verify_location *location)
 {
-    const struct tt_program *program = verify->programs[place->rank];
-    enum tt_verify_buffer buffer = place->buffer;
-    size_t unit = place->unit;
-    if (buffer != TT_VERIFY_SCRATCH && tt_verify_shares(verify, place->rank)) {
+    const struct tt_program *program = verify->programs[location->rank];
+    enum tt_verify_buffer buffer = location->buffer;
+    size_t unit = location->unit;
+    if (buffer != TT_VERIFY_SCRATCH && tt_verify_shares(verify, location->rank)) {
         enum tt_verify_buffer whole = program->out_blocks ? TT_VERIFY_OUT : TT_VERIFY_IN;
-        int own = tt_program_in_place_chunk(program, place->rank);
+        int own = tt_program_in_place_chunk(program, location->rank);
         if (buffer != whole && own >= 0) unit += (size_t)own * verify->nslices;
         buffer = whole;
     }
-    size_t first = (size_t)place->rank * verify->per_rank + (size_t)buffer * verify->nunits;
+    size_t first = (size_t)location->rank * verify->per_rank + (size_t)buffer * verify->nunits;
     return &verify->cells[first + unit];
 }
 
@@ -108,34 +108,35 @@ static bool note_read(struct tt_verify *verify, struct tt_verify_cell *cell, int
 }
 
 static bool inside(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
-                   const struct tt_verify_place *place)
+                   const struct tt_verify_location *location)
 {
-    const struct tt_program *owner = verify->programs[place->rank];
-    bool in = place->buffer == TT_VERIFY_IN;
+    const struct tt_program *owner = verify->programs[location->rank];
+    bool in = location->buffer == TT_VERIFY_IN;
     int nchunks = in ? tt_program_in_chunks(owner) : tt_program_out_chunks(owner);
-    if (place->buffer == TT_VERIFY_SCRATCH) nchunks = owner->scratch;
-    if (place->chunk < 0 || place->chunk >= nchunks) {
-        return tt_verify_fail(verify, cursor, "chunk %d is outside of %s of rank %d", place->chunk,
-                              name_of(place->buffer), place->rank);
+    if (location->buffer == TT_VERIFY_SCRATCH) nchunks = owner->scratch;
+    if (location->chunk < 0 || location->chunk >= nchunks) {
+        return tt_verify_fail(verify, cursor, "chunk %d is outside of %s of rank %d",
+                              location->chunk, name_of(location->buffer), location->rank);
     }
     return true;
 }
 
 struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                                        const struct tt_verify_place *place, bool write)
+                                        const struct tt_verify_location *location, bool write)
 {
-    if (!inside(verify, cursor, place)) return NULL;
-    struct tt_verify_cell *cell = tt_verify_cell(verify, place);
+    if (!inside(verify, cursor, location)) return NULL;
+    struct tt_verify_cell *cell = tt_verify_cell(verify, location);
     const struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
     if (!ordered(verify, cell, clock, write)) {
         tt_verify_fail(verify, cursor, "%s of %s of rank %d, chunk %d, races with another access",
-                       write ? "write" : "read", name_of(place->buffer), place->rank, place->chunk);
+                       write ? "write" : "read", name_of(location->buffer), location->rank,
+                       location->chunk);
         return NULL;
     }
     if (write && cell->referred) {
         tt_verify_fail(verify, cursor,
                        "writes %s of rank %d, chunk %d, which a slot may still refer to",
-                       name_of(place->buffer), place->rank, place->chunk);
+                       name_of(location->buffer), location->rank, location->chunk);
         return NULL;
     }
     if (!write) return note_read(verify, cell, cursor->thread) ? cell : NULL;
@@ -263,9 +264,9 @@ static bool alloc_move(struct tt_verify *verify)
 {
     size_t most = 0;
     for (int r = 0; r < verify->nranks; r++)
-        most = tt_max_size(most, tt_stepper_places(verify->programs[r], r));
-    verify->move.src = tt_calloc(most, sizeof(struct tt_place));
-    verify->move.dst = tt_calloc(most, sizeof(struct tt_place));
+        most = tt_max_size(most, tt_stepper_locations(verify->programs[r], r));
+    verify->move.src = tt_calloc(most, sizeof(struct tt_location));
+    verify->move.dst = tt_calloc(most, sizeof(struct tt_location));
     return verify->move.src && verify->move.dst;
 }
 

@@ -114,7 +114,7 @@ struct tt_verify {
     int *main_thread;               /* nranks: first global thread */
     struct tt_verify_cell *cells;   /* nranks * per_rank */
     struct tt_verify_edge *edges;   /* [channel][from][to] */
-    struct tt_move move;            /* scratch: the places of one transfer */
+    struct tt_move move;            /* scratch: the locations of one transfer */
     int part;                       /* that it is about, as of cells */
     uint64_t *seen;                 /* scratch, [channel][rank]: last transfer that used the edge */
     uint64_t transfers;             /* looked at so far */
@@ -179,22 +179,22 @@ void tt_verify_clock_drop(struct tt_verify_clock *clock);
 
 /* ---- verify_state.c, on ---- */
 
-struct tt_verify_place { /* one unit of one rank's buffer */
+struct tt_verify_location { /* one unit of one rank's buffer */
     enum tt_verify_buffer buffer;
     int rank;
     int chunk;
     size_t unit;
 };
 
-/* The cell behind a place; in place, IN and OUT share cells. */
+/* The cell behind a location; in place, IN and OUT share cells. */
 struct tt_verify_cell *tt_verify_cell(const struct tt_verify *verify,
-                                      const struct tt_verify_place *place);
+                                      const struct tt_verify_location *location);
 /* True when the rank's OUT is part of its IN or the reverse. */
 bool tt_verify_shares(const struct tt_verify *verify, int rank);
 
-/* Read or write a place: range, reachability and order are checked, the access is recorded. */
+/* Read or write a location: range, reachability and order are checked, the access is recorded. */
 struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                                        const struct tt_verify_place *place, bool write);
+                                        const struct tt_verify_location *location, bool write);
 
 /* True when all accesses to the cell come before what the clock knows. */
 bool tt_verify_over(const struct tt_verify *verify, const struct tt_verify_cell *cell,
@@ -215,7 +215,7 @@ bool tt_verify_begin(struct tt_verify *verify);
 bool tt_verify_end(struct tt_verify *verify);
 
 struct tt_verify_units { /* a walk over the units of one rank's buffer that hold elements */
-    struct tt_verify_place place;
+    struct tt_verify_location location;
     uint32_t pass;
     size_t slice;
 };

@@ -23,7 +23,7 @@ static void check_rings(const struct tt_topo_layout *layout)
 }
 
 /* Parents and children agree. */
-static void check_tree(const struct tt_tree_place *tree, int nranks)
+static void check_tree(const struct tt_tree_links *tree, int nranks)
 {
     for (int k = 0; k < 3 * nranks; k++) {
         int child = tree[k / 3].child[k % 3];
@@ -40,14 +40,14 @@ static void check(const struct tt_topo_layout *layout)
 
 static void join(struct tt_topo_domain *domains, int ndomains)
 {
-    struct tt_topo_node_place places[64];
+    struct tt_topo_comm_node places[64];
     struct tt_topo_layout *layout = NULL;
     int ranks = 0;
     if (2 * ndomains > 64) return;
     for (int d = 0; d < ndomains; d++)
         ranks += domains[d].nranks;
     for (int p = 0; p < 2 * ndomains; p++) {
-        places[p] = (struct tt_topo_node_place){&domains[p % ndomains], p / ndomains * ranks, NULL};
+        places[p] = (struct tt_topo_comm_node){&domains[p % ndomains], p / ndomains * ranks, NULL};
     }
     if (tt_topo_layout_make(places, 2 * ndomains, NULL, &layout) == ncclSuccess) check(layout);
     tt_topo_layout_free(layout);
@@ -59,7 +59,7 @@ static void search(const struct tt_topo_file *file)
     struct tt_topo_domain *domains = NULL;
     int ndomains = 0;
     if (tt_topo_domains_make(file, &options, 2, &domains, &ndomains)) return;
-    const struct tt_topo_node_place place = {.domain = domains};
+    const struct tt_topo_comm_node place = {.domain = domains};
     char *graphs = NULL;
     (void)tt_topo_graphs_print(&place, &graphs);
     free(graphs);

@@ -104,12 +104,12 @@ static ncclResult_t make(enum tt_func func, enum tt_algo algo, enum tt_proto pro
     while (!options->hosts && (int)n % nhosts != 0)
         nhosts++;
     int *ring = tt_calloc(n, sizeof(*ring));
-    struct tt_tree_place *tree = tt_calloc(n, sizeof(*tree));
+    struct tt_tree_links *tree = tt_calloc(n, sizeof(*tree));
     struct tt_shape shape = {
         .nranks = (int)n, .ring_rank = ring, .tree = tree, .by_host = ring, .nhosts = nhosts};
     for (int r = 0; ring && tree && r < (int)n; r++) {
         ring[r] = r;
-        tree[r] = (struct tt_tree_place){.parent = r ? (r - 1) / 2 : -1, .child = {-1, -1, -1}};
+        tree[r] = (struct tt_tree_links){.parent = r ? (r - 1) / 2 : -1, .child = {-1, -1, -1}};
         for (int k = 0; k < 2; k++) {
             if (2 * r + 1 + k < (int)n) tree[r].child[k] = 2 * r + 1 + k;
         }

@@ -87,7 +87,7 @@ static json_t *trees_json(const struct tt_topo_layout *layout)
     for (int t = 0; t < layout->ntrees; t++) {
         json_t *tree = json_array();
         for (int r = 0; r < layout->nranks; r++) {
-            const struct tt_tree_place *place = &layout->tree[t][r];
+            const struct tt_tree_links *place = &layout->tree[t][r];
             json_array_append_new(tree, json_integer(place->parent));
             for (int k = 0; k < 3; k++)
                 json_array_append_new(tree, json_integer(place->child[k]));
@@ -97,7 +97,7 @@ static json_t *trees_json(const struct tt_topo_layout *layout)
     return trees;
 }
 
-static json_t *nvls_place_json(const struct tt_nvls_place *place)
+static json_t *nvls_place_json(const struct tt_nvls_links *place)
 {
     return json_pack("[i, i, i, i, i]", place->head, place->parent, place->child[0],
                      place->child[1], place->child[2]);

@@ -16,7 +16,7 @@ void topo_scenario_free(struct topo_scenario *scenario)
 bool topo_join(struct topo_scenario *scenario)
 {
     size_t count = (size_t)scenario->nodes * (size_t)scenario->ndomains;
-    struct tt_topo_node_place *places = calloc(count, sizeof(*places));
+    struct tt_topo_comm_node *places = calloc(count, sizeof(*places));
     if (!places) {
         (void)fprintf(stderr, "tutti topo: out of memory for %zu nodes\n", count);
         return false;

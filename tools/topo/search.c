@@ -129,8 +129,8 @@ struct times { /* nsec */
 static size_t layout_bytes(const struct tt_topo_layout *layout)
 {
     size_t rank = sizeof(int) + (size_t)layout->nrings * sizeof(int) +
-                  (size_t)layout->ntrees * sizeof(struct tt_tree_place);
-    if (layout->nvls[0]) rank += 2 * sizeof(struct tt_nvls_place);
+                  (size_t)layout->ntrees * sizeof(struct tt_tree_links);
+    if (layout->nvls[0]) rank += 2 * sizeof(struct tt_nvls_links);
     return rank * (size_t)layout->nranks;
 }
 
@@ -210,7 +210,7 @@ static int search_xml(const struct topo_options *options)
     struct topo_scenario scenario = {.nodes = options->nodes[0]};
     char *text = NULL;
     bool done = file && topo_domains(file, &options->look, &scenario);
-    const struct tt_topo_node_place place = {.domain = scenario.domains};
+    const struct tt_topo_comm_node place = {.domain = scenario.domains};
     if (done && tt_topo_graphs_print(&place, &text)) topo_tell();
     if (text) (void)fputs(text, stdout);
     topo_scenario_free(&scenario);

@@ -15,8 +15,8 @@ enum tt_run { /* what a look at a cursor gave */
               TT_RUN_FAILED, /* work->rc says why */
 };
 
-/* One side of a move, expanded: an operand that stands for many ranks is many places. */
-struct tt_places {
+/* One side of a move, expanded: an operand that stands for many ranks is many locations. */
+struct tt_locations {
     int count;
     int ready;             /* the first of them are there */
     struct tt_edge **edge; /* NULL: memory */
@@ -31,7 +31,7 @@ struct tt_cursor {
     int thread; /* of the program */
     struct tt_stepper stepper;
     bool done;
-    bool sized;               /* a place said how long the transfer is */
+    bool sized;               /* a location said how long the transfer is */
     bool moving;              /* the transfer that the stepper stands at is under way */
     bool draining;            /* all passes done; the peers still read references */
     bool leaving;             /* counted as being at its LEAVE */
@@ -41,7 +41,7 @@ struct tt_cursor {
     /* the transfer */
     size_t done_count, total_count, slice_count; /* elements */
     size_t slot_bytes, slot_done; /* of a source slot that holds several slices; 0: none does */
-    struct tt_places src, dst;
+    struct tt_locations src, dst;
     uint64_t *pre_mask; /* sources that get the pre-operation */
     size_t mask_bytes;
     const void **scalars; /* theirs: each rank multiplies by its own; NULL: no pre-operation */
@@ -186,8 +186,8 @@ enum tt_run tt_eager_start(struct tt_work *work);
 /* Go on with it. */
 enum tt_run tt_eager_run(struct tt_work *work);
 
-/* One transfer: begin finds its places, step moves its next slice. WAIT and PROGRESS as above; DONE
- * when the whole transfer is over. */
+/* One transfer: begin finds its locations, step moves its next slice. WAIT and PROGRESS as above;
+ * DONE when the whole transfer is over. */
 void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor);
 enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor);
 

@@ -1,6 +1,6 @@
-/* One transfer: finds the memory and the edges of its places, waits for slots, moves slice by slice
- * in the order that program/step.h lays down. Memory that the program lets slots refer to is posted
- * as a reference where the edge can carry one: the cursor then drains at its end. */
+/* One transfer: finds the memory and the edges of its locations, waits for slots, moves slice by
+ * slice in the order that program/step.h lays down. Memory that the program lets slots refer to is
+ * posted as a reference where the edge can carry one: the cursor then drains at its end. */
 #include "base/arch/arch.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -17,48 +17,49 @@
 /* ---- where ---- */
 
 /* The chunk's length becomes the transfer's. */
-static void add_place(struct tt_work *work, struct tt_cursor *cursor, struct tt_places *places,
-                      const struct tt_place *place)
+static void add_location(struct tt_work *work, struct tt_cursor *cursor,
+                         struct tt_locations *locations, const struct tt_location *location)
 {
     const struct tt_frame *frame = cursor->frame;
     int own = frame->rank;
     struct tt_extent extent =
-        tt_geometry_extent(&frame->geometry, cursor->stepper.pass, place->chunk);
-    bool scratch = place->space == TT_SPACE_SCRATCH;
+        tt_geometry_extent(&frame->geometry, cursor->stepper.pass, location->chunk);
+    bool scratch = location->space == TT_SPACE_SCRATCH;
     if (scratch) {
-        extent = tt_geometry_scratch(&frame->geometry, cursor->stepper.pass, place->chunk);
+        extent = tt_geometry_scratch(&frame->geometry, cursor->stepper.pass, location->chunk);
     }
     size_t byte = extent.first * frame->elem_bytes;
-    int k = places->count++;
-    bool sends = places == &cursor->dst;
+    int k = locations->count++;
+    bool sends = locations == &cursor->dst;
     if (!scratch) cursor->total_count = extent.count;
     cursor->sized = cursor->sized || !scratch;
-    places->edge[k] = NULL;
-    places->base[k] = NULL;
-    if (tt_place_is_slot(place)) {
-        places->edge[k] = sends ? frame->send_edges[place->edge] : frame->recv_edges[place->edge];
+    locations->edge[k] = NULL;
+    locations->base[k] = NULL;
+    if (tt_location_is_slot(location)) {
+        locations->edge[k] =
+            sends ? frame->send_edges[location->edge] : frame->recv_edges[location->edge];
     } else if (scratch) {
-        places->base[k] = frame->scratch + byte;
-    } else if (place->space == TT_SPACE_OUT) {
-        char *out = place->rank == own ? frame->out : work->arrivals[place->rank].out;
-        places->base[k] = out + byte;
+        locations->base[k] = frame->scratch + byte;
+    } else if (location->space == TT_SPACE_OUT) {
+        char *out = location->rank == own ? frame->out : work->arrivals[location->rank].out;
+        locations->base[k] = out + byte;
     } else {
-        const char *in = place->rank == own ? frame->in : work->arrivals[place->rank].in;
-        places->base[k] = (char *)(uintptr_t)(in + byte);
+        const char *in = location->rank == own ? frame->in : work->arrivals[location->rank].in;
+        locations->base[k] = (char *)(uintptr_t)(in + byte);
     }
     if (sends || !frame->reduction.pre_mul) return;
-    cursor->scalars[k] = place->space == TT_SPACE_IN && place->rank != own
-                             ? (const void *)&work->arrivals[place->rank].word
+    cursor->scalars[k] = location->space == TT_SPACE_IN && location->rank != own
+                             ? (const void *)&work->arrivals[location->rank].word
                              : tt_reduce_scalar(&frame->reduction);
-    if (!place->pre) return;
+    if (!location->pre) return;
     cursor->pre_mask[k / 64] |= (uint64_t)1 << (k % 64);
     cursor->any_pre = true;
 }
 
-static bool has_slots(const struct tt_places *places)
+static bool has_slots(const struct tt_locations *locations)
 {
-    for (int k = 0; k < places->count; k++) {
-        if (places->edge[k]) return true;
+    for (int k = 0; k < locations->count; k++) {
+        if (locations->edge[k]) return true;
     }
     return false;
 }
@@ -66,15 +67,15 @@ static bool has_slots(const struct tt_places *places)
 void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor)
 {
     struct tt_side src = {.sends = false}, dst = {.sends = true};
-    struct tt_place place;
+    struct tt_location location;
     cursor->src.count = cursor->src.ready = 0;
     cursor->dst.count = cursor->dst.ready = 0;
     if (cursor->any_pre) memset(cursor->pre_mask, 0, cursor->mask_bytes);
     cursor->any_pre = cursor->sized = false;
-    while (tt_stepper_place(&cursor->stepper, &src, &place))
-        add_place(work, cursor, &cursor->src, &place);
-    while (tt_stepper_place(&cursor->stepper, &dst, &place))
-        add_place(work, cursor, &cursor->dst, &place);
+    while (tt_stepper_location(&cursor->stepper, &src, &location))
+        add_location(work, cursor, &cursor->src, &location);
+    while (tt_stepper_location(&cursor->stepper, &dst, &location))
+        add_location(work, cursor, &cursor->dst, &location);
     if (!cursor->sized) {
         cursor->total_count = tt_geometry_extent(&cursor->frame->geometry, cursor->stepper.pass,
                                                  tt_stepper_like(&cursor->stepper))
@@ -134,7 +135,7 @@ static bool scales(const struct tt_cursor *cursor)
 /* What is copied from one slot to memory may come there without the slot. */
 static void offer_landing(struct tt_cursor *cursor)
 {
-    const struct tt_places *dst = &cursor->dst;
+    const struct tt_locations *dst = &cursor->dst;
     size_t skip = cursor->done_count * cursor->frame->elem_bytes;
     size_t rest = (cursor->total_count - cursor->done_count) * cursor->frame->elem_bytes;
     if (rest < REF_MIN_BYTES || cursor->src.count > 1 || cursor->slot_bytes || scales(cursor))
@@ -148,7 +149,7 @@ static void offer_landing(struct tt_cursor *cursor)
 
 static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor, size_t bytes)
 {
-    struct tt_places *src = &cursor->src;
+    struct tt_locations *src = &cursor->src;
     size_t skip = cursor->done_count * cursor->frame->elem_bytes;
     for (; src->ready < src->count; src->ready++) {
         int k = src->ready;
@@ -176,7 +177,7 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
 static enum tt_run await_destinations(struct tt_cursor *cursor, size_t bytes)
 {
     bool small = bytes <= TT_SLOT_INLINE_BYTES;
-    struct tt_places *dst = &cursor->dst;
+    struct tt_locations *dst = &cursor->dst;
     size_t skip = cursor->done_count * cursor->frame->elem_bytes;
     for (; dst->ready < dst->count; dst->ready++) {
         int k = dst->ready;
@@ -227,7 +228,7 @@ static bool post_ref(struct tt_cursor *cursor, struct tt_edge *edge, const char 
 static void send_result(struct tt_cursor *cursor, const char *result, const char *refer,
                         size_t bytes)
 {
-    struct tt_places *dst = &cursor->dst;
+    struct tt_locations *dst = &cursor->dst;
     bool small = bytes <= TT_SLOT_INLINE_BYTES;
     for (int k = 0; k < dst->count; k++) {
         if (!dst->edge[k]) continue;
@@ -239,7 +240,7 @@ static void send_result(struct tt_cursor *cursor, const char *result, const char
 
 static void copy_slice(struct tt_work *work, struct tt_cursor *cursor, size_t bytes)
 {
-    struct tt_places *dst = &cursor->dst;
+    struct tt_locations *dst = &cursor->dst;
     const char *src = cursor->src.at[0];
     for (int k = 0; k < dst->count; k++) {
         if (dst->edge[k] || dst->at[k] == src) continue;
@@ -251,7 +252,7 @@ static void copy_slice(struct tt_work *work, struct tt_cursor *cursor, size_t by
 /* Memory destinations first: what they hold is then sent on from there. */
 static void reduce_slice(struct tt_work *work, struct tt_cursor *cursor, size_t count)
 {
-    struct tt_places *dst = &cursor->dst;
+    struct tt_locations *dst = &cursor->dst;
     size_t bytes = count * cursor->frame->elem_bytes;
     void *small = cursor->small;
     struct tt_reduce_job job = {

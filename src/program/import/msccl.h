@@ -69,7 +69,7 @@ struct msccl_list { /* grows; items of one size */
     size_t count, capacity;
 };
 
-struct msccl_place {
+struct msccl_location {
     uint8_t space; /* enum tt_space; TT_SPACE_NONE: none */
     int32_t chunk;
 };
@@ -80,10 +80,10 @@ struct msccl_value {           /* what a chunk holds */
     bool known, raw, finished; /* raw: input as it came; finished: all contributions, and post */
 };
 
-struct msccl_move {                     /* one chunk of a step, as msccl_trace.c found it */
-    struct msccl_place first, src, dst; /* first: what a `re` adds to */
-    bool post;                          /* now all ranks' contributions are there */
-    struct msccl_value value;           /* that is sent and written */
+struct msccl_move {                        /* one chunk of a step, as msccl_trace.c found it */
+    struct msccl_location first, src, dst; /* first: what a `re` adds to */
+    bool post;                             /* now all ranks' contributions are there */
+    struct msccl_value value;              /* that is sent and written */
 };
 
 struct msccl_file {

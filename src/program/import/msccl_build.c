@@ -29,7 +29,7 @@ static void note_insn(struct writer *writer, int line)
 
 /* ---- runs of chunks ---- */
 
-static bool follows(const struct msccl_place *before, const struct msccl_place *after)
+static bool follows(const struct msccl_location *before, const struct msccl_location *after)
 {
     return before->space == after->space && (!before->space || before->chunk + 1 == after->chunk);
 }
@@ -74,9 +74,9 @@ static int run_chunks(const struct msccl_file *file, uint32_t s, uint32_t nsteps
 
 /* ---- moves ---- */
 
-static struct tt_operand memory(const struct msccl_place *place)
+static struct tt_operand memory(const struct msccl_location *location)
 {
-    return tt_gen_own((enum tt_space)place->space, tt_gen_number(place->chunk));
+    return tt_gen_own((enum tt_space)location->space, tt_gen_number(location->chunk));
 }
 
 static struct tt_operand slot(const struct msccl_block *block, int peer, int chunk)

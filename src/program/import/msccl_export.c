@@ -39,16 +39,16 @@ struct named { /* a chunk as the file calls it */
     int chunk;
 };
 
-static struct named name_of(const struct export *export, const struct tt_place *place)
+static struct named name_of(const struct export *export, const struct tt_location *location)
 {
     const struct tt_program *program = export->program;
-    bool out = place->space == TT_SPACE_OUT;
-    if (place->space == TT_SPACE_SCRATCH) return (struct named){'s', place->chunk};
-    if (!export->in_place) return (struct named){out ? 'o' : 'i', place->chunk};
+    bool out = location->space == TT_SPACE_OUT;
+    if (location->space == TT_SPACE_SCRATCH) return (struct named){'s', location->chunk};
+    if (!export->in_place) return (struct named){out ? 'o' : 'i', location->chunk};
     int own = tt_program_in_place_chunk(program, export->rank);
     bool small = out ? program->in_blocks : program->out_blocks;
     return (struct named){own >= 0 && program->out_blocks ? 'o' : 'i',
-                          place->chunk + (own >= 0 && small ? own : 0)};
+                          location->chunk + (own >= 0 && small ? own : 0)};
 }
 
 static bool refuse(struct export *export, const char *fault)
@@ -99,29 +99,29 @@ static void put_step(struct export *export, const char *type, struct named src, 
 
 /* ---- moves ---- */
 
-static bool use_edge(struct export *export, int *edge, const struct tt_place *slot)
+static bool use_edge(struct export *export, int *edge, const struct tt_location *slot)
 {
     if (*edge < 0) *edge = slot->edge;
     return *edge == slot->edge ||
            refuse(export, "a thread has more than one peer or channel in a direction");
 }
 
-struct sorted { /* places of a move by kind; NULL: none */
-    const struct tt_place *slot, *memory;
+struct sorted { /* locations of a move by kind; NULL: none */
+    const struct tt_location *slot, *memory;
     int nslots, nmemory;
 };
 
-static bool sort_places(struct export *export, const struct tt_place *places, int count,
-                        struct sorted *sorted)
+static bool sort_locations(struct export *export, const struct tt_location *locations, int count,
+                           struct sorted *sorted)
 {
     *sorted = (struct sorted){.slot = NULL};
     for (int k = 0; k < count; k++) {
-        const struct tt_place *place = &places[k];
-        bool slot = place->space == TT_SPACE_SLOT;
-        if (!slot && place->rank != export->rank)
+        const struct tt_location *location = &locations[k];
+        bool slot = location->space == TT_SPACE_SLOT;
+        if (!slot && location->rank != export->rank)
             return refuse(export, "another rank's memory is read or written");
-        if (slot && !sorted->nslots++) sorted->slot = place;
-        if (!slot && !sorted->nmemory++) sorted->memory = place;
+        if (slot && !sorted->nslots++) sorted->slot = location;
+        if (!slot && !sorted->nmemory++) sorted->memory = location;
     }
     return sorted->nslots <= 1 || refuse(export, "a move has several messages in a direction");
 }
@@ -161,8 +161,8 @@ static bool put_local(struct export *export, const struct sorted *src, const str
 static bool put_move(struct export *export)
 {
     struct sorted src, dst;
-    if (!sort_places(export, export->move.src, export->move.nsrcs, &src) ||
-        !sort_places(export, export->move.dst, export->move.ndsts, &dst))
+    if (!sort_locations(export, export->move.src, export->move.nsrcs, &src) ||
+        !sort_locations(export, export->move.dst, export->move.ndsts, &dst))
         return false;
     if (src.slot && !use_edge(export, &export->recv, src.slot)) return false;
     if (dst.slot && !use_edge(export, &export->send, dst.slot)) return false;
@@ -330,13 +330,13 @@ ncclResult_t tt_export_msccl(const struct tt_program *program, const struct tt_i
 {
     struct export export = {.program = program,
                             .in_place = facts && facts->in_place && !facts->out_of_place};
-    size_t places = 1, bytes = 0;
+    size_t locations = 1, bytes = 0;
     char *text = NULL;
     for (int rank = 0; rank < program->nranks; rank++)
-        places = tt_max_size(places, tt_stepper_places(program, rank));
+        locations = tt_max_size(locations, tt_stepper_locations(program, rank));
     export.awaited = tt_calloc(program->ninsns, sizeof(*export.awaited));
-    export.move.src = tt_calloc(places, sizeof(struct tt_place));
-    export.move.dst = tt_calloc(places, sizeof(struct tt_place));
+    export.move.src = tt_calloc(locations, sizeof(struct tt_location));
+    export.move.dst = tt_calloc(locations, sizeof(struct tt_location));
     FILE *out =
         export.awaited && export.move.src && export.move.dst ? open_memstream(&text, &bytes) : NULL;
     bool said = out && put_document(&export, facts, out);

@@ -25,7 +25,7 @@ struct trace {
     bool one;             /* IN and OUT are one buffer */
 };
 
-/* ---- places ---- */
+/* ---- locations ---- */
 
 /* Number of a rank's first chunk of the smaller buffer in the larger one, where they are one. */
 static int own_block(const struct trace *trace, int rank, bool smaller)
@@ -49,22 +49,22 @@ static struct msccl_value *value_at(const struct trace *trace, int rank, int buf
 }
 
 /* The same in our spaces. `raw`: read as input that nobody has written. */
-static struct msccl_place place_at(const struct trace *trace, int rank, int buffer, int chunk,
-                                   bool raw)
+static struct msccl_location location_at(const struct trace *trace, int rank, int buffer, int chunk,
+                                         bool raw)
 {
     struct msccl_file *file = trace->file;
-    if (buffer == MSCCL_SCRATCH) return (struct msccl_place){TT_SPACE_SCRATCH, chunk};
+    if (buffer == MSCCL_SCRATCH) return (struct msccl_location){TT_SPACE_SCRATCH, chunk};
     if (!trace->one)
-        return (struct msccl_place){buffer == MSCCL_IN ? TT_SPACE_IN : TT_SPACE_OUT, chunk};
+        return (struct msccl_location){buffer == MSCCL_IN ? TT_SPACE_IN : TT_SPACE_OUT, chunk};
     bool smaller = buffer == MSCCL_IN ? trace->in < trace->out : trace->out < trace->in;
     int whole = chunk + own_block(trace, rank, smaller);
     int in = whole - own_block(trace, rank, trace->in < trace->out);
-    if (raw) return (struct msccl_place){TT_SPACE_IN, in};
+    if (raw) return (struct msccl_location){TT_SPACE_IN, in};
     int out = whole - own_block(trace, rank, trace->out < trace->in);
     if (has_out(file, rank) && out >= 0 && out < trace->out)
-        return (struct msccl_place){TT_SPACE_OUT, out};
+        return (struct msccl_location){TT_SPACE_OUT, out};
     file->spill = trace->in > trace->out ? trace->in : trace->out;
-    return (struct msccl_place){TT_SPACE_SCRATCH, trace->scratch + whole};
+    return (struct msccl_location){TT_SPACE_SCRATCH, trace->scratch + whole};
 }
 
 /* ---- steps ---- */
@@ -75,11 +75,11 @@ struct named { /* a chunk as the file calls it */
 
 static bool read_chunk(struct trace *trace, const struct msccl_block *block,
                        const struct msccl_step *step, struct named named,
-                       struct msccl_place *place_out, struct msccl_value *value_out)
+                       struct msccl_location *location_out, struct msccl_value *value_out)
 {
     static const char *const names[] = {"input", "output", "scratch"};
     *value_out = *value_at(trace, block->rank, named.buffer, named.chunk);
-    *place_out = place_at(trace, block->rank, named.buffer, named.chunk, value_out->raw);
+    *location_out = location_at(trace, block->rank, named.buffer, named.chunk, value_out->raw);
     value_out->raw = false;
     if (value_out->known) return true;
     return msccl_refuse(
@@ -97,7 +97,7 @@ static bool write_chunk(struct trace *trace, const struct msccl_block *block,
                             block->rank, block->id, msccl_kinds[step->type].name, chunk);
     }
     *value_at(trace, block->rank, step->dst_buffer, chunk) = move->value;
-    move->dst = place_at(trace, block->rank, step->dst_buffer, chunk, false);
+    move->dst = location_at(trace, block->rank, step->dst_buffer, chunk, false);
     return true;
 }
 

@@ -88,7 +88,8 @@ static bool add_ref(struct mscclpp_plan *plan, int rank, uint8_t buffer, int chu
     struct mscclpp_ref *ref = msccl_append(&plan->refs, sizeof(*ref));
     if (!ref) return msccl_no_memory(plan->file);
     if (plan->refs.count > MSCCLPP_REFS)
-        return msccl_refuse(plan->file, plan->file->line, "more than %d places", (int)MSCCLPP_REFS);
+        return msccl_refuse(plan->file, plan->file->line, "more than %d locations",
+                            (int)MSCCLPP_REFS);
     *ref = (struct mscclpp_ref){.rank = rank, .chunk = chunk, .size = size, .buffer = buffer};
     return true;
 }
@@ -147,7 +148,7 @@ static bool add_switch(struct reading *reading, int number, int chunk, int size)
     return true;
 }
 
-static bool add_place(struct reading *reading, const struct json_node *node)
+static bool add_location(struct reading *reading, const struct json_node *node)
 {
     struct mscclpp_plan *plan = reading->plan;
     const struct json_node *remote = json_member(node, "buffer_id");
@@ -171,13 +172,14 @@ static bool add_place(struct reading *reading, const struct json_node *node)
 
 /* ---- operations ---- */
 
-static bool add_places(struct reading *reading, const char *key, uint32_t *first, uint32_t *count)
+static bool add_locations(struct reading *reading, const char *key, uint32_t *first,
+                          uint32_t *count)
 {
     const struct json_node *list =
         mscclpp_need(reading->plan, reading->op, reading->kind->name, key, JSON_ARRAY);
     *first = (uint32_t)reading->plan->refs.count;
     for (const struct json_node *at = list ? list->first : NULL; at; at = at->next) {
-        if (!add_place(reading, at)) return false;
+        if (!add_location(reading, at)) return false;
     }
     *count = (uint32_t)reading->plan->refs.count - *first;
     if (list && *count == 0) {
@@ -188,7 +190,7 @@ static bool add_places(struct reading *reading, const char *key, uint32_t *first
 }
 
 /* All pieces are as long as each other; they go one to one, one to all, or all into each. */
-static bool check_places(struct reading *reading, const struct mscclpp_op *op)
+static bool check_locations(struct reading *reading, const struct mscclpp_op *op)
 {
     struct msccl_file *file = reading->plan->file;
     bool matched = op->kind->adds || op->nsrc == 1 || op->nsrc == op->ndst;
@@ -213,7 +215,7 @@ static bool check_places(struct reading *reading, const struct mscclpp_op *op)
                         tt_func_name(file->func));
 }
 
-static bool read_places(struct reading *reading, struct mscclpp_op *op)
+static bool read_locations(struct reading *reading, struct mscclpp_op *op)
 {
     const struct json_node *sum = json_member(reading->op, "reduce_op");
     if (sum && (sum->kind != JSON_STRING || strcmp(sum->text, "sum") != 0)) {
@@ -222,8 +224,8 @@ static bool read_places(struct reading *reading, struct mscclpp_op *op)
             "reduce_op is \"%.40s\": the operator is the caller's, and plans say sum",
             sum->text ? sum->text : "");
     }
-    return add_places(reading, "src_buff", &op->src, &op->nsrc) &&
-           add_places(reading, "dst_buff", &op->dst, &op->ndst) && check_places(reading, op);
+    return add_locations(reading, "src_buff", &op->src, &op->nsrc) &&
+           add_locations(reading, "dst_buff", &op->dst, &op->ndst) && check_locations(reading, op);
 }
 
 /* The inboxes that its channels signal at the peers, or that it waits at. */
@@ -329,7 +331,8 @@ static bool read_op(struct reading *reading, const struct json_node *node)
         !mscclpp_take_type(plan, type, &reading->type))
         return false;
     bool read = true;
-    if (kind->does == MSCCLPP_MOVES) read = read_places(reading, &op) && read_group(reading, &op);
+    if (kind->does == MSCCLPP_MOVES)
+        read = read_locations(reading, &op) && read_group(reading, &op);
     if (kind->does == MSCCLPP_BARRIER) read = read_barrier(reading, &op);
     if (kind->does == MSCCLPP_ACQUIRES || kind->does == MSCCLPP_RELEASES)
         read = read_semaphores(reading, &op);

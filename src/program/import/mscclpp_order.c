@@ -230,7 +230,7 @@ bool mscclpp_check_end(struct mscclpp_follow *follow)
     bool right = end != NULL;
     if (!end) (void)msccl_no_memory(plan->file);
     for (int r = 0; r < plan->file->nranks && right; r++) {
-        size_t count = mscclpp_place(follow, r, MSCCL_SCRATCH, 0);
+        size_t count = mscclpp_location(follow, r, MSCCL_SCRATCH, 0);
         memset(end, 0, follow->clocks.nblocks * sizeof(*end));
         for (uint32_t b = plan->ranks[r].first; b < plan->ranks[r].end; b++)
             raise_to(end, row(&follow->clocks, b), follow->clocks.nblocks);

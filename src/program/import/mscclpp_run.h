@@ -58,14 +58,15 @@ struct mscclpp_follow {
     struct mscclpp_strand *strands; /* owned */
     uint32_t *strands_at;           /* owned; of each rank; nranks + 1 */
     struct msccl_list steps;        /* of mscclpp_step */
-    int *spare;   /* owned; of each block: its first chunk of scratch for sums that have no place */
+    int *
+        spare; /* owned; of each block: its first chunk of scratch for sums that have no location */
     int *scratch; /* owned; of each rank: chunks, with those */
 };
 
 /* Where a rank keeps what the file calls that chunk, from the first of its chunks on; input and
  * output are one buffer in place. */
-static inline size_t mscclpp_place(const struct mscclpp_follow *follow, int rank, int buffer,
-                                   int chunk)
+static inline size_t mscclpp_location(const struct mscclpp_follow *follow, int rank, int buffer,
+                                      int chunk)
 {
     const struct msccl_file *file = follow->plan->file;
     bool one = file->in_place;
@@ -79,7 +80,7 @@ static inline size_t mscclpp_place(const struct mscclpp_follow *follow, int rank
 static inline struct mscclpp_cell *mscclpp_cell(const struct mscclpp_follow *follow, int rank,
                                                 int buffer, int chunk)
 {
-    return &follow->cells[follow->cells_at[rank] + mscclpp_place(follow, rank, buffer, chunk)];
+    return &follow->cells[follow->cells_at[rank] + mscclpp_location(follow, rank, buffer, chunk)];
 }
 
 /* ---- mscclpp_order.c ---- */

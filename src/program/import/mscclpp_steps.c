@@ -34,16 +34,16 @@ static bool overlap(const struct mscclpp_follow *follow, const struct mscclpp_re
                     const struct mscclpp_ref *b, bool *same)
 {
     if (a->rank != b->rank) return false;
-    size_t at = mscclpp_place(follow, a->rank, a->buffer, a->chunk);
-    size_t other = mscclpp_place(follow, b->rank, b->buffer, b->chunk);
+    size_t at = mscclpp_location(follow, a->rank, a->buffer, a->chunk);
+    size_t other = mscclpp_location(follow, b->rank, b->buffer, b->chunk);
     *same = at == other;
     return at < other + (size_t)b->size && other < at + (size_t)a->size;
 }
 
 /* The destination where the sources can be added up one after the other: it is none of them, or
  * one, which then comes first (*own_out). The block's own rank is preferred. NULL: none. */
-static const struct mscclpp_ref *sum_place(const struct mscclpp_follow *follow, int rank,
-                                           const struct mscclpp_op *op, uint32_t *own_out)
+static const struct mscclpp_ref *sum_location(const struct mscclpp_follow *follow, int rank,
+                                              const struct mscclpp_op *op, uint32_t *own_out)
 {
     const struct mscclpp_ref *best = NULL;
     for (uint32_t d = 0; d < op->ndst; d++) {
@@ -73,7 +73,8 @@ static bool plan_spare(struct mscclpp_follow *follow)
         for (uint32_t o = block->first; o < block->end; o++) {
             const struct mscclpp_op *op = mscclpp_op(plan, o);
             uint32_t own = 0;
-            bool needs = op->kind->adds && !op->idle && !sum_place(follow, block->rank, op, &own);
+            bool needs =
+                op->kind->adds && !op->idle && !sum_location(follow, block->rank, op, &own);
             int size = needs ? mscclpp_ref(plan, op->src)->size : 0;
             most = size > most ? size : most;
         }
@@ -323,9 +324,9 @@ static bool emit_sum(struct mscclpp_follow *follow, uint32_t block, const struct
     const struct mscclpp_plan *plan = follow->plan;
     int rank = mscclpp_block(plan, block)->rank;
     uint32_t own = UINT32_MAX;
-    const struct mscclpp_ref *place = sum_place(follow, rank, op, &own);
-    struct mscclpp_ref sum = place ? *place : *mscclpp_ref(plan, op->src);
-    if (!place) {
+    const struct mscclpp_ref *location = sum_location(follow, rank, op, &own);
+    struct mscclpp_ref sum = location ? *location : *mscclpp_ref(plan, op->src);
+    if (!location) {
         sum.rank = rank;
         sum.buffer = MSCCL_SCRATCH;
         sum.chunk = follow->spare[block];
@@ -341,7 +342,7 @@ static bool emit_sum(struct mscclpp_follow *follow, uint32_t block, const struct
     }
     for (uint32_t d = 0; d < op->ndst; d++) {
         const struct mscclpp_ref *dst = mscclpp_ref(plan, op->dst + d);
-        if (dst != place && !copy(follow, block, op->line, &sum, dst)) return false;
+        if (dst != location && !copy(follow, block, op->line, &sum, dst)) return false;
     }
     return true;
 }

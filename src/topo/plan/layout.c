@@ -10,7 +10,7 @@
 
 /* ---- nodes ---- */
 
-static int first_rank(const struct tt_topo_node_place *place)
+static int first_rank(const struct tt_topo_comm_node *place)
 {
     int first = tt_topo_rank_at(place, place->domain->rank[0]);
     for (int k = 1; k < place->domain->nranks; k++) {
@@ -20,7 +20,7 @@ static int first_rank(const struct tt_topo_node_place *place)
     return first;
 }
 
-static ncclResult_t claim(struct tt_topo_layout *layout, const struct tt_topo_node_place *place,
+static ncclResult_t claim(struct tt_topo_layout *layout, const struct tt_topo_comm_node *place,
                           int number)
 {
     for (int k = 0; k < place->domain->nranks; k++) {
@@ -37,7 +37,7 @@ static ncclResult_t claim(struct tt_topo_layout *layout, const struct tt_topo_no
 
 /* Every rank's place first, then numbers by the first rank. */
 static ncclResult_t order_nodes(struct tt_topo_layout *layout,
-                                const struct tt_topo_node_place *places,
+                                const struct tt_topo_comm_node *places,
                                 struct tt_layout_nodes *nodes)
 {
     for (int r = 0; r < layout->nranks; r++)
@@ -47,11 +47,11 @@ static ncclResult_t order_nodes(struct tt_topo_layout *layout,
         if (rc) return rc;
     }
     for (int r = 0; r < layout->nranks; r++) {
-        const struct tt_topo_node_place *place = &places[layout->node_of[r]];
+        const struct tt_topo_comm_node *place = &places[layout->node_of[r]];
         if (first_rank(place) == r) nodes->place[nodes->count++] = place;
     }
     for (int v = 0; v < nodes->count; v++) {
-        const struct tt_topo_node_place *place = nodes->place[v];
+        const struct tt_topo_comm_node *place = nodes->place[v];
         for (int k = 0; k < place->domain->nranks; k++)
             layout->node_of[tt_topo_rank_at(place, place->domain->rank[k])] = v;
     }
@@ -160,7 +160,7 @@ static ncclResult_t join(struct tt_topo_layout *layout, const struct tt_layout_n
     return tt_layout_nvls(layout, nodes, wishes);
 }
 
-ncclResult_t tt_topo_layout_make(const struct tt_topo_node_place *places, int nplaces,
+ncclResult_t tt_topo_layout_make(const struct tt_topo_comm_node *places, int nplaces,
                                  const struct tt_topo_wishes *wishes,
                                  struct tt_topo_layout **layout_out)
 {

@@ -5,12 +5,12 @@
 
 /* Nodes in the order of their first rank. */
 struct tt_layout_nodes {
-    const struct tt_topo_node_place **place; /* owned; borrowed entries */
+    const struct tt_topo_comm_node **place; /* owned; borrowed entries */
     int count;
 };
 
 /* Rank at a position of a channel of a node. */
-static inline int tt_layout_rank(const struct tt_topo_node_place *place, enum tt_graph_kind kind,
+static inline int tt_layout_rank(const struct tt_topo_comm_node *place, enum tt_graph_kind kind,
                                  int channel, int position)
 {
     const struct tt_topo_graph *graph = &place->domain->graph[kind];

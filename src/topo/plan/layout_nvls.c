@@ -16,7 +16,7 @@ struct heads { /* a node's heads: distinct first GPUs of its channels */
     int count;
 };
 
-static void find_heads(const struct tt_topo_node_place *place, struct heads *heads)
+static void find_heads(const struct tt_topo_comm_node *place, struct heads *heads)
 {
     int nchannels = place->domain->graph[TT_GRAPH_NVLS].nchannels;
     heads->count = 0;
@@ -121,7 +121,7 @@ static void link_heads(struct tt_topo_layout *layout, const struct heads *heads,
 {
     struct tt_tree_node place = tt_tree_node(which, node, layout->nnodes);
     for (int h = 0; h < layout->nvls_heads; h++) {
-        struct tt_nvls_place *own = &layout->nvls[which][heads[node].rank[h]];
+        struct tt_nvls_links *own = &layout->nvls[which][heads[node].rank[h]];
         if (place.parent >= 0) own->parent = heads[place.parent].rank[h];
         for (int k = 0; k < 2; k++) {
             if (place.child[k] >= 0)
@@ -133,8 +133,8 @@ static void link_heads(struct tt_topo_layout *layout, const struct heads *heads,
 static void fill_places(struct tt_topo_layout *layout, const struct heads *heads, int which)
 {
     for (int r = 0; r < layout->nranks; r++) {
-        struct tt_nvls_place *place = &layout->nvls[which][r];
-        *place = (struct tt_nvls_place){.head = -1, .parent = -1, .child = {-1, -1, -1}};
+        struct tt_nvls_links *place = &layout->nvls[which][r];
+        *place = (struct tt_nvls_links){.head = -1, .parent = -1, .child = {-1, -1, -1}};
     }
     for (int v = 0; v < layout->nnodes; v++) {
         for (int h = 0; h < layout->nvls_heads; h++)
@@ -142,7 +142,7 @@ static void fill_places(struct tt_topo_layout *layout, const struct heads *heads
     }
     if (layout->nnodes == 1) return;
     for (int r = 0; r < layout->nranks; r++) {
-        struct tt_nvls_place *place = &layout->nvls[which][r];
+        struct tt_nvls_links *place = &layout->nvls[which][r];
         place->child[0] = layout->nranks + 1 + place->head;
     }
     for (int v = 0; v < layout->nnodes; v++)
@@ -155,7 +155,7 @@ ncclResult_t tt_layout_nvls(struct tt_topo_layout *layout, const struct tt_layou
     if (layout->graph[TT_GRAPH_NVLS].nchannels == 0) return ncclSuccess;
     struct heads *heads = tt_calloc((size_t)nodes->count, sizeof(*heads));
     for (int which = 0; which < 2; which++)
-        layout->nvls[which] = tt_calloc((size_t)layout->nranks, sizeof(struct tt_nvls_place));
+        layout->nvls[which] = tt_calloc((size_t)layout->nranks, sizeof(struct tt_nvls_links));
     if (!heads || !layout->nvls[0] || !layout->nvls[1]) {
         free(heads);
         return tt_fail(ncclSystemError, "topology: out of memory for multicast");

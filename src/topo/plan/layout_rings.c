@@ -16,7 +16,7 @@ static int channel_on(const struct tt_topo_layout *layout, int nchannels, int no
 }
 
 /* One node's part of the ring, from place `at` on; returns where the next begins. */
-static int fill_node(const struct tt_topo_node_place *node, int channel, int *ring, int at)
+static int fill_node(const struct tt_topo_comm_node *node, int channel, int *ring, int at)
 {
     for (int k = 0; k < node->domain->nranks; k++)
         ring[at++] = tt_layout_rank(node, TT_GRAPH_RING, channel, k);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Rank of a node that talks to its child number `which` (0, 1), or to its parent (-1). */
-static int speaker(const struct tt_topo_node_place *place, int channel, int which)
+static int speaker(const struct tt_topo_comm_node *place, int channel, int which)
 {
     enum tt_graph_pattern pattern = place->domain->graph[TT_GRAPH_TREE].pattern;
     bool second =
@@ -20,7 +20,7 @@ static int speaker(const struct tt_topo_node_place *place, int channel, int whic
     return tt_layout_rank(place, TT_GRAPH_TREE, channel, second ? 1 : 0);
 }
 
-static void add_child(struct tt_tree_place *place, int child)
+static void add_child(struct tt_tree_links *place, int child)
 {
     int slot = 0;
     while (slot < 2 && place->child[slot] >= 0) {
@@ -29,20 +29,20 @@ static void add_child(struct tt_tree_place *place, int child)
     place->child[slot] = child;
 }
 
-static void fill_chain(const struct tt_topo_node_place *node, int channel,
-                       struct tt_tree_place *tree)
+static void fill_chain(const struct tt_topo_comm_node *node, int channel,
+                       struct tt_tree_links *tree)
 {
     int n = node->domain->nranks;
     for (int k = 0; k < n; k++) {
-        struct tt_tree_place *place = &tree[tt_layout_rank(node, TT_GRAPH_TREE, channel, k)];
-        *place = (struct tt_tree_place){.parent = -1, .child = {-1, -1, -1}};
+        struct tt_tree_links *place = &tree[tt_layout_rank(node, TT_GRAPH_TREE, channel, k)];
+        *place = (struct tt_tree_links){.parent = -1, .child = {-1, -1, -1}};
         if (k > 0) place->parent = tt_layout_rank(node, TT_GRAPH_TREE, channel, k - 1);
         if (k + 1 < n) place->child[0] = tt_layout_rank(node, TT_GRAPH_TREE, channel, k + 1);
     }
 }
 
 static void fill_tree(const struct tt_layout_nodes *nodes, int which, int channel,
-                      struct tt_tree_place *tree)
+                      struct tt_tree_links *tree)
 {
     for (int v = 0; v < nodes->count; v++)
         fill_chain(nodes->place[v], channel, tree);
@@ -63,9 +63,9 @@ static void fill_tree(const struct tt_layout_nodes *nodes, int which, int channe
 ncclResult_t tt_layout_trees(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
                              int nchannels)
 {
-    size_t bytes = (size_t)layout->nranks * sizeof(struct tt_tree_place);
+    size_t bytes = (size_t)layout->nranks * sizeof(struct tt_tree_links);
     for (int c = 0; c < 2 * nchannels && c < TT_MAX_CHANNELS; c++) {
-        struct tt_tree_place *tree = tt_calloc((size_t)layout->nranks, sizeof(*tree));
+        struct tt_tree_links *tree = tt_calloc((size_t)layout->nranks, sizeof(*tree));
         if (!tree) return tt_fail(ncclSystemError, "topology: out of memory for trees");
         fill_tree(nodes, c / nchannels, c % nchannels, tree);
         int same = 0;

@@ -28,11 +28,11 @@ struct unit {        /* a node */
 struct join { /* nodes on their way to places */
     const struct tt_topo_machine *machine;
     int nunits, nplaces;
-    int *unit_of;                      /* owned; of every host */
-    int *member, *first;               /* owned; ranks by unit; unit u's begin at first[u] */
-    struct tt_topo_domain **domains;   /* owned, of every unit that searched; else NULL */
-    int *ndomains, *same;              /* owned; same[u]: the unit whose domains u shares */
-    struct tt_topo_node_place *places; /* owned */
+    int *unit_of;                     /* owned; of every host */
+    int *member, *first;              /* owned; ranks by unit; unit u's begin at first[u] */
+    struct tt_topo_domain **domains;  /* owned, of every unit that searched; else NULL */
+    int *ndomains, *same;             /* owned; same[u]: the unit whose domains u shares */
+    struct tt_topo_comm_node *places; /* owned */
 };
 
 static struct unit unit_at(const struct join *join, int u)
@@ -76,7 +76,7 @@ static ncclResult_t join_init(struct join *join, const struct tt_topo_machine *m
     join->domains = tt_calloc(hosts, sizeof(struct tt_topo_domain *));
     join->ndomains = tt_calloc(hosts, sizeof(int));
     join->same = tt_calloc(hosts, sizeof(int));
-    join->places = tt_calloc(nranks, sizeof(struct tt_topo_node_place));
+    join->places = tt_calloc(nranks, sizeof(struct tt_topo_comm_node));
     if (!join->unit_of || !join->member || !join->first || !join->domains || !join->ndomains ||
         !join->same || !join->places)
         return tt_fail(ncclSystemError, "topology: out of memory for %zu ranks", nranks);
@@ -290,7 +290,7 @@ static ncclResult_t place_unit(struct join *join, int u)
     join->same[u] = same;
     ncclResult_t rc = same == u ? search_unit(join, u) : ncclSuccess;
     for (int d = 0; d < join->ndomains[same] && !rc; d++) {
-        join->places[join->nplaces++] = (struct tt_topo_node_place){
+        join->places[join->nplaces++] = (struct tt_topo_comm_node){
             .domain = &join->domains[same][d], .member = unit_at(join, u).rank};
     }
     return rc;
@@ -441,8 +441,8 @@ ncclResult_t tt_topo_machine_graphs(const struct tt_topo_machine *machine, int r
     int u = rc ? 0 : join.unit_of[machine->ranks[rank].node];
     if (!rc) rc = search_unit(&join, u);
     if (!rc) {
-        const struct tt_topo_node_place place = {.domain = domain_of(&join, u, rank),
-                                                 .member = unit_at(&join, u).rank};
+        const struct tt_topo_comm_node place = {.domain = domain_of(&join, u, rank),
+                                                .member = unit_at(&join, u).rank};
         rc = tt_topo_graphs_print(&place, graphs_out);
     }
     join_fini(&join);

@@ -68,24 +68,24 @@ static int head(const struct nodes *nodes, int node)
 }
 
 /* The chain inside node `v`. */
-static void fill_chain(const struct nodes *nodes, int v, struct tt_tree_place *places)
+static void fill_chain(const struct nodes *nodes, int v, struct tt_tree_links *places)
 {
     int end = nodes->first[v + 1];
     for (int k = nodes->first[v]; k < end; k++) {
-        struct tt_tree_place *place = &places[nodes->member[k]];
-        *place = (struct tt_tree_place){.parent = -1, .child = {-1, -1, -1}};
+        struct tt_tree_links *place = &places[nodes->member[k]];
+        *place = (struct tt_tree_links){.parent = -1, .child = {-1, -1, -1}};
         if (k + 1 < end) place->child[0] = nodes->member[k + 1];
         if (k > nodes->first[v]) place->parent = nodes->member[k - 1];
     }
 }
 
 /* A chain inside each node; its head carries the edges of the node in the tree between nodes. */
-static void fill_tree(const struct nodes *nodes, int tree, struct tt_tree_place *places)
+static void fill_tree(const struct nodes *nodes, int tree, struct tt_tree_links *places)
 {
     for (int v = 0; v < nodes->count; v++) {
         fill_chain(nodes, v, places);
         if (nodes->first[v] == nodes->first[v + 1]) continue;
-        struct tt_tree_place *place = &places[head(nodes, v)];
+        struct tt_tree_links *place = &places[head(nodes, v)];
         struct tt_tree_node node = tt_tree_node(tree, v, nodes->count);
         place->parent = head(nodes, node.parent);
         bool only_second = node.child[0] < 0; /* of the root */
@@ -115,7 +115,7 @@ static ncclResult_t allocate(struct tt_topo_plan *plan)
         complete = complete && plan->ring[c];
     }
     for (int t = 0; t < plan->ntrees; t++) {
-        plan->tree[t] = tt_calloc(n, sizeof(struct tt_tree_place));
+        plan->tree[t] = tt_calloc(n, sizeof(struct tt_tree_links));
         complete = complete && plan->tree[t];
     }
     if (complete) return ncclSuccess;

@@ -78,18 +78,18 @@ static void score_net(const struct tt_trial *trial, struct tt_score *score)
     score->net_hops = path->hops;
 }
 
-static int candidates(struct tt_trial *trial, const struct tt_trial_place *place)
+static int candidates(struct tt_trial *trial, const struct tt_trial_position *position)
 {
     struct tt_score *scores = trial->scores;
     int n = trial->at.ngpus;
     int count = 0;
     for (int k = 1; k < n; k++) {
-        int index = (place->gpu->index + k) % n;
-        if (!is_free(trial, place->gpu, index)) continue;
-        const struct tt_topo_path *path = tt_topo_path(place->gpu, tt_trial_gpu(trial, index));
+        int index = (position->gpu->index + k) % n;
+        if (!is_free(trial, position->gpu, index)) continue;
+        const struct tt_topo_path *path = tt_topo_path(position->gpu, tt_trial_gpu(trial, index));
         scores[count] =
             (struct tt_score){.bw = (int)path->bw, .hops = path->hops, .order = k, .gpu = index};
-        if (place->back_net >= 0) score_net(trial, &scores[count]);
+        if (position->back_net >= 0) score_net(trial, &scores[count]);
         count++;
     }
     sort(scores, count);
@@ -122,14 +122,14 @@ int *tt_trial_reserve(struct tt_trial *trial, int count)
 }
 
 /* Push the candidates; returns how many. */
-static int push_sorted(struct tt_trial *trial, const struct tt_trial_place *place)
+static int push_sorted(struct tt_trial *trial, const struct tt_trial_position *position)
 {
     const struct tt_score *scores = trial->scores;
-    int count = candidates(trial, place);
+    int count = candidates(trial, position);
     int *next = tt_trial_reserve(trial, count);
     if (!next) return 0;
-    bool backwards =
-        place->back_net >= 0 && place->back_net != place->at + 1 && all_as_near(scores, count);
+    bool backwards = position->back_net >= 0 && position->back_net != position->at + 1 &&
+                     all_as_near(scores, count);
     for (int k = 0; k < count; k++)
         next[k] = scores[backwards ? count - 1 - k : k].gpu;
     trial->next_count += (size_t)count;
@@ -138,11 +138,11 @@ static int push_sorted(struct tt_trial *trial, const struct tt_trial_place *plac
 
 /* Behind an NVSwitch every GPU is as near as any: neighbours by index, so that each talks to few.
  */
-static int push_neighbours(struct tt_trial *trial, const struct tt_trial_place *place)
+static int push_neighbours(struct tt_trial *trial, const struct tt_trial_position *position)
 {
     int n = trial->at.ngpus;
-    int after = (place->gpu->index + 1) % n;
-    int before = (place->gpu->index + n - 1) % n;
+    int after = (position->gpu->index + 1) % n;
+    int before = (position->gpu->index + n - 1) % n;
     enum tt_graph_pattern pattern = trial->at.pattern;
     bool both =
         pattern == TT_PATTERN_RING || pattern == TT_PATTERN_SPLIT || pattern == TT_PATTERN_BALANCED;
@@ -154,21 +154,21 @@ static int push_neighbours(struct tt_trial *trial, const struct tt_trial_place *
     int *next = tt_trial_reserve(trial, 2);
     int count = 0;
     for (int k = 0; next && k < 2; k++) {
-        if (wish[k] >= 0 && is_free(trial, place->gpu, wish[k])) next[count++] = wish[k];
+        if (wish[k] >= 0 && is_free(trial, position->gpu, wish[k])) next[count++] = wish[k];
     }
     trial->next_count += (size_t)count;
     return count;
 }
 
-int tt_trial_push_next(struct tt_trial *trial, const struct tt_trial_place *place)
+int tt_trial_push_next(struct tt_trial *trial, const struct tt_trial_position *position)
 {
-    bool sorted = place->order == TT_ORDER_FREE;
-    if (sorted && trial->system->list[TT_NODE_NVS].count) return push_neighbours(trial, place);
-    if (sorted) return push_sorted(trial, place);
+    bool sorted = position->order == TT_ORDER_FREE;
+    if (sorted && trial->system->list[TT_NODE_NVS].count) return push_neighbours(trial, position);
+    if (sorted) return push_sorted(trial, position);
     int *next = tt_trial_reserve(trial, 1);
     if (!next) return 0;
-    next[0] = place->order == TT_ORDER_INDEX ? place->at + 1
-                                             : tt_trial_replay(trial, place->at + 1)->index;
+    next[0] = position->order == TT_ORDER_INDEX ? position->at + 1
+                                                : tt_trial_replay(trial, position->at + 1)->index;
     trial->next_count++;
     return 1;
 }

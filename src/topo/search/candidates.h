@@ -4,7 +4,7 @@
 #include "trial.h"
 
 /* Push the GPUs that may come next on trial->next, the best first. Returns how many. */
-int tt_trial_push_next(struct tt_trial *trial, const struct tt_trial_place *place);
+int tt_trial_push_next(struct tt_trial *trial, const struct tt_trial_position *position);
 /* Room for `count` more on trial->next; NULL when memory is short, which ends the trial. */
 int *tt_trial_reserve(struct tt_trial *trial, int count);
 /* The GPU of a rank that a channel holds, hence one of ours. */

@@ -68,7 +68,7 @@ static bool add_net(struct tt_xml_node *channel, uint64_t id)
     return net && set_id(net, id);
 }
 
-static bool add_gpu(struct tt_xml_node *channel, const struct tt_topo_node_place *place, int rank)
+static bool add_gpu(struct tt_xml_node *channel, const struct tt_topo_comm_node *place, int rank)
 {
     struct tt_xml_node *gpu = tt_xml_add(channel, "gpu");
     const struct tt_topo_domain *domain = place->domain;
@@ -80,7 +80,7 @@ static bool add_gpu(struct tt_xml_node *channel, const struct tt_topo_node_place
            set_integer(gpu, "rank", tt_topo_rank_at(place, rank));
 }
 
-static bool add_channel(struct tt_xml_node *parent, const struct tt_topo_node_place *place,
+static bool add_channel(struct tt_xml_node *parent, const struct tt_topo_comm_node *place,
                         const struct tt_topo_graph *graph, int c)
 {
     struct tt_xml_node *channel = tt_xml_add(parent, "channel");
@@ -95,7 +95,7 @@ static bool add_channel(struct tt_xml_node *parent, const struct tt_topo_node_pl
     return done;
 }
 
-static bool add_graph(struct tt_xml_node *root, const struct tt_topo_node_place *place,
+static bool add_graph(struct tt_xml_node *root, const struct tt_topo_comm_node *place,
                       const struct tt_topo_graph *graph)
 {
     struct tt_xml_node *node = tt_xml_add(root, "graph");
@@ -114,7 +114,7 @@ static bool add_graph(struct tt_xml_node *root, const struct tt_topo_node_place 
     return done;
 }
 
-ncclResult_t tt_topo_graphs_print(const struct tt_topo_node_place *place, char **text_out)
+ncclResult_t tt_topo_graphs_print(const struct tt_topo_comm_node *place, char **text_out)
 {
     static const enum tt_graph_kind order[] = {TT_GRAPH_RING, TT_GRAPH_TREE, TT_GRAPH_DIRECT,
                                                TT_GRAPH_CHAIN, TT_GRAPH_NVLS};

@@ -21,15 +21,15 @@ enum { INDEX_STEPS = 1024 }; /* of the attempt in index order */
 
 enum frame_kind {                /* first what is only to be taken back ... */
                   FRAME_CHANNEL, /* a channel was counted */
-                  FRAME_ENTER,   /* the way from `other` to place.gpu, and the GPU is in use */
-                  FRAME_TO_NET,  /* the way from place.gpu to the NIC `other` */
-                  FRAME_CLOSE,   /* the way from place.gpu to the first GPU, `other` */
+                  FRAME_ENTER,   /* the way from `other` to position.gpu, and the GPU is in use */
+                  FRAME_TO_NET,  /* the way from position.gpu to the NIC `other` */
+                  FRAME_CLOSE,   /* the way from position.gpu to the first GPU, `other` */
                   FRAME_HUB,     /* links between the hub and each GPU */
                   FRAME_PORT,    /* bandwidth of the NIC `other` */
                   FRAME_STEPS,   /* the index order has steps of its own; `left` are the others */
                   /* ... then what goes on with its number k */
-                  FRAME_NEXT,       /* candidates after place.gpu */
-                  FRAME_NETS,       /* NICs to leave by from place.gpu */
+                  FRAME_NEXT,       /* candidates after position.gpu */
+                  FRAME_NETS,       /* NICs to leave by from position.gpu */
                   FRAME_BEGIN_NETS, /* NICs to begin at */
                   FRAME_INSIDE,     /* GPUs to begin at */
                   FRAME_CHAIN,      /* GPUs near the NIC `other` */
@@ -42,7 +42,7 @@ struct tt_trial_frame {
     size_t first; /* of its candidates on trial->next */
     bool done;    /* no further NIC */
     struct tt_topo_node *other;
-    struct tt_trial_place place;
+    struct tt_trial_position position;
 };
 
 enum { FRAMES_AT_ONCE = 16 }; /* more than any frame pushes before it is looked at again */
@@ -97,15 +97,16 @@ static void end_channel(struct tt_trial *trial)
 
 /* ---- steps ---- */
 
-static void advance(struct tt_trial *trial, struct tt_trial_place place);
+static void advance(struct tt_trial *trial, struct tt_trial_position position);
 
-static void close_ring(struct tt_trial *trial, const struct tt_trial_place *place)
+static void close_ring(struct tt_trial *trial, const struct tt_trial_position *position)
 {
     struct tt_topo_node *first =
         tt_trial_gpu_of_rank(trial, tt_trial_channel(trial, trial->at.nchannels)[0]);
-    if (!tt_budget_take(trial, place->gpu, first, 1)) return;
-    push(trial, (struct tt_trial_frame){.kind = FRAME_CLOSE, .other = first, .place = *place});
-    struct tt_trial_place end = *place;
+    if (!tt_budget_take(trial, position->gpu, first, 1)) return;
+    push(trial,
+         (struct tt_trial_frame){.kind = FRAME_CLOSE, .other = first, .position = *position});
+    struct tt_trial_position end = *position;
     end.at++;
     end.back_first = -1;
     advance(trial, end);
@@ -114,7 +115,7 @@ static void close_ring(struct tt_trial *trial, const struct tt_trial_place *plac
 /* The channel is complete without further GPUs; that costs a step as well. */
 static void finish(struct tt_trial *trial)
 {
-    struct tt_trial_place end = {.at = trial->at.ngpus, .back_net = -1, .back_first = -1};
+    struct tt_trial_position end = {.at = trial->at.ngpus, .back_net = -1, .back_first = -1};
     advance(trial, end);
 }
 
@@ -175,15 +176,15 @@ static struct hub_links hub_links_of(const struct tt_trial *trial, struct tt_top
     return (struct hub_links){.hub = gpu, .share = n > 1 ? 1.0f / (float)(n - 1) : 1.0f};
 }
 
-static void place_hub(struct tt_trial *trial, const struct tt_trial_place *place)
+static void place_hub(struct tt_trial *trial, const struct tt_trial_position *position)
 {
     int n = trial->at.ngpus;
-    struct hub_links links = hub_links_of(trial, place->gpu);
+    struct hub_links links = hub_links_of(trial, position->gpu);
     int out = take_links(trial, &links, true);
     int in = out == n ? take_links(trial, &links, false) : 0;
     if (in == n) {
-        push(trial, (struct tt_trial_frame){.kind = FRAME_HUB, .place = *place});
-        fill_others(trial, place->gpu);
+        push(trial, (struct tt_trial_frame){.kind = FRAME_HUB, .position = *position});
+        fill_others(trial, position->gpu);
         finish(trial);
         return;
     }
@@ -191,41 +192,42 @@ static void place_hub(struct tt_trial *trial, const struct tt_trial_place *place
     give_links(trial, &links, true, out);
 }
 
-/* Stand at a place. Pushes what is to be tried from there. */
-static void advance(struct tt_trial *trial, struct tt_trial_place place)
+/* Stand at a position. Pushes what is to be tried from there. */
+static void advance(struct tt_trial *trial, struct tt_trial_position position)
 {
     int n = trial->at.ngpus;
     if (trial->steps <= 0) return;
     trial->steps--;
-    if (place.at == n || !place.gpu) {
+    if (position.at == n || !position.gpu) {
         end_channel(trial);
         return;
     }
-    tt_trial_channel(trial, trial->at.nchannels)[place.at] = place.gpu->rank;
+    tt_trial_channel(trial, trial->at.nchannels)[position.at] = position.gpu->rank;
     bool hub = trial->at.pattern == TT_PATTERN_NVLS || trial->at.pattern == TT_PATTERN_DIRECT;
-    if (place.at == place.back_net) {
-        push(trial, (struct tt_trial_frame){.kind = FRAME_NETS, .place = place});
+    if (position.at == position.back_net) {
+        push(trial, (struct tt_trial_frame){.kind = FRAME_NETS, .position = position});
     } else if (hub) {
-        place_hub(trial, &place);
-    } else if (place.at < n - 1) {
+        place_hub(trial, &position);
+    } else if (position.at < n - 1) {
         struct tt_trial_frame next = {
-            .kind = FRAME_NEXT, .place = place, .first = trial->next_count};
-        next.count = tt_trial_push_next(trial, &place);
+            .kind = FRAME_NEXT, .position = position, .first = trial->next_count};
+        next.count = tt_trial_push_next(trial, &position);
         push(trial, next);
-    } else if (place.at == place.back_first) {
-        close_ring(trial, &place);
+    } else if (position.at == position.back_first) {
+        close_ring(trial, &position);
     } else {
         finish(trial);
     }
 }
 
-/* Take the way to place.gpu, from a GPU, a NIC or nowhere (NULL), and go on from there. */
-static void enter(struct tt_trial *trial, struct tt_topo_node *from, struct tt_trial_place place)
+/* Take the way to position.gpu, from a GPU, a NIC or nowhere (NULL), and go on from there. */
+static void enter(struct tt_trial *trial, struct tt_topo_node *from,
+                  struct tt_trial_position position)
 {
-    if (from && !tt_budget_take(trial, from, place.gpu, 1)) return;
-    trial->used[place.gpu->index] ^= 1ull << trial->at.nchannels;
-    push(trial, (struct tt_trial_frame){.kind = FRAME_ENTER, .other = from, .place = place});
-    advance(trial, place);
+    if (from && !tt_budget_take(trial, from, position.gpu, 1)) return;
+    trial->used[position.gpu->index] ^= 1ull << trial->at.nchannels;
+    push(trial, (struct tt_trial_frame){.kind = FRAME_ENTER, .other = from, .position = position});
+    advance(trial, position);
 }
 
 static void go_on(struct tt_trial *trial, struct tt_trial_frame *frame)
@@ -235,10 +237,10 @@ static void go_on(struct tt_trial *trial, struct tt_trial_frame *frame)
         trial->depth--;
         return;
     }
-    struct tt_trial_place next = frame->place;
+    struct tt_trial_position next = frame->position;
     next.gpu = tt_trial_gpu(trial, trial->next[frame->first + (size_t)frame->k++]);
     next.at++;
-    enter(trial, frame->place.gpu, next);
+    enter(trial, frame->position.gpu, next);
 }
 
 static bool same_rail(const struct tt_trial *trial, const struct tt_topo_node *a,
@@ -251,7 +253,7 @@ static bool same_rail(const struct tt_trial *trial, const struct tt_topo_node *a
     return a->guid == b->guid && a->port == b->port;
 }
 
-static bool may_end_at(const struct tt_trial *trial, const struct tt_trial_place *place,
+static bool may_end_at(const struct tt_trial *trial, const struct tt_trial_position *position,
                        const struct tt_topo_node *net)
 {
     int c = trial->at.nchannels;
@@ -263,17 +265,17 @@ static bool may_end_at(const struct tt_trial *trial, const struct tt_trial_place
         return c % 2 == 0 || net->id == trial->at.inter[c - 1].first;
     }
     if (trial->at.cross_nic == 0 && !same_rail(trial, start, net)) return false;
-    bool second = pattern == TT_PATTERN_BALANCED && place->at > 0;
+    bool second = pattern == TT_PATTERN_BALANCED && position->at > 0;
     return !second || net->id == trial->at.inter[c].last;
 }
 
 /* Balanced trees put half of what they send on each of their first two GPUs. */
-static bool take_to_net(struct tt_trial *trial, const struct tt_trial_place *place,
+static bool take_to_net(struct tt_trial *trial, const struct tt_trial_position *position,
                         struct tt_topo_node *net, float share)
 {
     float bw = trial->at.bw_inter;
     if (trial->at.pattern == TT_PATTERN_BALANCED) trial->at.bw_inter /= 2;
-    bool taken = tt_budget_take(trial, place->gpu, net, share);
+    bool taken = tt_budget_take(trial, position->gpu, net, share);
     trial->at.bw_inter = bw;
     return taken;
 }
@@ -281,36 +283,37 @@ static bool take_to_net(struct tt_trial *trial, const struct tt_trial_place *pla
 static void leave_to_net(struct tt_trial *trial, struct tt_trial_frame *frame)
 {
     const struct tt_net_lists *lists = &trial->nets;
-    struct tt_trial_place place = frame->place;
-    int row = place.gpu->index;
+    struct tt_trial_position position = frame->position;
+    int row = position.gpu->index;
     if (frame->k == lists->count[row]) {
         trial->depth--;
         return;
     }
     struct tt_topo_node *net = lists->net[(size_t)row * (size_t)lists->width + (size_t)frame->k++];
-    if (!may_end_at(trial, &place, net) || !take_to_net(trial, &place, net, 1)) return;
+    if (!may_end_at(trial, &position, net) || !take_to_net(trial, &position, net, 1)) return;
     trial->at.inter[trial->at.nchannels].last = net->id;
-    push(trial, (struct tt_trial_frame){.kind = FRAME_TO_NET, .other = net, .place = place});
-    bool again = trial->at.pattern == TT_PATTERN_BALANCED && place.at == 0;
-    place.back_net = again ? 1 : -1;
-    advance(trial, place);
+    push(trial, (struct tt_trial_frame){.kind = FRAME_TO_NET, .other = net, .position = position});
+    bool again = trial->at.pattern == TT_PATTERN_BALANCED && position.at == 0;
+    position.back_net = again ? 1 : -1;
+    advance(trial, position);
 }
 
 /* ---- where channels begin ---- */
 
-static struct tt_trial_place first_place(const struct tt_trial *trial, struct tt_topo_node *gpu,
-                                         enum tt_trial_order order)
+static struct tt_trial_position first_place(const struct tt_trial *trial, struct tt_topo_node *gpu,
+                                            enum tt_trial_order order)
 {
     int last = trial->at.ngpus - 1;
-    struct tt_trial_place place = {.gpu = gpu, .order = order, .back_net = -1, .back_first = -1};
-    if (trial->inter) place.back_net = 0;
+    struct tt_trial_position position = {
+        .gpu = gpu, .order = order, .back_net = -1, .back_first = -1};
+    if (trial->inter) position.back_net = 0;
     if (trial->at.pattern == TT_PATTERN_RING) {
-        place.back_net = trial->inter ? last : -1;
-        place.back_first = trial->inter ? -1 : last;
+        position.back_net = trial->inter ? last : -1;
+        position.back_first = trial->inter ? -1 : last;
     } else if (trial->at.pattern == TT_PATTERN_SPLIT && trial->inter) {
-        place.back_net = 1;
+        position.back_net = 1;
     }
-    return place;
+    return position;
 }
 
 /* Index order gives a first solution; it has steps of its own. */
@@ -475,7 +478,7 @@ static void begin_channel(struct tt_trial *trial)
 /* The frame is on top again: give back what it took. */
 static void take_back(struct tt_trial *trial, const struct tt_trial_frame *frame)
 {
-    struct tt_topo_node *gpu = frame->place.gpu;
+    struct tt_topo_node *gpu = frame->position.gpu;
     struct hub_links links;
     trial->depth--;
     switch (frame->kind) {
@@ -484,7 +487,7 @@ static void take_back(struct tt_trial *trial, const struct tt_trial_frame *frame
         trial->used[gpu->index] ^= 1ull << trial->at.nchannels;
         if (frame->other) (void)tt_budget_take(trial, frame->other, gpu, -1);
         break;
-    case FRAME_TO_NET: (void)take_to_net(trial, &frame->place, frame->other, -1); break;
+    case FRAME_TO_NET: (void)take_to_net(trial, &frame->position, frame->other, -1); break;
     case FRAME_CLOSE: (void)tt_budget_take(trial, gpu, frame->other, -1); break;
     case FRAME_HUB:
         links = hub_links_of(trial, gpu);

@@ -13,7 +13,7 @@ struct tt_score {                 /* a candidate for the next GPU */
 
 enum tt_trial_order { TT_ORDER_FREE, TT_ORDER_INDEX, TT_ORDER_REPLAY };
 
-struct tt_trial_place { /* where a channel has come to */
+struct tt_trial_position { /* where a channel has come to */
     struct tt_topo_node *gpu;
     int at;         /* position of gpu */
     int back_net;   /* position from which the channel goes to a NIC; -1: none */

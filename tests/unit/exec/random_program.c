@@ -596,7 +596,7 @@ static void generate(struct writer *writer)
 {
     struct random_set *set = writer->set;
     uint32_t row = draw(writer, sizeof(rows) / sizeof(rows[0]));
-    struct tt_tree_place tree[RANDOM_RANKS];
+    struct tt_tree_links tree[RANDOM_RANKS];
     int nhosts = 2;
     while (set->nranks % nhosts != 0)
         nhosts++;
@@ -608,7 +608,7 @@ static void generate(struct writer *writer)
     struct tt_program *own = NULL;
     for (int rank = 0; rank < set->nranks; rank++) {
         tree[rank] =
-            (struct tt_tree_place){.parent = rank ? (rank - 1) / 2 : -1, .child = {-1, -1, -1}};
+            (struct tt_tree_links){.parent = rank ? (rank - 1) / 2 : -1, .child = {-1, -1, -1}};
         for (int k = 1; k <= 2; k++)
             if (2 * rank + k < set->nranks) tree[rank].child[k - 1] = 2 * rank + k;
     }

@@ -57,14 +57,14 @@ struct run {
     bool entered[16], left[16];
     bool seen[16][16];               /* by rank: whom it saw enter */
     uint64_t enters[16], leaves[16]; /* by rank: the threads that do it */
-    struct tt_place src[MOST_PLACES], dst[MOST_PLACES];
+    struct tt_location src[MOST_PLACES], dst[MOST_PLACES];
     long time;
     long over_at[16]; /* by rank: when its last thread was over; 0: not yet */
 };
 
 /* ---- where things are ---- */
 
-static struct edge *edge_at(struct run *run, int rank, const struct tt_place *place, bool sends)
+static struct edge *edge_at(struct run *run, int rank, const struct tt_location *place, bool sends)
 {
     int n = run->set->program->nranks, channel = place->edge / n;
     int from = sends ? rank : place->rank, to = sends ? place->rank : rank;
@@ -73,7 +73,7 @@ static struct edge *edge_at(struct run *run, int rank, const struct tt_place *pl
 
 /* In place the smaller buffer is a block of the larger one. */
 static struct element element_of(const struct run *run, const struct thread *thread,
-                                 const struct tt_place *place)
+                                 const struct tt_location *place)
 {
     const struct schedules_set *set = run->set;
     const struct tt_program *program = set->program;
@@ -126,7 +126,7 @@ static bool measure(const struct run *run, const struct thread *thread, const st
     bool sized = false;
     *count_out = tt_geometry_scratch(&run->set->geometry, thread->stepper.pass, 0).count;
     for (int k = 0; k < move->nsrcs + move->ndsts; k++) {
-        const struct tt_place *place =
+        const struct tt_location *place =
             k < move->nsrcs ? &move->src[k] : &move->dst[k - move->nsrcs];
         int in = tt_program_in_chunks(program), out = tt_program_out_chunks(program);
         int bound = in > out ? in : out;
@@ -157,8 +157,8 @@ static bool slots_ready(struct run *run, const struct thread *thread, const stru
 }
 
 /* What the slots of the transfer may refer to; NULL: they hold copies. */
-static const struct tt_place *referred(const struct run *run, const struct thread *thread,
-                                       const struct tt_move *move)
+static const struct tt_location *referred(const struct run *run, const struct thread *thread,
+                                          const struct tt_move *move)
 {
     int refs = run->set->refs[thread->rank][thread->stepper.pc];
     if (run->set->in_place) refs >>= TT_REF_IN_PLACE_;
@@ -173,7 +173,7 @@ static const struct tt_place *referred(const struct run *run, const struct threa
 static void take(struct run *run, struct thread *thread, const struct tt_move *move, bool moves)
 {
     for (int k = 0; k < move->nsrcs; k++) {
-        const struct tt_place *place = &move->src[k];
+        const struct tt_location *place = &move->src[k];
         if (place->space != TT_SPACE_SLOT) {
             if (moves) note(run, thread, element_of(run, thread, place), false);
             continue;
@@ -189,9 +189,9 @@ static void give(struct run *run, struct thread *thread, const struct tt_move *m
 {
     bool copies = !tt_stepper_insn(&thread->stepper)->flags && move->nsrcs == 1 &&
                   move->src[0].space != TT_SPACE_SLOT;
-    const struct tt_place *memory = moves ? referred(run, thread, move) : NULL;
+    const struct tt_location *memory = moves ? referred(run, thread, move) : NULL;
     for (int k = 0; k < move->ndsts && moves; k++) {
-        const struct tt_place *place = &move->dst[k];
+        const struct tt_location *place = &move->dst[k];
         if (place->space == TT_SPACE_SLOT) continue;
         struct element element = element_of(run, thread, place);
         bool onto_itself = copies && same(element, element_of(run, thread, &move->src[0]));
@@ -294,9 +294,9 @@ static bool step(struct run *run, int t)
 static void survey_side(struct run *run, int t, const struct tt_stepper *stepper, bool sends)
 {
     struct tt_side side = {.sends = sends};
-    struct tt_place place;
+    struct tt_location place;
     int rank = run->threads[t].rank;
-    while (tt_stepper_place(stepper, &side, &place)) {
+    while (tt_stepper_location(stepper, &side, &place)) {
         if (place.space != TT_SPACE_SLOT || place.rank == rank) continue;
         struct edge *edge = edge_at(run, rank, &place, sends);
         *(sends ? &edge->senders : &edge->receivers) |= (uint64_t)1 << t;
@@ -326,7 +326,7 @@ static struct run *begin(const struct schedules_set *set)
     int n = set->program->nranks, count = 0;
     for (int r = 0; r < n; r++) {
         run->first_thread[r] = count;
-        assert_true(tt_stepper_places(set->program, r) <= MOST_PLACES);
+        assert_true(tt_stepper_locations(set->program, r) <= MOST_PLACES);
         for (int t = 0; t < tt_program_nthreads(set->program, r); t++, count++) {
             assert_true(count < MOST_THREADS);
             run->threads[count].rank = r;
@@ -370,9 +370,9 @@ static bool run_others(struct run *run, int but)
 static uint64_t awaited_side(struct run *run, const struct thread *thread, bool sends)
 {
     struct tt_side side = {.sends = sends};
-    struct tt_place place;
+    struct tt_location place;
     uint64_t threads = 0;
-    while (tt_stepper_place(&thread->stepper, &side, &place)) {
+    while (tt_stepper_location(&thread->stepper, &side, &place)) {
         if (place.space != TT_SPACE_SLOT) continue;
         const struct edge *edge = edge_at(run, thread->rank, &place, sends);
         bool full = edge->tail - edge->head >= (uint32_t)run->set->nslots;

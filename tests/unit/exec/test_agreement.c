@@ -469,8 +469,8 @@ static bool transfer_inside(const struct tt_stepper *stepper)
     const struct tt_program *program = stepper->program;
     for (int sends = 0; sends < 2; sends++) {
         struct tt_side side = {.sends = sends};
-        struct tt_place place;
-        while (tt_stepper_place(stepper, &side, &place)) {
+        struct tt_location place;
+        while (tt_stepper_location(stepper, &side, &place)) {
             bool slot = place.space == TT_SPACE_SLOT;
             int in = tt_program_in_chunks(program), out = tt_program_out_chunks(program);
             int bound = place.space == TT_SPACE_IN ? in : out;

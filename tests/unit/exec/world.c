@@ -28,9 +28,9 @@ static void map_twice(struct world *world)
     close(fd);
 }
 
-static void tree_place(int rank, int n, struct tt_tree_place *place)
+static void tree_place(int rank, int n, struct tt_tree_links *place)
 {
-    *place = (struct tt_tree_place){.parent = rank ? (rank - 1) / 2 : -1, .child = {-1, -1, -1}};
+    *place = (struct tt_tree_links){.parent = rank ? (rank - 1) / 2 : -1, .child = {-1, -1, -1}};
     for (int k = 0; k < 2; k++) {
         if (2 * rank + 1 + k < n) place->child[k] = 2 * rank + 1 + k;
     }
@@ -186,7 +186,7 @@ void world_program(struct world *world, int r, struct tt_program *program)
 
 static void make_program(struct world *world, int r, const struct world_call *call)
 {
-    struct tt_tree_place tree[WORLD_MAX];
+    struct tt_tree_links tree[WORLD_MAX];
     int by_host[WORLD_MAX], nhosts = 2;
     struct tt_program *program;
     while (world->n % nhosts != 0)

@@ -115,7 +115,7 @@ static json_t *scenario(const char *topology, const struct tt_topo_options *opti
     struct tt_topo_file *file = NULL;
     struct tt_topo_domain *domains = NULL;
     struct tt_topo_layout *layout = NULL;
-    struct tt_topo_node_place places[64];
+    struct tt_topo_comm_node places[64];
     int ndomains = 0;
     join_path(path, sizeof(path), folder, topology);
     assert_int_equal(tt_topo_file_read(path, &file), ncclSuccess);
@@ -129,8 +129,8 @@ static json_t *scenario(const char *topology, const struct tt_topo_options *opti
     }
     assert_in_range(nplaces, 1, 64);
     for (int p = 0; p < nplaces; p++) {
-        places[p] = (struct tt_topo_node_place){.domain = &domains[p % ndomains],
-                                                .rank_offset = p / ndomains * ranks};
+        places[p] = (struct tt_topo_comm_node){.domain = &domains[p % ndomains],
+                                               .rank_offset = p / ndomains * ranks};
     }
     assert_int_equal(tt_topo_layout_make(places, nplaces, NULL, &layout), ncclSuccess);
     json_t *have = json_pack("{s:i, s:i, s:o, s:o}", "nodes", nodes, "ranks", layout->nranks,

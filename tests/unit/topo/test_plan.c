@@ -36,7 +36,7 @@ static void check_ring(const struct tt_topo_plan *plan, const struct tt_topo_ran
 
 static void check_tree(const struct tt_topo_plan *plan, const struct tt_topo_rank *ranks, int tree)
 {
-    const struct tt_tree_place *places = plan->tree[tree];
+    const struct tt_tree_links *places = plan->tree[tree];
     int edges = 0;
     int crossings = 0;
     for (int r = 0; r < plan->nranks; r++) {
