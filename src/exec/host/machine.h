@@ -12,4 +12,5 @@ struct tt_exec_machine {
     _Atomic size_t cache_bytes;                 /* cache.c: of the last level; 0: not asked yet */
 };
 
-extern struct tt_exec_machine tt_exec_machine;
+/* Hidden: it is read in front of every work, without a look into the table of addresses. */
+extern __attribute__((visibility("hidden"))) struct tt_exec_machine tt_exec_machine;
