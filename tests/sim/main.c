@@ -48,7 +48,7 @@ static void make_plan(uint64_t seed)
     plan->fault = faults[sim_chance(TT_LEN(faults))];
     plan->victim = (int)sim_chance((uint64_t)plan->nprocs);
     plan->fault_turn = 1 + sim_chance(sim_chance(4) ? 700 : 60);
-    plan->fault_nsec = 1 + sim_chance(sim_chance(8) ? SIM_SEC : 30 * SIM_SEC);
+    plan->fault_nsec = 1 + sim_chance(sim_chance(8) ? SIM_SEC : 20 * SIM_SEC);
     for (int p = 0; p < plan->nprocs; p++) {
         sim->procs[p].random = seed + (uint64_t)p * 7919;
         sim_thread_new(p);
@@ -160,7 +160,7 @@ static int play_seed(uint64_t seed)
         if (pid == 0) sim_job(p);
         sim->procs[p].pid = pid;
     }
-    int wrong = sim_run() ? 0 : complain("a minute of real time", -1);
+    int wrong = sim_run() ? 0 : complain("five minutes of real time", -1);
     wrong += reap();
     return wrong ? wrong : judge();
 }

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_TURNS = 400000, REAL_SEC = 60 };
+enum { MOST_TURNS = 3000000, REAL_SEC = 300 };
 #define MOST_NSEC (300 * SIM_SEC)
 
 static _Thread_local struct sim_thread *own;
@@ -65,13 +65,21 @@ static bool is_fatal(void)
     return sim->plan.fault == SIM_FAULT_KILL || sim->plan.fault == SIM_FAULT_POWER;
 }
 
+/* Threads of a process that is gone: they may still wait for batons for a moment, so that nobody
+ * else gets those. */
+static void end_threads(int proc)
+{
+    for (int i = 0; i < SIM_THREADS; i++) {
+        struct sim_thread *thread = &sim->threads[i];
+        if (thread->proc == proc && thread->wait != SIM_FREE) thread->wait = SIM_ENDED;
+    }
+}
+
 /* Nothing of the process goes on. */
 static void take_away(int proc)
 {
     sim->procs[proc].gone = true;
-    for (int i = 0; i < SIM_THREADS; i++) {
-        if (sim->threads[i].proc == proc) sim->threads[i].wait = SIM_FREE;
-    }
+    end_threads(proc);
     sim_network_drop(proc, sim->plan.fault == SIM_FAULT_POWER);
 }
 
@@ -204,9 +212,7 @@ void sim_thread_end(void)
 void sim_process_end(void)
 {
     int proc = own->proc;
-    for (int i = 0; i < SIM_THREADS; i++) {
-        if (sim->threads[i].proc == proc) sim->threads[i].wait = SIM_FREE;
-    }
+    end_threads(proc);
     sim_network_drop(proc, false);
     sim->procs[proc].gone = true;
     pass_on();

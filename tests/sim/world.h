@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { SIM_PROCS = 6, SIM_RANKS = 12, SIM_THREADS = 64, SIM_SOCKETS = 256 };
+enum { SIM_PROCS = 6, SIM_RANKS = 12, SIM_THREADS = 96, SIM_SOCKETS = 256 };
 enum { SIM_BUFFER_BYTES = 1 << 16, SIM_SEGMENTS = 64, SIM_FD = 5000, SIM_WATCHED = 64 };
 #define SIM_NEVER UINT64_MAX
 #define SIM_SEC 1000000000ull
@@ -151,7 +151,8 @@ void sim_thread_end(void);
 struct sim_thread *sim_self(void);
 /* The calling process has ended. As sim_thread_end(). */
 void sim_process_end(void);
-/* Let the job begin, and wait until it is over. False: it takes more than a minute of real time. */
+/* Let the job begin, and wait until it is over. False: it takes more than five minutes of real
+ * time. */
 bool sim_run(void);
 
 /* ---- network.c ---- */
