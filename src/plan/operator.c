@@ -191,7 +191,7 @@ ncclResult_t tt_operator_reduction(struct tt_plan *plan, const struct tt_task *t
 void tt_operator_adapt(struct tt_reduction *reduction, const struct tt_task *task, int nranks,
                        enum tt_algo algo)
 {
-    bool one_move = algo == TT_ALGO_DIRECT || algo == TT_ALGO_ONESHOT;
+    bool one_move = algo == TT_ALGO_DIRECT || algo == TT_ALGO_ONESHOT || algo == TT_ALGO_NVLS;
     bool small =
         type_is_float(task->type) && task->type != ncclFloat32 && task->type != ncclFloat64;
     if (task->op != ncclAvg || !reduces(task->func) || !one_move || !small) return;

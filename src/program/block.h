@@ -38,13 +38,11 @@
 
 enum tt_space {
     TT_SPACE_NONE,
-    TT_SPACE_IN,        /* the rank's send buffer; with a peer: that rank's, directly addressable */
-    TT_SPACE_OUT,       /* the rank's receive buffer; likewise */
-    TT_SPACE_SLOT,      /* the next slot of the edge to (destination) or from (source) the peer */
-    TT_SPACE_SCRATCH,   /* memory of the own rank that holds nothing at the start and is lost at the
-                           end; its chunks are its own, as long as those that a move brings there */
-    TT_SPACE_MULTICAST, /* reserved: tt_program_check() refuses it, as nothing executes it yet. A
-                           group's memory, stored to all or reduced when loaded */
+    TT_SPACE_IN,      /* the rank's send buffer; with a peer: that rank's, directly addressable */
+    TT_SPACE_OUT,     /* the rank's receive buffer; likewise */
+    TT_SPACE_SLOT,    /* the next slot of the edge to (destination) or from (source) the peer */
+    TT_SPACE_SCRATCH, /* memory of the own rank that holds nothing at the start and is lost at the
+                         end; its chunks are its own, as long as those that a move brings there */
     TT_SPACE_NETWORK, /* a network that reduces: the k-th slot that comes from it is the sum of the
                          k-th slots that all ranks of the own group (TT_TABLE_NETWORK) gave it on
                          that channel. Stands for nothing at ranks without a group */
@@ -66,6 +64,9 @@ enum tt_peer {
     TT_PEER_UP,     /* (me + 2^e) mod n */
     TT_PEER_DOWN,   /* (me - 2^e) mod n */
     TT_PEER_TABLE,  /* what table `peer_number` says for me; none when negative */
+    /* memory of every rank through one address: reduced as it is loaded (a source of a REDUCE),
+       stored to all (a destination). The host device does both rank by rank, in rank order */
+    TT_PEER_MULTICAST,
     TT_PEER_COUNT_,
 };
 

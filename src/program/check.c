@@ -132,7 +132,6 @@ static bool space_ok(const struct tt_program *program, const struct tt_operand *
     case TT_SPACE_NETWORK:
         return own && operand->channel < program->nchannels && program->table_at[TT_TABLE_NETWORK];
     case TT_SPACE_NONE:
-    case TT_SPACE_MULTICAST:
     case TT_SPACE_COUNT_: break;
     }
     return false;
@@ -141,6 +140,9 @@ static bool space_ok(const struct tt_program *program, const struct tt_operand *
 static bool operand_ok(const struct tt_program *program, const struct tt_operand *operand)
 {
     if (!space_ok(program, operand)) return false;
+    bool memory = operand->space == TT_SPACE_IN || operand->space == TT_SPACE_OUT;
+    if (operand->peer == TT_PEER_MULTICAST && (!memory || operand->chunk_by == TT_CHUNK_PEER))
+        return false;
     if (operand->peer >= TT_PEER_COUNT_ || operand->chunk_by >= TT_CHUNK_COUNT_) return false;
     bool ring = operand->peer == TT_PEER_RING || operand->chunk_by == TT_CHUNK_RING ||
                 operand->chunk_by == TT_CHUNK_RING_RANK;
@@ -164,22 +166,10 @@ static bool counts_ok(const struct tt_program *program, const struct tt_insn *in
     return insn->flags & TT_MOVE_REDUCE ? insn->nsrcs > 0 : insn->nsrcs <= 1;
 }
 
-/* A space that the form has and nothing executes. */
-static bool is_reserved(const struct tt_program *program, const struct tt_insn *insn)
-{
-    const struct tt_operand *operands = tt_program_operands(program);
-    if (insn->op != TT_OP_MOVE || !counts_ok(program, insn)) return false;
-    for (int k = 0; k < insn->nsrcs + insn->ndsts; k++) {
-        uint32_t at = k < insn->nsrcs ? insn->first_src + (uint32_t)k
-                                      : insn->first_dst + (uint32_t)(k - insn->nsrcs);
-        if (operands[at].space == TT_SPACE_MULTICAST) return true;
-    }
-    return false;
-}
-
 static bool is_set(const struct tt_operand *operand)
 {
-    return operand->peer == TT_PEER_EACH || operand->peer == TT_PEER_OTHERS;
+    return operand->peer == TT_PEER_EACH || operand->peer == TT_PEER_OTHERS ||
+           operand->peer == TT_PEER_MULTICAST;
 }
 
 /* Sets of one independent copy must be the same, and [peer] needs one. */
@@ -197,7 +187,8 @@ static bool sets_agree(const struct tt_insn *insn, const struct tt_operand *oper
         agree = agree && (set < 0 || set == operand->peer);
         set = operand->peer;
     }
-    return insn->flags & TT_MOVE_REDUCE || (agree && (set >= 0 || !by_peer));
+    bool walked = set == TT_PEER_EACH || set == TT_PEER_OTHERS;
+    return insn->flags & TT_MOVE_REDUCE || (agree && (walked || !by_peer));
 }
 
 /* ---- instructions ---- */
@@ -208,7 +199,9 @@ static bool move_ok(const struct tt_program *program, const struct tt_insn *insn
     bool reduce = insn->flags & TT_MOVE_REDUCE;
     if (!counts_ok(program, insn)) return false;
     for (int k = 0; k < insn->nsrcs; k++) {
-        if (!operand_ok(program, &operands[insn->first_src + (uint32_t)k])) return false;
+        const struct tt_operand *src = &operands[insn->first_src + (uint32_t)k];
+        if (!operand_ok(program, src)) return false;
+        if (!reduce && src->peer == TT_PEER_MULTICAST) return false; /* loads reduce */
     }
     for (int k = 0; k < insn->ndsts; k++) {
         const struct tt_operand *dst = &operands[insn->first_dst + (uint32_t)k];
@@ -341,12 +334,6 @@ bool tt_program_check(const struct tt_program *program, size_t bytes, char *faul
     for (uint32_t k = 0; k < program->ninsns; k++) {
         const struct tt_insn *insn = &tt_program_insns(program)[k];
         if (insn_ok(program, insn)) continue;
-        if (is_reserved(program, insn)) {
-            return refuse(&check,
-                          "insn %u: multicast operands are reserved, nothing executes them yet: "
-                          "use slots",
-                          (unsigned int)k);
-        }
         return refuse(&check, "insn %u: not a valid instruction", (unsigned int)k);
     }
     return true;

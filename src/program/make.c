@@ -67,6 +67,10 @@ static const struct row rows[] = {
     {TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_DIRECT, SIMPLE, NEEDS_HOSTS,
      tt_gen_collnet_direct_allreduce},
     {TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_CHAIN, SIMPLE, NEEDS_HOSTS, tt_gen_collnet_chain_allreduce},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_NVLS, SIMPLE, 0, tt_gen_nvls_allreduce},
+    {TT_FUNC_ALLGATHER, TT_ALGO_NVLS, SIMPLE, 0, tt_gen_nvls_allgather},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_NVLS, SIMPLE, 0, tt_gen_nvls_reducescatter},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_NVLS_TREE, SIMPLE, NEEDS_HOSTS, tt_gen_nvls_tree},
     {TT_FUNC_SEND, TT_ALGO_P2P, LL | SIMPLE, NEEDS_PEER, tt_gen_p2p_send},
     {TT_FUNC_RECV, TT_ALGO_P2P, LL | SIMPLE, NEEDS_PEER, tt_gen_p2p_recv},
 };

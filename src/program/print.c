@@ -104,6 +104,7 @@ static void put_peer(struct page *page, const struct tt_operand *operand)
         break;
     case TT_PEER_EACH: put(page, "@each"); break;
     case TT_PEER_OTHERS: put(page, "@others"); break;
+    case TT_PEER_MULTICAST: put(page, "@multicast"); break;
     case TT_PEER_RING:
     case TT_PEER_SHIFT:
         put(page, "%s", starts[operand->peer]);
@@ -126,8 +127,8 @@ static void put_peer(struct page *page, const struct tt_operand *operand)
 
 static void put_operand(struct page *page, const struct tt_operand *operand)
 {
-    static const char *const spaces[TT_SPACE_COUNT_] = {"NONE",    "IN",        "OUT",    "SLOT",
-                                                        "SCRATCH", "MULTICAST", "NETWORK"};
+    static const char *const spaces[TT_SPACE_COUNT_] = {"NONE", "IN",      "OUT",
+                                                        "SLOT", "SCRATCH", "NETWORK"};
     put(page, " %s", operand->space < TT_SPACE_COUNT_ ? spaces[operand->space] : "?");
     if (operand->channel) put(page, ".%d", operand->channel);
     put_peer(page, operand);

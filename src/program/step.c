@@ -6,7 +6,8 @@ enum { NOBODY = -1 };
 
 static bool is_set(const struct tt_operand *operand)
 {
-    return operand->peer == TT_PEER_EACH || operand->peer == TT_PEER_OTHERS;
+    return operand->peer == TT_PEER_EACH || operand->peer == TT_PEER_OTHERS ||
+           operand->peer == TT_PEER_MULTICAST;
 }
 
 void tt_stepper_start(struct tt_stepper *stepper, const struct tt_program *program, int rank,
@@ -169,6 +170,7 @@ static int peer_of(const struct tt_stepper *stepper, const struct tt_operand *op
         return tt_program_table(stepper->program, (enum tt_table)operand->peer_number)[me];
     case TT_PEER_EACH:
     case TT_PEER_OTHERS:
+    case TT_PEER_MULTICAST:
     case TT_PEER_COUNT_: break;
     }
     return NOBODY;
@@ -231,7 +233,7 @@ static int member_of(const struct tt_stepper *stepper, const struct tt_operand *
                      int k)
 {
     int n = stepper->nranks, own = stepper->rank;
-    if (operand->peer == TT_PEER_EACH) return k;
+    if (operand->peer != TT_PEER_OTHERS) return k;
     if (!sends) return k < own ? k : k + 1;
     return own + 1 + k < n ? own + 1 + k : own + 1 + k - n;
 }
@@ -247,7 +249,7 @@ bool tt_stepper_location(const struct tt_stepper *stepper, struct tt_side *side,
     for (; side->operand < noperands; side->operand++, side->k = 0) {
         const struct tt_operand *operand = &operands[side->operand];
         bool set = is_set(operand) && !stepper->by_peer;
-        int count = !set ? 1 : operand->peer == TT_PEER_EACH ? n : n - 1;
+        int count = !set ? 1 : operand->peer != TT_PEER_OTHERS ? n : n - 1;
         if (side->k >= count) continue;
         int peer = stepper->rank;
         if (set) {

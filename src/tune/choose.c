@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/param.h"
 #include "plugin/tuner.h"
 #include "tune.h"
 
@@ -53,13 +54,34 @@ static bool network_reduces(const struct tt_tune_env *env, const struct tt_tune_
     return env->network_sums && env->nnodes > 1 && env->network_sums[query->type] >> op & 1;
 }
 
-/* As NCCL would have it on the machine that is emulated; multicast and the rest have no program. */
+/* What NCCL's multicast reduces, by type and operator. */
+static bool multicast_reduces(const struct tt_tune_query *query)
+{
+    bool compares = query->op == ncclMax || query->op == ncclMin;
+    if (query->func == TT_FUNC_ALLGATHER) return true;
+    switch (query->type) {
+    case ncclFloat32:
+    case ncclFloat64: return query->op == ncclSum;
+    case ncclFloat16:
+    case ncclBfloat16:
+    case ncclInt32:
+    case ncclUint32:
+    case ncclInt64:
+    case ncclUint64: return query->op == ncclSum || compares;
+    default: return false;
+    }
+}
+
+/* As NCCL would have it on the machine that is emulated, of what these ranks can run. */
 static double gpu_cost(const struct tt_tune_env *env, const struct tt_tune_query *query,
                        enum tt_algo algo, enum tt_proto proto)
 {
     const struct tt_gpu_query asked = gpu_query(query);
     bool coarse = algo == TT_ALGO_RING && narrow(query) && env->nranks > 8;
     if (algo >= TT_ALGO_NCCL_COUNT_ || !tt_program_exists(query->func, algo, proto)) return -1;
+    bool nvls = algo == TT_ALGO_NVLS || algo == TT_ALGO_NVLS_TREE;
+    if (nvls && !multicast_reduces(query)) return -1;
+    if (nvls && tt_model_time(env, query, algo, proto) < 0) return -1;
     double time = (double)tt_gpu_time(env->gpu, &asked, algo, proto);
     /* the emulated machine knows nothing of it: for those who name it */
     if (is_collnet(algo) && time < 0) time = tt_model_time(env, query, algo, proto) * 1024;
@@ -71,7 +93,8 @@ double tt_tune_cost(const struct tt_tune_env *env, const struct tt_tune_query *q
 {
     enum tt_algo algo = entry->algo;
     enum tt_proto proto = entry->proto;
-    bool ordered = algo == TT_ALGO_DIRECT || algo == TT_ALGO_ONESHOT || algo == TT_ALGO_P2P;
+    bool ordered = algo == TT_ALGO_DIRECT || algo == TT_ALGO_ONESHOT || algo == TT_ALGO_P2P ||
+                   algo == TT_ALGO_NVLS; /* this device loads multicast memory in rank order */
     if (!lists->algo[query->func][algo] || !lists->proto[query->func][proto]) return -1;
     if (!ordered && env->deterministic && tt_tune_order_shows(query)) return -1;
     if (is_collnet(algo) && !network_reduces(env, query)) return -1;
@@ -183,12 +206,14 @@ static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_
     }
     return tt_fail(
         ncclInvalidUsage,
-        "no algorithm or protocol is left for %s: NCCL_ALGO is %s, NCCL_PROTO is %s%s%s%s", name,
+        "no algorithm or protocol is left for %s: NCCL_ALGO is %s, NCCL_PROTO is %s%s%s%s%s", name,
         lists->algo_text ? lists->algo_text : "unset",
         lists->proto_text ? lists->proto_text : "unset",
         env->deterministic ? ", TUTTI_DETERMINISTIC forbids rings and trees" : "",
         env->all_direct ? "" : "; Direct needs memory that all ranks can map",
-        env->nnodes > 1 ? "" : "; Hierarchical needs two hosts or more");
+        env->nnodes > 1 ? "; NVLS needs one host whose memory all ranks can map"
+                        : "; Hierarchical, NVLSTree and CollNet need two hosts or more",
+        tt_param_int("NCCL_NVLS_ENABLE") ? "" : "; NCCL_NVLS_ENABLE=0 forbids NVLS");
 }
 
 /* ---- layout ---- */
@@ -197,7 +222,7 @@ static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_
 static bool is_shaped(enum tt_algo algo)
 {
     return algo == TT_ALGO_RING || algo == TT_ALGO_TREE || algo == TT_ALGO_HIERARCHICAL ||
-           is_collnet(algo);
+           is_collnet(algo) || algo == TT_ALGO_NVLS_TREE;
 }
 
 enum { CHUNK_SLICES = 4, CHUNK_GRAIN = 64 };
@@ -230,14 +255,16 @@ static int channel_count(const struct tt_tune_env *env, const struct tt_tune_que
 static size_t chunk_bytes(const struct tt_tune_env *env, const struct tt_tune_query *query,
                           const struct tt_tune_choice *choice)
 {
-    if (choice->algo == TT_ALGO_DIRECT) return SIZE_MAX;
+    if (choice->algo == TT_ALGO_DIRECT || choice->algo == TT_ALGO_NVLS) return SIZE_MAX;
     if (!is_shaped(choice->algo)) return env->slice_bytes;
-    bool pipeline = choice->algo == TT_ALGO_TREE || is_collnet(choice->algo) ||
-                    query->func == TT_FUNC_BROADCAST || query->func == TT_FUNC_REDUCE;
+    bool tree = choice->algo == TT_ALGO_TREE || choice->algo == TT_ALGO_NVLS_TREE;
+    bool pipeline = tree || is_collnet(choice->algo) || query->func == TT_FUNC_BROADCAST ||
+                    query->func == TT_FUNC_REDUCE;
     if (!pipeline) return env->slice_bytes * (choice->proto == TT_PROTO_SIMPLE ? 2 : 1);
     size_t stage = query->bytes / (size_t)choice->nchannels / PIPELINE_STAGES;
-    if (choice->algo == TT_ALGO_HIERARCHICAL || choice->algo == TT_ALGO_COLLNET_DIRECT)
-        stage /= (size_t)env->ppn; /* parts of a window */
+    bool parts = choice->algo == TT_ALGO_HIERARCHICAL || choice->algo == TT_ALGO_NVLS_TREE ||
+                 choice->algo == TT_ALGO_COLLNET_DIRECT;
+    if (parts) stage /= (size_t)env->ppn; /* of a window */
     return tt_min_size(tt_max_size(stage, PIPELINE_BYTES), env->slice_bytes);
 }
 

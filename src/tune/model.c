@@ -311,16 +311,20 @@ static double pairwise_time(const struct tt_tune_env *env, const struct tt_tune_
 
 /* ---- hierarchical ---- */
 
+static bool hosts_are_even(const struct tt_tune_env *env)
+{
+    return env->nnodes > 1 && env->ppn == env->least_local && env->ppn * env->nnodes == env->nranks;
+}
+
 /* Between hosts as a ring of hosts, of which every rank of a host carries its part; inside, inputs
  * are read and outputs written as by a direct program. SIMPLE waits for one host after the other,
  * LL for all at once. */
 static double hierarchical_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                                 enum tt_proto proto)
 {
-    bool even = env->ppn == env->least_local && env->ppn * env->nnodes == env->nranks;
     double halves = query->func == TT_FUNC_ALLREDUCE ? 2 : 1, hosts = env->nnodes;
     bool chain = query->func == TT_FUNC_BROADCAST || query->func == TT_FUNC_REDUCE;
-    if (!even || env->ppn < 2 || env->nnodes < 2) return -1;
+    if (!hosts_are_even(env) || env->ppn < 2) return -1;
     double hops = proto == TT_PROTO_LL ? halves : halves * (hosts - 1);
     double crossing = (double)query->bytes * (chain ? 1 : halves * (hosts - 1) / hosts);
     double inside = halves * (double)query->bytes / host_of(env)->direct_bytes_usec +
@@ -344,6 +348,25 @@ static double collnet_time(const struct tt_tune_env *env, const struct tt_tune_q
     return query->nops * (2 * local * own_hop_usec(env, NCCL_HW_PCI, proto) +
                           own_hop_usec(env, NCCL_HW_NET, proto)) +
            load_of(env) * inside + bytes * wire_factor[proto] / host_of(env)->net_bytes_usec;
+}
+
+/* ---- multicast memory: no faster on a host than the others, for those who name it ---- */
+
+/* As the direct program: what a load or a store of all ranks costs. */
+static double nvls_time(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    bool allowed = tt_param_int("NCCL_NVLS_ENABLE") != 0;
+    return allowed && env->all_direct && env->nnodes == 1 ? direct_time(env, query) * 1024 : -1;
+}
+
+/* Sums go up a tree of hosts and down again, each rank of a host with its part. */
+static double nvls_tree_time(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    int depth = 0;
+    while ((1 << depth) < env->nnodes)
+        depth++;
+    if (tt_param_int("NCCL_NVLS_ENABLE") == 0 || !hosts_are_even(env)) return -1;
+    return exchange_time(env, TT_PROTO_SIMPLE, 2.0 * depth + 2, 2 * (double)query->bytes) * 1024;
 }
 
 /* Nobody has measured these where ranks share memory, and AlltoAll, Gather and Scatter between
@@ -404,6 +427,8 @@ double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *
     case TT_ALGO_BRUCK:
         return unless_named(env, bruck_time(env, query, proto) * (composite ? 1024 : 1));
     case TT_ALGO_PAIRWISE: return unless_named(env, pairwise_time(env, query, proto) * 1024);
+    case TT_ALGO_NVLS: return nvls_time(env, query);
+    case TT_ALGO_NVLS_TREE: return nvls_tree_time(env, query);
     case TT_ALGO_HIERARCHICAL: return hierarchical_time(env, query, proto);
     case TT_ALGO_COLLNET_DIRECT:
     case TT_ALGO_COLLNET_CHAIN: return collnet_time(env, query, algo, proto);

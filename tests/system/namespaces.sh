@@ -90,6 +90,7 @@ hierarchical)
     names=$(for op in $ops $rooted; do printf '%s:Hierarchical;' $op; done)
     NCCL_ALGO=$names NCCL_PROTO=LL run "$perf" -b 8 -e 2M -f 512 -n 1 -w 1 $ops || exit 1
     NCCL_ALGO=$names NCCL_PROTO=Simple run "$perf" -b 8 -e 2M -f 512 -n 1 -w 1 $ops $rooted || exit 1
+    NCCL_ALGO=allreduce:NVLSTree run "$perf" -b 8 -e 2M -f 512 -n 1 -w 1 allreduce || exit 1
     bytes=4194304
     measure() { # what the second host sends for $1 operations, and to begin and end
         before=$(ip netns exec $tag-1 cat /sys/class/net/tt0/statistics/tx_bytes)

@@ -21,6 +21,8 @@ tt_generate tt_gen_pairwise_alltoall;
 tt_generate tt_gen_hierarchical_allreduce, tt_gen_hierarchical_reduce;
 tt_generate tt_gen_hierarchical_broadcast, tt_gen_hierarchical_allgather;
 tt_generate tt_gen_hierarchical_reducescatter;
+tt_generate tt_gen_nvls_allreduce, tt_gen_nvls_allgather, tt_gen_nvls_reducescatter;
+tt_generate tt_gen_nvls_tree;
 tt_generate tt_gen_pat_allgather, tt_gen_pat_reducescatter;
 tt_generate tt_gen_collnet_direct_allreduce, tt_gen_collnet_chain_allreduce;
 tt_generate tt_gen_p2p_send, tt_gen_p2p_recv;

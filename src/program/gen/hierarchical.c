@@ -19,166 +19,91 @@
  * on the positions alone. A move sends before it receives; on rails it holds what came until it is
  * passed on, so they need a slot more than a chunk has slices. In place needs no care: what others
  * need of the own input is sent before that chunk's output is written. */
-#include "gen.h"
-
-struct lane { /* what rank `local` of each host does */
-    int hosts, locals, local;
-    enum tt_chunk by; /* how a chunk is named by a position */
-};
-
-/* The chunk of the position that is `hosts` hosts on, at rank j of that host; a loop goes `coef`
- * hosts on each turn. */
-static struct tt_gen_chunk chunk_of(const struct lane *lane, int j, int hosts, int coef)
-{
-    return (struct tt_gen_chunk){lane->by, j - lane->local + hosts * lane->locals,
-                                 coef * lane->locals};
-}
-
-/* Slots from or to rank j of the host; from or to the rail `hosts` hosts on. */
-static struct tt_operand beside(const struct lane *lane, int j, struct tt_gen_chunk chunk)
-{
-    return tt_gen_by(TT_SPACE_SLOT, TT_PEER_RING, j - lane->local, chunk);
-}
-
-static struct tt_operand rail(const struct lane *lane, int hosts, struct tt_gen_chunk chunk)
-{
-    return tt_gen_by(TT_SPACE_SLOT, TT_PEER_RING, hosts * lane->locals, chunk);
-}
-
-static void from_beside(struct tt_builder *builder, const struct lane *lane,
-                        struct tt_gen_chunk chunk)
-{
-    for (int j = 0; j < lane->locals; j++) {
-        tt_build_src(builder,
-                     j == lane->local ? tt_gen_own(TT_SPACE_IN, chunk) : beside(lane, j, chunk));
-    }
-}
-
-static void to_beside(struct tt_builder *builder, const struct lane *lane,
-                      struct tt_gen_chunk chunk)
-{
-    for (int j = 0; j < lane->locals; j++) {
-        if (j != lane->local) tt_build_dst(builder, beside(lane, j, chunk));
-    }
-}
-
-/* Give the others of the host the own input of what they reduce for the host that many on. */
-static void give_inputs(struct tt_builder *builder, const struct lane *lane, int hosts, int coef)
-{
-    for (int j = 0; j < lane->locals; j++) {
-        struct tt_gen_chunk theirs = chunk_of(lane, j, hosts, coef);
-        if (j == lane->local) continue;
-        tt_build_move(builder, TT_MOVE_PRE);
-        tt_build_src(builder, tt_gen_own(TT_SPACE_IN, theirs));
-        tt_build_dst(builder, beside(lane, j, theirs));
-    }
-}
-
-/* Take from the others of the host what they got of the host that many on. */
-static void take_outputs(struct tt_builder *builder, const struct lane *lane, int hosts, int coef)
-{
-    for (int j = 0; j < lane->locals; j++) {
-        struct tt_gen_chunk theirs = chunk_of(lane, j, hosts, coef);
-        if (j != lane->local)
-            tt_build_copy(builder, beside(lane, j, theirs), tt_gen_own(TT_SPACE_OUT, theirs));
-    }
-}
+#include "lane.h"
 
 /* ---- the two halves, along the rail ---- */
 
 /* Up to the move that completes the own chunk; the caller adds destinations. */
-static void reduce_rail(struct tt_builder *builder, const struct lane *lane)
+static void reduce_rail(struct tt_builder *builder, const struct tt_lane *lane)
 {
     const int turns[] = {1, lane->hosts - 2, 1}; /* begin, pass on, complete */
     for (int part = 0; part < 3; part++) {
         int first = part == 2 ? 0 : -1 - part;
         int coef = part == 1 ? -1 : 0;
-        struct tt_gen_chunk chunk = chunk_of(lane, lane->local, first, coef);
+        struct tt_gen_chunk chunk = tt_lane_chunk(lane, lane->local, first, coef);
         if (turns[part] <= 0) continue;
         if (part == 1) tt_build_loop(builder, turns[part]);
-        give_inputs(builder, lane, first, coef);
+        tt_lane_give_inputs(builder, lane, first, coef);
         tt_build_move(builder,
                       (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_PRE | (part == 2 ? TT_MOVE_POST : 0)));
-        if (part > 0) tt_build_src(builder, rail(lane, -1, chunk));
-        from_beside(builder, lane, chunk);
-        if (part < 2) tt_build_dst(builder, rail(lane, 1, chunk));
+        if (part > 0) tt_build_src(builder, tt_lane_rail(lane, -1, chunk));
+        tt_lane_from_beside(builder, lane, chunk);
+        if (part < 2) tt_build_dst(builder, tt_lane_rail(lane, 1, chunk));
         if (part == 1) tt_build_next(builder);
     }
 }
 
 /* After the own chunk went out: what comes of the other hosts. */
-static void gather_rail(struct tt_builder *builder, const struct lane *lane)
+static void gather_rail(struct tt_builder *builder, const struct tt_lane *lane)
 {
-    take_outputs(builder, lane, 0, 0);
+    tt_lane_take_outputs(builder, lane, 0, 0);
     for (int part = 0; part < 2; part++) { /* pass on, keep */
         int first = part ? 1 : -1, coef = part ? 0 : -1;
-        struct tt_gen_chunk chunk = chunk_of(lane, lane->local, first, coef);
+        struct tt_gen_chunk chunk = tt_lane_chunk(lane, lane->local, first, coef);
         if (!part && lane->hosts == 2) continue;
         if (!part) tt_build_loop(builder, lane->hosts - 2);
-        tt_build_copy(builder, rail(lane, -1, chunk), tt_gen_own(TT_SPACE_OUT, chunk));
-        if (!part) tt_build_dst(builder, rail(lane, 1, chunk));
-        to_beside(builder, lane, chunk);
-        take_outputs(builder, lane, first, coef);
+        tt_build_copy(builder, tt_lane_rail(lane, -1, chunk), tt_gen_own(TT_SPACE_OUT, chunk));
+        if (!part) tt_build_dst(builder, tt_lane_rail(lane, 1, chunk));
+        tt_lane_to_beside(builder, lane, chunk);
+        tt_lane_take_outputs(builder, lane, first, coef);
         if (!part) tt_build_next(builder);
     }
 }
 
 /* ---- the two halves, all hosts at once ---- */
 
-static struct tt_operand rail_of_turn(const struct lane *lane, struct tt_gen_chunk chunk)
+static void reduce_at_once(struct tt_builder *builder, const struct tt_lane *lane)
 {
-    struct tt_operand operand = rail(lane, 1, chunk);
-    operand.peer_coef = (int16_t)lane->locals;
-    return operand;
-}
-
-static void reduce_at_once(struct tt_builder *builder, const struct lane *lane)
-{
-    struct tt_gen_chunk theirs = chunk_of(lane, lane->local, 1, 1);
-    struct tt_gen_chunk own = chunk_of(lane, lane->local, 0, 0);
+    struct tt_gen_chunk theirs = tt_lane_chunk(lane, lane->local, 1, 1);
+    struct tt_gen_chunk own = tt_lane_chunk(lane, lane->local, 0, 0);
     tt_build_loop(builder, lane->hosts - 1);
-    give_inputs(builder, lane, 1, 1);
+    tt_lane_give_inputs(builder, lane, 1, 1);
     tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE);
-    from_beside(builder, lane, theirs);
-    tt_build_dst(builder, rail_of_turn(lane, theirs));
+    tt_lane_from_beside(builder, lane, theirs);
+    tt_build_dst(builder, tt_lane_rail_of_turn(lane, theirs));
     tt_build_next(builder);
-    give_inputs(builder, lane, 0, 0);
+    tt_lane_give_inputs(builder, lane, 0, 0);
     tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE | TT_MOVE_POST);
     for (int hosts = 1; hosts < lane->hosts; hosts++)
-        tt_build_src(builder, rail(lane, hosts, own));
-    from_beside(builder, lane, own);
+        tt_build_src(builder, tt_lane_rail(lane, hosts, own));
+    tt_lane_from_beside(builder, lane, own);
 }
 
-static void gather_at_once(struct tt_builder *builder, const struct lane *lane)
+static void gather_at_once(struct tt_builder *builder, const struct tt_lane *lane)
 {
-    struct tt_gen_chunk theirs = chunk_of(lane, lane->local, 1, 1);
-    take_outputs(builder, lane, 0, 0);
+    struct tt_gen_chunk theirs = tt_lane_chunk(lane, lane->local, 1, 1);
+    tt_lane_take_outputs(builder, lane, 0, 0);
     tt_build_loop(builder, lane->hosts - 1);
-    tt_build_copy(builder, rail_of_turn(lane, theirs), tt_gen_own(TT_SPACE_OUT, theirs));
-    to_beside(builder, lane, theirs);
-    take_outputs(builder, lane, 1, 1);
+    tt_build_copy(builder, tt_lane_rail_of_turn(lane, theirs), tt_gen_own(TT_SPACE_OUT, theirs));
+    tt_lane_to_beside(builder, lane, theirs);
+    tt_lane_take_outputs(builder, lane, 1, 1);
     tt_build_next(builder);
 }
 
 /* ---- without a root ---- */
 
-static struct lane begin_lane(const struct tt_shape *shape, struct tt_builder *builder, int local,
-                              enum tt_chunk by)
+static bool goes_at_once(const struct tt_builder *builder)
 {
-    int text = tt_build_text(builder), locals = shape->nranks / shape->nhosts;
-    tt_build_thread(builder);
-    for (int host = 0; host < shape->nhosts; host++)
-        tt_build_assign(builder, shape->by_host[host * locals + local], text);
-    return (struct lane){.hosts = shape->nhosts, .locals = locals, .local = local, .by = by};
+    return builder->head.proto == TT_PROTO_LL;
 }
 
 /* The own chunk, reduced or taken as it is; the caller adds destinations. */
-static void begin_half(struct tt_builder *builder, const struct lane *lane, bool reduces)
+static void begin_half(struct tt_builder *builder, const struct tt_lane *lane, bool reduces)
 {
     if (!reduces) {
         tt_build_move(builder, 0);
         tt_build_src(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)));
-    } else if (builder->head.proto == TT_PROTO_LL) {
+    } else if (goes_at_once(builder)) {
         reduce_at_once(builder, lane);
     } else {
         reduce_rail(builder, lane);
@@ -186,13 +111,13 @@ static void begin_half(struct tt_builder *builder, const struct lane *lane, bool
 }
 
 /* The own chunk goes to all others, and those of all others come. */
-static void end_half(struct tt_builder *builder, const struct lane *lane)
+static void end_half(struct tt_builder *builder, const struct tt_lane *lane)
 {
-    bool at_once = builder->head.proto == TT_PROTO_LL;
-    struct tt_gen_chunk own = chunk_of(lane, lane->local, 0, 0);
+    bool at_once = goes_at_once(builder);
+    struct tt_gen_chunk own = tt_lane_chunk(lane, lane->local, 0, 0);
     for (int hosts = 1; hosts < (at_once ? lane->hosts : 2); hosts++)
-        tt_build_dst(builder, rail(lane, hosts, own));
-    to_beside(builder, lane, own);
+        tt_build_dst(builder, tt_lane_rail(lane, hosts, own));
+    tt_lane_to_beside(builder, lane, own);
     (at_once ? gather_at_once : gather_rail)(builder, lane);
 }
 
@@ -204,9 +129,9 @@ static void halves(const struct tt_shape *shape, struct tt_builder *builder, boo
     builder->head.in_blocks = reduces && !both;
     builder->head.out_blocks = gathers && !both;
     for (int local = 0; local < shape->nranks / shape->nhosts; local++) {
-        struct lane lane =
-            begin_lane(shape, builder, local, both ? TT_CHUNK_RING : TT_CHUNK_RING_RANK);
-        struct tt_gen_chunk own = chunk_of(&lane, local, 0, 0);
+        struct tt_lane lane =
+            tt_lane_begin(shape, builder, local, both ? TT_CHUNK_RING : TT_CHUNK_RING_RANK);
+        struct tt_gen_chunk own = tt_lane_chunk(&lane, local, 0, 0);
         begin_half(builder, &lane, reduces);
         tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, gathers ? own : tt_gen_number(0)));
         if (gathers) end_half(builder, &lane);
@@ -232,8 +157,8 @@ void tt_gen_hierarchical_allgather(const struct tt_shape *shape, struct tt_build
 /* ---- with a root ---- */
 
 /* Begin a text for rank `local` of the hosts [first, end), counted from the root's. */
-static struct lane begin_place(const struct tt_shape *shape, struct tt_builder *builder, int local,
-                               int first, int end)
+static struct tt_lane begin_place(const struct tt_shape *shape, struct tt_builder *builder,
+                                  int local, int first, int end)
 {
     int text = tt_build_text(builder), locals = shape->nranks / shape->nhosts, at = 0;
     while (shape->by_host[at] != builder->head.root)
@@ -243,7 +168,7 @@ static struct lane begin_place(const struct tt_shape *shape, struct tt_builder *
         int position = (at / locals + host) % shape->nhosts * locals + local;
         tt_build_assign(builder, shape->by_host[position], text);
     }
-    return (struct lane){.hosts = shape->nhosts, .locals = locals, .local = local};
+    return (struct tt_lane){.hosts = shape->nhosts, .locals = locals, .local = local};
 }
 
 static int local_of_root(const struct tt_shape *shape, const struct tt_builder *builder)
@@ -255,13 +180,14 @@ static int local_of_root(const struct tt_shape *shape, const struct tt_builder *
 }
 
 /* The root gives each rank of its host its part first, then all others. */
-static void root_gives(struct tt_builder *builder, const struct lane *lane)
+static void root_gives(struct tt_builder *builder, const struct tt_lane *lane)
 {
     for (int part = 0; part < lane->locals; part++) {
         struct tt_gen_chunk chunk = tt_gen_number(part);
         bool own = part == lane->local;
         tt_build_copy(builder, tt_gen_own(TT_SPACE_IN, chunk), tt_gen_own(TT_SPACE_OUT, chunk));
-        tt_build_dst(builder, own ? rail(lane, 1, chunk) : beside(lane, part, chunk));
+        tt_build_dst(builder,
+                     own ? tt_lane_rail(lane, 1, chunk) : tt_lane_beside(lane, part, chunk));
     }
     for (int part = 0; part < lane->locals; part++) {
         struct tt_gen_chunk chunk = tt_gen_number(part);
@@ -269,30 +195,33 @@ static void root_gives(struct tt_builder *builder, const struct lane *lane)
         tt_build_move(builder, 0);
         tt_build_src(builder, tt_gen_own(TT_SPACE_IN, chunk));
         for (int j = 0; j < lane->locals; j++) {
-            if (j != lane->local && j != part) tt_build_dst(builder, beside(lane, j, chunk));
+            if (j != lane->local && j != part)
+                tt_build_dst(builder, tt_lane_beside(lane, j, chunk));
         }
     }
 }
 
 /* Take the own part from the rank that is `from` on, pass it on, and take the others. */
-static void pass_parts(struct tt_builder *builder, const struct lane *lane, int from_root,
+static void pass_parts(struct tt_builder *builder, const struct tt_lane *lane, int from_root,
                        bool last)
 {
     struct tt_gen_chunk own = tt_gen_number(lane->local);
     bool at_root = from_root >= 0;
-    tt_build_copy(builder, at_root ? beside(lane, from_root, own) : rail(lane, -1, own),
+    tt_build_copy(builder,
+                  at_root ? tt_lane_beside(lane, from_root, own) : tt_lane_rail(lane, -1, own),
                   tt_gen_own(TT_SPACE_OUT, own));
-    if (!last) tt_build_dst(builder, rail(lane, 1, own));
-    if (!at_root) to_beside(builder, lane, own);
+    if (!last) tt_build_dst(builder, tt_lane_rail(lane, 1, own));
+    if (!at_root) tt_lane_to_beside(builder, lane, own);
     for (int part = 0; part < lane->locals; part++) {
         struct tt_gen_chunk chunk = tt_gen_number(part);
         if (part == lane->local) continue;
-        tt_build_copy(builder, beside(lane, at_root ? from_root : part, chunk),
+        tt_build_copy(builder, tt_lane_beside(lane, at_root ? from_root : part, chunk),
                       tt_gen_own(TT_SPACE_OUT, chunk));
     }
 }
 
-typedef void place_text(struct tt_builder *builder, const struct lane *lane, int root, int place);
+typedef void place_text(struct tt_builder *builder, const struct tt_lane *lane, int root,
+                        int place);
 
 /* A text for each rank of a host and place in the chain of hosts: the root's (0), the next ones
  * from `second` and from `third` on, counted from it. `root`: its number on its host. */
@@ -304,13 +233,14 @@ static void chain(const struct tt_shape *shape, struct tt_builder *builder, int 
     for (int k = 0; k < builder->head.nparts * 3; k++) {
         int local = k / 3, place = k % 3;
         if (first[place] == first[place + 1]) continue;
-        struct lane lane = begin_place(shape, builder, local, first[place], first[place + 1]);
+        struct tt_lane lane = begin_place(shape, builder, local, first[place], first[place + 1]);
         write(builder, &lane, root, place);
         tt_build_stop(builder);
     }
 }
 
-static void broadcast_text(struct tt_builder *builder, const struct lane *lane, int root, int place)
+static void broadcast_text(struct tt_builder *builder, const struct tt_lane *lane, int root,
+                           int place)
 {
     if (place == 0 && lane->local == root) {
         root_gives(builder, lane);
@@ -324,26 +254,26 @@ void tt_gen_hierarchical_broadcast(const struct tt_shape *shape, struct tt_build
     chain(shape, builder, 1, shape->nhosts - 1, broadcast_text); /* between; the last */
 }
 
-static void reduce_text(struct tt_builder *builder, const struct lane *lane, int root, int place)
+static void reduce_text(struct tt_builder *builder, const struct tt_lane *lane, int root, int place)
 {
     struct tt_gen_chunk own = tt_gen_number(lane->local);
-    struct tt_operand dst = place > 0             ? rail(lane, 1, own)
+    struct tt_operand dst = place > 0             ? tt_lane_rail(lane, 1, own)
                             : lane->local == root ? tt_gen_own(TT_SPACE_OUT, own)
-                                                  : beside(lane, root, own);
+                                                  : tt_lane_beside(lane, root, own);
     for (int j = 0; j < lane->locals; j++) {
         if (j == lane->local) continue;
         tt_build_move(builder, TT_MOVE_PRE);
         tt_build_src(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(j)));
-        tt_build_dst(builder, beside(lane, j, tt_gen_number(j)));
+        tt_build_dst(builder, tt_lane_beside(lane, j, tt_gen_number(j)));
     }
     tt_build_move(builder,
                   (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_PRE | (place == 0 ? TT_MOVE_POST : 0)));
-    if (place != 1) tt_build_src(builder, rail(lane, -1, own));
-    from_beside(builder, lane, own);
+    if (place != 1) tt_build_src(builder, tt_lane_rail(lane, -1, own));
+    tt_lane_from_beside(builder, lane, own);
     tt_build_dst(builder, dst);
     for (int j = 0; place == 0 && lane->local == root && j < lane->locals; j++) {
         if (j == root) continue;
-        tt_build_copy(builder, beside(lane, j, tt_gen_number(j)),
+        tt_build_copy(builder, tt_lane_beside(lane, j, tt_gen_number(j)),
                       tt_gen_own(TT_SPACE_OUT, tt_gen_number(j)));
     }
 }

@@ -56,6 +56,10 @@ static const struct combination combinations[] = {
     {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_NVLS, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLGATHER, TT_ALGO_NVLS, TT_PROTO_SIMPLE},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_NVLS, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_NVLS_TREE, TT_PROTO_SIMPLE},
 };
 
 struct trial {
@@ -244,7 +248,8 @@ static void run_world(int n, enum world_kind kind)
 {
     struct world *world = world_create(n, kind, 4096);
     for (size_t c = 0; c < TT_LEN(combinations); c++) {
-        bool barrier = combinations[c].algo == TT_ALGO_DIRECT;
+        bool barrier =
+            combinations[c].algo == TT_ALGO_DIRECT || combinations[c].algo == TT_ALGO_NVLS;
         if (barrier && !tt_transport_all_direct(world->rank[0].transport)) continue;
         run_sizes(world, &combinations[c]);
     }

@@ -49,12 +49,27 @@ static const struct program_case cases[] = {
     {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL, false},
     {TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_DIRECT, TT_PROTO_SIMPLE, false},
     {TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_CHAIN, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_NVLS, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_ALLGATHER, TT_ALGO_NVLS, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_NVLS, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_NVLS_TREE, TT_PROTO_SIMPLE, false},
 };
 
 const struct program_case *program_cases(int *count_out)
 {
     *count_out = (int)(sizeof(cases) / sizeof(cases[0]));
     return cases;
+}
+
+bool program_needs_hosts(enum tt_algo algo)
+{
+    return algo == TT_ALGO_HIERARCHICAL || algo == TT_ALGO_NVLS_TREE ||
+           algo == TT_ALGO_COLLNET_CHAIN || algo == TT_ALGO_COLLNET_DIRECT;
+}
+
+bool program_is_direct(enum tt_algo algo)
+{
+    return algo == TT_ALGO_DIRECT || algo == TT_ALGO_NVLS;
 }
 
 static void plan_hosts(struct program_set *set, int per_host)

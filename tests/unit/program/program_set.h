@@ -22,6 +22,10 @@ struct program_case {
 
 /* Every combination that has a generator; *count_out of them. SEND stands for a pair. */
 const struct program_case *program_cases(int *count_out);
+/* Whether hosts of as many ranks each make the shape. */
+bool program_needs_hosts(enum tt_algo algo);
+/* Whether buffers of all ranks are touched, without slots. */
+bool program_is_direct(enum tt_algo algo);
 
 /* Programs of `nranks` ranks on hosts of `per_host`, ranks dealt out round robin; channel chooses
  * ring and tree. Fails the test on error. */

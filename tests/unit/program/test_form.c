@@ -333,21 +333,18 @@ static void ends_have_one_thread(void **state)
 }
 
 /* Multicast is reserved; a network needs a table of its groups. */
-static void reserved_spaces_are_refused(void **state)
+static void a_network_needs_groups(void **state)
 {
     (void)state;
-    static const enum tt_space spaces[] = {TT_SPACE_MULTICAST, TT_SPACE_NETWORK};
-    for (int k = 0; k < 2; k++) {
-        struct tt_builder builder;
-        struct tt_program *program = NULL;
-        tt_build_begin(&builder, 4);
-        tt_build_thread(&builder);
-        tt_build_copy(&builder, own(TT_SPACE_IN, 0), own(spaces[k], 0));
-        tt_build_stop(&builder);
-        assert_int_equal(tt_build_end(&builder, &program), ncclInvalidArgument);
-        assert_null(program);
-        assert_non_null(strstr(builder.fault, k ? "not a valid instruction" : "reserved"));
-    }
+    struct tt_builder builder;
+    struct tt_program *program = NULL;
+    tt_build_begin(&builder, 4);
+    tt_build_thread(&builder);
+    tt_build_copy(&builder, own(TT_SPACE_IN, 0), own(TT_SPACE_NETWORK, 0));
+    tt_build_stop(&builder);
+    assert_int_equal(tt_build_end(&builder, &program), ncclInvalidArgument);
+    assert_null(program);
+    assert_non_null(strstr(builder.fault, "not a valid instruction"));
 }
 
 /* An AllReduce by two groups of a network, each of which has all inputs: ranks of one parity, and
@@ -411,6 +408,87 @@ static void a_network_sums_what_its_groups_give(void **state)
         assert_int_equal(fault[0] == '\0', net_damage == NET_SOUND);
         if (faults[net_damage]) assert_non_null(strstr(fault, faults[net_damage]));
         free(program);
+    }
+}
+
+static struct tt_operand multicast(enum tt_space space, struct tt_gen_chunk chunk)
+{
+    return tt_gen_set(space, TT_PEER_MULTICAST, chunk);
+}
+
+/* An AllReduce by a load and a store of all ranks; all but the first are wrong. */
+enum { SOUND, SAME_SOURCE, SAME_PLACE, NO_PRE, LEAVES_EARLY, NWAYS };
+
+static struct tt_program *multicast_allreduce(int way)
+{
+    struct tt_builder builder;
+    struct tt_program *program = NULL;
+    struct tt_gen_chunk from = way == SAME_SOURCE ? tt_gen_number(0) : tt_gen_me();
+    struct tt_gen_chunk to = way == SAME_PLACE ? tt_gen_number(0) : tt_gen_me();
+    tt_build_begin(&builder, 4);
+    builder.head.func = TT_FUNC_ALLREDUCE;
+    builder.head.nparts = 4;
+    builder.head.whole_window = 1;
+    tt_build_thread(&builder);
+    tt_build_enter(&builder, -1);
+    tt_build_move(&builder,
+                  (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_POST | (way == NO_PRE ? 0 : TT_MOVE_PRE)));
+    tt_build_src(&builder, multicast(TT_SPACE_IN, from));
+    tt_build_dst(&builder, multicast(TT_SPACE_OUT, to));
+    tt_build_leave(&builder, way == LEAVES_EARLY ? TT_MOVE_ONE_WAY : 0);
+    tt_build_stop(&builder);
+    assert_int_equal(tt_build_end(&builder, &program), ncclSuccess);
+    return program;
+}
+
+/* A load from multicast memory is of all ranks, a store goes to all; the verifier sees both. */
+static void multicast_is_every_rank(void **state)
+{
+    (void)state;
+    char fault[256];
+    struct tt_verify_options options = {
+        .count = 16, .chunk_limit = SIZE_MAX, .grain = 1, .nslots = 1};
+    for (int way = SOUND; way < NWAYS; way++) {
+        struct tt_program *program = multicast_allreduce(way);
+        judge(program, options, fault, sizeof(fault));
+        print_message("way %d: %s\n", way, fault);
+        assert_int_equal(fault[0] == '\0', way == SOUND);
+        if (way != SOUND) assert_non_null(strstr(fault, "rank "));
+        free(program);
+    }
+}
+
+/* It is memory, reduced by loads: no slots, no copies from it, no walk along its ranks. */
+static void multicast_elsewhere_is_refused(void **state)
+{
+    (void)state;
+    const struct {
+        uint8_t flags;
+        struct tt_operand src, dst;
+    } moves[] = {
+        {0, multicast(TT_SPACE_IN, tt_gen_me()), own(TT_SPACE_OUT, 0)},
+        {0, own(TT_SPACE_IN, 0), multicast(TT_SPACE_SLOT, tt_gen_me())},
+        {0, own(TT_SPACE_IN, 0), multicast(TT_SPACE_SCRATCH, tt_gen_me())},
+        {0, own(TT_SPACE_IN, 0), multicast(TT_SPACE_OUT, tt_gen_peer())},
+        {0, tt_gen_own(TT_SPACE_IN, tt_gen_peer()), multicast(TT_SPACE_OUT, tt_gen_me())},
+        {0, tt_gen_set(TT_SPACE_IN, TT_PEER_EACH, tt_gen_me()),
+         multicast(TT_SPACE_OUT, tt_gen_me())},
+        {TT_MOVE_REDUCE, multicast(TT_SPACE_IN, tt_gen_peer()), own(TT_SPACE_OUT, 0)},
+    };
+    for (size_t k = 0; k < sizeof(moves) / sizeof(moves[0]); k++) {
+        struct tt_builder builder;
+        struct tt_program *program = NULL;
+        print_message("move %zu\n", k);
+        tt_build_begin(&builder, 4);
+        tt_build_thread(&builder);
+        tt_build_enter(&builder, -1);
+        tt_build_move(&builder, moves[k].flags);
+        tt_build_src(&builder, moves[k].src);
+        tt_build_dst(&builder, moves[k].dst);
+        tt_build_leave(&builder, 0);
+        tt_build_stop(&builder);
+        assert_int_equal(tt_build_end(&builder, &program), ncclInvalidArgument);
+        assert_null(program);
     }
 }
 
@@ -514,7 +592,9 @@ int main(void)
         cmocka_unit_test(they_are_right),
         cmocka_unit_test(what_is_wrong_is_noticed),
         cmocka_unit_test(edges_have_channels),
-        cmocka_unit_test(reserved_spaces_are_refused),
+        cmocka_unit_test(multicast_is_every_rank),
+        cmocka_unit_test(multicast_elsewhere_is_refused),
+        cmocka_unit_test(a_network_needs_groups),
         cmocka_unit_test(a_network_sums_what_its_groups_give),
         cmocka_unit_test(parts_are_told_apart),
         cmocka_unit_test(strangers_are_verified_once),

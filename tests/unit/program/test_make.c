@@ -33,7 +33,9 @@ static void bad_requests_are_refused(void **state)
         const struct tt_shape *shape;
     } cases[] = {
         {"no tree for AllGather", TT_FUNC_ALLGATHER, TT_ALGO_TREE, TT_PROTO_LL, -1, &good},
-        {"no collnet", TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_CHAIN, TT_PROTO_SIMPLE, -1, &good},
+        {"no chain of hosts", TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_CHAIN, TT_PROTO_SIMPLE, -1, &good},
+        {"no tree of hosts", TT_FUNC_ALLREDUCE, TT_ALGO_NVLS_TREE, TT_PROTO_SIMPLE, -1, &good},
+        {"multicast is Simple", TT_FUNC_ALLREDUCE, TT_ALGO_NVLS, TT_PROTO_LL, -1, &good},
         {"direct is Simple", TT_FUNC_ALLREDUCE, TT_ALGO_DIRECT, TT_PROTO_LL, -1, &good},
         {"protocol out of range", TT_FUNC_ALLREDUCE, TT_ALGO_RING, (enum tt_proto)7, -1, &good},
         {"one rank", TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_LL, -1, &alone},
@@ -65,9 +67,7 @@ static void length_does_not_grow_with_ranks(void **state)
         int per_step = cases[k].func == TT_FUNC_ALLTOALL ? 4 * 8 : 24; /* in pieces, of texts */
         if (steps) { /* 2 steps, 6 steps: a few moves and loops each */
             assert_in_range(large.blocks[0]->ninsns, small.blocks[0]->ninsns, 16 + per_step * 6);
-        } else if (cases[k].algo == TT_ALGO_HIERARCHICAL ||
-                   cases[k].algo == TT_ALGO_COLLNET_DIRECT ||
-                   cases[k].algo == TT_ALGO_COLLNET_CHAIN) {
+        } else if (program_needs_hosts(cases[k].algo)) {
             /* for each rank of a host what it does with each of the others, three times and more */
             int locals = 40 / large.nhosts;
             assert_in_range(large.blocks[0]->ninsns, 0, 3 * locals * (3 * locals + 6));
@@ -75,7 +75,7 @@ static void length_does_not_grow_with_ranks(void **state)
             assert_int_equal(small.blocks[0]->ninsns, large.blocks[0]->ninsns);
             assert_int_equal(small.blocks[0]->noperands, large.blocks[0]->noperands);
         }
-        assert_int_equal(small.blocks[0]->needs_barrier, cases[k].algo == TT_ALGO_DIRECT);
+        assert_int_equal(small.blocks[0]->needs_barrier, program_is_direct(cases[k].algo));
         program_set_free(&small);
         program_set_free(&large);
     }
@@ -96,7 +96,7 @@ static void links_agree_between_ranks(void **state)
             int sends = links[r / N][r % N] & TT_LINK_SENDS ? 1 : 0;
             int receives = links[r % N][r / N] & TT_LINK_RECEIVES ? 1 : 0;
             assert_int_equal(sends, receives);
-            if (cases[k].algo == TT_ALGO_DIRECT) assert_int_equal(sends, 0);
+            if (program_is_direct(cases[k].algo)) assert_int_equal(sends, 0);
         }
         program_set_free(&set);
     }

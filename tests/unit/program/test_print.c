@@ -48,8 +48,7 @@ static void check_case(const struct program_case *what)
 {
     static char text[32768];
     char path[512];
-    bool hosts = what->algo == TT_ALGO_TREE || what->algo == TT_ALGO_HIERARCHICAL ||
-                 what->algo == TT_ALGO_COLLNET_DIRECT || what->algo == TT_ALGO_COLLNET_CHAIN;
+    bool hosts = what->algo == TT_ALGO_TREE || program_needs_hosts(what->algo);
     int per_host = hosts ? 2 : 4;
     bool at_once = what->algo == TT_ALGO_HIERARCHICAL && what->proto == TT_PROTO_LL;
     listing(what, per_host, text, sizeof(text));

@@ -23,7 +23,7 @@ static const struct size sizes[] = {
 
 static size_t slice_of(const struct program_case *what, const struct size *size)
 {
-    bool slotless = what->algo == TT_ALGO_DIRECT;
+    bool slotless = program_is_direct(what->algo);
     bool one_slot = what->algo == TT_ALGO_ONESHOT || what->algo == TT_ALGO_HALVING ||
                     what->algo == TT_ALGO_BRUCK;
     return slotless || one_slot ? 0 : size->slice;
@@ -49,7 +49,8 @@ static void verify_case(const struct program_case *what, int root, int nranks,
  * one more than a chunk has slices. */
 static int fewest_slots(const struct program_case *what, const struct size *size)
 {
-    bool rings = what->algo == TT_ALGO_RING || what->algo == TT_ALGO_HIERARCHICAL;
+    bool rings = what->algo == TT_ALGO_RING || what->algo == TT_ALGO_HIERARCHICAL ||
+                 what->algo == TT_ALGO_NVLS_TREE;
     bool rotates = rings && !what->rooted;
     if (what->algo == TT_ALGO_HALVING || what->algo == TT_ALGO_BRUCK) return 8;
     bool sends_first = what->algo == TT_ALGO_PAT || what->algo == TT_ALGO_COLLNET_DIRECT ||
@@ -69,7 +70,7 @@ static void verify_sizes(const struct program_case *what, int root, int nranks, 
                                             .chunk_limit = sizes[k].chunk_limit,
                                             .grain = sizes[k].grain,
                                             .slice = slice_of(what, &sizes[k])};
-        if (what->algo == TT_ALGO_DIRECT) options.chunk_limit = SIZE_MAX;
+        if (program_is_direct(what->algo)) options.chunk_limit = SIZE_MAX;
         if (options.slice && options.chunk_limit > 3 * options.slice) {
             options.chunk_limit = 3 * options.slice;
         }
@@ -120,7 +121,7 @@ static void verify_once(const struct program_case *what, int root, int nranks)
     struct program_set set = program_set_make(what, root, nranks, 8, 0);
     bool split = set.blocks[0]->nparts > 1;
     struct tt_verify_options options = {.count = split ? (size_t)nranks - 1 : 1,
-                                        .chunk_limit = what->algo == TT_ALGO_DIRECT ? SIZE_MAX : 1,
+                                        .chunk_limit = program_is_direct(what->algo) ? SIZE_MAX : 1,
                                         .grain = 1,
                                         .nslots = 8};
     char fault[256];

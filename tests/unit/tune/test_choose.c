@@ -195,6 +195,41 @@ static void even_hosts_are_hierarchical(void **state)
     assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
 }
 
+/* What a list names, it gets, where these ranks can run it; nothing else is ever made of them. */
+static void multicast_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list;
+        enum tt_algo algo;
+        bool one_host;
+    } cases[] = {
+        {"NVLS", TT_ALGO_NVLS, true},
+        {"allreduce:nvls", TT_ALGO_NVLS, true},
+        {"NVLSTree", TT_ALGO_NVLS_TREE, false},
+        {"allreduce:^Ring,Tree,NVLS,CollNetDirect,CollNetChain,PAT,Direct,OneShot,Doubling,"
+         "Halving,Hierarchical",
+         TT_ALGO_NVLS_TREE, false}};
+    for (size_t k = 0; k < 2 * sizeof(cases) / sizeof(cases[0]); k++) {
+        bool one = k % 2;
+        struct tt_tune_env env = one ? one_host(4) : two_hosts(8);
+        struct tt_tune_choice choice;
+        struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, 1u << 20);
+        bool runs = cases[k / 2].one_host == one;
+        print_message("case: %s, %s\n", cases[k / 2].list, one ? "one host" : "two hosts");
+        env.least_local = 4;
+        set_lists(NULL, NULL);
+        assert_int_not_equal(chosen(&env, &query, NULL).algo, cases[k / 2].algo);
+        set_lists(cases[k / 2].list, NULL);
+        assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice),
+                         runs ? ncclSuccess : ncclInvalidUsage);
+        if (runs) assert_int_equal(choice.algo, cases[k / 2].algo);
+        env.least_local = 3; /* uneven hosts have none of what is between hosts */
+        if (!one) assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
+    }
+    set_lists(NULL, NULL);
+}
+
 /* Recursive doubling and halving are for hosts with one rank; partners may keep different zeros of
  * a minimum. */
 static void single_ranks_halve_and_double(void **state)
@@ -358,7 +393,7 @@ static void nothing_left_is_told(void **state)
     struct tt_tune_query query = query_of(TT_FUNC_ALLGATHER, 1024);
     set_lists("Tree", NULL);
     assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
-    set_lists("NVLS", NULL);
+    set_lists("NVLSTree", NULL);
     assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
     set_lists("Direct", "LL");
     assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
@@ -391,7 +426,8 @@ static void a_preferred_entry_wins(void **state)
         assert_int_equal(tuner.asked.bytes, bytes);
         assert_int_equal(tuner.asked.func, 4);
         assert_true(tuner.seen[TT_ALGO_RING][TT_PROTO_LL] > 0);
-        assert_true(tuner.seen[TT_ALGO_NVLS][TT_PROTO_SIMPLE] < 0);
+        assert_true(tuner.seen[TT_ALGO_NVLS][TT_PROTO_SIMPLE] > 0);
+        assert_true(tuner.seen[TT_ALGO_NVLS_TREE][TT_PROTO_SIMPLE] < 0); /* one host */
     }
 }
 
@@ -520,7 +556,7 @@ static void a_call_selects(void **state)
     set_lists("broadcast:ring", NULL); /* where it says something */
     assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_TREE);
     set_lists(NULL, NULL);
-    tt_tune_select("NVLS", &query.wish);
+    tt_tune_select("COLLNET", &query.wish);
     assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
     query.wish.strict = 0;
     assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_ONESHOT);
@@ -734,6 +770,7 @@ int main(void)
         cmocka_unit_test_setup(fewer_phases_win_longer_when_oversubscribed, clear_lists),
         cmocka_unit_test_setup(hosts_use_rings_and_trees, clear_lists),
         cmocka_unit_test_setup(even_hosts_are_hierarchical, clear_lists),
+        cmocka_unit_test_setup(multicast_by_name, clear_lists),
         cmocka_unit_test_setup(single_ranks_halve_and_double, clear_lists),
         cmocka_unit_test_setup(messages_are_messages, clear_lists),
         cmocka_unit_test_setup(deterministic_avoids_rings, clear_lists),
