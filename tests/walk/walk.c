@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define PLAIN __attribute__((no_instrument_function))
-enum { WARM = 200, RECORDED = 50, MOST = 4096 };
+enum { WARM = 200, RECORDED = 500, MOST = 4096 };
 
 struct entry {
     void *function;
