@@ -281,6 +281,7 @@ static void in_graph(bool sound)
         copy(my.y, my.x, my.b);
         order(my.b, my.a, true);
     }
+    OK(cudaGraphExecDestroy(exec));
 }
 
 static void graphs_of_two(bool sound)
@@ -292,6 +293,8 @@ static void graphs_of_two(bool sound)
         OK(cudaGraphLaunch(other, my.b));
         order(my.b, my.a, true);
     }
+    OK(cudaGraphExecDestroy(one));
+    OK(cudaGraphExecDestroy(other));
 }
 
 static void graph_reads_managed(bool sound)
@@ -303,6 +306,7 @@ static void graph_reads_managed(bool sound)
         OK(cudaGraphLaunch(exec, my.a));
         await(my.a, sound);
     }
+    OK(cudaGraphExecDestroy(exec));
     OK(cudaStreamSynchronize(my.a));
 }
 
@@ -318,6 +322,8 @@ recorded_amid_graph(bool sound) /* the event counts for what is before it in the
     OK(cudaStreamEndCapture(my.a, &graph));
     OK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
     OK(cudaGraphLaunch(exec, my.a));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(graph));
     OK(cudaStreamWaitEvent(my.b, my.event, 0));
     adds(my.y, sound ? my.x : my.z, COUNT, my.b);
 }

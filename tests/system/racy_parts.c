@@ -180,6 +180,8 @@ static void device_in_graph(bool sound)
     await(my.a, sound);
     seen = ints_of(my.x)[8];
     OK(cudaStreamSynchronize(my.a));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(graph));
 }
 
 /* ---- parts of pages ---- */
