@@ -8,6 +8,7 @@
 #include "driver_functions.h"
 #include "vector_functions.h"
 
+#include "device_functions.h"
 #include "device_launch_parameters.h"
 
 #ifdef __cplusplus

@@ -11,7 +11,6 @@
 extern const __device__ uint3 threadIdx, blockIdx;
 extern const __device__ dim3 blockDim, gridDim;
 extern const __device__ int warpSize;
-__device__ void __syncthreads(void);
 #endif
 
 #endif

@@ -1,5 +1,5 @@
-/* What a CUDA compiler gives every program without being asked: C's usual headers, and min and max
- * of two numbers. Plain compilers give neither, with NVIDIA's headers and with these. */
+/* What a CUDA compiler gives every program without being asked: C's usual headers, min and max of
+ * two numbers, one through a root. Plain compilers give none, with NVIDIA's headers and with these. */
 #ifndef TUTTI_HOSTCUDA_COMPILED_H_
 #define TUTTI_HOSTCUDA_COMPILED_H_
 
@@ -11,6 +11,9 @@
 #include <time.h>
 
 #ifdef __cplusplus
+#ifdef __clang__
+#include "device_c.h"
+#endif
 
 /* No templates: those of std, which programs bring in by `using namespace std`, must lose. */
 #define TUTTI_MIN_MAX(Result, A, B)                                                                \
@@ -59,6 +62,26 @@ static inline __host__ __device__ float min(float a, float b)
 static inline __host__ __device__ float max(float a, float b)
 {
     return fmaxf(a, b);
+}
+
+static inline __host__ __device__ float rsqrtf(float x)
+{
+    return 1 / sqrtf(x);
+}
+
+static inline __host__ __device__ double rsqrt(double x)
+{
+    return 1 / sqrt(x);
+}
+
+static inline __host__ __device__ float rcbrtf(float x)
+{
+    return 1 / cbrtf(x);
+}
+
+static inline __host__ __device__ double rcbrt(double x)
+{
+    return 1 / cbrt(x);
 }
 
 #endif

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Kernels of others that communicate compile with every compiler at hand; what needs a device communicator ends the
-# process with a sentence.
+# process with a sentence. So do kernels that call what CUDA gives to device code.
 # usage: device_api.sh SOURCE_DIR BUILD_DIR
 set -eu
 source=$1 build=$2
@@ -22,6 +22,14 @@ if command -v clang++ >/dev/null; then
     # shellcheck disable=SC2086
     clang++ -x cuda --cuda-host-only -nocudainc -nocudalib -Xclang -target-sdk-version=11.5 $includes -include cuda_runtime.h \
         -std=c++17 -c "$kernels" -o "$folder/clang.o"
+    echo >"$folder/none.fatbin"
+    # shellcheck disable=SC2086
+    clang++ -x cuda --cuda-host-only -nocudainc -nocudalib -Xclang -target-sdk-version=11.5 $includes -include cuda_runtime.h \
+        -Xclang -fcuda-include-gpubinary -Xclang "$folder/none.fatbin" -std=c++17 -Wall -Werror -Wno-unknown-cuda-version \
+        -c "$source/tests/unit/hostcuda/intrinsics.cu" -o "$folder/intrinsics.o"
+    ${CXX:-c++} "$folder/intrinsics.o" -o "$folder/intrinsics" "$build/hostcuda/libcudart.so.13" -Wl,-rpath,"$build/src:$build/hostcuda"
+    "$folder/intrinsics" 2>"$folder/said"
+    grep -q 'kernel .*curves.* has no host implementation' "$folder/said"
 else
     echo "not tried: clang++"
 fi

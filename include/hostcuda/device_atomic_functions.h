@@ -1,0 +1,71 @@
+/* CUDA's atomic operations, for kernels alone: on one address by all threads of the device, of the
+ * block (_block), or of all devices and the host (_system). Each returns what was there before. */
+#ifndef TUTTI_DEVICE_ATOMIC_FUNCTIONS_H_
+#define TUTTI_DEVICE_ATOMIC_FUNCTIONS_H_
+
+#include "host_defines.h"
+
+/* Declared for clang, as in device_functions.h. */
+#if defined(__clang__) && defined(__CUDA__) && defined(__cplusplus)
+
+/* T where the address alone says what T is, so that a value is converted as with overloads. */
+template <class T> struct tuttiAtomicValue {
+    typedef T type;
+};
+
+template <class T> __device__ T atomicAdd(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T> __device__ T atomicSub(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T> __device__ T atomicExch(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T> __device__ T atomicMin(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T> __device__ T atomicMax(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T> __device__ T atomicInc(T *address, typename tuttiAtomicValue<T>::type limit);
+template <class T> __device__ T atomicDec(T *address, typename tuttiAtomicValue<T>::type limit);
+template <class T> __device__ T atomicAnd(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T> __device__ T atomicOr(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T> __device__ T atomicXor(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicCAS(T *address, typename tuttiAtomicValue<T>::type expected,
+                       typename tuttiAtomicValue<T>::type value);
+
+template <class T>
+__device__ T atomicAdd_block(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicSub_block(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicExch_block(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicMin_block(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicMax_block(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicAnd_block(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicOr_block(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicXor_block(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicCAS_block(T *address, typename tuttiAtomicValue<T>::type expected,
+                             typename tuttiAtomicValue<T>::type value);
+
+template <class T>
+__device__ T atomicAdd_system(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicSub_system(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicExch_system(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicMin_system(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicMax_system(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicAnd_system(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicOr_system(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicXor_system(T *address, typename tuttiAtomicValue<T>::type value);
+template <class T>
+__device__ T atomicCAS_system(T *address, typename tuttiAtomicValue<T>::type expected,
+                              typename tuttiAtomicValue<T>::type value);
+#endif
+
+#endif
