@@ -5,6 +5,7 @@
 #include <nccl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CUDA(call)                                                                                 \
     do {                                                                                           \
@@ -25,9 +26,17 @@
         }                                                                                          \
     } while (0)
 
-/* What the launcher (tutti run, torchrun) says: RANK, WORLD_SIZE, LOCAL_RANK. */
+/* What the launcher says: `name` is RANK, WORLD_SIZE or LOCAL_RANK, as tutti run and torchrun set
+ * them; Slurm's srun has names of its own. */
 static inline int from_launcher(const char *name, int alone)
 {
+    static const char *const srun[][2] = {{"RANK", "SLURM_PROCID"},
+                                          {"WORLD_SIZE", "SLURM_STEP_NUM_TASKS"},
+                                          {"LOCAL_RANK", "SLURM_LOCALID"}};
     const char *text = getenv(name);
+    for (int i = 0; i < 3 && !text; i++) {
+        if (getenv("SLURM_STEP_NUM_TASKS") && strcmp(srun[i][0], name) == 0)
+            text = getenv(srun[i][1]);
+    }
     return text ? atoi(text) : alone;
 }

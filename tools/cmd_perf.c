@@ -128,6 +128,22 @@ static int take_program(int argc, char **argv, int nranks, char **args, int *nar
     return status;
 }
 
+/* A launcher made this process one of several ranks (mpirun, srun, tutti run): it is a rank and
+ * starts none, unless --ranks says so. A batch script of Slurm is no rank. */
+static bool is_rank(int argc, char **argv)
+{
+    static const char *const names[][2] = {{"RANK", "WORLD_SIZE"},
+                                           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                           {"PMI_RANK", "PMI_SIZE"},
+                                           {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+    if (value_of(argc, argv, 0, "ranks") || value_of(argc, argv, 0, "program")) return false;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *size = getenv(names[i][1]);
+        if (getenv(names[i][0]) && size && strtol(size, NULL, 10) > 1) return true;
+    }
+    return false;
+}
+
 int cmd_perf(int argc, char **argv)
 {
     char program[PATH_MAX];
@@ -136,6 +152,12 @@ int cmd_perf(int argc, char **argv)
     char since[64];
     int status = 2;
     if (!options || !args || !find_program(program, sizeof(program))) goto out;
+    if (!asks_help(argc, argv) && is_rank(argc, argv)) {
+        argv[0] = program;
+        execv(program, argv);
+        fprintf(stderr, "tutti perf: %s: %m\n", program);
+        goto out;
+    }
     options->nranks =
         asks_help(argc, argv) ? 1 : number_of(value_of(argc, argv, 0, "ranks"), 4, 4096);
     if (options->nranks == 0) {

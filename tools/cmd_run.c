@@ -28,7 +28,7 @@ static void help(FILE *out)
         "  -x NAME[=VALUE]     a variable that the ranks on other hosts get too (NCCL_ and TUTTI_ "
         "always)\n"
         "  -H, --hosts LIST    host[:slots],...: fill the hosts in order, started with $TUTTI_RSH\n"
-        "                      (default ssh) HOST sh\n"
+        "                      (default ssh) HOST sh; localhost needs none\n"
         "      --master ADDR   address of the first host that the others can reach\n"
         "      --no-prefix     do not put \"[rank] \" before lines\n"
         "      --device D      host, cuda or auto (default): which device libnccl takes\n"
@@ -63,6 +63,16 @@ static bool parse_hosts(const char *text, struct launch_options *options)
         host->slots = (int)slots;
     }
     return options->nhosts > 0;
+}
+
+/* Hosts that are this machine by their names need no remote shell, unless one is asked for. */
+static bool all_here(const struct launch_options *options)
+{
+    for (int h = 0; h < options->nhosts; h++) {
+        const char *name = options->hosts[h].name;
+        if (strcmp(name, "localhost") != 0 && strcmp(name, "127.0.0.1") != 0) return false;
+    }
+    return !getenv("TUTTI_RSH");
 }
 
 static bool known_device(const char *name)
@@ -154,6 +164,7 @@ static int parse(int argc, char **argv, struct launch_options *options)
     }
     if (optind >= argc) return tutti_usage_error("run", "no program given");
     options->program = argv + optind;
+    if (all_here(options)) options->nhosts = 0;
     return -1;
 }
 

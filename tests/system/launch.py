@@ -171,7 +171,19 @@ def pmi():
         check(f"nonsense {nonsense}", "Traceback" not in r.stderr and r.returncode in (0, 1), r)
 
 
-for part in (ignored_signals, temporary_folders, violent_end, pmi):
+def hosts_that_are_here():
+    """mpirun's users type --host localhost:2, and no remote shell is needed for that."""
+    with tempfile.TemporaryDirectory() as folder:
+        ssh = os.path.join(folder, "ssh")
+        with open(ssh, "w") as f:
+            f.write("#!/bin/sh\nexit 255\n")
+        os.chmod(ssh, 0o755)
+        r = tutti("-np", "2", "--host", "localhost:1,127.0.0.1:1", "sh", "-c", "echo $LOCAL_RANK of $LOCAL_WORLD_SIZE",
+                  env={"PATH": folder + ":" + clean["PATH"]})
+        check("localhost", r.returncode == 0 and sorted(r.stdout.split("\n"))[1:] == ["[0] 0 of 2", "[1] 1 of 2"], r)
+
+
+for part in (ignored_signals, hosts_that_are_here, temporary_folders, violent_end, pmi):
     print(f"{part.__name__} ...", flush=True)
     part()
 print(f"launch: {len(failures)} failed")

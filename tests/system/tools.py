@@ -204,6 +204,16 @@ def init(nranks, rank):
 """
 
 
+OTHER_RUN = """
+import subprocess
+make = "import ctypes, sys; b = ctypes.create_string_buffer(128); ctypes.CDLL('libnccl.so.2').ncclGetUniqueId(b); sys.stdout.buffer.write(b.raw)"
+if rank == 0: signal.pause()
+old = subprocess.run([sys.executable, "-c", make], env={**os.environ, "NCCL_COMM_ID": "127.0.0.1:9"}, stdout=subprocess.PIPE).stdout
+ctypes.memmove(ctypes.byref(the_id), old, 128)
+sys.exit(nccl.ncclCommInitRank(ctypes.byref(comm), 2, the_id, rank))
+"""
+
+
 def init_waits():
     """Ranks that wait for one that does not make their call say so long before the time-out."""
     limits = {"TUTTI_WATCHDOG": "1", "TUTTI_INIT_TIMEOUT": "4"}
@@ -214,6 +224,8 @@ def init_waits():
          r"init waits since \d s: 2 of 3 ranks came with the unique id of this process; missing 2:"),
         ("each rank has another id", ["-n", "2", "--own-ids"], "sys.exit(init(2, rank))",
          r"init waits since \d s: 1 of 2 ranks came with the unique id of this process; missing 0:"),
+        ("both take rank 0", ["-n", "2", "--own-ids"], "sys.exit(init(2, 0))", r"This process called init as rank 0, and RANK says that it is 1: was it read\?"),
+        ("the id of another run", ["-n", "2"], OTHER_RUN, r"rank 1 holds another unique id than this run's: it names 127.0.0.1<9>, where nobody listens"),
         ("rank 0 does not split", ["-n", "3"], split.replace("ABSENT", "0"), r"rank 0 of 3: others wait for this rank in .* \(rank [12](, 2)? since 1 s\), and it has not made that call"),
         ("rank 2 does not split", ["-n", "3"], split.replace("ABSENT", "2"), r"rank 0 of 3: the ranks wait for each other .* missing is rank 2: does it make the same call"),
     )

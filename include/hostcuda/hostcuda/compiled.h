@@ -1,5 +1,5 @@
 /* What a CUDA compiler gives every program without being asked: C's usual headers, min and max of
- * two numbers, one through a root. Plain compilers give none, with NVIDIA's headers and with these. */
+ * two numbers, one through a root. Plain compilers give none of it, NVIDIA's headers or these. */
 #ifndef TUTTI_HOSTCUDA_COMPILED_H_
 #define TUTTI_HOSTCUDA_COMPILED_H_
 
@@ -11,9 +11,7 @@
 #include <time.h>
 
 #ifdef __cplusplus
-#ifdef __clang__
 #include "device_c.h"
-#endif
 
 /* No templates: those of std, which programs bring in by `using namespace std`, must lose. */
 #define TUTTI_MIN_MAX(Result, A, B)                                                                \

@@ -3,6 +3,8 @@
 #ifndef TUTTI_HOSTCUDA_DEVICE_C_H_
 #define TUTTI_HOSTCUDA_DEVICE_C_H_
 
+#if defined(__clang__) && defined(__CUDA__) && defined(__cplusplus)
+
 #include "../host_defines.h"
 
 #include <assert.h>
@@ -157,5 +159,7 @@ __device__ double rnorm3d(double x, double y, double z);
 __device__ float rhypotf(float x, float y);
 __device__ float norm3df(float x, float y, float z);
 __device__ float rnorm3df(float x, float y, float z);
+
+#endif
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/member.h"
 #include "bootstrap/join/join.h"
+#include "bootstrap/join/mistakes.h"
 #include "bootstrap/tree/failure.h"
 #include "bootstrap/tree/wait.h"
 #include "bootstrap/wire/service.h"
@@ -174,13 +175,15 @@ static ncclResult_t unreachable(const struct root_conn *root, ncclResult_t rc)
 static ncclResult_t root_conn_step(struct root_conn *root)
 {
     if (root->opened || root->conn) return ncclSuccess;
+    char text[512];
     if (root->why == tt_conn_unproven) { /* trying again changes nothing */
-        char text[256];
         root_text(root, text, sizeof(text));
         return tt_fail(ncclRemoteError, "rank %d: %s: %s", root->join->b->rank, text, root->why);
     }
     if (root->refusals >= REFUSALS && !root->id.fixed_address)
         return unreachable(root, ncclRemoteError);
+    if (root->refusals >= REFUSALS && tt_mistake_id(&root->id, text, sizeof(text)))
+        return tt_fail(ncclInvalidUsage, "rank %d %s", root->join->b->rank, text);
     return tt_now_nsec() >= root->next_nsec ? root_conn_dial(root) : ncclSuccess;
 }
 

@@ -1,12 +1,10 @@
-// Kernels that call what CUDA gives to device code. They are compiled, never run: no host code stands
-// behind their names, and C's headers may come before and after CUDA's.
+// Kernels that call what CUDA gives to device code. They are compiled, never run: no host code
+// stands behind their names, and C's headers may come before and after CUDA's.
 #include <algorithm>
-#include <cmath>
-
-#include <cuda_runtime.h>
-
 #include <cassert>
+#include <cmath>
 #include <cstdio>
+#include <cuda_runtime.h>
 
 template <class T> __global__ void reduced(T *values, T *sum, int count)
 {
@@ -30,7 +28,8 @@ template <class T> __global__ void reduced(T *values, T *sum, int count)
 __global__ void bits(unsigned *words, unsigned long long *lowest, int *held)
 {
     unsigned word = words[threadIdx.x];
-    *held = __popc(word) + __clz((int)word) + __ffs((int)word) + __popcll(*lowest) + __any_sync(__activemask(), 1);
+    *held = __popc(word) + __clz((int)word) + __ffs((int)word) + __popcll(*lowest) +
+            __any_sync(__activemask(), 1);
     atomicMin(lowest, (unsigned long long)__ffsll((long long)word));
     if (atomicCAS(held, 0, 1) == 0) {
         atomicExch(words, __brev(word) ^ __umulhi(word, 3));
@@ -46,9 +45,12 @@ __global__ void curves(float *x, double *y)
     int i = threadIdx.x;
     float sine, cosine;
     sincosf(x[i], &sine, &cosine);
-    x[i] = sqrtf(x[i]) + __expf(sine) + powf(cosine, 2.f) + fmaxf(x[i], rsqrtf(2.f)) + fabsf(-1.f) + (float)abs(-3);
-    x[i] += std::max(x[i], 0.f) + std::sqrt(x[i]) + __fdividef(1.f, 3.f) + __int_as_float(__float2int_rn(x[i]));
-    y[i] = exp(y[i]) + sin(y[i]) + fma(y[i], 2.0, 1.0) + tanh(y[i]) + normcdf(y[i]) + floor(y[i]) + __dadd_rn(1, 2);
+    x[i] = sqrtf(x[i]) + __expf(sine) + powf(cosine, 2.f) + fmaxf(x[i], rsqrtf(2.f)) + fabsf(-1.f) +
+           (float)abs(-3);
+    x[i] += std::max(x[i], 0.f) + std::sqrt(x[i]) + __fdividef(1.f, 3.f) +
+            __int_as_float(__float2int_rn(x[i]));
+    y[i] = exp(y[i]) + sin(y[i]) + fma(y[i], 2.0, 1.0) + tanh(y[i]) + normcdf(y[i]) + floor(y[i]) +
+           __dadd_rn(1, 2);
 }
 
 int main()
@@ -59,7 +61,8 @@ int main()
     bits<<<1, 1>>>(nullptr, nullptr, nullptr);
     curves<<<1, 1>>>(nullptr, nullptr);
     // The host's functions of the same names are untouched.
-    double far = std::fabs(sqrt(4.0) - 2) + std::fabs(rsqrtf(4.f) - 0.5) + std::abs(-0.0) + min(0, 1);
+    double far =
+        std::fabs(sqrt(4.0) - 2) + std::fabs(rsqrtf(4.f) - 0.5) + std::abs(-0.0) + min(0, 1);
     printf("%g\n", far);
     return cudaGetLastError() == cudaErrorInvalidDeviceFunction && far == 0 ? 0 : 1;
 }
