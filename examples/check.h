@@ -38,5 +38,9 @@ static inline int from_launcher(const char *name, int alone)
         if (getenv("SLURM_STEP_NUM_TASKS") && strcmp(srun[i][0], name) == 0)
             text = getenv(srun[i][1]);
     }
+    if (text && atoi(text) > 1 && !getenv("NCCL_COMM_ID") && !getenv("WORLD_SIZE")) {
+        fprintf(stderr, "srun: NCCL_COMM_ID=$(hostname):29500 says where the ranks meet\n");
+        exit(1);
+    }
     return text ? atoi(text) : alone;
 }

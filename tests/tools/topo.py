@@ -266,7 +266,7 @@ def check_report(machines):
         for name, is_long in (("c06-dgxh100", False), ("aws-p5", True)):  # 16 and 40 devices side by side
             p = run("report", os.path.join(MACHINES, name + ".xml"), "--output", "-")
             must(('class="picture long"' in p.stdout) == is_long, f"report {name}: at its own width: {not is_long}")
-        p = run("report", machines[0], "--output", "-", "--nodes", "4")
+        p = run("report", machines[0], "-o", "-", "--nodes", "4")
         must(p.returncode == 0 and p.stdout.startswith("<!DOCTYPE html>") and "nodes-4" in p.stdout, "report on standard output")
         for arguments, status, words in (
                 ([odd, odd], 2, "two files would have one page"), ([odd, machines[0], "--output", "-"], 2, "one file only"),

@@ -36,8 +36,8 @@ static const struct option table[] = {
     {"--xml", NULL, "show: a machine file; search: a graph file (NCCL_GRAPH_FILE)",
      TOPO_SHOW | TOPO_SEARCH},
     {"--p2p", NULL, "direct access between GPUs", TOPO_SHOW},
-    {"--output", "FOLDER", "where pages are written (default: the current one; -: standard output)",
-     TOPO_REPORT},
+    {"--output", "FOLDER",
+     "(or -o) where pages are written (default: the current one; -: standard output)", TOPO_REPORT},
     {"--time", NULL, "how long the search took, and memory per rank", TOPO_SEARCH},
 };
 
@@ -131,12 +131,13 @@ static int read_value(struct topo_options *options, const char *name, const char
 /* "--name", "--name VALUE" or "--name=VALUE"; *used: words taken. */
 static int read_option(struct topo_options *options, char **words, int count, int *used)
 {
-    size_t length = strcspn(words[0], "=");
-    const char *value = words[0][length] ? words[0] + length + 1 : NULL;
+    const char *word = strcmp(words[0], "-o") == 0 ? "--output" : words[0];
+    size_t length = strcspn(word, "=");
+    const char *value = word[length] ? word + length + 1 : NULL;
     const struct option *option = NULL;
     char who[64];
     for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
-        if (strlen(table[k].name) == length && !strncmp(table[k].name, words[0], length))
+        if (strlen(table[k].name) == length && !strncmp(table[k].name, word, length))
             option = &table[k];
     }
     *used = 1;
