@@ -216,7 +216,7 @@ sys.exit(nccl.ncclCommInitRank(ctypes.byref(comm), 2, the_id, rank))
 
 def init_waits():
     """Ranks that wait for one that does not make their call say so long before the time-out."""
-    limits = {"TUTTI_WATCHDOG": "1", "TUTTI_INIT_TIMEOUT": "4"}
+    limits = {"TUTTI_WATCHDOG": "1", "TUTTI_INIT_TIMEOUT": "7"}
     split = "\nchild = ctypes.c_void_p()\nassert init(3, rank) == 0\nif rank == ABSENT: signal.pause()\nsys.exit(nccl.ncclCommSplit(comm, 0, rank, ctypes.byref(child), None))"
     cases = (
         ("rank 0 does not come", ["-n", "2"], "if rank == 0: signal.pause()\nsys.exit(init(2, rank))", r"rank 1 of 2: init waits since \d s: nobody listens at "),
