@@ -312,6 +312,9 @@ def table():
           re.search(r"N/A +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", r.stdout, re.M) and "not checked" in r.stdout, r.stdout)
     r = perf("--ranks", "2", "-t", "2", "-g", "2", "-N", "3", "-e", "8", "-a", "3", "-p", "1", "allreduce")
     check("threads, devices, cycles", "8 ranks in 2 processes" in r.stdout and len(rows(r.stdout)) == 3, r.stdout)
+    r = perf("--ranks", "9", "-b", "8K", "-e", "8K", "-n", "1", "-w", "0", "-d", "bfloat16", "-o", "avg", "allreduce",
+             env={"NCCL_ALGO": "allreduce:Ring"})  # the widest bound of docs/accuracy.md
+    check("perf: averages as exact as a ring has them", r.returncode == 0 and "Out of bounds values : 0 OK" in r.stdout, r)
     r = perf("--ranks", "4", "-e", "4K", "-n", "2", "hypercube")
     check("hypercube", r.returncode == 0 and "0 OK" in r.stdout, r.stdout + r.stderr)
 

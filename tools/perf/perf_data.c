@@ -109,18 +109,15 @@ static double decode(int type, const unsigned char *from)
     }
 }
 
-static double tolerance(const struct perf_case *pc)
+/* Largest relative error of an average (docs/accuracy.md, the ring, whose bound is the widest): one
+ * rounding of 1/n, one of the product, n - 1 of the sums, and two units for the expected value,
+ * which encode() cuts off. All values are positive. */
+static double tolerance(const struct perf_case *pc, int nranks)
 {
-    if (!pc->operation->reduces || pc->op != ncclAvg) return 0;
-    switch (pc->type) {
-    case ncclFloat32: return 1e-6;
-    case ncclFloat64: return 1e-14;
-    case ncclFloat16: return ldexp(1, -9);
-    case ncclBfloat16: return ldexp(1, -6);
-    case ncclFloat8e4m3: return 0.25;
-    case ncclFloat8e5m2: return 0.5;
-    default: return 0;
-    }
+    static const int bits[] = {[ncclFloat16] = 11, [ncclFloat32] = 24,   [ncclFloat64] = 53,
+                               [ncclBfloat16] = 8, [ncclFloat8e4m3] = 4, [ncclFloat8e5m2] = 3};
+    if (!pc->operation->reduces || pc->op != ncclAvg || !bits[pc->type]) return 0;
+    return expm1((nranks + 3) * log1p(ldexp(1, -bits[pc->type])));
 }
 
 static double expected_value(const struct perf_case *pc, int nranks, uint32_t k)
@@ -174,11 +171,11 @@ void perf_fill_input(const struct perf_case *pc, int rank, int nranks, size_t bl
 }
 
 /* Compare one run of elements with a periodic table. */
-static int64_t compare(const struct perf_case *pc, const unsigned char *table, size_t first,
-                       size_t count, const unsigned char *got)
+static int64_t compare(const struct perf_case *pc, int nranks, const unsigned char *table,
+                       size_t first, size_t count, const unsigned char *got)
 {
     size_t elem = perf_type_bytes(pc->type);
-    double slack = tolerance(pc);
+    double slack = tolerance(pc, nranks);
     int64_t wrong = 0;
     size_t k = first % PERIOD;
     while (count) {
@@ -205,7 +202,7 @@ static int64_t wrong_reduced(const struct perf_case *pc, int rank, int nranks,
         encode(pc->type, expected_value(pc, nranks, k), table + k * elem);
     }
     size_t first = pc->operation->send_blocks < 0 ? (size_t)rank * pc->count : 0;
-    return compare(pc, table, first, pc->count, got);
+    return compare(pc, nranks, table, first, pc->count, got);
 }
 
 int64_t perf_count_wrong(const struct perf_case *pc, int rank, int nranks, const void *got)
@@ -222,7 +219,7 @@ int64_t perf_count_wrong(const struct perf_case *pc, int rank, int nranks, const
         int source = op->recv_blocks < 0 ? b : op->rooted ? pc->root : (rank + nranks - 1) % nranks;
         size_t first = op->send_blocks < 0 ? (size_t)rank * pc->count : 0;
         input_table(pc, source, nranks, table);
-        wrong += compare(pc, table, first, pc->count,
+        wrong += compare(pc, nranks, table, first, pc->count,
                          (const unsigned char *)got + (size_t)b * pc->count * elem);
     }
     return wrong;
