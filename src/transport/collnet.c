@@ -106,10 +106,11 @@ static ncclResult_t lane_peek(struct tt_edge *edge, uint64_t match, const char *
         }
     }
     const struct lane_slot *slot = tt_lane_slot(lane, released);
-    if (slot->match != match) /* left by an operation that was given up */
+    if (slot->match != match) { /* left by an operation that was given up */
         return tt_fail(ncclInternalError,
                        "rank %d: a sum of another operation came from COLLNET/%s",
                        lane->config->member->rank, lane->config->group->collnet->name);
+    }
     *payload_out = tt_lane_payload(lane, lane->sums, released);
     *bytes_out = slot->bytes;
     return ncclSuccess;

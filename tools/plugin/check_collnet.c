@@ -114,9 +114,10 @@ static bool group_connect(struct group *group)
     ncclResult_t rc = group_listen(group, 0) ? ncclSuccess : ncclInternalError;
     if (rc) return false;
     begin(group, CALL_CONNECT);
-    for (int m = 0; m < MEMBERS && !rc; m++)
+    for (int m = 0; m < MEMBERS && !rc; m++) {
         rc = tt_collnet_connect(group->nets[m], group->handles, MEMBERS, m, group->listens[m],
                                 &calls[m]);
+    }
     for (int m = 0; m < MEMBERS && !rc; m++) {
         while ((rc = tt_collnet_connected(calls[m], &group->comms[m])) == ncclInProgress)
             tt_sleep_usec(1000);
@@ -203,9 +204,10 @@ static bool round_begin(struct group *group, struct round *round)
         ncclResult_t rc = begin(group, CALL_REG)
                               ->reg_mr(plugin, group->comms[m], round->given[m], round->region,
                                        &round->given_mhandle[m]);
-        if (!rc)
+        if (!rc) {
             rc = plugin->ops.reg_mr(plugin, group->comms[m], round->sums[m], round->region,
                                     &round->sums_mhandle[m]);
+        }
         if (!good(group, "regMr", rc)) return false;
     }
     return true;
@@ -265,16 +267,19 @@ static void compare(struct group *group, const struct round *round)
             check_breach(group->state, "iallreduce: sendData: it was written");
         fill(round, want, -1);
         bool around = true, same = true;
-        for (int n = 0; n <= AHEAD; n++)
+        for (int n = 0; n <= AHEAD; n++) {
             around = around && !memcmp(sum_at(round, want, n) - GUARD,
                                        sum_at(round, round->sums[m], n) - GUARD, GUARD);
-        for (int n = 0; n < AHEAD && numbers; n++)
+        }
+        for (int n = 0; n < AHEAD && numbers; n++) {
             same = same &&
                    !memcmp(sum_at(round, want, n), sum_at(round, round->sums[m], n), round->bytes);
+        }
         if (!around) check_breach(group->state, "iallreduce: recvData: written around it");
-        if (!same)
+        if (!same) {
             check_breach(group->state, "iallreduce: recvData: wrong with type %d, operator %d",
                          (int)round->type, (int)round->op);
+        }
     }
     free(want);
 }
@@ -311,9 +316,10 @@ static int check_devices(struct check_case_state *state, const struct check_opti
             good(&group, "getProperties", begin(&group, CALL_OPEN)->device(plugin, dev, &device));
         if (well && !device.name)
             check_breach(state, "getProperties: name: device %d has none", dev);
-        if (well && (!device.most_bytes || device.most_bytes > (size_t)1 << 40))
+        if (well && (!device.most_bytes || device.most_bytes > (size_t)1 << 40)) {
             check_breach(state, "getProperties: maxCollBytes: %zu of device %d", device.most_bytes,
                          dev);
+        }
         well = well && group_listen(&group, dev);
         for (int m = 0; m < MEMBERS && well; m++)
             well = good(&group, "closeListen", plugin->ops.close_listen(plugin, group.listens[m]));

@@ -57,6 +57,14 @@ static void say_symbols(const struct question *question, const struct tt_library
     }
 }
 
+static bool has_table(const struct tt_library *library, const struct check_kind *kind)
+{
+    for (int version = kind->oldest; version <= kind->newest; version++) {
+        if (exports(library, kind->table, version)) return true;
+    }
+    return false;
+}
+
 /* The bits of state->mask are the kinds that the library has. */
 static int look(struct check_case_state *state, void *arg)
 {
@@ -74,9 +82,7 @@ static int look(struct check_case_state *state, void *arg)
     for (int k = 0; k < NKINDS; k++) {
         if (question->wanted && question->wanted != kinds[k]) continue;
         if (!question->wanted && kinds[k] == &check_collnet) continue; /* it comes with a network */
-        for (int version = kinds[k]->oldest; version <= kinds[k]->newest; version++) {
-            if (exports(&library, kinds[k]->table, version)) state->mask |= 1u << k;
-        }
+        if (has_table(&library, kinds[k])) state->mask |= 1u << k;
     }
     if (!state->mask) say_symbols(question, &library, state->note, sizeof(state->note));
     return state->mask == 0;

@@ -58,9 +58,10 @@ void tt_lane_take_outputs(struct tt_builder *builder, const struct tt_lane *lane
 {
     for (int j = 0; j < lane->locals; j++) {
         struct tt_gen_chunk theirs = tt_lane_chunk(lane, j, hosts, coef);
-        if (j != lane->local)
+        if (j != lane->local) {
             tt_build_copy(builder, tt_lane_beside(lane, j, theirs),
                           tt_gen_own(TT_SPACE_OUT, theirs));
+        }
     }
 }
 

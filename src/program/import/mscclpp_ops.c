@@ -87,9 +87,10 @@ static bool add_ref(struct mscclpp_plan *plan, int rank, uint8_t buffer, int chu
 {
     struct mscclpp_ref *ref = msccl_append(&plan->refs, sizeof(*ref));
     if (!ref) return msccl_no_memory(plan->file);
-    if (plan->refs.count > MSCCLPP_REFS)
+    if (plan->refs.count > MSCCLPP_REFS) {
         return msccl_refuse(plan->file, plan->file->line, "more than %d locations",
                             (int)MSCCLPP_REFS);
+    }
     *ref = (struct mscclpp_ref){.rank = rank, .chunk = chunk, .size = size, .buffer = buffer};
     return true;
 }
