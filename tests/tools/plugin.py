@@ -90,7 +90,8 @@ def words():
     check(code == 0 and "verdict    sound" in out, f"the kind by the symbols: {out} {err}")
     code, out, err = run("check", f"{plugins}/libnccl-env_test_v3.so")
     check(code == 1 and re.search("has no table ncclNetPlugin_v2 to ncclNetPlugin_v12 or ncclProfiler_v1 to ncclProfiler_v7 or "
-          "ncclTunerPlugin_v1 to ncclTunerPlugin_v6 or ncclEnvPlugin_v1 to ncclEnvPlugin_v2; "
+          "ncclTunerPlugin_v1 to ncclTunerPlugin_v6 or ncclEnvPlugin_v1 to ncclEnvPlugin_v2 or "
+          "ncclCollNetPlugin_v3 to ncclCollNetPlugin_v12; "
           r"it has ncclEnvPlugin_v3", err), f"no kind: {out} {err}")
     for args in ([], ["look"], ["check"], ["check", "x", "-k", "toaster"], ["check", "x", "--seconds", "0"]):
         check(run(*args)[0] == 2, f"usage: {args}")
