@@ -159,6 +159,21 @@ static __attribute__((noinline)) void number_others(struct tt_work *work)
     work->match = number << 32 | fingerprint; /* what the peers see this rank in */
 }
 
+/* Calls of a group. */
+static __attribute__((noinline)) void number_several(struct tt_work *work)
+{
+    struct tt_frame *frame = work->frames, *const end = frame + work->nframes;
+    uint64_t match = 0;
+    while (frame < end) {
+        struct tt_frame *const other = frame + frame->nalike;
+        match = tt_transport_begin_alike(work->transport, frame->fingerprint, &frame->call,
+                                         frame->nalike);
+        for (; frame < other; frame++, match += TT_MATCH_STEP)
+            frame->match = match;
+    }
+    work->match = match - TT_MATCH_STEP; /* the last one's */
+}
+
 /* Number the operations, and the messages of frames. */
 static inline void number_frames(struct tt_work *work)
 {
@@ -167,14 +182,12 @@ static inline void number_frames(struct tt_work *work)
         return;
     }
     struct tt_frame *frame = work->frames;
-    uint64_t match = tt_transport_begin(work->transport, frame->fingerprint, &frame->call);
-    frame->match = match;
-    for (int left = work->nframes; left > 1; left--) {
-        frame++;
-        frame->match = match =
+    if (work->nframes > 1) {
+        number_several(work);
+    } else {
+        work->match = frame->match =
             tt_transport_begin(work->transport, frame->fingerprint, &frame->call);
     }
-    work->match = match;
 }
 
 /* Messages that the frames will take, so that the peers need not wait for receives. Of a frame that

@@ -162,19 +162,10 @@ static void batch_fini(struct tt_batch *batch)
 
 /* ---- groups that come again ---- */
 
-/* Note which frame has the buffers of each call: batch_serves() call by call. */
-static void find_frames(struct tt_batch *batch, const struct tt_plan *plan,
-                        struct tt_group_call *first, enum tt_conn_index conn)
+/* Those of the pairs within this rank, which come last. */
+static void find_pairs(struct tt_batch *batch, struct tt_group_call *first, int rank)
 {
-    int frame = 0, k = 0, rank = conn == TT_CONN_P2P ? plan->comm->member.rank : -2;
-    batch->repeats = !tt_nvtx_on(); /* each call of a group has its range */
-    for (struct tt_group_call *node = first; node; node = node->next_alike, k++) {
-        int own = node->task.root == rank ? batch->nframes : frame++;
-        batch->calls[k].buffers = &batch->buffers[own];
-        node->first_frame = k;
-    }
-    batch->first_own = frame;
-    if (conn == TT_CONN_COLL) return;
+    int frame = batch->first_own;
     struct tt_own_pair pair = tt_own_pair_first(first, rank);
     for (; pair.send && pair.recv; pair = tt_own_pair_next(&pair, rank)) {
         struct tt_batch_call *send = &batch->calls[pair.send->first_frame];
@@ -187,6 +178,26 @@ static void find_frames(struct tt_batch *batch, const struct tt_plan *plan,
         } else {
             send->buffers = recv->buffers = &batch->buffers[frame++];
         }
+    }
+}
+
+/* Note which frame has the buffers of each call: batch_serves() call by call. */
+static void find_frames(struct tt_batch *batch, const struct tt_plan *plan,
+                        struct tt_group_call *first, enum tt_conn_index conn)
+{
+    int frame = 0, k = 0, rank = conn == TT_CONN_P2P ? plan->comm->member.rank : -2;
+    batch->repeats = !tt_nvtx_on(); /* each call of a group has its range */
+    for (struct tt_group_call *node = first; node; node = node->next_alike, k++) {
+        int own = node->task.root == rank ? batch->nframes : frame++;
+        batch->calls[k].buffers = &batch->buffers[own];
+        node->first_frame = k;
+    }
+    batch->first_own = frame;
+    if (conn == TT_CONN_P2P) find_pairs(batch, first, rank);
+    for (k = 0; k < batch->ncalls; k++) {
+        struct tt_batch_call *call = &batch->calls[k];
+        call->in = call->part == TT_PART_OUT ? &batch->none.in : &call->buffers->in;
+        call->out = call->part == TT_PART_IN ? &batch->none.out : &call->buffers->out;
     }
 }
 
@@ -231,11 +242,11 @@ static bool fits(const struct tt_batch *batch)
 }
 
 /* hot */
-bool tt_batch_launch(struct tt_plan *plan, int ncalls, struct CUstream_st *stream,
-                     ncclResult_t *rc_out)
+bool tt_batch_launch(struct tt_plan *plan, struct CUstream_st *stream, ncclResult_t *rc_out)
 {
     struct tt_batch *batch = plan->repeat;
-    if (ncalls != batch->ncalls || !tt_work_idle(batch->work) || (batch->moved && !fits(batch)) ||
+    const int ncalls = batch->ncalls;
+    if (!tt_work_idle(batch->work) || (batch->moved && !fits(batch)) ||
         tt_prof_mask(plan->comm->profiler))
         return false;
     if (tt_stream_is_default(stream) && tuttiHostGetDevice() != plan->comm->member.device)

@@ -23,7 +23,9 @@ struct tt_batch_call { /* what a call is bound for */
     uint32_t reduction; /* type and operator of a collective */
     /* of a kept one */
     enum { TT_PART_BOTH, TT_PART_IN, TT_PART_OUT } part; /* one: the other is another call's */
-    struct tt_buffers *buffers;                          /* of its frame */
+    struct tt_buffers *buffers;                          /* of its frame; what is compared: */
+    const void *const *in;                               /* its parts, or those of `none` */
+    void *const *out;
     int nalike; /* so many of the same function come from here on */
     size_t in_bytes, out_bytes;
 };
@@ -33,6 +35,7 @@ struct tt_batch {
     int ncalls, nframes;
     struct tt_batch_call *calls; /* owned; in the order of the group */
     struct tt_buffers *buffers;  /* owned; of each frame, and one that no frame has */
+    struct tt_buffers none;      /* NULL */
     int first_own;               /* frame: from here on copies within this rank */
     bool repeats;                /* calls tell the frames: tt_batch_accepts() */
     bool moved;                  /* buffers are others than the work has */
@@ -67,6 +70,13 @@ void tt_batches_fini(struct tt_plan *plan);
 void tt_batch_follow(struct tt_plan *plan);
 /* A group begins: plan->repeat is the batch that came next the last time, or NULL. hot */
 void tt_batch_foresee(struct tt_plan *plan);
+/* Is it this call, with the buffers that were noted last? hot */
+static inline bool tt_batch_same(const struct tt_batch_call *call, const struct tt_task *task)
+{
+    return task->count == call->count && (int32_t)task->func == call->func &&
+           task->type == call->type && task->op == call->op && task->root == call->peer &&
+           task->in == *call->in && task->out == *call->out && !task->options;
+}
 /* Is the call number k of the batch this one, but for the buffers? Then those are noted. hot */
 static inline bool tt_batch_accepts(struct tt_batch *batch, int k, const struct tt_task *task)
 {
@@ -88,10 +98,9 @@ static inline bool tt_batch_accepts(struct tt_batch *batch, int k, const struct 
     }
     return true;
 }
-/* Launch plan->repeat with the buffers that were noted; ncalls came, all on that stream. False when
- * the group has to be looked at: nothing was done. hot */
-bool tt_batch_launch(struct tt_plan *plan, int ncalls, struct CUstream_st *stream,
-                     ncclResult_t *rc_out);
+/* Launch plan->repeat with the buffers that were noted; all its calls came, on that stream. False
+ * when the group has to be looked at: nothing was done. hot */
+bool tt_batch_launch(struct tt_plan *plan, struct CUstream_st *stream, ncclResult_t *rc_out);
 /* The call number k of plan->repeat, as it came. */
 struct tt_task tt_batch_task(const struct tt_plan *plan, int k, struct CUstream_st *stream);
 /* The group was another one after all. */

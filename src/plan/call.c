@@ -123,15 +123,15 @@ ncclResult_t tt_plan_failed(struct tt_comm *comm, ncclResult_t rc)
     return rc;
 }
 
-/* The next call of a group that goes on as an earlier one did, which nobody looks at: it is
- * compared and noted. hot */
-static inline bool repeats(struct tt_group *group, const struct tt_task *task)
+/* The next call of a group that goes on as an earlier one did, but for buffers. */
+static bool repeats_elsewhere(struct tt_group *group, const struct tt_task *task)
 {
-    struct tt_plan *plan = task->comm->plan;
-    if (group->repeats != plan || task->stream != group->repeat_stream ||
-        !tt_batch_accepts(plan->repeat, group->nrepeated, task))
+    struct tt_plan *plan = group->repeats;
+    if (!plan || tt_plan_closed(plan) || task->comm != group->repeat_comm ||
+        task->stream != group->repeat_stream ||
+        !tt_batch_accepts(plan->repeat, (int)(group->next_call - plan->repeat->calls), task))
         return false;
-    group->nrepeated++;
+    group->next_call++;
     return true;
 }
 
@@ -153,11 +153,36 @@ static __attribute__((noinline)) ncclResult_t add(const struct tt_task *task, co
     return rc ? tt_plan_failed(task->comm, rc) : ncclSuccess;
 }
 
+/* Nothing says how the group goes on: its first call may. */
+static __attribute__((noinline)) ncclResult_t add_first(const struct tt_task *task,
+                                                        const char *name, struct tt_group *group)
+{
+    return tt_group_begin_same(group, task) ? ncclSuccess : add(task, name, group);
+}
+
+static __attribute__((noinline)) ncclResult_t
+add_elsewhere(const struct tt_task *task, const char *name, struct tt_group *group)
+{
+    return repeats_elsewhere(group, task) ? ncclSuccess : add(task, name, group);
+}
+
+/* In a group that is like an earlier one so far: nobody looks at the communicator before its end.
+ */
+static inline ncclResult_t add_next(const struct tt_task *task, const char *name,
+                                    struct tt_group *group)
+{
+    const bool same = task->comm == group->repeat_comm && task->stream == group->repeat_stream &&
+                      !tt_plan_closed(group->repeats) && tt_batch_same(group->next_call, task);
+    if (!same) return add_elsewhere(task, name, group);
+    group->next_call++;
+    return ncclSuccess;
+}
+
 /* hot */
 ncclResult_t tt_plan_add(const struct tt_task *task, const char *name)
 {
     struct tt_group *group = tt_own_group;
-    if (!group || !group->repeats || !tt_comm_is_usual(task->comm) || !repeats(group, task))
-        return add(task, name, group);
-    return ncclSuccess;
+    if (group && group->next_call != group->end_call) return add_next(task, name, group);
+    if (!group || group->depth == 0) return add(task, name, group);
+    return add_first(task, name, group);
 }

@@ -28,15 +28,27 @@ static void tell_profiler(struct tt_group_events *events, struct tt_plan *plan,
     tt_plan_unpin(plan);
 }
 
+/* How many calls of an earlier group have come again. */
+static int repeated_calls(const struct tt_group *group)
+{
+    return (int)(group->next_call - group->first_call); /* the plan may have ended */
+}
+
+static inline void forget_repeats(struct tt_group *group)
+{
+    group->repeats = NULL;
+    group->first_call = group->next_call = group->end_call = NULL;
+}
+
 /* `who` ends inside its group: say what it collected and nobody will see. */
 static void tell_open(const struct tt_group *group, const char *who)
 {
     char first[128] = "";
-    int ncalls = group->nrepeated, njobs = 0;
+    int ncalls = repeated_calls(group), njobs = 0;
     for (const struct tt_job *job = group->jobs; job; job = job->next)
         njobs++;
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
-        bool repeats = plan == group->repeats && group->nrepeated > 0;
+        bool repeats = plan == group->repeats;
         if (!*first && (plan->first || repeats) && tt_plan_pin(plan)) {
             enum tt_func func =
                 repeats ? tt_batch_task(plan, 0, NULL).func : plan->first->task.func;
@@ -154,8 +166,7 @@ void tt_group_clear(struct tt_group *group)
     group->simulate = NULL;
     group->events = (struct tt_group_events){0};
     group->events_plan = NULL;
-    group->repeats = NULL;
-    group->nrepeated = 0;
+    forget_repeats(group);
 }
 
 void tt_group_destroy(struct tt_group *group)
@@ -226,6 +237,17 @@ static struct tt_group_call *node_take(struct tt_group *group)
     return node;
 }
 
+static inline void join_first(struct tt_group *group, struct tt_plan *plan)
+{
+    tt_plan_hold(plan);
+    plan->group = group;
+    plan->group_order = plan->comm->member.comm_id;
+    plan->first = plan->last = NULL;
+    plan->next_in_group = NULL;
+    group->plans = plan;
+    *(plan->comm->config.blocking == 0 ? &group->any_background : &group->any_blocking) = true;
+}
+
 /* Communicators of a group are launched in the order of their ids, which is the same on all ranks:
  * with the order of the calls, two that share streams could wait for each other, as a rank without
  * a message in the first of them meets that communicator later. */
@@ -290,13 +312,13 @@ static ncclResult_t collect(struct tt_group *group, const struct tt_task *task, 
 static ncclResult_t stop_repeating(struct tt_group *group)
 {
     struct tt_plan *plan = group->repeats;
-    int ncalls = group->nrepeated;
-    group->repeats = NULL;
-    group->nrepeated = 0;
+    int ncalls = repeated_calls(group);
+    forget_repeats(group);
     if (!plan) return ncclSuccess;
     plan->issued += (uint64_t)ncalls;
     ncclResult_t rc = tt_plan_pin_or_fail(plan);
     if (rc) return rc;
+    rc = tt_comm_check(plan->comm, "a call in a group");
     for (int k = 0; k < ncalls && !rc; k++) {
         const struct tt_task task = tt_batch_task(plan, k, group->repeat_stream);
         rc = collect(group, &task, false, false);
@@ -306,6 +328,32 @@ static ncclResult_t stop_repeating(struct tt_group *group)
     return rc;
 }
 
+static inline void expect_calls(struct tt_group *group, const struct tt_task *task)
+{
+    struct tt_plan *plan = task->comm->plan;
+    group->repeats = plan;
+    group->repeat_comm = task->comm;
+    group->repeat_stream = task->stream;
+    group->first_call = plan->repeat->calls;
+    group->next_call = group->first_call + 1;
+    group->end_call = plan->repeat->calls + plan->repeat->ncalls;
+}
+
+bool tt_group_begin_same(struct tt_group *group, const struct tt_task *task)
+{
+    struct tt_comm *comm = task->comm;
+    if (group->plans || group->jobs || !tt_comm_is_usual(comm)) return false;
+    struct tt_plan *plan = comm->plan;
+    if (atomic_load_explicit(&plan->inside, memory_order_relaxed) || plan->group) return false;
+    tt_batch_foresee(plan);
+    if (!plan->repeat || !tt_batch_same(plan->repeat->calls, task) ||
+        tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING))
+        return false;
+    join_first(group, plan);
+    expect_calls(group, task);
+    return true;
+}
+
 bool tt_group_begin_repeating(struct tt_group *group, const struct tt_task *task)
 {
     struct tt_plan *plan = task->comm->plan;
@@ -313,9 +361,7 @@ bool tt_group_begin_repeating(struct tt_group *group, const struct tt_task *task
     tt_batch_foresee(plan);
     if (!plan->repeat || !tt_batch_accepts(plan->repeat, 0, task)) return false;
     if (group_join(group, plan)) return false; /* said again by who appends */
-    group->repeats = plan;
-    group->repeat_stream = task->stream;
-    group->nrepeated = 1;
+    expect_calls(group, task);
     return true;
 }
 
@@ -332,9 +378,11 @@ static inline bool repeat(struct tt_group *group, ncclResult_t *rc_out)
 {
     struct tt_plan *plan = group->repeats;
     bool again = false;
-    if (group->error || group->jobs || group->simulate || !tt_plan_pin(plan)) return false;
-    if (!tt_plan_enter(plan)) {
-        again = tt_batch_launch(plan, group->nrepeated, group->repeat_stream, rc_out);
+    if (group->error || group->jobs || group->simulate || group->next_call != group->end_call ||
+        !tt_plan_pin(plan))
+        return false;
+    if (tt_comm_is_usual(plan->comm) && !tt_plan_enter(plan)) {
+        again = tt_batch_launch(plan, group->repeat_stream, rc_out);
         tt_plan_exit(plan);
     }
     if (!again || *rc_out || tt_own_group) {
@@ -342,8 +390,8 @@ static inline bool repeat(struct tt_group *group, ncclResult_t *rc_out)
         return again;
     }
     plan->group = NULL;
-    group->plans = group->repeats = NULL;
-    group->nrepeated = 0;
+    group->plans = NULL;
+    forget_repeats(group);
     group->any_blocking = group->any_background = false;
     tt_own_group = group;
     tt_plan_unpin_and_drop(plan);

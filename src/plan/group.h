@@ -18,6 +18,13 @@ ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan);
  * a hold. */
 void tt_plan_show(struct tt_plan *plan, ncclResult_t rc, const char *why);
 
+/* The communicator ends, and with it what the plan keeps. The caller has a hold. hot */
+static inline bool tt_plan_closed(const struct tt_plan *plan)
+{
+    /* pairs with the release of whoever closed it */
+    return atomic_load_explicit(&plan->uses, memory_order_acquire) & TT_PLAN_CLOSED;
+}
+
 /* ---- group.c ---- */
 
 #define TT_GROUP_NODES 16    /* calls of a group that need no allocation */
@@ -40,7 +47,9 @@ struct tt_group {
     struct tt_plan *events_plan; /* whose profiler has them; in `plans` */
     /* while the group is like an earlier one of one communicator, nothing else is collected */
     struct tt_plan *repeats; /* its plan, in `plans`; NULL: calls are collected */
-    int nrepeated;           /* calls so far, noted in repeats->repeat */
+    const struct tt_batch_call *first_call, *next_call, *end_call; /* of repeats->repeat: what may
+                                                         follow; the same: nothing */
+    struct tt_comm *repeat_comm; /* of all its calls; borrowed, and only compared */
     struct CUstream_st *repeat_stream;
 };
 
@@ -53,6 +62,8 @@ extern _Thread_local struct tt_group *tt_own_group /* the calling thread's; NULL
 ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged);
 /* Is the call the first one of a group that was launched before? Then it is noted, and those that
  * follow are only compared. False: it is to be appended. hot */
+bool tt_group_begin_same(struct tt_group *group, const struct tt_task *task);
+/* The same, where its buffers may be others. The caller has entered the plan. hot */
 bool tt_group_begin_repeating(struct tt_group *group, const struct tt_task *task);
 /* Forget what the group collected. */
 void tt_group_clear(struct tt_group *group);

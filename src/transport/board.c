@@ -3,6 +3,7 @@
  * ranks of the communicator alike. */
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
+#include "transport/small.h"
 #include "transport/transport_state.h"
 
 #include <stdarg.h>
@@ -35,6 +36,49 @@ uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint
     atomic_store_explicit(place, match, memory_order_release);
     atomic_store_explicit(&transport->begun, number, memory_order_relaxed);
     return match;
+}
+
+/* One word of a call. */
+static inline uint64_t word_of(const struct tt_call *call, size_t k)
+{
+    uint64_t word;
+    memcpy(&word, (const char *)call + k * sizeof(word), sizeof(word));
+    return word;
+}
+
+/* As above, for one of several operations. Returns the hash of all up to it. */
+static inline uint64_t put(struct tt_barrier *board, uint64_t match, uint64_t history,
+                           const uint64_t words[3])
+{
+    const uint64_t number = match >> 32;
+    _Atomic uint64_t *place = &board->begun[number % TT_BOARD_CALLS];
+    struct tt_begun *begun = &board->calls[number % TT_BOARD_CALLS];
+    history = (history ^ match) * 0x9e3779b97f4a7c15ull;
+    /* pairs with the acquire fence in tt_board_find(): who sees these finds another match header */
+    atomic_store_explicit(place, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&begun->call[0], words[0], memory_order_relaxed);
+    atomic_store_explicit(&begun->call[1], words[1], memory_order_relaxed);
+    atomic_store_explicit(&begun->call[2], words[2], memory_order_relaxed);
+    atomic_store_explicit(&begun->history, history, memory_order_relaxed);
+    /* pairs with the acquire loads in tt_transport_compare() and tt_board_find() */
+    atomic_store_explicit(place, match, memory_order_release);
+    return history;
+}
+
+uint64_t tt_transport_begin_alike(struct tt_transport *transport, uint32_t fingerprint,
+                                  const struct tt_call *call, int ncalls)
+{
+    struct tt_barrier *const board = transport->board;
+    const uint64_t before = atomic_load_explicit(&transport->begun, memory_order_relaxed);
+    const uint64_t first = (before + 1) << 32 | fingerprint;
+    const uint64_t words[3] = {word_of(call, 0), word_of(call, 1), word_of(call, 2)};
+    uint64_t history = transport->history, match = first;
+    for (int left = ncalls; left > 0; left--, match += TT_MATCH_STEP)
+        history = put(board, match, history, words);
+    transport->history = history;
+    atomic_store_explicit(&transport->begun, before + (uint64_t)ncalls, memory_order_relaxed);
+    return first;
 }
 
 const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport)

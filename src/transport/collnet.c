@@ -151,7 +151,7 @@ static const struct tt_edge_ops lane_ops = {
     .post_ref = lane_post_ref,
     .drained = lane_drained,
     .peek = lane_peek,
-    .small = {lane_send_small, lane_take, lane_release},
+    .small = {.send = lane_send_small, .take = lane_take, .release = lane_release},
     .name = lane_name,
     .destroy = lane_edge_free,
 };

@@ -4,6 +4,7 @@
 
 #include "base/member.h"
 #include "program/program.h"
+#include "transport/small.h"
 #include "transport/transport.h"
 
 /* Slots of one edge. All callbacks but `track`, `land` and `expect` are required and none blocks

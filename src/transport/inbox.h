@@ -21,6 +21,7 @@ enum tt_slot_kind {
     TT_SLOT_PAYLOAD, /* bytes lie in the slot's payload */
     TT_SLOT_OFFSET,  /* `ref` is an offset into the sender's range */
     TT_SLOT_POINTER, /* `ref` is an address of this process */
+    TT_SLOT_BUNDLE,  /* inline messages of `ref` bytes each, whose match headers are one apart */
 };
 
 struct tt_slot_line {

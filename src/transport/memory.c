@@ -4,7 +4,8 @@
  * (direct) stay where they are in the sender's memory. Publication is a release store of the slot
  * number, return a release store of `head`; the sender looks at `head` only when its last look is
  * used up, the receiver stores it for every fourth small message only, since each store takes the
- * line away from the other. */
+ * line away from the other. Small messages of following operations may share a slot (a bundle),
+ * which the receiver takes as one, or message by message when it did not group its calls so. */
 #include "base/error.h"
 #include "base/log.h"
 #include "transport/edge.h"
@@ -24,6 +25,7 @@ struct memory_edge {
     uint64_t credit;         /* sender: last `head` seen */
     uint64_t npayloads;      /* messages with a payload so far: they take the payloads in turn */
     uint64_t user[TT_SLOTS]; /* sender: number + 1 of a payload's last message */
+    uint32_t within;         /* receiver: messages of the next slot that were given back */
     uint64_t last_ref;       /* sender: messages up to the last reference; 0 none */
     char *base;              /* sender: own range, receiver: the sender's range as mapped here */
     size_t base_bytes;
@@ -127,6 +129,25 @@ static void memory_post_small(struct tt_edge *base, uint64_t match, const void *
     (void)sent;
 }
 
+static char *memory_open(struct tt_edge *base)
+{
+    struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
+    bool room = edge->next - edge->credit < TT_LINES || memory_acquire(base, 0);
+    return room ? edge->lines->line[edge->next % TT_LINES].inline_bytes : NULL;
+}
+
+static void memory_close(struct tt_edge *base, const struct tt_bundle *bundle)
+{
+    struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
+    struct tt_slot_line *line = next_line(edge);
+    assert(bundle->bytes * bundle->count <= TT_SLOT_INLINE_BYTES);
+    line->match = bundle->match;
+    line->bytes = bundle->bytes * bundle->count;
+    line->kind = TT_SLOT_BUNDLE;
+    line->ref = bundle->bytes;
+    publish(edge, line);
+}
+
 static void memory_post(struct tt_edge *base, uint64_t match, size_t bytes)
 {
     struct memory_edge *edge = memory_of(base);
@@ -206,6 +227,21 @@ static __attribute__((noinline)) const char *payload_elsewhere(const struct memo
     return line->kind == TT_SLOT_INLINE ? NULL : referred(edge, line);
 }
 
+/* The next message of a bundle. */
+static __attribute__((noinline)) ncclResult_t
+peek_bundle(struct memory_edge *edge, uint64_t match, const char **payload_out, size_t *bytes_out)
+{
+    struct tt_slot_line *line = next_line(edge);
+    const uint64_t found = line->match + edge->within * TT_MATCH_STEP;
+    const uint64_t end = (edge->within + 1) * line->ref;
+    if (line->bytes > TT_SLOT_INLINE_BYTES || line->ref == 0 || end > line->bytes)
+        return bad_slot(edge, line);
+    if (found != match) return tt_edge_mismatch(&edge->edge, match, found, NULL);
+    *bytes_out = line->ref;
+    *payload_out = line->inline_bytes + edge->within * line->ref;
+    return ncclSuccess;
+}
+
 static ncclResult_t memory_peek(struct tt_edge *base, uint64_t match, const char **payload_out,
                                 size_t *bytes_out)
 {
@@ -216,6 +252,7 @@ static ncclResult_t memory_peek(struct tt_edge *base, uint64_t match, const char
         __builtin_prefetch((const char *)line + TT_LINE_BYTES); /* both lines come at once then */
         return ncclInProgress;
     }
+    if (line->kind == TT_SLOT_BUNDLE) return peek_bundle(edge, match, payload_out, bytes_out);
     if (line->match != match) return tt_edge_mismatch(base, match, line->match, NULL);
     bool near = line->kind == TT_SLOT_INLINE && line->bytes <= TT_SLOT_INLINE_BYTES;
     const char *payload = near ? line->inline_bytes : payload_elsewhere(edge, line);
@@ -238,18 +275,49 @@ static const char *memory_take(struct tt_edge *base, uint64_t match, size_t byte
     return near ? line->inline_bytes : payload_elsewhere(edge, line);
 }
 
+static const char *memory_take_all(struct tt_edge *base, const struct tt_bundle *bundle)
+{
+    const struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
+    const uint64_t next = edge->next;
+    const struct tt_slot_line *line = &edge->lines->line[next % TT_LINES];
+    /* pairs with the release store in publish() */
+    bool there = atomic_load_explicit(&line->seq, memory_order_acquire) == next + 1 &&
+                 line->match == bundle->match && line->kind == TT_SLOT_BUNDLE &&
+                 line->ref == bundle->bytes && line->bytes == bundle->bytes * bundle->count;
+    return there && edge->within == 0 ? line->inline_bytes : NULL;
+}
+
+/* A message that was in a slot with others, or that has bytes elsewhere. False: the slot has more.
+ */
+static __attribute__((noinline)) bool release_other(struct memory_edge *edge, uint32_t kind)
+{
+    const struct tt_slot_line *line = next_line(edge);
+    if (kind == TT_SLOT_PAYLOAD) edge->npayloads++;
+    if (kind != TT_SLOT_BUNDLE) return true;
+    edge->within++;
+    if ((edge->within + 1) * line->ref <= line->bytes) return false;
+    edge->within = 0;
+    return true;
+}
+
 static void memory_release(struct tt_edge *base)
 {
     struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
     struct tt_ring_lines *lines = edge->lines;
-    const uint64_t next = edge->next + 1;
     const uint32_t kind = lines->line[edge->next % TT_LINES].kind;
-    if (kind == TT_SLOT_PAYLOAD) edge->npayloads++;
+    if (kind != TT_SLOT_INLINE && !release_other(edge, kind)) return;
+    const uint64_t next = edge->next + 1;
     edge->next = next;
     __builtin_prefetch(&lines->line[next % TT_LINES]); /* a sender that runs ahead has filled it */
-    if (kind == TT_SLOT_INLINE && next % CREDIT_STEP) return;
+    if ((kind == TT_SLOT_INLINE || kind == TT_SLOT_BUNDLE) && next % CREDIT_STEP) return;
     /* pairs with the acquire loads in memory_acquire() and memory_drained() */
     atomic_store_explicit(&lines->head, next, memory_order_release);
+}
+
+static void memory_release_all(struct tt_edge *base, const struct tt_bundle *bundle)
+{
+    memory_of(base)->within = bundle->count - 1;
+    memory_release(base);
 }
 
 static void direct_name(const struct tt_edge *edge, char *text, size_t text_bytes)
@@ -276,7 +344,8 @@ static const struct tt_edge_ops direct_ops = {
     .post_ref = memory_post_ref,
     .drained = memory_drained,
     .peek = memory_peek,
-    .small = {memory_send_small, memory_take, memory_release},
+    .small = {memory_send_small, memory_take, memory_release, memory_open, memory_close,
+              memory_take_all, memory_release_all},
     .name = direct_name,
     .destroy = memory_destroy,
 };
@@ -288,7 +357,8 @@ static const struct tt_edge_ops shm_ops = {
     .post_ref = memory_post_ref, /* answers false: refs is off */
     .drained = memory_drained,
     .peek = memory_peek,
-    .small = {memory_send_small, memory_take, memory_release},
+    .small = {memory_send_small, memory_take, memory_release, memory_open, memory_close,
+              memory_take_all, memory_release_all},
     .name = shm_name,
     .destroy = memory_destroy,
 };

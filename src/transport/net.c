@@ -268,7 +268,7 @@ static const struct tt_edge_ops net_ops = {
     .peek = net_peek,
     .land = net_land,
     .expect = net_expect,
-    .small = {net_send_small, net_take, net_release},
+    .small = {.send = net_send_small, .take = net_take, .release = net_release},
     .track = net_track,
     .name = net_name,
     .destroy = net_destroy,

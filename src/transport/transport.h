@@ -158,14 +158,7 @@ ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t match, const char **pay
  * where it lies. */
 void tt_edge_land(struct tt_edge *edge, uint64_t match, char *at, size_t room);
 void tt_edge_release(struct tt_edge *edge); /* give the peeked slot back; hot */
-/* For who looks up once what every run does. All hot. send: tt_edge_acquire() and
- * tt_edge_post_small(), false when no slot is free yet. take: the payload of the next full slot if
- * it is the expected one and has just so many bytes; NULL: tt_edge_peek() says why not. */
-struct tt_edge_small {
-    bool (*send)(struct tt_edge *edge, uint64_t match, const void *bytes, size_t len_bytes);
-    const char *(*take)(struct tt_edge *edge, uint64_t match, size_t bytes);
-    void (*release)(struct tt_edge *edge);
-};
+struct tt_edge_small;                       /* small.h */
 const struct tt_edge_small *tt_edge_small(const struct tt_edge *edge);
 
 struct tt_edge_track { /* what the profiler wants to know of an operation's use of an edge */

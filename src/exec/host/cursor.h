@@ -6,6 +6,7 @@
 #include "exec/exec.h"
 #include "exec/launch_seqs.h"
 #include "program/step.h"
+#include "transport/small.h"
 #include "transport/transport.h"
 
 enum tt_run { /* what a look at a cursor gave */
@@ -27,8 +28,9 @@ struct tt_locations {
 struct tt_cursor {
     const struct tt_frame *frame; /* borrowed from the work */
     int frame_index;
-    int part;   /* of the flat list: the last one of the frame */
-    int thread; /* of the program */
+    int part;             /* of the flat list: the last one of the frame */
+    int first_op, end_op; /* of the flat list: the frame's */
+    int thread;           /* of the program */
     struct tt_stepper stepper;
     bool done;
     bool sized;               /* a location said how long the transfer is */
@@ -59,6 +61,10 @@ enum tt_eager_kind {
     TT_EAGER_COPY,   /* IN to OUT */
     TT_EAGER_PICK,   /* a slot, or IN, becomes a source */
     TT_EAGER_REDUCE, /* the sources to OUT */
+    /* of several calls alike: */
+    TT_EAGER_SEND_ALL, /* their messages to one peer in one slot */
+    TT_EAGER_REST,     /* what follows their sends */
+    TT_EAGER_NOTHING,  /* a REST whose messages came otherwise: the calls' own operations follow */
 };
 struct tt_eager_op {
     enum tt_eager_kind kind;
@@ -69,13 +75,17 @@ struct tt_eager_op {
     bool slot_first;              /* PAIR: the slot is the first source */
     const struct tt_frame *frame; /* borrowed, as is */
     struct tt_eager_op *next;     /* one of the part; NULL: none */
-    struct tt_edge *edge;         /* borrowed; NULL: memory, and no `small` */
+    struct tt_eager_op *each; /* SEND_ALL, REST: the first call's own operation, and of REST all */
+    int neach;                /* so many; REST's last one leads on as REST does */
+    int ncalls;               /* the others' frames follow `frame` */
+    struct tt_edge *edge;     /* borrowed; NULL: memory, and no `small` */
     const struct tt_edge_small *small;
     void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: any, REDUCE */
 };
 /* Operations that are done one after the other. */
 struct tt_eager_part {
     struct tt_eager_op *at, *first, *last; /* borrowed; `at`: the next one; NULL: none */
+    struct tt_eager_op *twin;              /* leads on as `last` does; NULL: none */
     int passed;                            /* how many are done */
     int after[2];                          /* parts that must end before, plus 1; 0: none */
     int sends; /* the part that the operations' gates count, plus 1; 0: none */
@@ -185,6 +195,20 @@ bool tt_eager_compile(struct tt_work *work);
 enum tt_run tt_eager_start(struct tt_work *work);
 /* Go on with it. */
 enum tt_run tt_eager_run(struct tt_work *work);
+/* No slot is free, or the next one is not full or not what was expected (DONE: now it is, and
+ * *payload_out the message). */
+enum tt_run tt_eager_await_free(struct tt_work *work, const struct tt_eager_op *op);
+enum tt_run tt_eager_await_full(struct tt_work *work, const struct tt_eager_op *op,
+                                const char **payload_out);
+
+/* ---- bundle.c: the same of several calls alike in one slot ---- */
+
+/* How many cursors from number `at` on are calls whose messages may share slots; 1: none. */
+int tt_bundle_length(const struct tt_work *work, int at);
+/* Append the operations of these calls as one to the list: sends, then a REST. */
+bool tt_bundle_add(struct tt_work *work, int at, int ncalls);
+/* Run one of them. hot */
+enum tt_run tt_bundle_run(struct tt_work *work, struct tt_eager_op *op);
 
 /* One transfer: begin finds its locations, step moves its next slice. WAIT and PROGRESS as above;
  * DONE when the whole transfer is over. */

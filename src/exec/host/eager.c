@@ -11,9 +11,10 @@
  * at once; on every edge the order stays that of the calls. Whoever makes such a work sees to it
  * that none reads what an earlier one writes.
  *
+ * Following calls of one shape may have their messages in one slot: bundle.c.
+ *
  * Slots of a reduction are kept until it is done, since the sources lie in them. */
 #include "base/mem.h"
-#include "base/wait.h"
 #include "exec/host/cursor.h"
 #include "exec/host/reduce.h"
 
@@ -149,6 +150,8 @@ static void chain(struct tt_eager *eager, int part, struct tt_eager_range ops, i
         op->gate = gate;
         op->next = NULL;
         *(to->last ? &to->last->next : &to->first) = op;
+        if (to->twin) to->twin->next = op;
+        to->twin = NULL;
         to->last = op;
         to->passed++; /* counts what there is, until it runs */
     }
@@ -170,24 +173,22 @@ static void chain_overlapping(struct tt_eager *eager, struct tt_eager_range ops,
     chain(eager, eager->rests, rest, eager->parts[eager->sends - 1].passed);
 }
 
-/* Which parts the operations from `first` on belong to, and what those come after. */
-static void cut_parts(struct tt_work *work, struct tt_cursor *cursor, int first)
+/* Which parts the operations of a frame belong to, and what those come after. */
+static void cut_parts(struct tt_work *work, struct tt_cursor *cursor)
 {
     struct tt_eager *eager = work->eager;
     const struct tt_frame *frame = cursor->frame;
-    const struct tt_eager_range ops = {first, eager->nops};
+    const struct tt_eager_range ops = {cursor->first_op, cursor->end_op};
     int nsends = 0, later = 0;
-    for (int k = first; k < eager->nops; k++)
-        eager->ops[k].frame = frame;
     if (frame->conn == TT_CONN_P2P) {
         int after = frame->after ? work->cursors[frame->after - 1].part : 0;
-        cursor->part = first < eager->nops ? add_part(eager, after, 0) : 0;
+        cursor->part = ops.first < ops.end ? add_part(eager, after, 0) : 0;
         if (cursor->part) chain(eager, cursor->part, ops, 0);
         return;
     }
-    while (first + nsends < eager->nops && eager->ops[first + nsends].kind == TT_EAGER_SEND)
+    while (ops.first + nsends < ops.end && eager->ops[ops.first + nsends].kind == TT_EAGER_SEND)
         nsends++;
-    for (int k = first + nsends; k < eager->nops; k++)
+    for (int k = ops.first + nsends; k < ops.end; k++)
         later += eager->ops[k].kind == TT_EAGER_SEND;
     if (work->nframes > 1 && later == 0) {
         chain_overlapping(eager, ops, nsends);
@@ -198,10 +199,31 @@ static void cut_parts(struct tt_work *work, struct tt_cursor *cursor, int first)
     chain(eager, eager->sends, ops, 0);
 }
 
+/* Calls whose messages share slots. Their own operations are there for when the peer has its
+ * messages otherwise. */
+static bool cut_bundle(struct tt_work *work, int at, int ncalls)
+{
+    struct tt_eager *eager = work->eager;
+    const int first = eager->nops;
+    if (!tt_bundle_add(work, at, ncalls)) return false;
+    struct tt_eager_op *rest = &eager->ops[eager->nops - 1], *last = NULL;
+    chain_overlapping(eager, (struct tt_eager_range){first, eager->nops}, eager->nops - 1 - first);
+    for (int k = 0; k < ncalls; k++) {
+        const struct tt_cursor *cursor = &work->cursors[at + k];
+        for (int op = cursor->end_op - rest->neach; op < cursor->end_op; op++) {
+            eager->ops[op].gate = rest->gate;
+            if (last) last->next = &eager->ops[op];
+            last = &eager->ops[op];
+        }
+    }
+    eager->parts[eager->rests - 1].twin = last;
+    return true;
+}
+
 static bool flatten(struct tt_work *work, struct tt_cursor *cursor)
 {
     const struct tt_frame *frame = cursor->frame;
-    int first = work->eager->nops;
+    cursor->first_op = work->eager->nops;
     if (!may_be_small(frame)) return false;
     cursor->done = false;
     tt_stepper_start(&cursor->stepper, frame->program, frame->rank, cursor->thread, 1);
@@ -210,7 +232,9 @@ static bool flatten(struct tt_work *work, struct tt_cursor *cursor)
         if (next == TT_NEXT_OVER) break;
         if (next != TT_NEXT_MOVE || !flatten_transfer(work, cursor)) return false;
     }
-    cut_parts(work, cursor, first);
+    cursor->end_op = work->eager->nops;
+    for (int k = cursor->first_op; k < cursor->end_op; k++)
+        work->eager->ops[k].frame = frame;
     return true;
 }
 
@@ -222,42 +246,25 @@ bool tt_eager_compile(struct tt_work *work)
     for (int k = 0; k < work->ncursors; k++) {
         if (!flatten(work, &work->cursors[k])) return false;
     }
+    for (int k = 0, ncalls; k < work->ncursors; k += ncalls) {
+        ncalls = tt_bundle_length(work, k);
+        if (ncalls == 1) cut_parts(work, &work->cursors[k]);
+        if (ncalls > 1 && !cut_bundle(work, k, ncalls)) return false;
+    }
     return true;
 }
 
 /* ---- running ---- */
-
-static __attribute__((noinline)) enum tt_run await_free(struct tt_work *work,
-                                                        const struct tt_eager_op *op)
-{
-    return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), "free slot of");
-}
 
 /* More than a slot's header holds. */
 static __attribute__((noinline)) enum tt_run send_payload(struct tt_work *work,
                                                           const struct tt_eager_op *op)
 {
     char *payload = tt_edge_acquire(op->edge, op->bytes);
-    if (!payload) return await_free(work, op);
+    if (!payload) return tt_eager_await_free(work, op);
     memcpy(payload, op->frame->in + op->in_at, op->bytes);
     tt_edge_post(op->edge, op->frame->match, op->bytes);
     return TT_RUN_DONE;
-}
-
-/* The slot is not there, or not what was expected. DONE: now it is. */
-static __attribute__((noinline)) enum tt_run await_full(struct tt_work *work,
-                                                        const struct tt_eager_op *op)
-{
-    const char *payload = NULL;
-    size_t got = 0;
-    ncclResult_t rc = tt_slot_poll(work, op->edge, op->frame->match, &payload, &got);
-    if (rc == ncclInProgress)
-        return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), TT_WAIT_DATA);
-    if (rc == ncclSuccess && got != op->bytes) {
-        rc = tt_slot_misfit(work, op->edge, got, op->bytes);
-    }
-    work->rc = rc;
-    return rc ? TT_RUN_FAILED : TT_RUN_DONE;
 }
 
 static void reduce(struct tt_eager *eager, const struct tt_frame *frame,
@@ -283,8 +290,8 @@ static void reduce(struct tt_eager *eager, const struct tt_frame *frame,
 static enum tt_run pick(struct tt_work *work, struct tt_eager *eager, const struct tt_eager_op *op)
 {
     const char *payload = op->edge ? NULL : op->frame->in + op->in_at;
-    while (op->edge && !(payload = op->small->take(op->edge, op->frame->match, op->bytes))) {
-        enum tt_run run = await_full(work, op);
+    if (op->edge && !(payload = op->small->take(op->edge, op->frame->match, op->bytes))) {
+        enum tt_run run = tt_eager_await_full(work, op, &payload);
         if (run != TT_RUN_DONE) return run;
     }
     if (op->edge) eager->full[eager->nfull++] = op->edge;
@@ -293,8 +300,7 @@ static enum tt_run pick(struct tt_work *work, struct tt_eager *eager, const stru
 }
 
 /* What is not the one message of a small call: out of its way. */
-static __attribute__((noinline)) enum tt_run run_other(struct tt_work *work,
-                                                       const struct tt_eager_op *op)
+static __attribute__((noinline)) enum tt_run run_other(struct tt_work *work, struct tt_eager_op *op)
 {
     const struct tt_frame *frame = op->frame;
     const char *in = frame->in + op->in_at;
@@ -308,18 +314,20 @@ static __attribute__((noinline)) enum tt_run run_other(struct tt_work *work,
     return TT_RUN_DONE;
 }
 
-static inline enum tt_run run_op(struct tt_work *work, const struct tt_eager_op *op)
+static inline enum tt_run run_op(struct tt_work *work, struct tt_eager_op *op)
 {
     const struct tt_frame *frame = op->frame;
     const char *payload;
     if (op->kind == TT_EAGER_SEND) {
         if (op->bytes > TT_SLOT_INLINE_BYTES) return send_payload(work, op);
         bool sent = op->small->send(op->edge, frame->match, frame->in + op->in_at, op->bytes);
-        return sent ? TT_RUN_DONE : await_free(work, op);
+        return sent ? TT_RUN_DONE : tt_eager_await_free(work, op);
     }
-    if (op->kind > TT_EAGER_TAKE) return run_other(work, op);
-    while (!(payload = op->small->take(op->edge, frame->match, op->bytes))) {
-        enum tt_run run = await_full(work, op);
+    if (op->kind > TT_EAGER_TAKE)
+        return op->kind < TT_EAGER_SEND_ALL ? run_other(work, op) : tt_bundle_run(work, op);
+    payload = op->small->take(op->edge, frame->match, op->bytes);
+    if (!payload) {
+        enum tt_run run = tt_eager_await_full(work, op, &payload);
         if (run != TT_RUN_DONE) return run;
     }
     char *out = frame->out + op->out_at;

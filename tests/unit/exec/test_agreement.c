@@ -499,10 +499,22 @@ static bool stays_inside(const struct trial *trial)
     return true;
 }
 
+/* Some message has no source, and so no bytes. */
+static bool any_empty(const struct tt_program *program)
+{
+    const struct tt_insn *insns =
+        (const struct tt_insn *)(const void *)((const char *)program + program->insns_at);
+    for (uint32_t k = 0; k < program->ninsns; k++) {
+        if (insns[k].op == TT_OP_MOVE && insns[k].nsrcs == 0) return true;
+    }
+    return false;
+}
+
 /* Every message needs a slot with room for its bytes: of small ones more are under way than was
  * proved. */
 static bool all_payload(const struct trial *trial)
 {
+    if (any_empty(trial->program)) return false;
     const struct tt_geometry geometry = geometry_of(trial, 0);
     size_t slice = SLICE_BYTES / ELEM_BYTES;
     for (uint32_t pass = 0; pass < geometry.npasses; pass++) {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { CALLS = 20, COUNT = 5, LARGE = 50, MESSAGES = 40 };
+enum { CALLS = 20, COUNT = 5, LARGE = 50, MESSAGES = 40, ALIKE = 7 };
 
 static void fill(struct world_call *call, int rank, int round)
 {
@@ -45,14 +45,15 @@ static void check_sums(const struct world *world, const struct world_call *calls
     }
 }
 
-/* One work for all calls of a rank. */
-static struct tt_work *group_work(struct world *world, int rank, struct world_call *calls)
+/* One work for all calls of a rank; so many that follow each other are alike. */
+static struct tt_work *group_work(struct world *world, int rank, struct world_call *calls,
+                                  int nalike)
 {
     struct tt_frame frames[CALLS];
     for (int k = 0; k < CALLS; k++) {
         calls[k] = allreduce(world);
-        calls[k].fingerprint = 77 + (uint32_t)k;
-        world_frame(world, rank, &calls[k], &frames[k]);
+        calls[k].fingerprint = 77 + (uint32_t)(k / nalike);
+        (k ? world_bind : world_frame)(world, rank, &calls[k], &frames[k]);
         frames[k].begins = k > 0;
     }
     struct tt_work_spec spec = world_spec(world, rank, frames, CALLS);
@@ -76,27 +77,70 @@ static void submit_group(struct world *world, int rank, struct tt_work *work,
 }
 
 /* Rank 0 makes its calls one by one: the others need not know. */
-static void a_group_meets_single_calls(void **state)
+static void meet(int n, enum world_kind kind, int nalike, int before)
 {
-    (void)state;
-    struct world *world = world_create(3, WORLD_MAPPED, 4096);
+    struct world *world = world_create(n, kind, 4096);
     struct world_call calls[3][CALLS];
     struct tt_work *work[3] = {NULL};
-    for (int r = 0; r < 3; r++)
-        work[r] = group_work(world, r, calls[r]);
-    for (int round = 0; round < 10; round++) {
-        for (int r = 1; r < 3; r++)
+    for (int r = 0; r < n; r++)
+        work[r] = group_work(world, r, calls[r], nalike);
+    for (int round = 0; round < before + 10; round++) {
+        bool grouped = round < before || round % 2;
+        for (int r = grouped ? 0 : 1; r < n; r++)
             submit_group(world, r, work[r], calls[r], round);
-        if (round % 2) submit_group(world, 0, work[0], calls[0], round);
-        for (int k = 0; round % 2 == 0 && k < CALLS; k++) {
+        for (int k = 0; !grouped && k < CALLS; k++) {
             fill(&calls[0][k], 0, round + k);
             world_submit(world, 0, &calls[0][k]);
         }
         world_run(world, (unsigned)round);
-        for (int r = 0; r < 3; r++)
+        for (int r = 0; r < n; r++)
             check_sums(world, calls[r], round);
     }
-    for (int r = 0; r < 3; r++)
+    for (int r = 0; r < n; r++)
+        tt_work_destroy(work[r]);
+    world_destroy(world);
+}
+
+static void a_group_meets_single_calls(void **state)
+{
+    (void)state;
+    meet(3, WORLD_MAPPED, 1, 0);
+}
+
+/* Calls that are alike share slots; who makes them one by one takes each message for itself, and
+ * sends them so. */
+static void calls_alike_meet_single_calls(void **state)
+{
+    (void)state;
+    for (int n = 2; n <= 3; n++) {
+        for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
+            meet(n, (enum world_kind)kind, ALIKE, 0);
+            meet(n, (enum world_kind)kind, ALIKE, 3);
+        }
+    }
+}
+
+/* Two ranks whose groups are cut otherwise: slots hold other calls at each of them. */
+static void groups_cut_otherwise_meet(void **state)
+{
+    (void)state;
+    struct world *world = world_create(2, WORLD_MAPPED, 4096);
+    struct world_call calls[2][CALLS], first = allreduce(world), last = allreduce(world);
+    struct tt_work *work[2];
+    for (int r = 0; r < 2; r++)
+        work[r] = group_work(world, r, calls[r], CALLS);
+    for (int round = 0; round < 6; round++) {
+        fill(&first, 0, round);
+        world_submit(world, 0, &first);
+        submit_group(world, 0, work[0], calls[0], round + 1);
+        submit_group(world, 1, work[1], calls[1], round);
+        fill(&last, 1, round + CALLS);
+        world_submit(world, 1, &last);
+        world_run(world, (unsigned)round);
+        check_sums(world, calls[0], round + 1);
+        check_sums(world, calls[1], round);
+    }
+    for (int r = 0; r < 2; r++)
         tt_work_destroy(work[r]);
     world_destroy(world);
 }
@@ -110,7 +154,7 @@ static void collectives_overlap(void **state)
     struct world_call calls[2][CALLS];
     struct tt_work *work[2];
     for (int r = 0; r < 2; r++) {
-        work[r] = group_work(world, r, calls[r]);
+        work[r] = group_work(world, r, calls[r], 1);
         submit_group(world, r, work[r], calls[r], 0);
     }
     while (fake_stream_step(&world->rank[0].stream))
@@ -258,6 +302,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_meets_single_calls),
+        cmocka_unit_test(calls_alike_meet_single_calls),
+        cmocka_unit_test(groups_cut_otherwise_meet),
         cmocka_unit_test(collectives_overlap),
         cmocka_unit_test(a_result_waits_for_what_is_sent),
         cmocka_unit_test(a_blocked_message_stops_its_peers_only),

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "transport/small.h"
 
 #include <string.h>
 
