@@ -435,8 +435,9 @@ static void body_waits(struct team_seat *seat)
                                           .record = record};
         seat->report->rc = tt_bootstrap_child(b, &spec, &child, &records);
         snprintf(seat->report->sentence, sizeof(seat->report->sentence), "%s", tt_last_error());
+        __atomic_store_n(&seat->report->wrong, 1, __ATOMIC_RELEASE); /* here: it is over */
     }
-    for (int k = 0; k < 60000 && !waits->rc; k++)
+    for (int k = 0; k < 60000 && !__atomic_load_n(&waits->wrong, __ATOMIC_ACQUIRE); k++)
         tt_sleep_usec(1000);
     tt_bootstrap_leave(b);
 }
