@@ -432,6 +432,7 @@ static void fork_child(void)
 /* False: errno says why; without an event_fd there is no descriptor. */
 static bool thread_start(void)
 {
+    pthread_cond_broadcast(&tt_watches.watchdog.changed); /* let_end(): it goes on after all */
     if (tt_watches.watchdog.running) return true;
     if (tt_watches.watchdog.joinable)
         pthread_join(tt_watches.watchdog.thread, NULL); /* it has left, or is about to */
@@ -457,7 +458,7 @@ static bool thread_start(void)
 static void let_end(void)
 {
     while (!tt_watches.watchdog.subjects && !tt_watches.watchdog.inits &&
-           tt_watches.watchdog.running) { /* or one was added meanwhile */
+           tt_watches.watchdog.running) { /* or something was added meanwhile */
         eventfd_write(tt_watches.watchdog.event_fd, 1);
         pthread_cond_wait(&tt_watches.watchdog.changed, &tt_watches.watchdog.lock);
     }

@@ -7,8 +7,10 @@
 #include "exec/exec.h"
 #include "watch/watch.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,12 +135,54 @@ static void comes_and_goes(void **state)
     }
 }
 
+enum { LIVES = 3000 };
+static struct {
+    struct tt_member member;
+    pthread_barrier_t begin;
+    _Atomic int ended; /* lives of the first thread's init that are over */
+} lives = {.member = {.nranks = 2}};
+
+static void *lives_first(void *unused)
+{
+    for (int life = 0; life < LIVES; life++) {
+        struct tt_watch_init *init = tt_watch_init_begin(&lives.member);
+        pthread_barrier_wait(&lives.begin);
+        tt_watch_init_end(init);
+        atomic_fetch_add(&lives.ended, 1);
+    }
+    return unused;
+}
+
+/* The last init to end waits for the thread's end; where another one begins meanwhile, which waits
+ * for the rank that ends, both went on waiting. */
+static void an_end_does_not_wait_for_a_beginning(void **state)
+{
+    pthread_t first;
+    (void)state;
+    alarm(100); /* a test that waits for ever ends */
+    assert_int_equal(pthread_barrier_init(&lives.begin, NULL, 2), 0);
+    assert_int_equal(pthread_create(&first, NULL, lives_first, NULL), 0);
+    for (int life = 0; life < LIVES; life++) {
+        pthread_barrier_wait(&lives.begin);
+        for (int k = 0; k < life % 100 * 20; k++) /* later and later */
+            atomic_thread_fence(memory_order_seq_cst);
+        struct tt_watch_init *init = tt_watch_init_begin(&lives.member);
+        while (atomic_load(&lives.ended) <= life)
+            tt_sleep_usec(20);
+        tt_watch_init_end(init);
+    }
+    pthread_join(first, NULL);
+    pthread_barrier_destroy(&lives.begin);
+    alarm(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_stuck_one_ends),
         cmocka_unit_test(a_verdict_has_an_end),
         cmocka_unit_test(comes_and_goes),
+        cmocka_unit_test(an_end_does_not_wait_for_a_beginning),
     };
     setenv("TUTTI_TIMEOUT", "1", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
