@@ -54,8 +54,7 @@ struct tt_net_message {
     void *event;                   /* of the profiler; NULL: nobody watches */
 };
 
-/* As the table's isend and irecv; tested in the same way: the size is that of head and payload. */
-ncclResult_t tt_net_socket_isend(void *send_comm, const struct tt_net_message *message,
-                                 void **request);
-ncclResult_t tt_net_socket_irecv(void *recv_comm, const struct tt_net_message *message,
-                                 void **request);
+/* As the table's isend and irecv, by the direction of the connection; tested in the same way: the
+ * size is that of head and payload. */
+ncclResult_t tt_net_socket_post(void *comm, const struct tt_net_message *message,
+                                void **request_out);

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "nccl/profiler_events.h"
 #include "net/socket_port.h"
 
 #include <sodium.h>
@@ -192,46 +191,12 @@ static ncclResult_t socket_dereg(void *comm, void *mhandle)
 
 /* ---- requests ---- */
 
-static void event_start(struct socket_request *request, void *phandle)
-{
-    struct socket_link *link = request->link;
-    ncclProfilerNetSockDescr_v1_t descr = {.type = ncclProfileSocket};
-    if (!phandle || !link->profiler) return;
-    descr.sock.fd = link->lanes[0].fd;
-    descr.sock.op = link->sending ? 0 : 1;
-    descr.sock.length = request->head_bytes + request->size;
-    link->profiler(&request->event, ncclProfilerNetEventStart, phandle,
-                   NCCL_PROFILER_NET_TYPE_SOCK | NCCL_PROFILER_NET_SOCKET_VER, &descr);
-}
-
-static ncclResult_t post(struct socket_link *link, const struct tt_net_message *message,
-                         void **request_out)
-{
-    struct socket_request *request = NULL;
-    ncclResult_t rc = tt_socket_link_post(link, message, &request);
-    if (!rc && request) event_start(request, message->event);
-    *request_out = rc ? NULL : request;
-    return rc;
-}
-
-ncclResult_t tt_net_socket_isend(void *send_comm, const struct tt_net_message *message,
-                                 void **request)
-{
-    return post(send_comm, message, request);
-}
-
-ncclResult_t tt_net_socket_irecv(void *recv_comm, const struct tt_net_message *message,
-                                 void **request)
-{
-    return post(recv_comm, message, request);
-}
-
 static ncclResult_t socket_isend(void *comm, void *data, size_t size, int tag, void *mhandle,
                                  void *phandle, void **request)
 {
     (void)tag, (void)mhandle;
     const struct tt_net_message message = {.data = data, .bytes = size, .event = phandle};
-    return post(comm, &message, request);
+    return tt_net_socket_post(comm, &message, request);
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): the net ABI */
@@ -242,7 +207,7 @@ static ncclResult_t socket_irecv(void *comm, int n, void **data, size_t *sizes, 
     if (n != 1) return tt_fail(ncclInternalError, "NET/Socket: one receive at a time, not %d", n);
     const struct tt_net_message message = {
         .data = data[0], .bytes = sizes[0], .event = phandles ? phandles[0] : NULL};
-    return post(comm, &message, request);
+    return tt_net_socket_post(comm, &message, request);
 }
 
 /* Host memory needs none, and no other memory can be registered. */
@@ -252,22 +217,6 @@ static ncclResult_t socket_flush(void *comm, int n, void **data, int *sizes, voi
 {
     (void)comm, (void)n, (void)data, (void)sizes, (void)mhandles;
     *request = NULL;
-    return ncclSuccess;
-}
-
-static ncclResult_t socket_test(void *opaque, int *done, int *size)
-{
-    struct socket_request *request = opaque;
-    *done = 0;
-    if (!request || !request->link)
-        return tt_fail(ncclInternalError, "NET/Socket: test of a request that is not under way");
-    struct socket_link *link = request->link;
-    ncclResult_t rc = request->parts ? tt_socket_link_progress(link) : ncclSuccess;
-    if (rc || request->parts) return rc;
-    if (size) *size = (int)(request->head_bytes + request->size);
-    tt_socket_request_watched(request);
-    request->link = NULL;
-    *done = 1;
     return ncclSuccess;
 }
 
@@ -284,7 +233,7 @@ const ncclNet_v12_t tt_net_socket = {
     .isend = socket_isend,
     .irecv = socket_irecv,
     .iflush = socket_flush,
-    .test = socket_test,
+    .test = tt_socket_test,
     .closeSend = socket_close,
     .closeRecv = socket_close,
     .closeListen = tt_socket_net_unlisten,

@@ -134,7 +134,8 @@ struct socket_link {
     char peer[64];
     ncclResult_t error; /* the first failure; sticky */
     ncclProfilerCallback_t profiler;
-    size_t inline_bytes, least_slice;
+    size_t inline_bytes; /* payloads up to it go over lane 0; all do where there is no other */
+    size_t least_slice;
     struct socket_resume *resume; /* owned; NULL: there is one way only */
     uint32_t turn;                /* data lane of the next slice, less one */
     uint32_t posted, headed; /* receiving: requests in order; the first `headed` know their size */
@@ -172,13 +173,8 @@ void tt_socket_resume_destroy(struct socket_link *link);
 ncclResult_t tt_socket_resume_send(struct socket_link *link, struct socket_lane *lane);
 /* Receiving, with two ways, when a lane has brought nothing: see whether it comes anew. */
 ncclResult_t tt_socket_resume_look(struct socket_link *link, struct socket_lane *lane);
-/* What the profiler was told of the request ends here; nothing when it was not told. */
-void tt_socket_request_watched(struct socket_request *request);
-/* *request_out NULL: all requests are in flight, ask again. */
-ncclResult_t tt_socket_link_post(struct socket_link *link, const struct tt_net_message *message,
-                                 struct socket_request **request_out);
-/* Move what can be moved now. */
-ncclResult_t tt_socket_link_progress(struct socket_link *link);
+/* The table's: moves what can be moved now of the request's connection. */
+ncclResult_t tt_socket_test(void *opaque, int *done, int *size);
 
 /* socket_lane.c: the system calls. Never block; bytes moved, or the link's error. */
 void tt_socket_lane_add(struct socket_lane *lane, struct socket_part part);

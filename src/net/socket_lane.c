@@ -100,12 +100,6 @@ bool tt_socket_lane_is_early(const struct socket_lane *lane)
     return lane->not_before_nsec && tt_now_nsec() < lane->not_before_nsec;
 }
 
-static void hit(struct socket_lane *lane)
-{
-    lane->misses = 0;
-    lane->not_before_nsec = 0;
-}
-
 static size_t rest_of(const struct iovec *pieces, int npieces)
 {
     size_t rest = 0;
@@ -129,7 +123,8 @@ ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *l
             return ncclSuccess;
         }
         if (n < 0) return call_failed(link, lane);
-        hit(lane);
+        lane->misses = 0;
+        lane->not_before_nsec = 0;
         lane->moved += (size_t)n;
         advance(lane, (size_t)n);
     }
@@ -170,7 +165,8 @@ ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
         return tt_socket_link_broken(link, ncclRemoteError, "the peer closed the connection");
     if (n > 0) {
         *moved_out = (size_t)n;
-        hit(lane);
+        lane->misses = 0;
+        lane->not_before_nsec = 0;
         lane->moved += (size_t)n;
         return ncclSuccess;
     }

@@ -44,7 +44,8 @@ struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
         link->lanes[i].fd = ends->fds[i];
     if (!getpeername(ends->fds[0], &addr.sa, &len))
         tt_addr_text(&addr, link->peer, sizeof(link->peer));
-    link->inline_bytes = param_between("NCCL_SOCKET_INLINE", 0, INLINE_MOST);
+    link->inline_bytes =
+        link->nlanes == 1 ? SIZE_MAX : param_between("NCCL_SOCKET_INLINE", 0, INLINE_MOST);
     link->least_slice = param_between("NCCL_SOCKET_MIN_TASKSIZE", 1, MAX_NET_SIZE);
     for (int i = 0; i < ends->nlanes && ends->sealed; i++) {
         link->lanes[i].seal = tt_socket_seal_create(ends->keys[i]);
@@ -56,9 +57,19 @@ struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
     return link;
 }
 
-void tt_socket_request_watched(struct socket_request *request)
+static void event_start(struct socket_request *request, void *parent)
 {
-    if (!request->event) return;
+    struct socket_link *link = request->link;
+    ncclProfilerNetSockDescr_v1_t descr = {.type = ncclProfileSocket};
+    descr.sock.fd = link->lanes[0].fd;
+    descr.sock.op = link->sending ? 0 : 1;
+    descr.sock.length = request->head_bytes + request->size;
+    link->profiler(&request->event, ncclProfilerNetEventStart, parent,
+                   NCCL_PROFILER_NET_TYPE_SOCK | NCCL_PROFILER_NET_SOCKET_VER, &descr);
+}
+
+static void event_stop(struct socket_request *request)
+{
     request->link->profiler(&request->event, ncclProfilerNetEventStop, NULL,
                             NCCL_PROFILER_NET_TYPE_SOCK | NCCL_PROFILER_NET_SOCKET_VER, NULL);
 }
@@ -68,7 +79,7 @@ void tt_socket_link_destroy(struct socket_link *link)
     if (!link) return;
     tt_socket_resume_destroy(link);
     for (int i = 0; i < SOCKET_REQUESTS; i++) /* of an aborted communicator */
-        tt_socket_request_watched(&link->requests[i]);
+        if (link->requests[i].event) event_stop(&link->requests[i]);
     for (int i = 0; i < link->nlanes; i++) {
         close(link->lanes[i].fd);
         tt_socket_seal_destroy(link->lanes[i].seal);
@@ -93,34 +104,32 @@ static void slice(struct socket_link *link, struct socket_request *request)
     }
 }
 
-static bool rides_on_control(const struct socket_link *link, size_t size)
-{
-    return size <= link->inline_bytes || link->nlanes == 1;
-}
-
-static void post_send(struct socket_link *link, struct socket_request *request)
+/* Lane 0 gets the length, the head and a small payload. */
+static void add_parts(struct socket_link *link, struct socket_request *request)
 {
     struct socket_lane *control = &link->lanes[0];
+    size_t header_bytes = SOCKET_LENGTH_BYTES + request->head_bytes;
     uint32_t length = (uint32_t)(request->head_bytes + request->size);
     const uint32_t lengths[2] = {length, ~length};
     memcpy(request->header, lengths, SOCKET_LENGTH_BYTES);
     if (request->head_bytes)
         memcpy(request->header + SOCKET_LENGTH_BYTES, request->head, request->head_bytes);
     tt_socket_lane_add(control,
-                       (struct socket_part){(char *)request->header,
-                                            SOCKET_LENGTH_BYTES + request->head_bytes, request, 0});
-    if (request->size == 0) return;
-    if (!rides_on_control(link, request->size)) {
+                       (struct socket_part){(char *)request->header, header_bytes, request, 0});
+    if (request->size > link->inline_bytes) {
         slice(link, request);
-        return;
+    } else if (request->size) {
+        request->parts++;
+        tt_socket_lane_add(control,
+                           (struct socket_part){request->bytes, request->size, request, 0});
     }
-    request->parts++;
-    tt_socket_lane_add(control, (struct socket_part){request->bytes, request->size, request, 0});
 }
 
-ncclResult_t tt_socket_link_post(struct socket_link *link, const struct tt_net_message *message,
-                                 struct socket_request **request_out)
+ncclResult_t tt_net_socket_post(void *comm, const struct tt_net_message *message,
+                                void **request_out)
 {
+    struct socket_link *link = comm;
+    struct socket_request *request = link->requests, *end = request + SOCKET_REQUESTS;
     *request_out = NULL;
     if (link->error) return link->error;
     if (message->bytes > MAX_NET_SIZE) {
@@ -128,22 +137,21 @@ ncclResult_t tt_socket_link_post(struct socket_link *link, const struct tt_net_m
                        message->bytes, (size_t)MAX_NET_SIZE);
     }
     assert(message->head_bytes <= TT_NET_HEAD_BYTES);
-    for (int i = 0; i < SOCKET_REQUESTS; i++) {
-        struct socket_request *request = &link->requests[i];
-        if (request->link) continue;
-        request->link = link;
-        request->bytes = message->data;
-        request->size = message->bytes;
-        request->head = message->head;
-        request->head_bytes = message->head_bytes;
-        request->landing = message->landing;
-        request->parts = 1;
-        request->event = NULL;
-        link->order[link->posted++ % SOCKET_REQUESTS] = request;
-        if (link->sending) post_send(link, request);
-        *request_out = request;
-        return ncclSuccess;
-    }
+    while (request < end && request->link)
+        request++;
+    if (request == end) return ncclSuccess; /* all are under way: ask again */
+    request->link = link;
+    request->bytes = message->data;
+    request->size = message->bytes;
+    request->head = message->head;
+    request->head_bytes = message->head_bytes;
+    request->landing = message->landing;
+    request->parts = 1;
+    request->event = NULL;
+    link->order[link->posted++ % SOCKET_REQUESTS] = request;
+    if (message->event && link->profiler) event_start(request, message->event);
+    if (link->sending) add_parts(link, request);
+    *request_out = request;
     return ncclSuccess;
 }
 
@@ -151,7 +159,8 @@ ncclResult_t tt_socket_link_post(struct socket_link *link, const struct tt_net_m
 
 static size_t take_ahead(struct socket_link *link, void *to, size_t most)
 {
-    size_t n = tt_min_size(most, link->ahead_last - link->ahead_first);
+    size_t n = link->ahead_last - link->ahead_first;
+    if (n > most) n = most;
     memcpy(to, link->ahead + link->ahead_first, n);
     link->ahead_first += (uint32_t)n;
     if (link->ahead_first == link->ahead_last) link->ahead_first = link->ahead_last = 0;
@@ -170,9 +179,9 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
     size_t size = length - request->head_bytes;
     if (length >= request->head_bytes && request->head_bytes) {
         take_ahead(link, request->head, request->head_bytes);
-        memcpy(&key, request->head, tt_min_size(sizeof(key), request->head_bytes));
+        if (request->head_bytes >= sizeof(key)) memcpy(&key, request->head, sizeof(key));
     }
-    bool lands = tt_net_lands(&request->landing, key, size);
+    bool lands = request->landing.at && tt_net_lands(&request->landing, key, size);
     bool fits = length >= request->head_bytes && (lands || size <= request->size);
     if (!fits && length >= request->head_bytes && request->head_bytes) {
         /* whoever reads the head will say more; nothing can follow */
@@ -193,7 +202,7 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
     request->parts = 0;
     link->headed++;
     if (size == 0) return ncclSuccess;
-    if (!rides_on_control(link, size)) {
+    if (size > link->inline_bytes) {
         slice(link, request);
         return ncclSuccess;
     }
@@ -254,28 +263,38 @@ static ncclResult_t receive_control(struct socket_link *link)
     }
 }
 
-static ncclResult_t send_lane(struct socket_link *link, struct socket_lane *lane)
-{
-    if (link->resume) return tt_socket_resume_send(link, lane);
-    return lane->first == lane->last ? ncclSuccess : tt_socket_lane_send(link, lane);
-}
-
-static ncclResult_t receive_lane(struct socket_link *link, struct socket_lane *lane)
-{
-    ncclResult_t rc = ncclSuccess;
-    if (lane->first == lane->last) return ncclSuccess;
-    if (link->resume) rc = tt_socket_resume_look(link, lane);
-    return rc ? rc : tt_socket_lane_recv(link, lane);
-}
-
-ncclResult_t tt_socket_link_progress(struct socket_link *link)
+/* Move what can be moved now. */
+static ncclResult_t progress(struct socket_link *link)
 {
     ncclResult_t rc = link->error;
     if (!rc && !link->sending && link->resume) rc = tt_socket_resume_look(link, &link->lanes[0]);
     if (!rc && !link->sending) rc = receive_control(link);
     for (int i = link->sending ? 0 : 1; i < link->nlanes && !rc; i++) {
         struct socket_lane *lane = &link->lanes[i];
-        rc = link->sending ? send_lane(link, lane) : receive_lane(link, lane);
+        bool nothing = lane->first == lane->last;
+        if (link->sending && link->resume) {
+            rc = tt_socket_resume_send(link, lane); /* looks also what became of what was sent */
+        } else if (link->sending && !nothing) {
+            rc = tt_socket_lane_send(link, lane);
+        } else if (!nothing) {
+            if (link->resume) rc = tt_socket_resume_look(link, lane);
+            if (!rc) rc = tt_socket_lane_recv(link, lane);
+        }
     }
     return rc;
+}
+
+ncclResult_t tt_socket_test(void *opaque, int *done, int *size)
+{
+    struct socket_request *request = opaque;
+    *done = 0;
+    if (!request || !request->link)
+        return tt_fail(ncclInternalError, "NET/Socket: test of a request that is not under way");
+    ncclResult_t rc = request->parts ? progress(request->link) : ncclSuccess;
+    if (rc || request->parts) return rc;
+    if (size) *size = (int)(request->head_bytes + request->size);
+    if (request->event) event_stop(request);
+    request->link = NULL;
+    *done = 1;
+    return ncclSuccess;
 }

@@ -28,39 +28,37 @@ ncclResult_t tt_net_adopt(struct tt_net_plugin *self, int version, const void *o
 
 /* ---- what the built-in does beyond the ABI ---- */
 
-static struct tt_net_message message_of(const struct tt_net_part *part)
+static ncclResult_t socket_post(struct tt_net_plugin *self, void *comm,
+                                const struct tt_net_part *part, void **request)
 {
     struct tt_net_message message = {.head = part->head,
                                      .head_bytes = part->head_bytes,
                                      .data = part->data,
                                      .bytes = part->bytes,
                                      .event = part->event};
+    (void)self;
     if (part->landing) message.landing = *part->landing;
-    return message;
+    return tt_net_socket_post(comm, &message, request);
 }
 
-static ncclResult_t socket_isend(struct tt_net_plugin *self, void *send_comm,
-                                 const struct tt_net_part *part, void **request)
+static ncclResult_t socket_test(struct tt_net_plugin *self, void *request, int *done, int *bytes)
 {
-    const struct tt_net_message message = message_of(part);
     (void)self;
-    return tt_net_socket_isend(send_comm, &message, request);
+    return tt_net_socket.test(request, done, bytes);
 }
 
-static ncclResult_t socket_irecv(struct tt_net_plugin *self, void *recv_comm,
-                                 const struct tt_net_part *part, void **request)
+static void socket_consumed(struct tt_net_plugin *self, void *recv_comm, void *request)
 {
-    const struct tt_net_message message = message_of(part);
-    (void)self;
-    return tt_net_socket_irecv(recv_comm, &message, request);
+    (void)self, (void)recv_comm, (void)request; /* its requests end with the test */
 }
 
 void tt_net_adopt_socket(struct tt_net_plugin *self)
 {
     tt_net_v12(&self->ops);
     self->ops.gathers = true;
-    self->ops.isend = socket_isend;
-    self->ops.irecv = socket_irecv;
+    self->ops.isend = self->ops.irecv = socket_post;
+    self->ops.test = socket_test;
+    self->ops.consumed = socket_consumed;
     self->object = self->table = &tt_net_socket;
     self->begun = false;
     self->builtin = true;
