@@ -53,7 +53,7 @@ static void lane_post(struct tt_edge *edge, uint64_t match, size_t bytes)
                                                      .elem_bytes = lane->type.elem_bytes};
     /* pairs with the acquire load in issue() */
     atomic_store_explicit(&lane->posted, posted + 1, memory_order_release);
-    tt_net_drive_lane(lane->config->transport->net_edges, true);
+    tt_net_drive(lane->config->transport->net_edges, NULL, true);
 }
 
 static void lane_post_small(struct tt_edge *edge, uint64_t match, const void *bytes,
@@ -99,7 +99,7 @@ static ncclResult_t lane_peek(struct tt_edge *edge, uint64_t match, const char *
     struct tt_collnet_lane *lane = lane_of(edge);
     uint64_t released = atomic_load_explicit(&lane->released, memory_order_relaxed);
     if (!is_summed(lane, released)) {
-        tt_net_drive_lane(lane->config->transport->net_edges, false);
+        tt_net_drive(lane->config->transport->net_edges, NULL, false);
         if (!is_summed(lane, released)) {
             int error = atomic_load_explicit(&lane->error, memory_order_acquire);
             return error ? (ncclResult_t)error : ncclInProgress;

@@ -17,49 +17,43 @@ static struct net_edge *own(struct tt_edge *edge)
     return tt_container_of(edge, struct net_edge, edge);
 }
 
-static char *payload_of(struct net_slot *slot)
-{
-    return (char *)(slot + 1);
-}
-
 /* ---- sending ---- */
-
-static bool has_free_slot(const struct net_edge *edge, uint64_t filled)
-{
-    /* pairs with the release store in test_step() */
-    return filled - atomic_load_explicit(&edge->emptied, memory_order_acquire) < TT_SLOTS;
-}
 
 static char *net_acquire(struct tt_edge *base, size_t bytes)
 {
-    (void)bytes;
     struct net_edge *edge = own(base);
+    bool driven = false;
+    (void)bytes;
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
-    if (!has_free_slot(edge, filled)) {
-        tt_net_drive(edge);
-        if (!has_free_slot(edge, filled)) return NULL;
+    /* pairs with the release store in finish_step() */
+    while (filled - atomic_load_explicit(&edge->emptied, memory_order_acquire) >= TT_SLOTS) {
+        if (driven) return NULL;
+        tt_net_drive(edge->transport->net_edges, edge, false);
+        driven = true;
     }
-    return payload_of(net_slot_at(edge, filled));
+    return (char *)(net_slot_at(edge, filled) + 1);
 }
 
-static void post(struct tt_edge *base, uint64_t match, size_t bytes, const void *memory)
+static void post(struct net_edge *edge, uint64_t match, size_t bytes, const void *memory)
 {
-    struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
     struct net_slot *slot = net_slot_at(edge, filled);
+    struct net_op *op = atomic_load_explicit(&edge->op, memory_order_acquire);
+    struct tt_board_entry begun;
     *slot = (struct net_slot){.match = match, .bytes = (uint32_t)bytes};
     edge->memory[filled % TT_SLOTS].at = (char *)(uintptr_t)memory;
-    if (base->key.conn == TT_CONN_COLL)
-        tt_board_call(edge->transport, match >> 32, &slot->call); /* for whoever made another */
-    tt_net_watch_start(edge, filled, ncclProfilerProxyStepSendGPUWait);
+    if (edge->edge.key.conn == TT_CONN_COLL &&
+        tt_board_find(edge->transport, edge->edge.config->member->rank, match >> 32, &begun))
+        slot->call = begun.call; /* for whoever made another */
+    if (op) tt_net_watch_start(op, edge, filled, ncclProfilerProxyStepSendGPUWait);
     /* pairs with the acquire load in issue_step() */
     atomic_store_explicit(&edge->filled, filled + 1, memory_order_release);
-    tt_net_drive_posted(edge);
+    tt_net_drive(edge->transport->net_edges, edge, true);
 }
 
 static void net_post(struct tt_edge *base, uint64_t match, size_t bytes)
 {
-    post(base, match, bytes, NULL);
+    post(own(base), match, bytes, NULL);
 }
 
 static void net_post_small(struct tt_edge *base, uint64_t match, const void *bytes,
@@ -67,15 +61,17 @@ static void net_post_small(struct tt_edge *base, uint64_t match, const void *byt
 {
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
-    if (len_bytes) memcpy(payload_of(net_slot_at(edge, filled)), bytes, len_bytes);
-    post(base, match, len_bytes, NULL);
+    if (len_bytes) memcpy(net_slot_at(edge, filled) + 1, bytes, len_bytes);
+    post(edge, match, len_bytes, NULL);
 }
 
 static bool net_send_small(struct tt_edge *base, uint64_t match, const void *bytes,
                            size_t len_bytes)
 {
-    if (!net_acquire(base, len_bytes)) return false;
-    net_post_small(base, match, bytes, len_bytes);
+    char *payload = net_acquire(base, len_bytes);
+    if (!payload) return false;
+    if (len_bytes) memcpy(payload, bytes, len_bytes);
+    post(own(base), match, len_bytes, NULL);
     return true;
 }
 
@@ -103,7 +99,7 @@ static bool net_post_ref(struct tt_edge *base, uint64_t match, const void *ptr, 
     /* a program that sends and receives in one buffer changes it meanwhile: the MAC is of a copy */
     if (edge->proves && base->key.conn == TT_CONN_P2P) return false;
     if (bytes > most || (!edge->gathers && !goes_direct(edge, ptr, bytes))) return false;
-    post(base, match, bytes, ptr);
+    post(edge, match, bytes, ptr);
     return true;
 }
 
@@ -112,31 +108,11 @@ static bool net_drained(struct tt_edge *base)
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
     if (atomic_load_explicit(&edge->emptied, memory_order_acquire) == filled) return true;
-    tt_net_drive(edge);
+    tt_net_drive(edge->transport->net_edges, edge, false);
     return atomic_load_explicit(&edge->emptied, memory_order_acquire) == filled;
 }
 
 /* ---- receiving ---- */
-
-static bool has_full_slot(const struct net_edge *edge, uint64_t emptied)
-{
-    /* pairs with the release store in test_step() */
-    return atomic_load_explicit(&edge->filled, memory_order_acquire) != emptied;
-}
-
-/* Receives are posted for messages that somebody waits for, or that the program says will come: so
- * none is outstanding when the communicator ends. */
-static ncclResult_t await_slot(struct net_edge *edge, uint64_t emptied)
-{
-    if (has_full_slot(edge, emptied)) return ncclSuccess;
-    /* pairs with the acquire loads in net_step.c */
-    if (atomic_load_explicit(&edge->wanted, memory_order_relaxed) <= emptied)
-        atomic_store_explicit(&edge->wanted, emptied + 1, memory_order_release);
-    tt_net_drive(edge);
-    if (has_full_slot(edge, emptied)) return ncclSuccess;
-    int error = atomic_load_explicit(&edge->error, memory_order_acquire);
-    return error ? (ncclResult_t)error : ncclInProgress;
-}
 
 static ncclResult_t too_long(struct tt_edge *edge, uint64_t number, uint32_t bytes)
 {
@@ -148,21 +124,30 @@ static ncclResult_t too_long(struct tt_edge *edge, uint64_t number, uint32_t byt
                    edge->config->slice_bytes);
 }
 
+/* Receives are posted for messages that somebody waits for, or that the program says will come: so
+ * none is outstanding when the communicator ends. */
 static ncclResult_t net_peek(struct tt_edge *base, uint64_t match, const char **payload_out,
                              size_t *bytes_out)
 {
     struct net_edge *edge = own(base);
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_relaxed);
-    ncclResult_t rc = await_slot(edge, emptied);
-    if (rc) return rc;
+    /* these loads pair with the release store in finish_step() */
+    if (atomic_load_explicit(&edge->filled, memory_order_acquire) == emptied) {
+        /* pairs with the acquire loads in net_step.c */
+        if (atomic_load_explicit(&edge->wanted, memory_order_relaxed) <= emptied)
+            atomic_store_explicit(&edge->wanted, emptied + 1, memory_order_release);
+        tt_net_drive(edge->transport->net_edges, edge, false);
+        if (atomic_load_explicit(&edge->filled, memory_order_acquire) == emptied) {
+            int error = atomic_load_explicit(&edge->error, memory_order_acquire);
+            return error ? (ncclResult_t)error : ncclInProgress;
+        }
+    }
     struct net_slot *slot = net_slot_at(edge, emptied);
-    const struct tt_net_landing *landing = &edge->memory[emptied % TT_SLOTS];
+    bool landed = edge->steps[emptied % TT_SLOTS].landed;
     if (slot->match != match) return tt_edge_mismatch(base, match, slot->match, &slot->call);
-    bool landed = edge->gathers ? tt_net_lands(landing, match, slot->bytes)
-                                : net_step_at(edge, emptied)->landed;
     if (!landed && slot->bytes > base->config->slice_bytes)
         return too_long(base, emptied, slot->bytes);
-    *payload_out = landed ? landing->at : payload_of(slot);
+    *payload_out = landed ? edge->memory[emptied % TT_SLOTS].at : (char *)(slot + 1);
     *bytes_out = slot->bytes;
     return ncclSuccess;
 }
@@ -184,7 +169,7 @@ static void net_expect(struct tt_edge *base, uint64_t nmessages)
     if (edge->gathers) return; /* it has one slot */
     if (expected < emptied) expected = emptied;
     atomic_store_explicit(&edge->expected, expected + nmessages, memory_order_relaxed);
-    tt_net_drive(edge);
+    tt_net_drive(edge->transport->net_edges, edge, false);
 }
 
 /* A message that was asked for already keeps what it was told. A network that gathers has one slot;
@@ -216,7 +201,8 @@ static void net_release(struct tt_edge *base)
 {
     struct net_edge *edge = own(base);
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_relaxed);
-    tt_net_watch_stop(edge, emptied);
+    struct net_step *step = &edge->steps[emptied % TT_SLOTS];
+    if (step->op) tt_net_watch_stop(step);
     edge->memory[emptied % TT_SLOTS].at = NULL;
     /* pairs with the acquire load in issue_step() */
     atomic_store_explicit(&edge->emptied, emptied + 1, memory_order_release);
@@ -246,7 +232,7 @@ static void edge_free(struct net_edge *edge)
 {
     if (!edge) return;
     for (uint64_t i = 0; i < TT_SLOTS; i++)
-        tt_net_watch_stop(edge, i); /* of an aborted operation */
+        if (edge->steps[i].op) tt_net_watch_stop(&edge->steps[i]); /* of an aborted operation */
     tt_net_op_release(atomic_load_explicit(&edge->op, memory_order_relaxed));
     if (edge->fifo) munmap(edge->fifo, edge->fifo_bytes);
     free(edge);

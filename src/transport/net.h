@@ -188,25 +188,24 @@ const struct net_pin *tt_net_pin(struct net_edge *edge, const void *at, size_t b
 /* Undo all of the edge's; lock held. */
 void tt_net_unpin(struct net_edge *edge);
 
-/* net_watch.c: what the profiler is told. All accept NULL. */
+/* net_watch.c: what the profiler is told. */
 struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track);
 void tt_net_op_release(struct net_op *op);
 /* A slot comes into use by the operation; `state` is what it waits for. */
-void tt_net_watch_start(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v7_t state);
-void tt_net_watch_state(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v7_t state,
+void tt_net_watch_start(struct net_op *op, struct net_edge *edge, uint64_t number,
+                        ncclProfilerEventState_v7_t state);
+/* Of a step with an operation. */
+void tt_net_watch_state(const struct net_step *step, ncclProfilerEventState_v7_t state,
                         size_t bytes);
-void tt_net_watch_stop(struct net_edge *edge, uint64_t number);
+void tt_net_watch_stop(struct net_step *step);
 
 /* Know an edge from now on: the proxy connects it. Remove: forget it and close what it has open. */
 void tt_net_edges_add(struct tt_net_edges *edges, struct net_edge *edge);
 void tt_net_edges_remove(struct tt_net_edges *edges, struct net_edge *edge);
 
-/* Move the network on as a thread does that waits for this edge: it, and now and then the others,
- * so that looking at each of many edges costs no square of their number. */
-void tt_net_drive(struct net_edge *edge);
-/* The same after a post: the proxy is woken when something is left to do and nobody else does it.
+/* Move the network on as a thread does that waits for this edge, NULL: for the lane: it, and now
+ * and then the other edges, so that looking at each of many edges costs no square of their number.
+ * `posted`: after a post the proxy is woken when something is left to do and nobody else does it.
  */
-void tt_net_drive_posted(struct net_edge *edge);
-/* The lane alone; `posted`: as above. */
-void tt_net_drive_lane(struct tt_net_edges *edges, bool posted);
+void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted);
 void tt_net_wake(struct tt_net_edges *edges);

@@ -21,16 +21,20 @@ struct run { /* one look at all edges */
     bool moved, pending, joining;
 };
 
+static void join_lines(struct net_edge *edge, struct run *run)
+{
+    struct net_line *line = net_is_joining(&edge->slots) ? &edge->slots : &edge->direct;
+    if (edge->slots.phase == NET_BROKEN || !net_is_joining(line)) return;
+    run->moved |= tt_net_join(edge, line);
+    run->joining |= net_is_joining(line);
+}
+
 static struct run run_edges(struct tt_net_edges *edges, bool proxy)
 {
     struct run run = {false, false, false};
     for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
         if (edge->slots.phase == NET_READY) run.moved |= tt_net_step(edge);
-        struct net_line *line = net_is_joining(&edge->slots) ? &edge->slots : &edge->direct;
-        if (proxy && edge->slots.phase != NET_BROKEN && net_is_joining(line)) {
-            run.moved |= tt_net_join(edge, line);
-            run.joining |= net_is_joining(line);
-        }
+        if (proxy) join_lines(edge, &run);
         run.pending |= tt_net_step_pending(edge);
     }
     if (edges->lane) {
@@ -45,63 +49,33 @@ static ncclResult_t first_error(struct tt_net_edges *edges)
     return (ncclResult_t)atomic_load_explicit(&edges->error, memory_order_relaxed);
 }
 
-/* Errors are spread by the proxy, and lines joined. */
-static bool needs_proxy(struct tt_net_edges *edges)
+void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted)
 {
-    return first_error(edges) || atomic_load_explicit(&edges->joining, memory_order_relaxed);
-}
-
-/* True when something that was posted here is left to do; lock held. */
-static bool run_for(struct tt_net_edges *edges, struct net_edge *edge)
-{
-    if (edges->count <= FEW_EDGES || ++edges->turn % (edges->count / 2) == 0)
-        return run_edges(edges, false).pending;
-    if (edge->slots.phase == NET_READY) tt_net_step(edge);
-    return tt_net_step_pending(edge);
-}
-
-void tt_net_drive(struct net_edge *edge)
-{
-    struct tt_net_edges *edges = edge->transport->net_edges;
-    if (atomic_load_explicit(&edges->wanted, memory_order_relaxed)) return;
-    if (pthread_mutex_trylock(&edges->lock)) return;
-    run_for(edges, edge);
-    pthread_mutex_unlock(&edges->lock);
-    atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
-    bool asleep = atomic_load_explicit(&edges->asleep, memory_order_relaxed);
-    if (asleep && needs_proxy(edges)) tt_net_wake(edges);
-}
-
-void tt_net_drive_posted(struct net_edge *edge)
-{
-    struct tt_net_edges *edges = edge->transport->net_edges;
-    bool left = true;
+    bool left = posted; /* something that was posted here is left to do */
+    if (!posted && atomic_load_explicit(&edges->wanted, memory_order_relaxed)) return;
     if (pthread_mutex_trylock(&edges->lock)) {
+        if (!posted) return;
         /* whoever holds it may have passed our edge; pairs with the loads in tt_transport_serve()
          */
         atomic_fetch_add_explicit(&edges->missed, 1, memory_order_seq_cst);
     } else {
-        left = run_for(edges, edge);
+        if (!edge) {
+            tt_collnet_step(edges->lane);
+        } else if (edges->count <= FEW_EDGES || ++edges->turn % (edges->count / 2) == 0) {
+            left = run_edges(edges, false).pending;
+        } else {
+            if (edge->slots.phase == NET_READY) tt_net_step(edge);
+            left = tt_net_step_pending(edge);
+        }
         pthread_mutex_unlock(&edges->lock);
         atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
     }
-    if ((left || needs_proxy(edges)) && atomic_load_explicit(&edges->asleep, memory_order_seq_cst))
+    /* errors are spread by the proxy, and lines joined */
+    if (atomic_load_explicit(&edges->asleep, memory_order_seq_cst) &&
+        ((posted && left) || atomic_load_explicit(&edges->error, memory_order_relaxed) ||
+         atomic_load_explicit(&edges->joining, memory_order_relaxed))) {
         tt_net_wake(edges);
-}
-
-void tt_net_drive_lane(struct tt_net_edges *edges, bool posted)
-{
-    if (!posted && atomic_load_explicit(&edges->wanted, memory_order_relaxed)) return;
-    if (pthread_mutex_trylock(&edges->lock)) {
-        /* as in tt_net_drive_posted() */
-        if (posted) atomic_fetch_add_explicit(&edges->missed, 1, memory_order_seq_cst);
-    } else {
-        tt_collnet_step(edges->lane);
-        pthread_mutex_unlock(&edges->lock);
-        atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
     }
-    bool wakes = posted || needs_proxy(edges);
-    if (wakes && atomic_load_explicit(&edges->asleep, memory_order_seq_cst)) tt_net_wake(edges);
 }
 
 ncclResult_t tt_net_edges_lane(struct tt_transport *transport, struct tt_collnet_lane **lane_out)
@@ -154,7 +128,7 @@ enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_
     atomic_store_explicit(&edges->joining, run.joining, memory_order_relaxed);
     bool idle = !run.moved && !run.pending && !run.joining;
     if (idle) {
-        /* pairs with tt_net_drive_posted(): either it sees us asleep or we see that its post was
+        /* pairs with tt_net_drive(): either it sees us asleep or we see that its post was
          * missed */
         atomic_store_explicit(&edges->asleep, true, memory_order_seq_cst);
         idle = atomic_load_explicit(&edges->missed, memory_order_seq_cst) == missed;

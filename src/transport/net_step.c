@@ -85,18 +85,10 @@ static bool sends_apart(struct net_edge *edge)
 {
     struct net_slot *slot = net_slot_at(edge, edge->issued);
     struct tt_net_landing *memory = &edge->memory[edge->issued % TT_SLOTS];
-    if (edge->gathers || !memory->at) return false;
     if (tt_net_pin(edge, memory->at, slot->bytes)) return true;
     memcpy(slot + 1, memory->at, slot->bytes);
     memory->at = NULL;
     return false;
-}
-
-/* The executor would like to have the direct line, and the receiver has not been asked yet. */
-static bool asks_for_line(const struct net_edge *edge)
-{
-    return edge->direct.phase == NET_UNUSED &&
-           atomic_load_explicit(&edge->direct_state, memory_order_relaxed) == NET_DIRECT_ASKED;
 }
 
 /* The proxy joins it: whoever moves the network wakes it. */
@@ -104,11 +96,6 @@ static void want_line(struct net_edge *edge, enum net_phase phase)
 {
     edge->direct.phase = phase;
     atomic_store_explicit(&edge->transport->net_edges->joining, true, memory_order_relaxed);
-}
-
-static bool has_mac(const struct net_slot *slot)
-{
-    return slot->flags & NET_FLAG_MAC;
 }
 
 enum mac_of { MAC_OF_HEAD, MAC_OF_PAYLOAD };
@@ -133,14 +120,6 @@ static uint64_t head_mac(const struct net_edge *edge, uint64_t number)
                   offsetof(struct net_slot, head_mac));
 }
 
-static void add_macs(const struct net_edge *edge, uint64_t number, const void *payload)
-{
-    struct net_slot *slot = net_slot_at(edge, number);
-    slot->flags |= NET_FLAG_MAC;
-    slot->payload_mac = mac_of(edge, number, MAC_OF_PAYLOAD, payload, slot->bytes);
-    slot->head_mac = head_mac(edge, number);
-}
-
 static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
@@ -150,25 +129,33 @@ static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
         .mhandle = edge->slots.mhandle,
         .event = step->seen.event ? &step->seen : NULL,
     };
-    bool apart = sends_apart(edge), asks = asks_for_line(edge);
+    char *memory = edge->memory[edge->issued % TT_SLOTS].at;
+    bool apart = memory && !edge->gathers && sends_apart(edge);
+    /* the executor would like to have the direct line, and the receiver has not been asked yet */
+    bool asks = edge->direct.phase == NET_UNUSED &&
+                atomic_load_explicit(&edge->direct_state, memory_order_relaxed) == NET_DIRECT_ASKED;
     slot->flags &= NET_FLAG_MAC; /* of an attempt before */
     slot->flags |= (apart ? NET_FLAG_APART : 0u) | (asks ? NET_FLAG_ASKS : 0u);
     part_of(edge, apart ? 0 : slot->bytes, &part);
-    if (edge->gathers && edge->memory[edge->issued % TT_SLOTS].at)
-        part.data = edge->memory[edge->issued % TT_SLOTS].at;
-    if (edge->proves && !has_mac(slot)) add_macs(edge, edge->issued, part.data);
-    tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendPeerWait_v4, slot->bytes);
+    if (edge->gathers && memory) part.data = memory;
+    if (edge->proves && !(slot->flags & NET_FLAG_MAC)) {
+        slot->flags |= NET_FLAG_MAC;
+        slot->payload_mac = mac_of(edge, edge->issued, MAC_OF_PAYLOAD, part.data, slot->bytes);
+        slot->head_mac = head_mac(edge, edge->issued);
+    }
+    if (step->op) tt_net_watch_state(step, ncclProfilerProxyStepSendPeerWait_v4, slot->bytes);
     ncclResult_t rc = net->ops.isend(net, edge->slots.comm, &part, &step->request);
     if (rc || !step->request) return rc;
     if (asks) want_line(edge, NET_WAITING_HANDLE);
-    tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendWait, slot->bytes);
+    if (step->op) tt_net_watch_state(step, ncclProfilerProxyStepSendWait, slot->bytes);
     return ncclSuccess;
 }
 
 static ncclResult_t issue_recv(struct net_edge *edge, struct net_step *step)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    if (!step->op) tt_net_watch_start(edge, edge->issued, ncclProfilerProxyStepRecvWait);
+    struct net_op *op = atomic_load_explicit(&edge->op, memory_order_acquire);
+    if (op && !step->op) tt_net_watch_start(op, edge, edge->issued, ncclProfilerProxyStepRecvWait);
     struct tt_net_part part = {
         .tag = edge->edge.key.peer,
         .mhandle = edge->slots.mhandle,
@@ -179,26 +166,22 @@ static ncclResult_t issue_recv(struct net_edge *edge, struct net_step *step)
     return net->ops.irecv(net, edge->slots.comm, &part, &step->request);
 }
 
-/* Networks that ask for it learn which receives the executor is done with. */
-static void consume_step(struct net_edge *edge)
-{
-    struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
-    for (; edge->consumed < emptied; edge->consumed++) {
-        const struct net_step *step = net_step_at(edge, edge->consumed);
-        net->ops.consumed(net, edge->slots.comm, step->request);
-        if (step->payload) net->ops.consumed(net, edge->direct.comm, step->payload);
-    }
-}
-
 /* How many messages may be under way by now. */
 static uint64_t issue_limit(struct net_edge *edge)
 {
     /* pair with the release stores in net.c */
     if (edge->edge.key.sending) return atomic_load_explicit(&edge->filled, memory_order_acquire);
     uint64_t limit = atomic_load_explicit(&edge->wanted, memory_order_acquire);
-    consume_step(edge); /* before their requests give way to new ones */
-    uint64_t room = edge->consumed + TT_SLOTS;
+    uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
+    /* networks that ask for it learn which receives the executor is done with, before their
+     * requests give way to new ones */
+    for (; edge->consumed < emptied; edge->consumed++) {
+        struct tt_net_plugin *net = edge->edge.config->net->plugin;
+        const struct net_step *step = net_step_at(edge, edge->consumed);
+        net->ops.consumed(net, edge->slots.comm, step->request);
+        if (step->payload) net->ops.consumed(net, edge->direct.comm, step->payload);
+    }
+    uint64_t room = emptied + TT_SLOTS;
     uint64_t expected = atomic_load_explicit(&edge->expected, memory_order_relaxed);
     if (limit < expected) limit = expected;
     return limit < room ? limit : room;
@@ -243,18 +226,6 @@ static ncclResult_t changed(struct net_edge *edge, uint64_t number)
                    edge->edge.key.peer);
 }
 
-/* Where it has no place it was not taken either: the executor says so. */
-static bool is_sound(const struct net_edge *edge, uint64_t number)
-{
-    const struct net_slot *slot = net_slot_at(edge, number);
-    const struct tt_net_landing *landing = &edge->memory[number % TT_SLOTS];
-    if (!edge->proves) return true;
-    bool lands = tt_net_lands(landing, slot->match, slot->bytes);
-    if (!lands && slot->bytes > edge->edge.config->slice_bytes) return true;
-    return slot->payload_mac == mac_of(edge, number, MAC_OF_PAYLOAD,
-                                       lands ? landing->at : (const void *)(slot + 1), slot->bytes);
-}
-
 /* A message came: look at its header before anybody else does. `size` < 0: the network said
  * nothing. */
 static ncclResult_t check_slot(struct net_edge *edge, int size)
@@ -267,7 +238,7 @@ static ncclResult_t check_slot(struct net_edge *edge, int size)
     bool fits = (edge->gathers || slot->bytes <= config->slice_bytes) &&
                 !(slot->flags & ~(uint32_t)(edge->gathers ? NET_FLAG_MAC : NET_FLAG_MOST)) &&
                 (size < 0 || (size_t)size == sizeof(*slot) + with);
-    if (edge->proves && !has_mac(slot))
+    if (edge->proves && !(slot->flags & NET_FLAG_MAC))
         return damaged(edge, edge->headed, "it has no MAC: is TUTTI_NET_INTEGRITY the same there?");
     if (edge->proves && slot->head_mac != head_mac(edge, edge->headed))
         return changed(edge, edge->headed);
@@ -276,11 +247,6 @@ static ncclResult_t check_slot(struct net_edge *edge, int size)
     if (fits) return ncclSuccess;
     return damaged(edge, edge->headed, "%d bytes came, its header says %u with flags %x", size,
                    slot->bytes, slot->flags);
-}
-
-static bool is_apart(const struct net_edge *edge, uint64_t number)
-{
-    return net_slot_at(edge, number)->flags & NET_FLAG_APART;
 }
 
 /* Headers: all of a message but what goes apart. */
@@ -340,7 +306,7 @@ static ncclResult_t payload_step(struct net_edge *edge, bool *moved_out)
     uint64_t limit = sending ? edge->issued : edge->headed;
     for (; edge->posted < limit; edge->posted++) {
         struct net_step *step = net_step_at(edge, edge->posted);
-        if (!is_apart(edge, edge->posted)) continue;
+        if (!(net_slot_at(edge, edge->posted)->flags & NET_FLAG_APART)) continue;
         if (edge->direct.phase == NET_BROKEN) return ncclSystemError;
         if (edge->direct.phase != NET_READY || (!sending && edge->posted >= wanted)) break;
         ncclResult_t rc = post_payload(edge, step);
@@ -350,37 +316,49 @@ static ncclResult_t payload_step(struct net_edge *edge, bool *moved_out)
     return ncclSuccess;
 }
 
-/* The oldest message that is not done. */
-static ncclResult_t finish_one(struct net_edge *edge, bool *done_out)
+/* All of the oldest message is here. `size` < 0: nothing of it went apart, or the network said
+ * nothing. */
+static ncclResult_t check_payload(struct net_edge *edge, int size)
 {
-    struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    const struct net_step *step = net_step_at(edge, edge->tested);
-    size_t bytes = net_slot_at(edge, edge->tested)->bytes;
-    int done = 1, size = -1;
-    ncclResult_t rc = ncclSuccess;
-    if (step->payload) rc = net->ops.test(net, step->payload, &done, &size);
-    *done_out = done != 0;
-    if (rc || !done) return rc;
-    if (edge->edge.key.sending) {
-        tt_net_watch_stop(edge, edge->tested);
-        return ncclSuccess;
+    const struct net_slot *slot = net_slot_at(edge, edge->tested);
+    const struct tt_net_landing *landing = &edge->memory[edge->tested % TT_SLOTS];
+    struct net_step *step = net_step_at(edge, edge->tested);
+    const void *payload = slot + 1;
+    if (size >= 0 && (size_t)size != slot->bytes) {
+        return damaged(edge, edge->tested, "%d bytes came apart, its header says %u", size,
+                       slot->bytes);
     }
-    if (size >= 0 && (size_t)size != bytes) {
-        return damaged(edge, edge->tested, "%d bytes came apart, its header says %zu", size, bytes);
+    if (edge->gathers)
+        step->landed = landing->at && tt_net_lands(landing, slot->match, slot->bytes);
+    if (step->landed) payload = landing->at;
+    /* without a place it was not taken either: the executor says so */
+    bool taken = step->landed || slot->bytes <= edge->edge.config->slice_bytes;
+    if (edge->proves && taken &&
+        slot->payload_mac != mac_of(edge, edge->tested, MAC_OF_PAYLOAD, payload, slot->bytes))
+        return changed(edge, edge->tested);
+    if (step->op) {
+        tt_net_watch_state(step, ncclProfilerProxyStepRecvFlushWait, slot->bytes);
+        tt_net_watch_state(step, ncclProfilerProxyStepRecvGPUWait, slot->bytes);
     }
-    if (!is_sound(edge, edge->tested)) return changed(edge, edge->tested);
-    tt_net_watch_state(edge, edge->tested, ncclProfilerProxyStepRecvFlushWait, bytes);
-    tt_net_watch_state(edge, edge->tested, ncclProfilerProxyStepRecvGPUWait, bytes);
     return ncclSuccess;
 }
 
 static ncclResult_t finish_step(struct net_edge *edge, bool *moved_out)
 {
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
     bool sending = edge->edge.key.sending;
     while (edge->tested < edge->headed && edge->tested < edge->posted) {
-        bool done = false;
-        ncclResult_t rc = finish_one(edge, &done);
+        struct net_step *step = net_step_at(edge, edge->tested);
+        int done = 1, size = -1;
+        ncclResult_t rc = ncclSuccess;
+        if (step->payload) rc = net->ops.test(net, step->payload, &done, &size);
         if (rc || !done) return rc;
+        if (sending) {
+            if (step->op) tt_net_watch_stop(step);
+        } else {
+            rc = check_payload(edge, size);
+            if (rc) return rc;
+        }
         edge->tested++;
         *moved_out = true;
         /* pairs with the acquire loads in net.c */
@@ -390,24 +368,17 @@ static ncclResult_t finish_step(struct net_edge *edge, bool *moved_out)
     return ncclSuccess;
 }
 
-static bool test_step(struct net_edge *edge)
-{
-    bool moved = false;
-    ncclResult_t rc = head_step(edge, &moved);
-    if (!rc) rc = payload_step(edge, &moved);
-    if (!rc) rc = finish_step(edge, &moved);
-    if (rc) tt_net_broke(edge, rc, edge->edge.key.sending ? "sending" : "receiving");
-    return moved || rc;
-}
-
 bool tt_net_step(struct net_edge *edge)
 {
-    bool moved = issue_step(edge);
-    if (edge->slots.phase == NET_READY && test_step(edge)) {
-        moved = true;
-        if (edge->slots.phase == NET_READY) issue_step(edge); /* what the test made room for */
-    }
-    return moved;
+    bool moved = issue_step(edge), tested = false;
+    if (edge->slots.phase != NET_READY) return moved;
+    ncclResult_t rc = head_step(edge, &tested);
+    if (edge->gathers) edge->posted = edge->headed; /* nothing goes apart */
+    if (!rc && !edge->gathers) rc = payload_step(edge, &tested);
+    if (!rc) rc = finish_step(edge, &tested);
+    if (rc) tt_net_broke(edge, rc, edge->edge.key.sending ? "sending" : "receiving");
+    if (!rc && tested) issue_step(edge); /* what the test made room for */
+    return moved || tested || rc;
 }
 
 bool tt_net_step_pending(const struct net_edge *edge)

@@ -1,5 +1,5 @@
 /* What the profiler is told of network edges: a ProxyOp per operation and edge, a ProxyStep per
- * slot. Without a profiler no operation is ever made and every function here is a test of NULL. */
+ * slot. Without a profiler no operation is ever made and nothing here is called. */
 #include "base/mem.h"
 #include "base/member.h"
 #include "transport/net.h"
@@ -57,11 +57,10 @@ void tt_net_op_release(struct net_op *op)
     free(op);
 }
 
-void tt_net_watch_start(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v7_t state)
+void tt_net_watch_start(struct net_op *op, struct net_edge *edge, uint64_t number,
+                        ncclProfilerEventState_v7_t state)
 {
-    struct net_op *op = atomic_load_explicit(&edge->op, memory_order_acquire);
     struct net_step *step = net_step_at(edge, number);
-    if (!op) return;
     ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileProxyStep,
                                          .parentObj = op->event,
                                          .rank = edge->edge.config->member->rank};
@@ -76,21 +75,17 @@ void tt_net_watch_start(struct net_edge *edge, uint64_t number, ncclProfilerEven
     tt_prof_state(op->profiler, step->seen.event, state, NULL);
 }
 
-void tt_net_watch_state(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v7_t state,
+void tt_net_watch_state(const struct net_step *step, ncclProfilerEventState_v7_t state,
                         size_t bytes)
 {
-    struct net_step *step = net_step_at(edge, number);
     ncclProfilerEventStateArgs_v7_t args;
-    if (!step->op) return;
     memset(&args, 0, sizeof(args));
     args.proxyStep.transSize = bytes;
     tt_prof_state(step->op->profiler, step->seen.event, state, &args);
 }
 
-void tt_net_watch_stop(struct net_edge *edge, uint64_t number)
+void tt_net_watch_stop(struct net_step *step)
 {
-    struct net_step *step = net_step_at(edge, number);
-    if (!step->op) return;
     tt_prof_stop(step->op->profiler, step->seen.event);
     step->seen.event = NULL;
     tt_net_op_release(step->op);
