@@ -296,6 +296,85 @@ static void narrow_sums_round_once(void **state)
     }
 }
 
+/* Every pair of 8-bit numbers at every level against the first level, to the bit. */
+enum { NPAIRS = 65536 - 3 };
+static uint8_t pair_x[NPAIRS], pair_y[NPAIRS], pair_sums[2][NPAIRS];
+
+static void add_pairs(ncclDataType_t type, const struct tt_reduce_level *level, uint8_t *sums)
+{
+    struct tt_reduction sum = {.type = type, .op = ncclSum};
+    struct tt_reduce_job job = {.reduction = &sum,
+                                .srcs = (const void *[]){pair_x, pair_y},
+                                .nsrcs = 2,
+                                .dsts = (void *[]){sums},
+                                .ndsts = 1,
+                                .count = NPAIRS};
+    tt_reduce_run_at(level, &job);
+}
+
+static void add_at_all_levels(ncclDataType_t type)
+{
+    int nlevels;
+    const struct tt_reduce_level *levels = tt_reduce_levels(&nlevels);
+    uint8_t *first = pair_sums[0], *got = pair_sums[1];
+    add_pairs(type, &levels[0], first);
+    for (int k = 1; k < nlevels; k++) {
+        add_pairs(type, &levels[k], got);
+        for (size_t i = 0; i < NPAIRS; i++) {
+            bool nan = (got[i] & first[i] & 0x7f) == 0x7f; /* of either sign */
+            if (got[i] == first[i] || nan) continue;
+            fail_msg("%s type %d: %#x and %#x give %#x, not %#x", levels[k].name, type, pair_x[i],
+                     pair_y[i], got[i], first[i]);
+        }
+    }
+}
+
+static void fp8_sums_are_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NPAIRS; i++) {
+        pair_x[i] = (uint8_t)(i >> 8);
+        pair_y[i] = (uint8_t)i;
+    }
+    add_at_all_levels(ncclFloat8e4m3);
+    add_at_all_levels(ncclFloat8e5m2);
+}
+
+enum { NROUNDED = 1024 };
+
+static void round_at_all_levels(ncclDataType_t type, const float *values)
+{
+    uint8_t first[NROUNDED], got[NROUNDED];
+    int nlevels;
+    const struct tt_reduce_level *levels = tt_reduce_levels(&nlevels);
+    levels[0].narrow[type].narrow(first, values, NROUNDED);
+    for (int k = 1; k < nlevels; k++) {
+        levels[k].narrow[type].narrow(got, values, NROUNDED);
+        for (size_t i = 0; i < NROUNDED; i++) {
+            if (got[i] == first[i]) continue;
+            fail_msg("%s type %d: %a is %#x, not %#x", levels[k].name, type, (double)values[i],
+                     got[i], first[i]);
+        }
+    }
+}
+
+/* fp32 of all magnitudes, and those half way between two numbers of a type, at every level. */
+static void fp8_roundings_are_the_same_bits(void **state)
+{
+    const uint64_t step = 262147, all = (uint64_t)1 << 32; /* a prime: all low bits appear */
+    float values[NROUNDED];
+    uint32_t n = 0;
+    (void)state;
+    for (uint64_t pattern = 0; pattern < all; pattern += step, n++) {
+        uint32_t bits = (uint32_t)pattern, i = n % NROUNDED;
+        if (i % 2) bits = (bits & 0xfff80000) + (i % 4 == 1 ? 0x80000 : 0x7ffff);
+        memcpy(&values[i], &bits, sizeof(bits));
+        if (i != NROUNDED - 1) continue;
+        round_at_all_levels(ncclFloat8e4m3, values);
+        round_at_all_levels(ncclFloat8e5m2, values);
+    }
+}
+
 /* ---- pre- and post-operations ---- */
 
 struct simple {
@@ -400,9 +479,14 @@ static void copies_of_all_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_numbers_are_exact), cmocka_unit_test(narrow_sums_round_once),
-        cmocka_unit_test(scaling_and_division),    cmocka_unit_test(integers_wrap),
-        cmocka_unit_test(numbers_win_against_nan), cmocka_unit_test(copies_of_all_sizes),
+        cmocka_unit_test(small_numbers_are_exact),
+        cmocka_unit_test(narrow_sums_round_once),
+        cmocka_unit_test(fp8_sums_are_the_same_bits),
+        cmocka_unit_test(fp8_roundings_are_the_same_bits),
+        cmocka_unit_test(scaling_and_division),
+        cmocka_unit_test(integers_wrap),
+        cmocka_unit_test(numbers_win_against_nan),
+        cmocka_unit_test(copies_of_all_sizes),
     };
     return cmocka_run_group_tests(tests, make_buffers, free_buffers);
 }

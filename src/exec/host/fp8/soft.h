@@ -1,0 +1,22 @@
+/* fp8 on any processor. */
+#pragma once
+
+#include "exec/host/fp8/number.h"
+
+static inline void fp8_widen(float *dst, const uint8_t *src, size_t count, const struct tt_fp8 type)
+{
+    tt_fp8_widen_each(dst, src, count, type);
+}
+
+static inline void fp8_narrow(uint8_t *dst, const float *src, size_t count,
+                              const struct tt_fp8 type)
+{
+    tt_fp8_narrow_each(dst, src, count, type);
+}
+
+/* dst may be a or b. */
+static inline void fp8_sum(uint8_t *dst, const uint8_t *a, const uint8_t *b, size_t count,
+                           const struct tt_fp8 type)
+{
+    tt_fp8_sum_each(dst, a, b, count, type);
+}
