@@ -81,6 +81,16 @@ static __attribute__((noinline)) void use_views(struct tt_work *work)
     work->user_out = work->frames[0].out;
 }
 
+ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **work_out)
+{
+    struct tt_work *work = NULL;
+    ncclResult_t rc = tt_work_make(spec, &work);
+    if (rc) return rc;
+    work->item.step = tt_work_step;
+    *work_out = work;
+    return ncclSuccess;
+}
+
 ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream)
 {
     struct tt_issue_queue *queue = work->queue;

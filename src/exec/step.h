@@ -10,6 +10,9 @@ enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call);
  * tt_work_step(). hot */
 enum tt_step tt_work_start(struct tt_work *work);
 
+/* work.c: tt_work_create() but for the item's function, which is the caller's to set. */
+ncclResult_t tt_work_make(const struct tt_work_spec *spec, struct tt_work **work_out);
+
 /* Its RELEASE: no step follows. */
 void tt_work_release(struct tt_work *work);
 

@@ -286,7 +286,6 @@ static void survey_frames(struct tt_work *work)
 
 static void fill(struct tt_work *work, const struct tt_work_spec *spec)
 {
-    work->item.step = tt_work_step;
     work->item.wants_issue = spec->captured;
     work->item.tells_touches = true;
     if (spec->captured) tt_launch_seqs_init(&work->seqs);
@@ -319,7 +318,7 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
     if (work->eager && !tt_eager_compile(work)) work->eager = NULL;
 }
 
-ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **work_out)
+ncclResult_t tt_work_make(const struct tt_work_spec *spec, struct tt_work **work_out)
 {
     assert(spec->nframes > 0 && spec->frames);
     struct bump bump = {NULL, 0};
