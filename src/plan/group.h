@@ -1,5 +1,5 @@
-/* A thread's group: group.c collects it, background.c runs it, there or in the background. Private
- * to plan/. */
+/* A thread's group: group.c collects it, group_end.c ends it, group_run.c runs it, there or in the
+ * background. Private to plan/. */
 #pragma once
 
 #include "plan/plan_state.h"
@@ -65,17 +65,45 @@ ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged
 bool tt_group_begin_same(struct tt_group *group, const struct tt_task *task);
 /* The same, where its buffers may be others. The caller has entered the plan. hot */
 bool tt_group_begin_repeating(struct tt_group *group, const struct tt_task *task);
+static inline void tt_group_forget_repeats(struct tt_group *group)
+{
+    group->repeats = NULL;
+    group->first_call = group->next_call = group->end_call = NULL;
+}
+/* It is not like that group: collect the calls that were noted. */
+ncclResult_t tt_group_stop_repeating(struct tt_group *group);
+/* Tell the profiler that has the group's events, if its communicator still lives. */
+void tt_group_tell(struct tt_group_events *events, struct tt_plan *plan,
+                   void (*tell)(struct tt_group_events *events));
+/* Destroy the job, and let the plans go that were kept for it. */
+void tt_job_drop(struct tt_job *job);
 /* Forget what the group collected. */
 void tt_group_clear(struct tt_group *group);
 /* The same, and free it. */
 void tt_group_destroy(struct tt_group *group);
 
-/* ---- background.c: jobs, and groups that run in the background ---- */
+/* ---- background.c: groups that run in the background ---- */
 
-/* Run all jobs of the group: in the caller when there is one, in threads when there are more; waits
- * for all. Returns the first failure in the list's order; each job's own result is in job->rc. */
-ncclResult_t tt_background_jobs(struct tt_group *group);
-/* Jobs, then calls, of a closed group. A failure's sentence is in group->why. */
-ncclResult_t tt_background_run(struct tt_group *group);
+struct tt_background {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool done, joined;
+    int users;              /* communicators that still point here */
+    struct tt_group *group; /* owned by the thread until done */
+};
+
+/* The plan's communicator shows ncclInProgress until the group has ended. Only the thread that
+ * closed the group calls it. */
+void tt_background_attach(struct tt_background *background, struct tt_plan *plan);
+/* Drop one use; the last one frees. */
+void tt_background_release(struct tt_background *background);
+
+/* ---- group_run.c ---- */
+
+/* Run the jobs, then the calls of a closed group: jobs in the caller when there is one, in threads
+ * when there are more. Returns the first failure in the list's order; each job's own result is in
+ * job->rc, a failure's sentence in group->why. */
+ncclResult_t tt_group_run(struct tt_group *group);
 /* The same in a thread; the communicators show ncclInProgress. Takes the group over. */
-ncclResult_t tt_background_start(struct tt_group *group);
+ncclResult_t tt_group_run_in_thread(struct tt_group *group);

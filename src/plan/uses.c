@@ -1,0 +1,93 @@
+/* Who uses a plan: holds keep its storage, pins the communicator, and one thread at a time is
+ * inside.
+ */
+#include "base/error.h"
+#include "plan/group.h"
+#include "plan/process.h"
+
+#include <stdlib.h>
+
+/* A plan without users rests until RESTING others came after it, as its communicator does: a call
+ * that another thread's abort overtook finds that it ended, not somebody's bytes. Before that a
+ * communicator whose works wait on a stream that stands still, or lie in graphs, is kept with its
+ * plan until they have gone. */
+enum { RESTING = 64 };
+
+static void rest(struct tt_plan *plan)
+{
+    struct tt_plan *dead = NULL;
+    plan->next_ended = NULL;
+    pthread_mutex_lock(&tt_plans.resting.lock);
+    if (tt_plans.resting.count++ == 0) {
+        tt_plans.resting.oldest = plan;
+    } else {
+        tt_plans.resting.newest->next_ended = plan;
+    }
+    tt_plans.resting.newest = plan;
+    if (tt_plans.resting.count > RESTING) {
+        dead = tt_plans.resting.oldest;
+        tt_plans.resting.oldest = dead->next_ended;
+        tt_plans.resting.count--;
+    }
+    pthread_mutex_unlock(&tt_plans.resting.lock);
+    if (!dead) return;
+    pthread_mutex_destroy(&dead->background_lock);
+    free(dead);
+}
+
+void tt_plan_hold(struct tt_plan *plan)
+{
+    atomic_fetch_add_explicit(&plan->uses, TT_PLAN_HOLD, memory_order_relaxed);
+}
+
+void tt_plan_drop(struct tt_plan *plan)
+{
+    uint64_t before = atomic_fetch_sub_explicit(&plan->uses, TT_PLAN_HOLD, memory_order_acq_rel);
+    if (before == (TT_PLAN_CLOSED | TT_PLAN_HOLD)) rest(plan);
+}
+
+bool tt_plan_pin(struct tt_plan *plan)
+{
+    uint64_t before = atomic_fetch_add_explicit(&plan->uses, TT_PLAN_PIN, memory_order_acquire);
+    if (!(before & TT_PLAN_CLOSED)) return true;
+    tt_plan_unpin(plan);
+    return false;
+}
+
+void tt_plan_unpin(struct tt_plan *plan)
+{
+    /* pairs with the acquire load of who waits for the last pin to go */
+    atomic_fetch_sub_explicit(&plan->uses, TT_PLAN_PIN, memory_order_release);
+}
+
+void tt_plan_unpin_and_drop(struct tt_plan *plan)
+{
+    const uint64_t both = TT_PLAN_PIN | TT_PLAN_HOLD;
+    uint64_t before = atomic_fetch_sub_explicit(&plan->uses, both, memory_order_acq_rel);
+    if (before == (TT_PLAN_CLOSED | both)) rest(plan);
+}
+
+ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan)
+{
+    if (tt_plan_pin(plan)) return ncclSuccess;
+    ncclResult_t rc = (ncclResult_t)atomic_load(&plan->closed_rc);
+    return tt_fail(rc, "group: a communicator was %s while the group held calls on it",
+                   rc == ncclInvalidUsage ? "destroyed" : "aborted");
+}
+
+void tt_plan_show(struct tt_plan *plan, ncclResult_t rc, const char *why)
+{
+    if (!tt_plan_pin(plan)) return;
+    tt_comm_show(plan->comm, rc, why);
+    tt_plan_unpin(plan);
+}
+
+ncclResult_t tt_plan_contended(const struct tt_plan *plan)
+{
+    if (atomic_load(&plan->inside) == TT_PLAN_ENDED) {
+        return tt_fail(ncclInvalidUsage, "a communicator was destroyed during a call on it");
+    }
+    return tt_fail(ncclInvalidUsage,
+                   "rank %d of communicator %#lx: two threads call it at the same time",
+                   plan->comm->member.rank, (unsigned long)plan->comm->member.comm_id);
+}
