@@ -3,9 +3,11 @@
 #include "tutti.h"
 
 #include <getopt.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static void help(FILE *out)
@@ -24,7 +26,8 @@ static void help(FILE *out)
         "standard error (TUTTI_WARN=0: not; NCCL_DEBUG: as it says). Options as mpirun's may "
         "begin\n"
         "with one dash.\n\n"
-        "  -n, --ranks N       number of processes (default 1); also -np N\n"
+        "  -n, --ranks N       number of processes (default: the hosts' slots, else 1); also\n"
+        "                      -np N\n"
         "  -x NAME[=VALUE]     a variable that the ranks on other hosts get too (NCCL_ and TUTTI_ "
         "always)\n"
         "  -H, --hosts LIST    host[:slots],...: fill the hosts in order, started with $TUTTI_RSH\n"
@@ -75,6 +78,37 @@ static bool all_here(const struct launch_options *options)
     return !getenv("TUTTI_RSH");
 }
 
+/* As many ranks as the hosts have slots; without hosts one. */
+static int all_slots(const struct launch_options *options)
+{
+    int slots = 0;
+    for (int h = 0; h < options->nhosts && slots < LAUNCH_MAX_RANKS; h++)
+        slots += options->hosts[h].slots;
+    return !slots ? 1 : slots < LAUNCH_MAX_RANKS ? slots : LAUNCH_MAX_RANKS;
+}
+
+/* -1, or 2 when the first host's name is a loopback address here, by which the other hosts would
+ * look for rank 0 in vain. */
+static int look_at_master(const struct launch_options *options)
+{
+    const char *name = options->hosts[0].name, *other = NULL;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    char text[64] = "";
+    for (int h = 1; h < options->nhosts && !other; h++) {
+        if (strcmp(options->hosts[h].name, name) != 0) other = options->hosts[h].name;
+    }
+    if (!other || getenv("NCCL_COMM_ID") || getaddrinfo(name, NULL, &hints, &found)) return -1;
+    (void)getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof(text), NULL, 0,
+                      NI_NUMERICHOST);
+    freeaddrinfo(found);
+    if (strncmp(text, "127.", 4) != 0 && strcmp(text, "::1") != 0) return -1;
+    return tutti_usage_error("run",
+                             "%s is %s here, a loopback address, at which %s does not find rank 0: "
+                             "give its address in the network by --master",
+                             name, text, other);
+}
+
 static bool known_device(const char *name)
 {
     return !strcmp(name, "host") || !strcmp(name, "cuda") || !strcmp(name, "auto");
@@ -97,7 +131,7 @@ static const struct option long_options[] = {
 static bool parse_ranks(const char *text, struct launch_options *options)
 {
     long number = 0;
-    if (!tutti_parse_int(text, 1, 4096, &number)) return false;
+    if (!tutti_parse_int(text, 1, LAUNCH_MAX_RANKS, &number)) return false;
     options->nranks = (int)number;
     return true;
 }
@@ -138,8 +172,8 @@ static int parse(int argc, char **argv, struct launch_options *options)
         switch (letter) {
         case 'n':
             if (parse_ranks(optarg, options)) break;
-            return tutti_usage_error("run", "the number of ranks is from 1 to 4096, not %s",
-                                     optarg);
+            return tutti_usage_error("run", "the number of ranks is from 1 to %d, not %s",
+                                     LAUNCH_MAX_RANKS, optarg);
         case 'H':
             if (parse_hosts(optarg, options)) break;
             return tutti_usage_error("run", "--hosts %s is no list host[:slots],...", optarg);
@@ -164,7 +198,10 @@ static int parse(int argc, char **argv, struct launch_options *options)
     }
     if (optind >= argc) return tutti_usage_error("run", "no program given");
     options->program = argv + optind;
+    if (!options->nranks) options->nranks = all_slots(options);
     if (all_here(options)) options->nhosts = 0;
+    if (!options->master && options->nhosts > 1 && !options->own_ids)
+        return look_at_master(options);
     return -1;
 }
 
@@ -172,7 +209,6 @@ int cmd_run(int argc, char **argv)
 {
     struct launch_options *options = calloc(1, sizeof(*options));
     if (!options) return 2;
-    options->nranks = 1;
     options->prefix = true;
     int status = parse(argc, argv, options);
     if (status < 0) {

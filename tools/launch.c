@@ -56,19 +56,28 @@ static long since_msec(const struct timespec *then)
     return (now.tv_sec - then->tv_sec) * 1000 + (now.tv_nsec - then->tv_nsec) / 1000000;
 }
 
+/* A host may be listed several times. */
 static struct launch_place place_of(const struct launch_options *options, int rank)
 {
     struct launch_place place = {rank, options->nranks, rank, options->nranks, -1};
+    int here[LAUNCH_MAX_HOSTS] = {0}; /* ranks of each entry */
     int first = 0;
-    for (int h = 0; h < options->nhosts; h++) {
-        int last = first + options->hosts[h].slots;
-        if (rank < last || h == options->nhosts - 1) {
+    for (int h = 0; h < options->nhosts && first < options->nranks; h++) {
+        int left = options->nranks - first;
+        bool all = h == options->nhosts - 1 || options->hosts[h].slots > left;
+        here[h] = all ? left : options->hosts[h].slots;
+        if (rank >= first && rank < first + here[h]) {
             place.host = h;
             place.local_rank = rank - first;
-            place.local_size = (last < options->nranks ? last : options->nranks) - first;
-            break;
         }
-        first = last;
+        first += here[h];
+    }
+    if (place.host < 0) return place;
+    place.local_size = 0;
+    for (int h = 0; h < options->nhosts; h++) {
+        if (strcmp(options->hosts[h].name, options->hosts[place.host].name) != 0) continue;
+        place.local_size += here[h];
+        if (h < place.host) place.local_rank += here[h];
     }
     return place;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#define LAUNCH_MAX_RANKS 4096
 #define LAUNCH_MAX_HOSTS 256
 #define LAUNCH_MAX_EXPORTS 64
 

@@ -23,6 +23,27 @@ socklen_t tt_addr_len(const union tt_addr *addr)
     return addr->sa.sa_family == AF_INET6 ? sizeof(addr->v6) : sizeof(addr->v4);
 }
 
+bool tt_addr_is_loopback(const union tt_addr *addr)
+{
+    if (addr->sa.sa_family == AF_INET6) return IN6_IS_ADDR_LOOPBACK(&addr->v6.sin6_addr);
+    return addr->sa.sa_family == AF_INET && ntohl(addr->v4.sin_addr.s_addr) >> 24 == 127;
+}
+
+const char *tt_addr_reach_text(const union tt_addr *addr)
+{
+    if (!tt_addr_is_loopback(addr)) return "";
+    return "; a loopback address, which no other host reaches (NCCL_SOCKET_IFNAME or NCCL_COMM_ID "
+           "names it, or no other interface was up where it was chosen)";
+}
+
+bool tt_addr_same_ip(const union tt_addr *a, const union tt_addr *b)
+{
+    if (a->sa.sa_family != b->sa.sa_family) return false;
+    if (a->sa.sa_family == AF_INET6)
+        return !memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(struct in6_addr));
+    return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+}
+
 const char *tt_addr_text(const union tt_addr *addr, char *text, size_t text_bytes)
 {
     char host[64]; /* numeric, with an IPv6 scope */

@@ -35,6 +35,12 @@ const char *tt_addr_text(const union tt_addr *addr, char *text, size_t text_byte
 /* "host:port", "1.2.3.4:port", "[v6%if]:port". Errors: ncclInvalidArgument naming the text. */
 ncclResult_t tt_addr_parse(const char *text, union tt_addr *addr_out);
 socklen_t tt_addr_len(const union tt_addr *addr);
+/* 127.x.x.x or ::1: nobody but this host reaches it. */
+bool tt_addr_is_loopback(const union tt_addr *addr);
+/* What a message about an address where nobody answers adds: "" unless it is a loopback address. */
+const char *tt_addr_reach_text(const union tt_addr *addr);
+/* One address, whatever the ports. */
+bool tt_addr_same_ip(const union tt_addr *a, const union tt_addr *b);
 
 /* Non-blocking, close-on-exec listening socket; port 0 in addr is replaced by the kernel's choice.
  */

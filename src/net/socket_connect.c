@@ -130,8 +130,9 @@ static ncclResult_t give_up(const struct socket_connector *connector, ncclResult
 {
     char addr[64];
     if (connector->has_spare) return rc;
-    return tt_fail(rc, "NET/Socket: connection to rank %d at %s: %s", connector->handle.rank,
-                   tt_addr_text(&connector->handle.addr, addr, sizeof(addr)), why);
+    return tt_fail(rc, "NET/Socket: connection to rank %d at %s: %s%s", connector->handle.rank,
+                   tt_addr_text(&connector->handle.addr, addr, sizeof(addr)), why,
+                   tt_addr_reach_text(&connector->handle.addr));
 }
 
 /* The listener may not be there yet, or may have dropped us as unauthenticated: try again, later

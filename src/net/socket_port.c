@@ -116,6 +116,20 @@ static ncclResult_t port_open(struct socket_port *port, const union tt_addr *net
     return rc;
 }
 
+/* The device's address; where only the loopback interface was there at first, of what is up now. */
+static union tt_addr address_now(const union tt_addr *netif)
+{
+    struct tt_netif now;
+    int count = 0;
+    char text[64];
+    if (!tt_addr_is_loopback(netif) || tt_netif_list(&now, 1, &count) || count < 1 ||
+        tt_addr_same_ip(&now.addr, netif))
+        return *netif;
+    tt_info(TT_LOG_NET, "NET/Socket : Using %s:%s, which has come up", now.name,
+            tt_addr_text(&now.addr, text, sizeof(text)));
+    return now.addr;
+}
+
 ncclResult_t tt_socket_port_enter(struct socket_port *port, const union tt_addr *netif,
                                   const union tt_addr *spare, struct socket_listener *listener,
                                   struct socket_handle *handle)
@@ -124,7 +138,8 @@ ncclResult_t tt_socket_port_enter(struct socket_port *port, const union tt_addr 
     pthread_mutex_lock(&port->lock);
     port->nlanes += (size_t)listener->nlanes;
     if (port->fd < 0) {
-        rc = port_open(port, netif, spare);
+        const union tt_addr addr = address_now(netif);
+        rc = port_open(port, &addr, spare);
     }
     if (!rc) rc = make_room(port);
     handle->addr = port->addr;

@@ -8,9 +8,16 @@ import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PAGE = "docs/troubleshooting.md"
-# Function: place of the format among its arguments.
-SAY = {"tt_fail": 1, "tt_warn": 0, "tt_attn": 0, "tt_warn_setting": 0, "tuttiHostTell": 0, "tt_tree_fail": 3, "root_fail": 2,
-       "tt_service_refused": 0, "tuner_complain": 2, "trace_complain": 0, "ofi_fail": 1, "ofi_comm_fail": 2, "tutti_usage_error": 1, "fprintf": 1}
+# Function: place of the format among its arguments. Of snprintf() that which fills a `sentence`.
+SAY = {"tt_fail": 1, "tt_warn": 0, "tt_attn": 0, "tt_warn_setting": 0, "tuttiHostTell": 0, "tt_tree_fail": 3, "tt_root_fail": 2, "tell_death": 2,
+       "conclude": 2, "tt_transport_accuse": 1, "tt_service_refused": 0, "tuner_complain": 2, "trace_complain": 0, "timeline_complain": 3,
+       "ofi_fail": 1, "ofi_comm_fail": 2, "tutti_usage_error": 1, "fprintf": 1, "snprintf": 2}
+# Functions with a format that print no message of their own: those below the ones above, text that is no warning, and what is said
+# behind words that have a row ("... is refused: ...", "... is damaged: ...").
+QUIET = {"tt_fail_at", "tt_log_at", "tt_log_plugin", "tt_warn_setting_at", "tt_error_keep", "tt_plugin_log", "emit_text", "complain",
+         "add", "answer", "append", "fill", "put", "set", "line", "say", "introduce", "tell", "ofi_say", "out_print", "picture_print", "report_add", "text_add",
+         "msccl_note", "msccl_refuse", "mistake", "refuse", "damaged", "tt_verify_fail", "tt_topo_note", "check_breach", "trace_find"}
+FORMAT = re.compile(r"format\(printf, \d+, \d+\)\)\)")
 LEAST_LETTERS = 6  # of a message: what has less is said by others; of a pattern: what has less would cover anything
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 CONVERSION = re.compile(r"%[-+ #0]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|h|ll|l|z|j)?[a-zA-Z]")
@@ -56,12 +63,28 @@ def messages(path, text):
         place = SAY[name]
         if len(args) <= place or name == "fprintf" and (args[0].strip() != "stderr" or "\\r" in args[1]):
             continue
+        if name == "snprintf" and "sentence" not in args[0]:
+            continue
         said = as_said("".join(LITERAL.findall(args[place])))
         if letters(said) >= LEAST_LETTERS:
             yield path, said + ("; `…` shows the usage" if name == "tutti_usage_error" else "")
     for literal in LITERAL.findall(text):
         if literal.startswith(("tutti check: ", "NCCL_DEBUG: ", "NCCL_DEBUG_FILE: ")):
             yield path, as_said(literal)
+
+
+def unknown():
+    """Functions with a format (attribute before or behind the declaration) that are in neither list."""
+    for folder in ("src", "hostcuda", "plugins", "tools"):
+        for where, _, names in os.walk(os.path.join(ROOT, folder)):
+            for name in sorted(names):
+                with open(os.path.join(where, name), encoding="utf-8") as file:
+                    text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S) if name.endswith((".c", ".h")) else ""
+                for found in FORMAT.finditer(text):
+                    before = text[:found.start()].rstrip().removesuffix("__attribute__((").rstrip()
+                    declared = re.search(r"(\w+)\s*\([^()]*\)$", before) or re.search(r"(\w+)\s*\(", text[found.end():])
+                    if declared[1] not in SAY and declared[1] not in QUIET:
+                        yield os.path.relpath(os.path.join(where, name), ROOT), declared[1]
 
 
 def sources():
@@ -104,8 +127,12 @@ def main():
         print(f"  {PAGE}:{number}: nothing says '{pattern}'")
     for number, pattern, _ in vague:
         print(f"  {PAGE}:{number}: '{pattern}' would cover anything")
-    print(f"messages: {len(said)} read, {len(rows)} patterns, {len(missing) + len(stale) + len(vague)} to mend")
-    sys.exit(bool(missing or stale or vague))
+    strange = list(unknown())
+    for path, name in strange:
+        print(f"  {path}: {name}() takes a format: SAY or QUIET of this test should have it")
+    mend = len(missing) + len(stale) + len(vague) + len(strange)
+    print(f"messages: {len(said)} read, {len(rows)} patterns, {mend} to mend")
+    sys.exit(mend != 0)
 
 
 main()

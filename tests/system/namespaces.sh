@@ -2,7 +2,7 @@
 # Several hosts on one machine: network namespaces joined by a bridge, one host each; every collective runs
 # through the socket network. Needs root; exit 77 (skipped) where namespaces are not allowed.
 # usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|libfabric|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|cut-rail|mtu|one-way|
-#        one-way-init|vanish|vanish-init|unlike|uneven|collnet|plugins] [PLUGINS]
+#        one-way-init|vanish|vanish-init|unlike|uneven|late-interface|loopback|collnet|plugins] [PLUGINS]
 set -u
 tutti=$1 hosts=$2 per_host=$3 mode=${4:-plain}
 tag=tt$$
@@ -295,6 +295,38 @@ uneven)
         echo "$out"; exit 1; }
     must_say "$out" 'rank 0: the first 1 of 2 devices of NET/Socket are used'
     echo "$out" | grep -q 'does not reach' && { echo "$out"; echo "somebody tried the network that one host has not"; exit 1; }
+    ;;
+late-interface)
+    # The network of the second host comes up while its rank is on its way: it is taken then. Rank 9 is below rank 1
+    # in the tree of the ranks, so it connects to that host.
+    ip netns exec $tag-1 ip link set tt0 down
+    (sleep 1; ip netns exec $tag-1 ip link set tt0 up) &
+    out=$(NCCL_DEBUG=INFO timeout 60 "$tutti" run --hosts "$tag-0:1,$tag-1:1,$tag-0:8" --master 10.77.0.1 \
+        "$perf" -b 8 -e 64K -f 64 -n 1 -w 0 allreduce 2>&1)
+    rc=$?
+    wait $!
+    [ $rc -eq 0 ] || { echo "$out"; echo "the network of a host came late: status $rc"; exit 1; }
+    must_say "$out" 'Out of bounds values : 0 OK'
+    must_say "$out" '^\[1\].*Bootstrap: Using lo:127'
+    must_say "$out" '^\[1\].*Bootstrap: Using tt0:10.77.0.2'
+    ;;
+loopback)
+    # Ranks of several hosts that offer 127.0.0.1 to each other: said at once, with the variable. All hosts, the
+    # host of rank 0 alone, another one alone.
+    last=$((ranks - 1))
+    for who in "$last -ge 0" '$RANK = 0' '$RANK = '$last; do
+        began=$(date +%s)
+        out=$(timeout 60 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 sh -c \
+            'if [ '"$who"' ]; then export NCCL_SOCKET_IFNAME=lo; fi; exec "$@"' sh "$perf" -b 8 -e 8 -n 1 allreduce 2>&1)
+        must_fail $? "$out" "hosts offer 127.0.0.1"
+        must_say "$out" '127\.0\.0\.1.*loopback.*NCCL_SOCKET_IFNAME'
+        echo "$out" | grep -q 'process is gone' && { echo "$out"; echo "a process was called gone"; exit 1; }
+        [ $(($(date +%s) - began)) -lt 20 ] || { echo "$out"; echo "it took longer than 20 s"; exit 1; }
+    done
+    # So it is for an address that is given to all.
+    out=$(TUTTI_WATCHDOG=2 timeout 60 "$tutti" run -n $ranks --hosts "$list" --master 127.0.0.1 sh -c 'timeout 6 "$@" || exit 3' sh "$perf" -b 8 -e 8 -n 1 allreduce 2>&1)
+    must_fail $? "$out" "the root is at 127.0.0.1"
+    must_say "$out" 'nobody listens at 127.0.0.1.*a loopback address'
     ;;
 *) echo "unknown mode $mode"; exit 2 ;;
 esac

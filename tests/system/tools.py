@@ -144,6 +144,13 @@ def hosts():
         want = [f"[{k}] {h} {l} {s} a b'c it's \"two\" $words" for k, (h, l, s) in
                 enumerate((("alpha", 0, 2), ("alpha", 1, 2), ("beta", 0, 3), ("beta", 1, 3), ("beta", 2, 3)))]
         check("hosts", sorted(r.stdout.splitlines()) == want, r.stdout + r.stderr)
+        r = tutti("run", "--no-prefix", "--hosts", "alpha,beta,alpha:2", "--master", "127.0.0.1", "sh", "-c",
+                  "echo $RANK $WORLD_SIZE $ON_HOST $LOCAL_RANK $LOCAL_WORLD_SIZE", env={"TUTTI_RSH": shell})
+        check("as many ranks as slots, a host listed twice", sorted(r.stdout.splitlines()) ==
+              ["0 4 alpha 0 3", "1 4 beta 0 1", "2 4 alpha 1 3", "3 4 alpha 2 3"], (r.stdout, r.stderr))
+        r = tutti("run", "--hosts", "localhost,beta", "true", env={"TUTTI_RSH": shell})
+        check("a first host that others do not reach", r.returncode == 2 and "localhost is 127.0.0.1 here" in r.stderr.replace("::1", "127.0.0.1")
+              and "--master" in r.stderr, (r.returncode, r.stderr))
         r = tutti("run", "-n", "4", "--hosts", "alpha:2,beta:2", "--master", "127.0.0.1", "sh", "-c",
                   "echo $$; [ $RANK = 3 ] && exit 9; exec sleep 300", env={"TUTTI_RSH": shell}, timeout=30)
         check("a failing rank on another host", r.returncode == 9, (r.returncode, r.stderr))

@@ -158,12 +158,6 @@ uint64_t tt_id_comm(const ncclUniqueId *ids, int nids)
     return comm_id;
 }
 
-static bool is_loopback(const union tt_addr *addr)
-{
-    if (addr->sa.sa_family == AF_INET6) return IN6_IS_ADDR_LOOPBACK(&addr->v6.sin6_addr);
-    return (ntohl(addr->v4.sin_addr.s_addr) >> 24) == 127;
-}
-
 /* The text of TUTTI_SECRET_FILE goes into the hash; a file that others can read is refused. Without
  * stdio, whose buffer would keep a copy of the secret. */
 static ncclResult_t hash_secret_file(crypto_generichash_state *state, const char *path)
@@ -217,7 +211,7 @@ static ncclResult_t id_from_address(const char *text, ncclUniqueId *id_out)
     if (path) rc = hash_secret_file(&state, path);
     if (rc) return rc;
     crypto_generichash_final(&state, parts.secret, sizeof(parts.secret));
-    if (!path && !is_loopback(&parts.addr)) {
+    if (!path && !tt_addr_is_loopback(&parts.addr)) {
         tt_warn("NCCL_COMM_ID %s carries no secret: whoever reaches the address can join; set "
                 "TUTTI_SECRET_FILE",
                 text);

@@ -74,10 +74,11 @@ static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
         if (!rc) rc = pause_retry(b, &pause_nsec, deadline);
     }
     if (atomic_load(&b->error) || (rc != ncclTimeout && refusals < REFUSALS)) return rc;
-    return tt_fail(rc, "rank %d: no answer from rank %d on host %s (pid %d) at %s%s", b->rank,
+    return tt_fail(rc, "rank %d: no answer from rank %d on host %s (pid %d) at %s%s%s", b->rank,
                    b->parent, b->parent_contact.host, (int)b->parent_contact.pid,
                    tt_addr_text(&b->parent_contact.addr, addr, sizeof(addr)),
-                   refusals >= REFUSALS ? ": its process is gone" : "");
+                   refusals >= REFUSALS ? ": its process is gone" : "",
+                   tt_addr_reach_text(&b->parent_contact.addr));
 }
 
 /* First exchange of a new tree: contacts and records. Lock not held. */

@@ -1,5 +1,5 @@
-/* Two mistakes that an init can tell from its environment: an id kept from an earlier run, and a
- * rank that the program did not take from its launcher. */
+/* Mistakes that an init can tell from its environment: an id kept from an earlier run, a rank that
+ * the program did not take from its launcher, and loopback addresses offered to other hosts. */
 #include "bootstrap/join/mistakes.h"
 
 #include "base/param.h"
@@ -23,6 +23,28 @@ bool tt_mistake_id(const struct tt_id_parts *id, char *text, size_t text_bytes)
              "NCCL_COMM_ID is %s; was it read from a file that an earlier run left?",
              theirs, ours);
     return true;
+}
+
+bool tt_mistake_far(int fd, const union tt_addr *peer)
+{
+    union tt_addr own;
+    socklen_t len = sizeof(own);
+    if (peer->sa.sa_family == AF_UNSPEC || tt_addr_is_loopback(peer)) return false;
+    return getsockname(fd, &own.sa, &len) == 0 && !tt_addr_same_ip(&own, peer);
+}
+
+void tt_mistake_netif(char *text, size_t text_bytes)
+{
+    const char *named = tt_param_str("NCCL_SOCKET_IFNAME");
+    if (named && *named) {
+        snprintf(text, text_bytes,
+                 "NCCL_SOCKET_IFNAME is '%.60s' there; name an interface that the others reach, or "
+                 "unset it",
+                 named);
+    } else {
+        snprintf(text, text_bytes,
+                 "no other interface is up and running there (NCCL_SOCKET_IFNAME is not set)");
+    }
 }
 
 void tt_mistake_rank(int rank, char *text, size_t text_bytes)

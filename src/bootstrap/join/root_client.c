@@ -2,6 +2,7 @@
  * parent's address when the last has come, and the first failure is told to everybody. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "bootstrap/join/mistakes.h"
 #include "bootstrap/join/root_state.h"
 #include "bootstrap/tree/wait.h"
 #include "bootstrap/wire/service.h"
@@ -37,6 +38,7 @@ void tt_root_fail(struct tt_root *root, ncclResult_t rc, const char *fmt, ...)
     if (root->state == ROOT_FAILED) return;
     va_list args;
     va_start(args, fmt);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
     vsnprintf(root->sentence, sizeof(root->sentence), fmt, args);
     va_end(args);
     root->state = ROOT_FAILED;
@@ -160,10 +162,35 @@ static void root_place(struct tt_root *root)
     sodium_memzero(bytes, sizeof(bytes));
 }
 
+/* A rank of this host at a loopback address while others come from elsewhere: they would not reach
+ * it. (A rank on another host says so itself.) */
+static bool all_reachable(struct tt_root *root)
+{
+    const struct tt_join *near = NULL, *far = NULL;
+    char addr[128];
+    for (int i = 0; i < root->nslots; i++) {
+        const struct root_client *client = root->slots[i];
+        if (!client->conn) continue;
+        if (tt_mistake_far(client->conn->fd, &client->conn->from)) {
+            far = &client->join;
+        } else if (tt_addr_is_loopback(&client->join.addr)) {
+            near = &client->join;
+        }
+    }
+    if (!near || !far) return true;
+    tt_root_fail(root, ncclInvalidUsage,
+                 "rank %u on host %s (pid %d) offers %s, a loopback address, which rank %u on "
+                 "host %s does not reach: NCCL_SOCKET_IFNAME names it there, or no other interface "
+                 "was up",
+                 near->rank, near->host, near->pid, tt_addr_text(&near->addr, addr, sizeof(addr)),
+                 far->rank, far->host);
+    return false;
+}
+
 static void root_step(struct tt_root *root)
 {
     bool ready = root->njoined == root->nslots && (root->first.index == 0 || root->has_nonce);
-    if (root->state == ROOT_OPEN && ready) root_place(root);
+    if (root->state == ROOT_OPEN && ready && all_reachable(root)) root_place(root);
 }
 
 static void find_root_rank(struct tt_root *root, const struct tt_join *join)

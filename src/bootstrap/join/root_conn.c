@@ -8,6 +8,7 @@
 #include "bootstrap/join/mistakes.h"
 #include "bootstrap/tree/failure.h"
 #include "bootstrap/tree/wait.h"
+#include "bootstrap/wire/listener.h"
 #include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
@@ -49,15 +50,38 @@ static void root_text(const struct root_conn *root, char *text, size_t text_byte
 
 /* ---- what roots say ---- */
 
+/* Others are to connect to this rank: not by the loopback interface when they are on other hosts.
+ * False: they could not, join->code is set. */
+static bool reachable_from(struct join *join, const struct root_conn *root)
+{
+    struct tt_join *request = &join->request;
+    char why[160], own[128], addr[128];
+    if (!tt_addr_is_loopback(&request->addr) || !tt_mistake_far(root->conn->fd, &root->id.addr))
+        return true;
+    ncclResult_t rc = tt_listener_main(&request->addr); /* another may be up now */
+    if (!rc && !tt_addr_is_loopback(&request->addr)) return true;
+    tt_mistake_netif(why, sizeof(why));
+    join->code = ncclInvalidUsage;
+    snprintf(join->sentence, sizeof(join->sentence),
+             "rank %u on host %s (pid %d) offers %s, a loopback address, to ranks on other hosts "
+             "(the root is at %s): %s",
+             request->rank, request->host, request->pid,
+             tt_addr_text(&request->addr, own, sizeof(own)),
+             tt_addr_text(&root->id.addr, addr, sizeof(addr)), why);
+    return false;
+}
+
 static void root_conn_opened(struct tt_conn *conn)
 {
     struct root_conn *root = conn->owner;
     unsigned char bytes[TT_JOIN_BYTES];
-    struct tt_join request = root->join->request;
-    request.index = (uint32_t)root->index;
-    tt_join_pack(&request, bytes);
-    tt_conn_send(conn, TT_FRAME_JOIN, bytes, sizeof(bytes));
     root->opened = true;
+    if (reachable_from(root->join, root)) {
+        struct tt_join request = root->join->request;
+        request.index = (uint32_t)root->index;
+        tt_join_pack(&request, bytes);
+        tt_conn_send(conn, TT_FRAME_JOIN, bytes, sizeof(bytes));
+    }
     if (root == root->join->roots) root->join->b->own_root = conn;
     pthread_cond_broadcast(&root->join->b->changed);
 }
@@ -168,8 +192,9 @@ static ncclResult_t unreachable(const struct root_conn *root, ncclResult_t rc)
     root_text(root, text, sizeof(text));
     return tt_fail(rc,
                    "rank %d: no answer from %s (%s): it has gone, all ranks of the id were already "
-                   "served, or the address is not reachable from here",
-                   root->join->b->rank, text, root->why ? root->why : "refused");
+                   "served, or the address is not reachable from here%s",
+                   root->join->b->rank, text, root->why ? root->why : "refused",
+                   tt_addr_reach_text(&root->id.addr));
 }
 
 static ncclResult_t root_conn_step(struct root_conn *root)
@@ -212,10 +237,10 @@ static void report_silence(const struct root_conn *root, uint64_t start_nsec, ui
     const struct tt_bootstrap *b = root->join->b;
     char text[128];
     if (tt_now_nsec() < *report_nsec) return;
-    tt_warn("rank %d of %d: init waits since %.0f s: nobody listens at %s (NCCL_COMM_ID): does "
+    tt_warn("rank %d of %d: init waits since %.0f s: nobody listens at %s (NCCL_COMM_ID%s): does "
             "rank 0 run, and does it call init?",
             b->rank, b->nranks, (double)(tt_now_nsec() - start_nsec) * 1e-9,
-            tt_addr_text(&root->id.addr, text, sizeof(text)));
+            tt_addr_text(&root->id.addr, text, sizeof(text)), tt_addr_reach_text(&root->id.addr));
     *report_nsec = UINT64_MAX;
 }
 

@@ -41,26 +41,32 @@ void tt_addr_get(struct tt_wire *wire, union tt_addr *addr)
     }
 }
 
+/* The first usable interface, if it is another than the one known. */
+static ncclResult_t choose_netif(union tt_addr *known)
+{
+    struct tt_netif netif;
+    int count = 0;
+    char text[128];
+    ncclResult_t rc = tt_netif_list(&netif, 1, &count);
+    if (rc) return rc;
+    if (count < 1) return tt_fail(ncclInvalidUsage, "bootstrap: no usable network interface");
+    if (tt_addr_same_ip(&netif.addr, known)) return ncclSuccess;
+    *known = netif.addr;
+    tt_info(TT_LOG_BOOTSTRAP, "Bootstrap: Using %s:%s", netif.name,
+            tt_addr_text(&netif.addr, text, sizeof(text)));
+    return ncclSuccess;
+}
+
 ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out)
 {
     struct tt_service *service = tt_service();
+    union tt_addr *known = &service->netif;
     ncclResult_t rc = ncclSuccess;
     pthread_mutex_lock(&service->netif_lock);
-    if (service->netif.sa.sa_family == AF_UNSPEC) {
-        struct tt_netif netif;
-        int count = 0;
-        char text[128];
-        rc = tt_netif_list(&netif, 1, &count);
-        if (!rc && count < 1) {
-            rc = tt_fail(ncclInvalidUsage, "bootstrap: no usable network interface");
-        }
-        if (!rc) {
-            service->netif = netif.addr;
-            tt_info(TT_LOG_BOOTSTRAP, "Bootstrap: Using %s:%s", netif.name,
-                    tt_addr_text(&netif.addr, text, sizeof(text)));
-        }
-    }
-    *addr_out = service->netif;
+    bool first = known->sa.sa_family == AF_UNSPEC;
+    if (first || tt_addr_is_loopback(known)) rc = choose_netif(known);
+    if (!first) rc = ncclSuccess;
+    *addr_out = *known;
     pthread_mutex_unlock(&service->netif_lock);
     return rc;
 }

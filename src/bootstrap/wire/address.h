@@ -11,6 +11,7 @@ struct tt_wire;
 void tt_addr_put(struct tt_wire *wire, const union tt_addr *addr);
 void tt_addr_get(struct tt_wire *wire, union tt_addr *addr);
 
-/* Address of the bootstrap interface, port 0; chosen once per process. Any thread.
+/* Address of the bootstrap interface, port 0; chosen once per process, or again
+ * while only the loopback interface was there. Any thread.
  * Errors: ncclInvalidUsage when there is no usable interface. */
 ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out);

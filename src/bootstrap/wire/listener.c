@@ -53,20 +53,26 @@ void tt_listener_close(struct tt_listener *listener)
 
 ncclResult_t tt_listener_main(union tt_addr *addr_out)
 {
-    if (!tt_service()->main_listener) {
+    struct tt_service *service = tt_service();
+    const struct tt_listener *main = service->main_listener;
+    if (!main || tt_addr_is_loopback(&main->addr)) {
         union tt_addr addr;
         int fd;
         ncclResult_t rc = tt_bootstrap_netif(&addr);
+        if (!rc && main && tt_addr_same_ip(&addr, &main->addr)) {
+            *addr_out = main->addr;
+            return ncclSuccess;
+        }
         if (!rc) rc = tt_socket_listen(&addr, &fd);
         if (rc) return rc;
-        rc = tt_listener_open(fd, false, &tt_service()->main_listener);
+        rc = tt_listener_open(fd, false, &service->main_listener); /* an earlier one stays open */
         if (rc) {
             close(fd);
             return rc;
         }
-        tt_service()->main_listener->addr = addr;
+        service->main_listener->addr = addr;
     }
-    *addr_out = tt_service()->main_listener->addr;
+    *addr_out = service->main_listener->addr;
     return ncclSuccess;
 }
 
@@ -79,15 +85,6 @@ static bool pending(const struct tt_conn *conn)
            conn->state != TT_CONN_DEAD;
 }
 
-static bool same_source(const struct tt_conn *conn, const union tt_addr *from)
-{
-    if (conn->from.sa.sa_family != from->sa.sa_family) return false;
-    if (from->sa.sa_family == AF_INET6) {
-        return !memcmp(&conn->from.v6.sin6_addr, &from->v6.sin6_addr, sizeof(struct in6_addr));
-    }
-    return conn->from.v4.sin_addr.s_addr == from->v4.sin_addr.s_addr;
-}
-
 /* Oldest connection that has said nothing (else: that nobody answers to); of one source, or of all
  * when `from` is NULL. */
 static struct tt_conn *least_wanted(const union tt_addr *from)
@@ -95,7 +92,7 @@ static struct tt_conn *least_wanted(const union tt_addr *from)
     struct tt_conn *worst = NULL;
     for (struct tt_conn *conn = tt_service()->conns; conn; conn = conn->next) {
         bool idle = conn->state == TT_CONN_HELLO || conn->state == TT_CONN_PARKED;
-        if (!pending(conn) || !idle || (from && !same_source(conn, from))) continue;
+        if (!pending(conn) || !idle || (from && !tt_addr_same_ip(&conn->from, from))) continue;
         bool better = !worst || conn->state < worst->state ||
                       (conn->state == worst->state && conn->accepted_nsec < worst->accepted_nsec);
         if (better) worst = conn;
@@ -115,7 +112,7 @@ static bool make_room(const union tt_addr *from)
     uint32_t all = 0, source = 0;
     for (struct tt_conn *conn = tt_service()->conns; conn; conn = conn->next) {
         all += pending(conn);
-        source += pending(conn) && same_source(conn, from);
+        source += pending(conn) && tt_addr_same_ip(&conn->from, from);
     }
     uint32_t cap = 2 * tt_service()->expected;
     if (cap < PENDING_LEAST) cap = PENDING_LEAST;

@@ -19,7 +19,8 @@ struct tt_listener {
 /* Takes the fd on success. */
 ncclResult_t tt_listener_open(int fd, bool local, struct tt_listener **listener_out);
 void tt_listener_close(struct tt_listener *listener);
-/* Address of the process's TCP listener, which is made at first need. */
+/* Address of the process's TCP listener, which is made at first need, and once more when a network
+ * has come up since only the loopback interface was there. */
 ncclResult_t tt_listener_main(union tt_addr *addr_out);
 /* It is readable: take what may come in. */
 void tt_listener_accept(struct tt_listener *listener);

@@ -125,6 +125,27 @@ static void closed_peer_is_an_error(void **state)
     close(fds[0]);
 }
 
+static void addresses_of_this_host_alone(void **state)
+{
+    static const struct {
+        const char *text, *other;
+        bool loopback, same;
+    } cases[] = {
+        {"127.0.0.1:1", "127.0.0.1:2", true, true},   {"127.0.1.1:1", "127.0.0.1:1", true, false},
+        {"128.0.0.1:1", "128.0.0.2:1", false, false}, {"[::1]:1", "[::1]:9", true, true},
+        {"[fd00::1]:1", "10.0.0.1:1", false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < TT_LEN(cases); i++) {
+        union tt_addr addr, other;
+        print_message("case: %s %s\n", cases[i].text, cases[i].other);
+        assert_int_equal(tt_addr_parse(cases[i].text, &addr), ncclSuccess);
+        assert_int_equal(tt_addr_parse(cases[i].other, &other), ncclSuccess);
+        assert_int_equal(tt_addr_is_loopback(&addr), cases[i].loopback);
+        assert_int_equal(tt_addr_same_ip(&addr, &other), cases[i].same);
+    }
+}
+
 static void listening_twice_is_refused(void **state)
 {
     union tt_addr addr = {.v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
@@ -199,9 +220,13 @@ static void subnet_finds_its_interface(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_parse_and_print), cmocka_unit_test(bytes_move_without_blocking),
-        cmocka_unit_test(closed_peer_is_an_error),   cmocka_unit_test(listening_twice_is_refused),
-        cmocka_unit_test(interfaces_obey_filters),   cmocka_unit_test(subnet_finds_its_interface),
+        cmocka_unit_test(addresses_parse_and_print),
+        cmocka_unit_test(addresses_of_this_host_alone),
+        cmocka_unit_test(bytes_move_without_blocking),
+        cmocka_unit_test(closed_peer_is_an_error),
+        cmocka_unit_test(listening_twice_is_refused),
+        cmocka_unit_test(interfaces_obey_filters),
+        cmocka_unit_test(subnet_finds_its_interface),
     };
     setenv("HOME", "/nonexistent", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
