@@ -1,8 +1,6 @@
 /* The driver interface: start, errors, devices, contexts. A context is one of a fixed row of
  * addresses, one per device: it is never made and never goes. */
-#include "driver.h"
-
-#include "face.h"
+#include "driver_forward.h"
 
 #include "device/host/host_face.h"
 #include "device/host/host_graph.h"
@@ -131,6 +129,14 @@ CUresult tt_driver_done(int rc)
     case cudaErrorInvalidDeviceFunction: return CUDA_ERROR_INVALID_HANDLE;
     default: return (CUresult)rc;
     }
+}
+
+CUresult tt_driver_forward(int kept, cudaError_t rc)
+{
+    if (!rc) return CUDA_SUCCESS;
+    tuttiHostErrorGet();
+    tuttiHostErrorSet(kept);
+    return tt_driver_done((int)rc);
 }
 
 int tt_driver_device(CUdevice device)
@@ -264,6 +270,12 @@ static int device_of(CUcontext context)
 {
     uintptr_t at = (uintptr_t)context - (uintptr_t)contexts;
     return at < (uintptr_t)tuttiHostDeviceCount() ? (int)at : -1;
+}
+
+int tt_driver_ordinal(CUcontext context)
+{
+    if (context) return device_of(context);
+    return tuttiHostDeviceCount() ? tuttiHostGetDevice() : -1;
 }
 
 static CUcontext context_of(int device)

@@ -44,7 +44,7 @@ run()
 }
 
 once="runtime graphs nodes ipc surface_device surface_memory surface_stream surface_graph surface_driver
-    blocks modules pooled pointers peers"
+    blocks modules pooled pointers peers driver_graphs"
 for name in $once litmus litmus_ipc; do
     build "$name" "$here/$name.c"
 done

@@ -3,18 +3,18 @@
 #ifndef TUTTI_CUDA_H_
 #define TUTTI_CUDA_H_
 
-#include "hostcuda/driver_enums.h"
+#include "hostcuda/driver_base.h"
+#include "hostcuda/driver_context_api.h"
+#include "hostcuda/driver_graph_api.h"
+#include "hostcuda/driver_node_api.h"
+#include "hostcuda/driver_pool_api.h"
 #include "hostcuda/driver_rename.h"
-#include "hostcuda/handles.h"
+#include "hostcuda/driver_stream_api.h"
 #include "hostcuda/module_api.h"
 #include "hostcuda/version.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
-#define CU_IPC_HANDLE_SIZE 64
 #define CU_DEVICE_CPU ((CUdevice)-1)
 #define CU_DEVICE_INVALID ((CUdevice)-2)
 #define CU_MEMHOSTREGISTER_PORTABLE 1
@@ -28,33 +28,9 @@
 extern "C" {
 #endif
 
-typedef uint32_t cuuint32_t;
-typedef uint64_t cuuint64_t;
-typedef unsigned long long CUdeviceptr;
-typedef int CUdevice;
-typedef struct CUctx_st *CUcontext;
-typedef struct CUstream_st *CUstream;
-typedef struct CUevent_st *CUevent;
-typedef struct CUgraph_st *CUgraph;
-typedef struct CUgraphNode_st *CUgraphNode;
-typedef struct CUgraphExec_st *CUgraphExec;
-typedef struct CUmemPoolHandle_st *CUmemoryPool;
-typedef unsigned long long CUmemGenericAllocationHandle;
-typedef void (*CUhostFn)(void *user_data);
-
 typedef struct CUmemFabricHandle_st {
     unsigned char data[64];
 } CUmemFabricHandle;
-
-typedef struct CUmemLocation_st {
-    CUmemLocationType type;
-    int id;
-} CUmemLocation;
-
-typedef struct CUmemAccessDesc_st {
-    CUmemLocation location;
-    CUmemAccess_flags flags;
-} CUmemAccessDesc;
 
 typedef struct CUmemAllocationProp_st {
     CUmemAllocationType type;
@@ -75,13 +51,6 @@ typedef struct CUmulticastObjectProp_st {
     unsigned long long handleTypes;
     unsigned long long flags;
 } CUmulticastObjectProp;
-
-typedef struct CUgraphEdgeData_st {
-    unsigned char from_port;
-    unsigned char to_port;
-    unsigned char type;
-    unsigned char reserved[5];
-} CUgraphEdgeData;
 
 /* One entry of cuStreamBatchMemOp(); `operation` says which member counts. */
 typedef union CUstreamBatchMemOpParams_union {

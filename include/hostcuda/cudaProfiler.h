@@ -1,0 +1,18 @@
+/* When a profiler looks, in the driver interface: accepted, without effect. */
+#ifndef TUTTI_CUDAPROFILER_H_
+#define TUTTI_CUDAPROFILER_H_
+
+#include "hostcuda/driver_results.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
