@@ -4,6 +4,8 @@
 
 #include "tutti.h"
 
+#include "base/param.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -162,6 +164,7 @@ int launch_env_vars(const struct launch_env *env, const struct launch_place *pla
         if (place->host < 0) add(&w, "TUTTI_SECRET_FILE=%s", env->secret_file);
     }
     add(&w, "LD_LIBRARY_PATH=%s", env->libraries);
+    add(&w, "TUTTI_JOB_SETTINGS=%016llx", (unsigned long long)tt_param_job_sum());
     if (!getenv("TUTTI_WARN")) add(&w, "TUTTI_WARN=1"); /* a hang or a bad call is told unasked */
     if (!getenv("TUTTI_DEVICES") && place->local_size > 8 && !getenv("NCCL_TOPO_FILE")) {
         add(&w, "TUTTI_DEVICES=%d", place->local_size);

@@ -74,6 +74,10 @@ bool tt_param_machine_file(char path[TT_MACHINE_FILE_BYTES]);
  * variable once, with the nearest known one. Called by every init entry. */
 void tt_param_load(void);
 
+/* Sum over the NCCL_ and TUTTI_ variables of the environment but for those that `tutti run` gives
+ * each rank: equal sums, equal settings. */
+uint64_t tt_param_job_sum(void);
+
 /* Warn of a setting that will not do what it says: misspelt, not understood, out of bounds, a file
  * or plugin that is missing. Under TUTTI_STRICT the first such sentence is kept, and the next look
  * by tt_param_forbidden() fails. Any thread, set-up paths only. */

@@ -45,7 +45,9 @@ struct base_params { /* param.c */
     const struct tt_param_source *_Atomic source; /* NULL: the environment */
     const char **names;                           /* owned; made at first use */
     struct param_value values[TT_PARAM_MAX];      /* parallel to the table */
-    char refused[400];                            /* first sentence about a setting, see param.h */
+    _Atomic bool
+        told_beside;   /* the first rank of this host says what is wrong with the environment */
+    char refused[400]; /* first sentence about a setting, see param.h */
 };
 
 struct base_files { /* param_files.c */

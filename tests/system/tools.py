@@ -128,6 +128,10 @@ def run_usage():
                        (["--device", "tpu", "true"], "--device tpu"), (["--bogus", "true"], "bogus")):
         r = tutti("run", *args)
         check(f"run {args}", r.returncode == 2 and word in r.stderr and not r.stdout, (r.returncode, r.stderr))
+    for wrapper, told in (([], 1), (["sh", "-c", '[ $RANK -lt 2 ] || export NCCL_DEBUGGG=1; exec "$@"', "sh"], 3)):
+        r = tutti("run", "-n", "4", *wrapper, TUTTI, "perf", "-b", "8", "-e", "8", "-n", "1", "allreduce", env={"NCCL_DEBUGG": "1"})
+        check(f"a misspelt variable is told once: {wrapper}", r.returncode == 0 and
+              r.stderr.count("NCCL_DEBUGG is not a known variable") == told, (r.returncode, r.stderr))
     r = tutti("run", "--help")
     check("run --help", r.returncode == 0 and "examples:" in r.stdout and not r.stderr, r)
 
