@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct file_pair;
@@ -73,7 +74,13 @@ struct base_wait { /* wait.c: claimed by one waiting thread */
     _Atomic uint64_t since_nsec;
 } __attribute__((aligned(TT_LINE_BYTES)));
 
+struct base_cpu { /* cpu.c; 0: not asked yet */
+    _Atomic size_t cache_bytes;
+    _Atomic int f16c;
+};
+
 struct tt_base {
+    struct base_cpu cpu;
     struct base_encryption encryption;
     struct base_log log;
     struct base_error error;

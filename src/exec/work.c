@@ -2,6 +2,7 @@
  * that they ran in. Making one touches no lock; a spare of the queue is taken when it is large
  * enough.
  */
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "exec/exec.h"
@@ -279,7 +280,7 @@ static void survey_frames(struct tt_work *work)
         touched = tt_max_size(touched, frame->in_bytes + frame->out_bytes);
     }
     count_alike(work);
-    work->stream = touched * (size_t)work->member->nranks > tt_cache_bytes() / 4 * 3;
+    work->stream = touched * (size_t)work->member->nranks > tt_cpu_cache_bytes() / 4 * 3;
     work->user_in = work->frames[0].in;
     work->user_out = work->frames[0].out;
 }

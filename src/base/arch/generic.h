@@ -1,6 +1,7 @@
 /* The same functions as the other files here, for every other processor. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 static inline void tt_cpu_pause(void) {}
@@ -9,4 +10,9 @@ static inline void tt_cpu_pause(void) {}
 static inline uint64_t tt_cpu_ticks(void)
 {
     return 0;
+}
+
+static inline bool tt_cpu_ask_f16c(void)
+{
+    return false;
 }

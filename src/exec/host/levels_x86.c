@@ -1,14 +1,6 @@
 /* Which instruction set levels an x86-64 processor has; best last. */
+#include "base/cpu.h"
 #include "exec/host/reduce.h"
-
-#include <cpuid.h>
-
-/* Not among the names that every compiler's __builtin_cpu_supports() takes. */
-static bool has_f16c(void)
-{
-    unsigned int a, b, c = 0, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
-}
 
 extern const struct tt_reduce_type tt_reduce_native_avx2[ncclNumTypes];
 extern const struct tt_reduce_type tt_reduce_narrow_avx2[ncclNumTypes];
@@ -25,7 +17,7 @@ static const struct tt_reduce_level levels[] = {
 
 const struct tt_reduce_level *tt_reduce_levels(int *count_out)
 {
-    bool avx2 = __builtin_cpu_supports("avx2") && has_f16c();
+    bool avx2 = __builtin_cpu_supports("avx2") && tt_cpu_has_f16c();
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     bool vbmi = avx512 && __builtin_cpu_supports("avx512vbmi");

@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "exec/exec.h"
-#include "exec/host/machine.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -158,16 +157,11 @@ static bool is_plain_sum_of_two(const struct tt_reduce_job *job, const struct tt
 typedef void (*tile_fn)(const struct tt_reduce_job *job, const struct tt_reduce_type *type,
                         size_t at, size_t count, struct tile *tile);
 
-/* Asked once: the instruction that tells takes 10 us in a virtual machine. */
 static const struct tt_reduce_level *best_level(void)
 {
-    const struct tt_reduce_level *level =
-        atomic_load_explicit(&tt_exec_machine.best, memory_order_relaxed);
-    if (level) return level;
     int count;
-    level = tt_reduce_levels(&count) + count - 1;
-    atomic_store_explicit(&tt_exec_machine.best, level, memory_order_relaxed);
-    return level;
+    const struct tt_reduce_level *levels = tt_reduce_levels(&count);
+    return &levels[count - 1];
 }
 
 tt_reduce_pair_fn tt_reduce_native_pair(ncclDataType_t type, ncclRedOp_t op)

@@ -59,10 +59,6 @@ struct tt_stream_tile {
 void tt_stream_tile(const struct tt_stream_tile *tile);
 void tt_stream_fence(void);
 
-/* Bytes of the last-level cache that this processor's cores share; a guess of 32 MiB where the
- * system does not say. */
-size_t tt_cache_bytes(void);
-
 /* The kernel of a type that is its own accumulator, NULL for the others. */
 tt_reduce_pair_fn tt_reduce_native_pair(ncclDataType_t type, ncclRedOp_t op);
 

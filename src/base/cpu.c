@@ -1,13 +1,15 @@
-/* The size of the last-level cache. The system's own answer is not enough: on some processors it
- * counts the caches of all core complexes, of which these cores share one. */
-#include "base/mem.h"
-#include "exec/host/machine.h"
-#include "exec/host/reduce.h"
+/* What the processor is. The system's own answer for the last-level cache is not enough: on some
+ * processors it counts the caches of all core complexes, of which these cores share one. */
+#include "base/cpu.h"
+
+#include "base/arch/arch.h"
+#include "base/process.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 enum { LEVELS = 8 };
+enum { CPU_LACKS = 1, CPU_HAS };
 #define GUESS_BYTES ((size_t)32 << 20)
 
 /* "32768K", or 0. The kernel lists a processor's caches from the nearest on. */
@@ -36,13 +38,20 @@ static size_t asked_bytes(void)
     return level3 > 0 ? (size_t)level3 : GUESS_BYTES;
 }
 
-struct tt_exec_machine tt_exec_machine;
-
-size_t tt_cache_bytes(void)
+size_t tt_cpu_cache_bytes(void)
 {
-    size_t bytes = atomic_load_explicit(&tt_exec_machine.cache_bytes, memory_order_relaxed);
+    size_t bytes = atomic_load_explicit(&tt_base.cpu.cache_bytes, memory_order_relaxed);
     if (bytes) return bytes;
     bytes = asked_bytes();
-    atomic_store_explicit(&tt_exec_machine.cache_bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&tt_base.cpu.cache_bytes, bytes, memory_order_relaxed);
     return bytes;
+}
+
+bool tt_cpu_has_f16c(void)
+{
+    int answer = atomic_load_explicit(&tt_base.cpu.f16c, memory_order_relaxed);
+    if (answer) return answer == CPU_HAS;
+    answer = tt_cpu_ask_f16c() ? CPU_HAS : CPU_LACKS;
+    atomic_store_explicit(&tt_base.cpu.f16c, answer, memory_order_relaxed);
+    return answer == CPU_HAS;
 }
