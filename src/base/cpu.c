@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 enum { LEVELS = 8 };
-enum { CPU_LACKS = 1, CPU_HAS };
 #define GUESS_BYTES ((size_t)32 << 20)
 
 /* "32768K", or 0. The kernel lists a processor's caches from the nearest on. */
@@ -47,11 +46,11 @@ size_t tt_cpu_cache_bytes(void)
     return bytes;
 }
 
-bool tt_cpu_has_f16c(void)
+int tt_cpu_tier(void)
 {
-    int answer = atomic_load_explicit(&tt_base.cpu.f16c, memory_order_relaxed);
-    if (answer) return answer == CPU_HAS;
-    answer = tt_cpu_ask_f16c() ? CPU_HAS : CPU_LACKS;
-    atomic_store_explicit(&tt_base.cpu.f16c, answer, memory_order_relaxed);
-    return answer == CPU_HAS;
+    int known = atomic_load_explicit(&tt_base.cpu.tier, memory_order_relaxed); /* one more */
+    if (known) return known - 1;
+    known = tt_cpu_ask_tier() + 1;
+    atomic_store_explicit(&tt_base.cpu.tier, known, memory_order_relaxed);
+    return known - 1;
 }

@@ -76,7 +76,7 @@ struct base_wait { /* wait.c: claimed by one waiting thread */
 
 struct base_cpu { /* cpu.c; 0: not asked yet */
     _Atomic size_t cache_bytes;
-    _Atomic int f16c;
+    _Atomic int tier;
 };
 
 struct tt_base {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "net/process.h"
 #include "net/socket_port.h"
 
 #include <sodium.h>
@@ -16,46 +17,40 @@
 
 /* ---- devices: the interfaces, found once per process ---- */
 
-static struct {
-    pthread_once_t once;
-    struct tt_netif netifs[SOCKET_DEVICES];
-    int count;
-    ncclResult_t rc;
-} found = {.once = PTHREAD_ONCE_INIT};
-
 static void find_devices(void)
 {
     char line[1024] = "";
     size_t used = 0;
-    found.rc = tt_netif_list(found.netifs, SOCKET_DEVICES, &found.count);
-    for (int i = 0; !found.rc && i < found.count && used < sizeof(line); i++) {
+    tt_nets.sockets.rc =
+        tt_netif_list(tt_nets.sockets.netifs, SOCKET_DEVICES, &tt_nets.sockets.count);
+    for (int i = 0; !tt_nets.sockets.rc && i < tt_nets.sockets.count && used < sizeof(line); i++) {
         char addr[64];
         used += (size_t)snprintf(line + used, sizeof(line) - used, " [%d]%s:%s", i,
-                                 found.netifs[i].name,
-                                 tt_addr_text(&found.netifs[i].addr, addr, sizeof(addr)));
+                                 tt_nets.sockets.netifs[i].name,
+                                 tt_addr_text(&tt_nets.sockets.netifs[i].addr, addr, sizeof(addr)));
     }
-    if (!found.rc) tt_info(TT_LOG_INIT | TT_LOG_NET, "NET/Socket : Using%s", line);
+    if (!tt_nets.sockets.rc) tt_info(TT_LOG_INIT | TT_LOG_NET, "NET/Socket : Using%s", line);
 }
 
 static ncclResult_t socket_devices(int *ndev)
 {
-    pthread_once(&found.once, find_devices);
-    *ndev = found.count;
-    return found.rc;
+    pthread_once(&tt_nets.sockets.once, find_devices);
+    *ndev = tt_nets.sockets.count;
+    return tt_nets.sockets.rc;
 }
 
 static ncclResult_t check_device(int dev)
 {
-    if (dev >= 0 && dev < found.count) return ncclSuccess;
+    if (dev >= 0 && dev < tt_nets.sockets.count) return ncclSuccess;
     return tt_fail(ncclInvalidArgument, "NET/Socket: there is no device %d (of %d)", dev,
-                   found.count);
+                   tt_nets.sockets.count);
 }
 
 static ncclResult_t socket_properties(int dev, ncclNetProperties_v12_t *props)
 {
     ncclResult_t rc = check_device(dev);
     if (rc) return rc;
-    struct tt_netif *netif = &found.netifs[dev];
+    struct tt_netif *netif = &tt_nets.sockets.netifs[dev];
     *props = (ncclNetProperties_v12_t){.name = netif->name,
                                        .pciPath = netif->pci_path[0] ? netif->pci_path : NULL,
                                        .guid = (uint64_t)dev,
@@ -79,13 +74,13 @@ static ncclResult_t socket_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_
                                 ncclDebugLogger_t log, ncclProfilerCallback_t profiler)
 {
     (void)comm_id, (void)config, (void)log;
-    pthread_once(&found.once, find_devices);
-    if (found.rc) return found.rc;
+    pthread_once(&tt_nets.sockets.once, find_devices);
+    if (tt_nets.sockets.rc) return tt_nets.sockets.rc;
     if (sodium_init() < 0) return tt_fail(ncclSystemError, "NET/Socket: libsodium does not start");
     struct socket_context *context = tt_calloc(1, sizeof(*context));
     if (!context) return tt_fail(ncclSystemError, "NET/Socket: out of memory");
     context->profiler = profiler;
-    context->netifs = found.netifs;
+    context->netifs = tt_nets.sockets.netifs;
     context->sealed = tt_encryption_wanted();
     if (context->sealed) tt_info(TT_LOG_NET, "NET/Socket: data is encrypted");
     pthread_mutex_init(&context->lock, NULL);
@@ -118,7 +113,7 @@ static ncclResult_t socket_finalize(void *ctx)
 static ncclResult_t socket_listen(void *ctx, int dev, void *opaque, void **listen_comm)
 {
     ncclResult_t rc = check_device(dev);
-    return rc ? rc : tt_socket_net_listen(ctx, dev, found.netifs, opaque, listen_comm);
+    return rc ? rc : tt_socket_net_listen(ctx, dev, tt_nets.sockets.netifs, opaque, listen_comm);
 }
 
 /* The link, if there is one and it became what it should. */

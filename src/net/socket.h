@@ -7,6 +7,7 @@
 
 #include "base/socket.h"
 #include "net/net.h"
+#include "net/process.h"
 #include "net/socket_shake.h"
 
 #include <pthread.h>
@@ -20,7 +21,6 @@ enum {
     SOCKET_REQUESTS = NCCL_NET_MAX_REQUESTS,
     SOCKET_DATA_LANES = 64,
     SOCKET_LANES = SOCKET_DATA_LANES + 1,
-    SOCKET_DEVICES = 16,
     SOCKET_LENGTH_BYTES = 8, /* the length, and its complement */
 };
 

@@ -1,7 +1,6 @@
 /* The same functions as the other files here, for every other processor. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 static inline void tt_cpu_pause(void) {}
@@ -12,7 +11,7 @@ static inline uint64_t tt_cpu_ticks(void)
     return 0;
 }
 
-static inline bool tt_cpu_ask_f16c(void)
+static inline int tt_cpu_ask_tier(void)
 {
-    return false;
+    return 0;
 }

@@ -1,4 +1,5 @@
-/* Which instruction set levels an x86-64 processor has; best last. */
+/* Which instruction set levels an x86-64 processor has; best last: the tiers of
+ * base/arch/x86_64.h. */
 #include "base/cpu.h"
 #include "exec/host/reduce.h"
 
@@ -17,10 +18,6 @@ static const struct tt_reduce_level levels[] = {
 
 const struct tt_reduce_level *tt_reduce_levels(int *count_out)
 {
-    bool avx2 = __builtin_cpu_supports("avx2") && tt_cpu_has_f16c();
-    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-    bool vbmi = avx512 && __builtin_cpu_supports("avx512vbmi");
-    *count_out = 1 + (avx2 ? 1 : 0) + (avx512 ? 1 : 0) + (vbmi ? 1 : 0);
+    *count_out = 1 + tt_cpu_tier();
     return levels;
 }

@@ -176,16 +176,17 @@ static bool is_copy(const struct tt_reduce_job *job)
     return job->nsrcs == 1 && !post && !scaled(job, 0);
 }
 
-void tt_reduce_run_at(const struct tt_reduce_level *level, const struct tt_reduce_job *job)
+static void copy(const struct tt_reduce_job *job)
 {
-    if (is_copy(job)) {
-        size_t bytes = job->count * tt_type_bytes(type_of(job));
-        for (int k = 0; k < job->ndsts; k++) {
-            if (job->dsts[k] == job->srcs[0]) continue;
-            tt_copy_run(job->dsts[k], job->srcs[0], bytes, job->stream);
-        }
-        return;
+    size_t bytes = job->count * tt_type_bytes(type_of(job));
+    for (int k = 0; k < job->ndsts; k++) {
+        if (job->dsts[k] == job->srcs[0]) continue;
+        tt_copy_run(job->dsts[k], job->srcs[0], bytes, job->stream);
     }
+}
+
+static void reduce(const struct tt_reduce_level *level, const struct tt_reduce_job *job)
+{
     const struct tt_reduce_type *type = &level->native[type_of(job)];
     tile_fn run = native_tile;
     size_t per_tile = TILE_BYTES / sizeof(float);
@@ -203,9 +204,22 @@ void tt_reduce_run_at(const struct tt_reduce_level *level, const struct tt_reduc
     if (job->stream) tt_stream_fence();
 }
 
+void tt_reduce_run_at(const struct tt_reduce_level *level, const struct tt_reduce_job *job)
+{
+    if (is_copy(job)) {
+        copy(job);
+    } else {
+        reduce(level, job);
+    }
+}
+
 void tt_reduce_run(const struct tt_reduce_job *job)
 {
-    tt_reduce_run_at(best_level(), job);
+    if (is_copy(job)) {
+        copy(job);
+    } else {
+        reduce(best_level(), job);
+    }
 }
 
 /* ---- copies ---- */

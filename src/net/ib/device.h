@@ -4,6 +4,7 @@
 
 #include "nccl/net.h"
 #include "net/ib/verbs.h"
+#include "net/process.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -52,8 +53,7 @@ struct ib_device {
     int nports;
 };
 
-struct tt_ib { /* found once per process */
-    pthread_once_t once;
+struct tt_ib { /* tt_nets.ib: device.c fills it, others call the functions of `verbs` */
     struct tt_verbs verbs;
     struct ib_port ports[IB_PORTS];
     int nports;
@@ -61,7 +61,6 @@ struct tt_ib { /* found once per process */
     int ndevices;
     pid_t pid; /* that opened them: a child must not use them */
 };
-extern struct tt_ib tt_ib; /* process.c; device.c fills it, others call the functions of `verbs` */
 
 /* Number of devices; 0 when there are none, or no library. */
 int tt_ib_devices(void);

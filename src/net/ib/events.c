@@ -27,7 +27,7 @@ static bool is_of_one(enum ibv_event_type type)
 static void take_event(struct ib_port *port, const struct ibv_async_event *event)
 {
     enum ibv_event_type type = event->event_type;
-    const char *text = tt_ib.verbs.event_type_str(type);
+    const char *text = tt_nets.ib->verbs.event_type_str(type);
     if (type == IBV_EVENT_PORT_ERR) {
         tt_warn("NET/IB: %s:%d: %s: the port is down; what runs over it fails unless it comes back "
                 "soon",
@@ -53,9 +53,9 @@ static void *watch(void *argument)
         struct ibv_async_event event;
         if (poll(fds, 2, -1) < 0 || !fds[0].revents) continue;
         if (fds[0].revents & (POLLERR | POLLNVAL)) break;
-        if (tt_ib.verbs.get_async_event(port->context, &event)) continue;
+        if (tt_nets.ib->verbs.get_async_event(port->context, &event)) continue;
         take_event(port, &event);
-        tt_ib.verbs.ack_async_event(&event);
+        tt_nets.ib->verbs.ack_async_event(&event);
     }
     return NULL;
 }

@@ -25,8 +25,8 @@ static void mark_dead(struct ib_comm *comm, int qp)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     comm->qps[qp].dead = true;
-    (void)tt_ib.verbs.modify_qp(comm->qps[qp].qp, &attr,
-                                IBV_QP_STATE); /* it may be there already */
+    (void)tt_nets.ib->verbs.modify_qp(comm->qps[qp].qp, &attr,
+                                      IBV_QP_STATE); /* it may be there already */
 }
 
 static bool has_dead(const struct ib_comm *comm, int port)

@@ -1,0 +1,24 @@
+/* What this room keeps for the process: one object, a part per network. Private to the room. */
+#pragma once
+
+#include "base/socket.h"
+
+#include <pthread.h>
+
+enum { SOCKET_DEVICES = 16 };
+
+struct tt_ib;
+
+struct tt_nets {
+    struct { /* socket.c: the interfaces, found once */
+        pthread_once_t once;
+        struct tt_netif netifs[SOCKET_DEVICES];
+        int count;
+        ncclResult_t rc;
+    } sockets;
+    pthread_once_t ib_once;
+    struct tt_ib *ib; /* ib/device.c: the adapters, found once; owned by the process. NULL: nobody
+                         has looked, or memory was short */
+};
+
+extern struct tt_nets tt_nets;
