@@ -123,7 +123,7 @@ static union tt_addr address_now(const union tt_addr *netif)
     int count = 0;
     char text[64];
     if (!tt_addr_is_loopback(netif) || tt_netif_list(&now, 1, &count) || count < 1 ||
-        tt_addr_same_ip(&now.addr, netif))
+        tt_addr_is_loopback(&now.addr))
         return *netif;
     tt_info(TT_LOG_NET, "NET/Socket : Using %s:%s, which has come up", now.name,
             tt_addr_text(&now.addr, text, sizeof(text)));
