@@ -300,7 +300,7 @@ static void narrow_sums_round_once(void **state)
 enum { NPAIRS = 65536 - 3 };
 static uint8_t pair_x[NPAIRS], pair_y[NPAIRS], pair_sums[2][NPAIRS];
 
-static void add_pairs(ncclDataType_t type, const struct tt_reduce_level *level, uint8_t *sums)
+static void add_pairs(ncclDataType_t type, const struct tt_reduce_level *level, void *sums)
 {
     struct tt_reduction sum = {.type = type, .op = ncclSum};
     struct tt_reduce_job job = {.reduction = &sum,
