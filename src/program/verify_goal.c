@@ -3,6 +3,9 @@
 
 #include "base/mem.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 static bool is_reduction(const struct tt_program *program)
 {
     enum tt_func func = (enum tt_func)program->func;
@@ -80,6 +83,7 @@ bool tt_verify_begin(struct tt_verify *verify)
         for (size_t k = 0; k < per_rank; k++) {
             cells[k].writer = cells[k].reader = owner;
             cells[k].write_clock = 1;
+            cells[k].write_pc = -1;
         }
         bool all = verify->options->any_result;
         if (all || reads_in(verify->programs[rank], rank)) fill(verify, rank, TT_VERIFY_IN);
@@ -149,37 +153,49 @@ static const char *explain(const struct tt_verify *verify, struct tt_verify_valu
     return NULL;
 }
 
+/* Tell it of the instruction that wrote the unit last. Returns false. */
+static bool __attribute__((format(printf, 4, 5)))
+fail_output(struct tt_verify *verify, const struct tt_verify_units *units,
+            const struct tt_verify_cell *cell, const char *fmt, ...)
+{
+    char what[128];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+    const struct tt_verify_location *location = &units->location;
+    struct tt_verify_cursor writer = verify->cursors[cell->writer];
+    writer.stepper.pc = cell->write_pc;
+    writer.stepper.pass = units->pass;
+    return tt_verify_fail(verify, &writer, "wrote OUT chunk %d of rank %d, which %s",
+                          location->chunk, location->rank, what);
+}
+
 static bool check_output(struct tt_verify *verify, const struct tt_verify_units *units)
 {
     const struct tt_verify_location *location = &units->location;
     const struct tt_program *program = verify->programs[location->rank];
-    const struct tt_verify_value have = tt_verify_cell(verify, location)->value;
-    if (!have.known) {
-        return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u was never written",
-                              location->rank, location->chunk, (unsigned int)units->pass);
-    }
+    const struct tt_verify_cell *cell = tt_verify_cell(verify, location);
+    const struct tt_verify_value have = cell->value;
     bool sum = is_reduction(program);
     size_t origin = tt_verify_unit(
         verify, units->pass, source_chunk(program, location->rank, location->chunk), units->slice);
     struct tt_verify_value want =
         sum ? sum_of(verify, origin)
             : tt_verify_value_input(source_rank(program, location->chunk), TT_VERIFY_IN, origin);
-    if (tt_verify_value_equal(&have, &want)) return true;
+    if (have.known && tt_verify_value_equal(&have, &want)) return true;
+    if (cell->write_pc < 0) {
+        return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u was never written",
+                              location->rank, location->chunk, (unsigned int)units->pass);
+    }
     int from;
     struct tt_verify_value unfinished = have;
     unfinished.post = want.post;
-    if (tt_verify_value_equal(&unfinished, &want)) {
-        return tt_verify_fail(
-            verify, NULL, "rank %d: OUT chunk %d of pass %u was finished %d times", location->rank,
-            location->chunk, (unsigned int)units->pass, (int)have.post);
-    }
+    if (tt_verify_value_equal(&unfinished, &want))
+        return fail_output(verify, units, cell, "was finished %d times", (int)have.post);
     const char *wrong = explain(verify, have, want, origin, &from);
-    if (!wrong) {
-        return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u is another value",
-                              location->rank, location->chunk, (unsigned int)units->pass);
-    }
-    return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u %s rank %d's input",
-                          location->rank, location->chunk, (unsigned int)units->pass, wrong, from);
+    if (!wrong) return fail_output(verify, units, cell, "is another value");
+    return fail_output(verify, units, cell, "%s rank %d's input", wrong, from);
 }
 
 static bool check_outputs(struct tt_verify *verify, int rank)

@@ -383,8 +383,10 @@ static bool fits(struct tt_verify *verify, const struct tt_verify_cursor *cursor
     struct tt_extent extent = tt_geometry_extent(&verify->geometry, cursor->stepper.pass, chunk);
     int part = part_of(verify, chunk);
     if (sized && extent.count != *count) {
-        return tt_verify_fail(verify, cursor, "moves %zu elements to or from a location of %zu",
-                              *count, extent.count);
+        return tt_verify_fail(verify, cursor,
+                              "moves %zu elements to or from chunk %d, which has %zu: chunks of a "
+                              "move must be equally long at every count",
+                              *count, chunk, extent.count);
     }
     if (sized && part != verify->part) {
         return tt_verify_fail(verify, cursor,

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,23 +67,48 @@ struct tt_verify_cell *tt_verify_cell(const struct tt_verify *verify,
     return &verify->cells[first + unit];
 }
 
-/* The cell's last write, and with `write` all its reads, come before what the clock knows. */
-static bool ordered(const struct tt_verify *verify, const struct tt_verify_cell *cell,
-                    const struct tt_verify_clock *clock, bool write)
+/* Whose last write of the cell, or with `write` one of whose reads, does not come before what the
+ * clock knows. */
+struct rival {
+    int thread; /* -1: there is none */
+    int pc;     /* of a write; -1: a read, or what was before the program */
+};
+
+static struct rival find_rival(const struct tt_verify *verify, const struct tt_verify_cell *cell,
+                               const struct tt_verify_clock *clock, bool write)
 {
-    if (!tt_verify_knows(clock, cell->writer, cell->write_clock)) return false;
-    if (!write) return true;
-    if (!tt_verify_knows(clock, cell->reader, cell->read_clock)) return false;
+    if (!tt_verify_knows(clock, cell->writer, cell->write_clock))
+        return (struct rival){cell->writer, cell->write_pc};
+    if (!write) return (struct rival){-1, -1};
+    if (!tt_verify_knows(clock, cell->reader, cell->read_clock))
+        return (struct rival){cell->reader, -1};
     for (uint32_t k = cell->reads; k; k = verify->reads[k].next) {
-        if (!tt_verify_knows(clock, verify->reads[k].thread, verify->reads[k].clock)) return false;
+        const struct tt_verify_read *read = &verify->reads[k];
+        if (!tt_verify_knows(clock, read->thread, read->clock))
+            return (struct rival){read->thread, -1};
     }
-    return true;
+    return (struct rival){-1, -1};
+}
+
+static void fail_race(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
+                      const struct tt_verify_location *location, bool write, struct rival rival)
+{
+    int rank = verify->cursors[rival.thread].rank,
+        thread = rival.thread - verify->main_thread[rank];
+    char other[64];
+    if (rival.pc >= 0)
+        (void)snprintf(other, sizeof(other), "the write by insn %d of rank %d", rival.pc, rank);
+    else
+        (void)snprintf(other, sizeof(other), "one by thread %d of rank %d", thread, rank);
+    tt_verify_fail(verify, cursor, "%s of %s of rank %d, chunk %d, races with another access: %s",
+                   write ? "write" : "read", name_of(location->buffer), location->rank,
+                   location->chunk, other);
 }
 
 bool tt_verify_over(const struct tt_verify *verify, const struct tt_verify_cell *cell,
                     const struct tt_verify_clock *clock)
 {
-    return ordered(verify, cell, clock, true);
+    return find_rival(verify, cell, clock, true).thread < 0;
 }
 
 /* Keep a read: it stands for the one before when it comes after it, else both count. */
@@ -127,10 +153,9 @@ struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_veri
     if (!inside(verify, cursor, location)) return NULL;
     struct tt_verify_cell *cell = tt_verify_cell(verify, location);
     const struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
-    if (!ordered(verify, cell, clock, write)) {
-        tt_verify_fail(verify, cursor, "%s of %s of rank %d, chunk %d, races with another access",
-                       write ? "write" : "read", name_of(location->buffer), location->rank,
-                       location->chunk);
+    struct rival rival = find_rival(verify, cell, clock, write);
+    if (rival.thread >= 0) {
+        fail_race(verify, cursor, location, write, rival);
         return NULL;
     }
     if (write && cell->referred) {
@@ -142,6 +167,7 @@ struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_veri
     if (!write) return note_read(verify, cell, cursor->thread) ? cell : NULL;
     cell->writer = cell->reader = cursor->thread; /* after all reads: they need not be kept */
     cell->write_clock = cell->read_clock = clock->own;
+    cell->write_pc = cursor->stepper.pc;
     cell->reads = 0;
     return cell;
 }

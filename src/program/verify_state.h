@@ -40,7 +40,8 @@ struct tt_verify_cell { /* one unit of one buffer */
     struct tt_verify_value value, initial;
     int32_t writer; /* global thread of the last write */
     uint32_t write_clock;
-    int32_t reader; /* the last reader; those that it does not come after are listed in `reads` */
+    int32_t write_pc; /* its instruction; -1: the value that was there before */
+    int32_t reader;   /* the last reader; those that it does not come after are listed in `reads` */
     uint32_t read_clock;
     uint32_t reads;
     uint32_t count; /* elements written last: scratch has the length of what came there */
