@@ -222,11 +222,40 @@ void tt_issue_queue_fini(struct tt_issue_queue *queue)
 
 /* ---- binding ---- */
 
-static bool overlaps(const struct tt_frame *frame)
+static bool meets(const struct tt_frame *reader, const struct tt_frame *writer)
 {
-    const char *in = frame->in, *out = frame->out;
+    const char *in = reader->in, *out = writer->out;
     if (!in || !out) return false;
-    return in < out + frame->out_bytes && out < in + frame->in_bytes;
+    return in < out + writer->out_bytes && out < in + reader->in_bytes;
+}
+
+/* All memory that messages of the work are received into lies within it. */
+struct span {
+    const char *low, *end;
+};
+
+static struct span received(const struct tt_work *work)
+{
+    struct span span = {NULL, NULL};
+    for (int f = 0; f < work->nframes; f++) {
+        const struct tt_frame *frame = &work->frames[f];
+        if (frame->conn != TT_CONN_P2P || frame->out_bytes == 0) continue;
+        if (!span.end || frame->out < span.low) span.low = frame->out;
+        if (frame->out + frame->out_bytes > span.end) span.end = frame->out + frame->out_bytes;
+    }
+    return span;
+}
+
+/* A message of the work is received into what this one sends. */
+static bool is_overwritten(const struct tt_work *work, const struct span *span,
+                           const struct tt_frame *frame)
+{
+    if (frame->conn != TT_CONN_P2P || frame->in_bytes == 0 || !span->end) return false;
+    if (frame->in >= span->end || frame->in + frame->in_bytes <= span->low) return false;
+    for (int f = 0; f < work->nframes; f++) {
+        if (work->frames[f].conn == TT_CONN_P2P && meets(frame, &work->frames[f])) return true;
+    }
+    return false;
 }
 
 /* The buffers lie as NCCL's in place has it: what the program's references were derived for. */
@@ -243,11 +272,13 @@ static bool in_place(const struct tt_frame *frame)
 static void allow_refs(struct tt_work *work)
 {
     enum { NONE = 8 }; /* shifts all bits out */
+    const struct span span = received(work);
     for (int k = 0; k < work->ncursors; k++) {
         struct tt_cursor *cursor = &work->cursors[k];
+        const struct tt_frame *frame = cursor->frame;
+        cursor->overwritten = is_overwritten(work, &span, frame);
         cursor->ref_shift = 0;
-        if (!overlaps(cursor->frame)) continue;
-        cursor->ref_shift = in_place(cursor->frame) ? TT_REF_IN_PLACE_ : NONE;
+        if (meets(frame, frame)) cursor->ref_shift = in_place(frame) ? TT_REF_IN_PLACE_ : NONE;
     }
 }
 

@@ -32,7 +32,8 @@ struct tt_edge {
     const struct tt_edge_ops *ops;
     const struct tt_transport_config *config; /* borrowed: the transport's copy */
     struct tt_edge_key key;
-    bool failed; /* damage was told; later such slots are returned in silence */
+    bool wants_still; /* what a slot refers to must not change before the edge has drained */
+    bool failed;      /* damage was told; later such slots are returned in silence */
 };
 
 /* One way of reaching a peer. */

@@ -1,9 +1,10 @@
-/* Blocks of 2 KiB are hashed to 16 bytes each by NH of UMAC (RFC 4418): sums of products of keyed
- * words, twice, the second time with the key shifted by two products, so that two messages of one
- * length collide with a probability of 2^-64 over the key. That keeps up with memory. SipHash-2-4
- * makes a tag of these sums, the place and the length. Of long messages it first folds 64 pairs of
- * sums at a time to one word, under a key of its own, so that what it reads stays on the stack.
- * Words are little-endian, as the wire's are on all machines that we run on. */
+/* Blocks of 8 KiB are hashed to 16 bytes each by a sum of products: each pair of words of 64 bits,
+ * keyed by exclusive or, is multiplied as polynomials over GF(2) (NH of UMAC without carries;
+ * Lemire and Kaser, "Faster 64-bit universal hashing using carry-less multiplications"), so that
+ * two messages of one length collide with a probability of 2^-64 over the key. That keeps up with
+ * memory. SipHash-2-4 makes a tag of these sums, the place and the length. Of long messages it
+ * first folds 64 sums at a time to one word, under a key of its own, so that what it reads stays on
+ * the stack. Words are little-endian, as the wire's are on all machines that we run on. */
 #include "transport/mac.h"
 
 #include "base/mem.h"
@@ -14,7 +15,7 @@
 _Static_assert(crypto_shorthash_KEYBYTES == 16 && crypto_shorthash_BYTES == 8, "SipHash-2-4");
 _Static_assert(crypto_stream_chacha20_KEYBYTES == TT_MAC_SEED_BYTES, "the seed is its key");
 
-enum { BLOCK_BYTES = TT_MAC_BLOCK_WORDS * 4, HEAD_WORDS = TT_MAC_PLACE_WORDS + 1, PAIRS = 64 };
+enum { BLOCK_BYTES = TT_MAC_BLOCK_BYTES, HEAD_WORDS = TT_MAC_PLACE_WORDS + 1, PAIRS = 64 };
 enum { WHOLE_BYTES = 64 }; /* up to here SipHash reads the message itself */
 
 struct text { /* what the tag is made of */
@@ -27,7 +28,7 @@ void tt_mac_key_init(struct tt_mac_key *key, const unsigned char seed[TT_MAC_SEE
 {
     static const unsigned char nonce[crypto_stream_chacha20_NONCEBYTES] = "tuttiMA";
     crypto_stream_chacha20((unsigned char *)&key->secret, sizeof(key->secret), nonce, seed);
-    key->sum = tt_mac_best_sum();
+    key->sum = tt_mac_sums()[0];
 }
 
 static uint64_t siphash(const unsigned char *key, const void *bytes, size_t len_bytes)

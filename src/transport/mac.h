@@ -5,20 +5,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TT_MAC_SEED_BYTES = 32, TT_MAC_BLOCK_WORDS = 512, TT_MAC_SHIFT_WORDS = 4 };
+enum { TT_MAC_SEED_BYTES = 32, TT_MAC_BLOCK_BYTES = 8192 };
 enum { TT_MAC_PLACE_WORDS = 3, TT_MAC_STEP_BYTES = 64 };
 
-/* Two sums of products over `len_bytes`, a multiple of TT_MAC_STEP_BYTES and one block at most. */
-typedef void tt_mac_sum_fn(const uint32_t *key, const unsigned char *bytes, size_t len_bytes,
-                           uint64_t sums_out[2]);
-tt_mac_sum_fn tt_mac_sum;             /* on any processor */
-tt_mac_sum_fn tt_mac_sum_avx2;        /* on x86-64 with AVX2 */
-tt_mac_sum_fn *tt_mac_best_sum(void); /* of the same value */
+/* The sum of 128 bits over `len_bytes`, a multiple of TT_MAC_STEP_BYTES and one block at most. */
+typedef void tt_mac_sum_fn(const uint64_t *key, const unsigned char *bytes, size_t len_bytes,
+                           uint64_t sum_out[2]);
+tt_mac_sum_fn tt_mac_sum; /* on any processor */
+/* All ways in which this processor can make it, the best first; NULL ends them. */
+tt_mac_sum_fn *const *tt_mac_sums(void);
 
 struct tt_mac_key { /* wipe it with sodium_memzero() */
     struct {
         unsigned char fold[16], last[16];
-        uint32_t words[TT_MAC_BLOCK_WORDS + TT_MAC_SHIFT_WORDS];
+        uint64_t words[TT_MAC_BLOCK_BYTES / 8];
     } secret;
     tt_mac_sum_fn *sum;
 };

@@ -89,15 +89,15 @@ static bool goes_direct(struct net_edge *edge, const void *ptr, size_t bytes)
 }
 
 /* Larger than a slot it may be where the receiver names memory for all of a message: where the
- * network gathers. A profiler expects a step per slice. */
+ * network gathers. A profiler expects a step per slice, and a MAC is made and compared of what is
+ * in the cache. */
 static bool net_post_ref(struct tt_edge *base, uint64_t match, const void *ptr, size_t bytes)
 {
     struct net_edge *edge = own(base);
     bool message = edge->gathers && base->key.conn == TT_CONN_P2P;
     size_t most = message ? MAX_NET_SIZE / 2 : base->config->slice_bytes;
-    if (atomic_load_explicit(&edge->op, memory_order_relaxed)) most = base->config->slice_bytes;
-    /* a program that sends and receives in one buffer changes it meanwhile: the MAC is of a copy */
-    if (edge->proves && base->key.conn == TT_CONN_P2P) return false;
+    bool watched = atomic_load_explicit(&edge->op, memory_order_relaxed);
+    if (watched || edge->proves) most = base->config->slice_bytes;
     if (bytes > most || (!edge->gathers && !goes_direct(edge, ptr, bytes))) return false;
     post(edge, match, bytes, ptr);
     return true;
@@ -321,6 +321,7 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     edge->transport = config->transport;
     edge->gathers = config->net->plugin->ops.gathers;
     edge->proves = edge->gathers && tt_param_bool("TUTTI_NET_INTEGRITY");
+    edge->edge.wants_still = edge->proves;
     edge->slots.phase = key->sending ? NET_WAITING_HANDLE : NET_LISTENING;
     ncclResult_t rc = map_slots(edge, config->slice_bytes);
     if (rc) goto out;

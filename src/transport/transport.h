@@ -125,6 +125,9 @@ void tt_edge_post_small(struct tt_edge *edge, uint64_t match, const void *bytes,
  * or the memory cannot (then copy). The memory must stay until tt_edge_drained(). Needs a prior
  * acquire. */
 bool tt_edge_post_ref(struct tt_edge *edge, uint64_t match, const void *ptr, size_t bytes);
+/* Memory that changes meanwhile breaks the edge: its messages carry MACs. Of others the receiver
+ * gets the one or the other. */
+bool tt_edge_wants_still(const struct tt_edge *edge);
 /* An operation failed: from now on no edge reads or writes the user's memory that it was given for
  * one. Edges that had something under way there are broken. Any thread; waits for whoever moves the
  * network just now. */

@@ -5,7 +5,7 @@ import re, style
 
 AIM = 10
 allowed = style.listed("globals.txt")
-STATIC = re.compile(r"[ \t]+static\s+(?!inline\b)([\w\s*]*?)\b(\w+)\s*(?:\[[^;=]*)?(?:=|;|$)", re.M)
+STATIC = re.compile(r"[ \t]+static\s+(?!inline\b|void$)([\w\s*]*?)\b(\w+)\s*(?:\[[^;=]*)?(?:=|;|$)", re.M)
 
 
 def is_constant(declaration):

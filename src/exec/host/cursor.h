@@ -38,6 +38,7 @@ struct tt_cursor {
     bool draining;            /* all passes done; the peers still read references */
     bool leaving;             /* counted as being at its LEAVE */
     int ref_shift;            /* of frame->refs: how the buffers lie; see allow_refs() */
+    bool overwritten;         /* what it sends: a message of the work is received there */
     bool ref_many;            /* slots of several edges do */
     struct tt_edge *ref_edge; /* the first edge with such a slot; NULL: none */
     /* the transfer */

@@ -218,6 +218,7 @@ static const char *referable(const struct tt_cursor *cursor, size_t bytes)
 static bool post_ref(struct tt_cursor *cursor, struct tt_edge *edge, const char *refer,
                      size_t bytes)
 {
+    if (cursor->overwritten && tt_edge_wants_still(edge)) return false;
     if (!tt_edge_post_ref(edge, cursor->frame->match, refer, bytes)) return false;
     if (!cursor->ref_edge) cursor->ref_edge = edge;
     cursor->ref_many = cursor->ref_many || cursor->ref_edge != edge;
