@@ -51,6 +51,14 @@ def check_files():
     must(p.returncode == 1 and p.stdout, "two files do not differ")
 
 
+def check_colours():
+    """An AllGather out of the senders' buffers has one chunk: its picture tells ranks apart. Where chunks differ, they are told."""
+    for algo, op, colours, words in (("oneshot", "allgather", 4, "whose input"), ("ring", "allreduce", 4, "chunks apart")):
+        drawn = run("program", "show", "--algo", algo, "--op", op, "--ranks", "4", "--svg").stdout
+        used = {tag.split('stroke="')[1].split('"')[0] for tag in drawn.split("<path ")[1:] if 'fill="none"' in tag}
+        must(len(used) == colours and words in drawn, f"{algo} {op}: {len(used)} colours")
+
+
 def check_known():
     """Steps and chunks that the busiest rank sends, as books have them."""
     for n in (2, 3, 4, 8, 13):
@@ -145,6 +153,7 @@ def check_usage():
 
 
 check_files()
+check_colours()
 check_known()
 check_own()
 check_broken()

@@ -32,6 +32,7 @@ struct diagram {
     FILE *out;                  /* borrowed */
     const struct tt_flow *flow; /* borrowed */
     int nranks, nsteps, chunk;  /* -1: all chunks */
+    bool by_origin;             /* colours tell whose input it is, not which chunk */
     struct line *lines;         /* owned, by step, rank and contents */
     size_t nlines;
     struct tt_flow_message *arrows; /* owned, by step and ranks */
@@ -120,6 +121,27 @@ static void put_text(const struct diagram *diagram, double x, double y, int size
     (void)fputs("</text>\n", diagram->out);
 }
 
+/* ---- colours ---- */
+
+/* Where every message carries one rank's input and ranks are more than chunks, as in an AllGather
+ * out of the senders' own buffers, chunks would all look alike. */
+static bool origins_tell_more(const struct diagram *diagram)
+{
+    uint64_t origins = 0, chunks = 0;
+    for (size_t k = 0; k < diagram->narrows; k++) {
+        const struct tt_flow_message *arrow = &diagram->arrows[k];
+        if (!arrow->parts || arrow->parts & (arrow->parts - 1)) return false;
+        origins |= arrow->parts;
+        chunks |= (uint64_t)1 << arrow->chunk % 64;
+    }
+    return __builtin_popcountll(origins) > __builtin_popcountll(chunks);
+}
+
+static int colour_of(const struct diagram *diagram, int chunk, uint64_t parts)
+{
+    return (diagram->by_origin ? __builtin_ctzll(parts) : chunk) % COLOURS;
+}
+
 /* ---- where things stand ---- */
 
 static void collect(struct diagram *diagram)
@@ -132,6 +154,7 @@ static void collect(struct diagram *diagram)
             message->step, message->to, message->chunk, message->chunk, message->parts};
     }
     if (!diagram->nlines) return;
+    diagram->by_origin = origins_tell_more(diagram);
     qsort(diagram->lines, diagram->nlines, sizeof(*diagram->lines), by_contents);
     qsort(diagram->arrows, diagram->narrows, sizeof(*diagram->arrows), by_ranks);
     size_t kept = 0;
@@ -220,8 +243,10 @@ static void put_head(const struct diagram *diagram, const char *title)
              "messages of the step are taken:");
     if (diagram->chunk < 0) {
         put_text(diagram, MARGIN, 78, 12, plain,
-                 "\"3: 0+1\": chunk 3, made of the inputs of the ranks 0 and 1. Colours tell "
-                 "chunks apart.");
+                 diagram->by_origin
+                     ? "\"0: 2\": chunk 0 of the input of rank 2. Colours tell whose input it is."
+                     : "\"3: 0+1\": chunk 3, made of the inputs of the ranks 0 and 1. Colours tell "
+                       "chunks apart.");
     } else {
         (void)snprintf(
             text, sizeof(text),
@@ -261,7 +286,7 @@ static void put_arrows(const struct diagram *diagram)
         }
         double x0 = lane(diagram, arrow->from), x1 = lane(diagram, arrow->to);
         double y1 = diagram->y[arrow->step] - 3, y0 = diagram->y[arrow->step] - BAND + 4;
-        int colour = arrow->chunk % COLOURS;
+        int colour = colour_of(diagram, arrow->chunk, arrow->parts);
         (void)fprintf(diagram->out,
                       "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" "
                       "stroke=\"%s\" stroke-width=\"%s\" marker-end=\"url(#tip%d)\"/>\n",
@@ -285,7 +310,7 @@ static void put_boxes(const struct diagram *diagram)
         for (size_t j = 0; j < count; j++) {
             line_text(diagram, &lines[j], text, sizeof(text));
             (void)snprintf(style, sizeof(style), "text-anchor=\"middle\" fill=\"%s\"",
-                           colours[lines[j].first % COLOURS]);
+                           colours[colour_of(diagram, lines[j].first, lines[j].parts)]);
             put_text(diagram, x, y + 15 + LINE * (double)j, SIZE, style, text);
         }
     }
