@@ -151,7 +151,7 @@ static bool run_world(const struct world *world)
 /* ---- all worlds ---- */
 
 struct row {
-    int faults, told, remote, named;
+    int faults, reported, remote, named;
     int64_t usec[SAMPLES]; /* of the first so many */
 };
 
@@ -182,8 +182,8 @@ static void tell_all(struct sums *sums)
         qsort(row->usec, (size_t)n, sizeof(*row->usec), by_size);
         int64_t median = row->usec[n / 2], most = row->usec[n - 1];
         printf("| %s | %s | %s | %d | %d | %d | %d | %.1f | %.1f |\n", ways[way], faults[fault],
-               sizes[size], row->faults, row->told, row->remote, row->named, (double)median / 1000,
-               (double)most / 1000);
+               sizes[size], row->faults, row->reported, row->remote, row->named,
+               (double)median / 1000, (double)most / 1000);
     }
 }
 
@@ -192,12 +192,12 @@ static void count(struct sums *sums, const struct world *world)
     sums->worlds++;
     for (int step = 0; step < STEPS; step++) {
         const struct scene *scene = &world->shared->scenes[step];
-        if (!scene->told) continue;
+        if (!scene->reported) continue;
         int size = scene->nranks < 4 ? scene->nranks - 2 : SIZES - 1;
         struct row *row = &sums->rows[world->way][scene->fault][size];
-        if (row->faults < SAMPLES) row->usec[row->faults] = scene->told_usec;
+        if (row->faults < SAMPLES) row->usec[row->faults] = scene->reported_usec;
         row->faults++;
-        row->told += scene->told;
+        row->reported += scene->reported;
         row->remote += scene->remote;
         row->named += scene->named;
         sums->faults++;
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
     uint64_t seconds = number_of(argc > 1 ? argv[1] : NULL, 60);
     uint64_t first = number_of(argc > 2 ? argv[2] : NULL, (uint64_t)soak_now_usec());
     uint64_t least = number_of(argc > 3 ? argv[3] : NULL, 1);
-    int64_t begin = soak_now_usec(), told = begin;
+    int64_t begin = soak_now_usec(), reported = begin;
     struct sums *sums =
         mmap(NULL, sizeof(*sums), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct world world = {.shared = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
@@ -240,8 +240,8 @@ int main(int argc, char **argv)
             return 1;
         }
         count(sums, &world);
-        if (soak_now_usec() - told < 10000000) continue;
-        told = soak_now_usec();
+        if (soak_now_usec() - reported < 10000000) continue;
+        reported = soak_now_usec();
         printf("soak: %d worlds, %d faults\n", sums->worlds, sums->faults);
         fflush(stdout);
     }

@@ -15,8 +15,9 @@ enum fault { KILL, ABORT, REVOKE, FAULTS };
 
 struct scene { /* a fault, as its survivors found it */
     _Atomic int fault, nranks;
-    _Atomic int64_t struck_usec, told_usec; /* when it came, 0: not yet; until the last knew */
-    _Atomic int told, remote, named; /* survivors; with ncclRemoteError; with the culprit's rank */
+    _Atomic int64_t struck_usec, reported_usec; /* when it came, 0: not yet; until the last knew */
+    _Atomic int reported, remote,
+        named; /* survivors; with ncclRemoteError; with the culprit's rank */
 };
 
 struct shared { /* shared by the processes of a world */

@@ -213,8 +213,8 @@ static void take_error(struct member *m, const struct plan *plan, uint64_t *stat
     int64_t struck = atomic_load(&scene->struck_usec), took = soak_now_usec() - struck;
     if (!struck) soak_wrong(m, "an error before the fault", (int)rc);
     if (took > (int64_t)BOUND_SEC * 1000000) soak_wrong(m, "the error came late", (int)rc);
-    for (int64_t seen = scene->told_usec; seen < took;) {
-        if (atomic_compare_exchange_weak(&scene->told_usec, &seen, took)) break;
+    for (int64_t seen = scene->reported_usec; seen < took;) {
+        if (atomic_compare_exchange_weak(&scene->reported_usec, &seen, took)) break;
     }
     ncclAllReduce(m->in[0], m->out[0], 1, ncclUint8, ncclSum, m->comm, m->stream);
     const char *sentence = ncclGetLastError(m->comm);
@@ -233,7 +233,7 @@ static void take_error(struct member *m, const struct plan *plan, uint64_t *stat
                 plan->fault == REVOKE ? plan->revoker : plan->out[0], sentence);
     scene->fault = (int)plan->fault;
     scene->nranks = m->nranks;
-    atomic_fetch_add(&scene->told, 1);
+    atomic_fetch_add(&scene->reported, 1);
     atomic_fetch_add(&scene->remote, rc == ncclRemoteError);
     atomic_fetch_add(&scene->named, named);
 }

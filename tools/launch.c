@@ -39,7 +39,7 @@ struct launch {
     struct launch_pmi *pmi; /* NULL: ranks are on other hosts, which it does not reach */
     struct rlimit files;    /* descriptors that a rank may have: as many as we were given */
     struct child *children;
-    bool told[LAUNCH_MAX_HOSTS]; /* its remote shell has said why it cannot start ranks */
+    bool reported[LAUNCH_MAX_HOSTS]; /* its remote shell has said why it cannot start ranks */
     int nalive;
     int first_status; /* exit status to report; -1: none failed yet */
     bool ending;
@@ -234,7 +234,7 @@ static bool start(struct launch *launch, int rank)
     bool ready = true;
     if (place.host >= 0) {
         child->err.awaited = LAUNCH_STARTED;
-        child->err.told = &launch->told[place.host];
+        child->err.reported = &launch->reported[place.host];
         wires.script = open_script(launch, &place);
         ready = wires.script >= 0;
     } else if (launch->pmi) {

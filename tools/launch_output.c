@@ -72,8 +72,8 @@ void launch_output_read(struct launch_output *output)
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
     close(output->fd);
     output->fd = -1;
-    if (output->awaited && *output->told) output->used = 0; /* the same words once more */
-    if (output->awaited && output->used) *output->told = true;
+    if (output->awaited && *output->reported) output->used = 0; /* the same words once more */
+    if (output->awaited && output->used) *output->reported = true;
     print_finished(output);
     if (output->used) print_line(output, output->line, output->used);
     output->used = 0;

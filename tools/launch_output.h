@@ -12,7 +12,7 @@ struct launch_output {
     /* Of a rank that another shell starts: lines are kept until the one comes that says it did, or
      * there is no room for more. NULL: they are printed as they come. */
     const char *awaited;
-    bool *told;      /* its host's shell has said why it does not; not twice. Borrowed */
+    bool *reported;  /* its host's shell has said why it does not; not twice. Borrowed */
     char line[8192]; /* unfinished, or kept */
     size_t used;
 };

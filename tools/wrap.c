@@ -12,10 +12,10 @@
 size_t tutti_columns(FILE *out)
 {
     struct winsize size;
-    const char *told = getenv("COLUMNS");
+    const char *variable = getenv("COLUMNS");
     long columns = 0;
     if (!isatty(fileno(out))) return 0;
-    if (told && tutti_parse_int(told, 1, INT_MAX, &columns)) return (size_t)columns;
+    if (variable && tutti_parse_int(variable, 1, INT_MAX, &columns)) return (size_t)columns;
     if (!ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col > 0) return size.ws_col;
     return 80;
 }

@@ -19,7 +19,7 @@
 enum { MOST_POINTS = 1000, SPARE_DESCRIPTORS = 24, QUICK = FAULT_KINDS };
 
 struct row {
-    int points, struck, wrong, well, told, asked, named, times;
+    int points, struck, wrong, well, reported, asked, named, times;
     int64_t usec[MOST_POINTS];
 };
 
@@ -115,10 +115,10 @@ static void play(struct faults *f, const struct fault_scene *scene, bool is_loud
     row->struck += result.struck;
     row->wrong += result.wrong != NULL;
     row->well += result.well;
-    row->told += result.told;
+    row->reported += result.reported;
     row->asked += result.asked;
     row->named += result.named;
-    if (result.told && row->times < MOST_POINTS) row->usec[row->times++] = result.told_usec;
+    if (result.reported && row->times < MOST_POINTS) row->usec[row->times++] = result.reported_usec;
     if (!result.wrong && result.asked > result.named) result.wrong = "somebody else is named";
     if (!result.wrong && is_loud) result.wrong = "as it must be";
     if (result.wrong) tell_wrong(f, scene, &result);
@@ -156,8 +156,8 @@ static void tell_row(struct row *row, enum fault_kind kind, enum fault_way way)
         snprintf(most, sizeof(most), "%.1f", (double)row->usec[row->times - 1] / 1000);
     }
     printf("| %s | %s | %d | %d | %d | %d | %d of %d | %s | %s | %d |\n", fault_words[kind].text,
-           fault_ways[way], row->points, row->struck, row->well, row->told, row->named, row->asked,
-           median, most, row->wrong);
+           fault_ways[way], row->points, row->struck, row->well, row->reported, row->named,
+           row->asked, median, most, row->wrong);
     fflush(stdout);
 }
 

@@ -277,8 +277,8 @@ static void judge_rank(const struct play *p, int r, struct fault_result *result)
     if (seat->end == END_WELL) result->well++;
     if (seat->end == END_ERROR) {
         int64_t took = result->struck ? seat->end_usec - p->board->struck_usec : 0;
-        result->told++;
-        if (took > result->told_usec) result->told_usec = took;
+        result->reported++;
+        if (took > result->reported_usec) result->reported_usec = took;
         if (!victim) result->asked++;
         if (!victim && names_culprit(p->board, r)) result->named++;
         if (harmless) wrong = "an error, although nothing was lost";

@@ -5,9 +5,10 @@
 
 struct fault_result {
     bool struck;
-    int well, told, named; /* ranks that ended well; with an error; whose error names the rank */
+    int well, reported,
+        named;             /* ranks that ended well; with an error; whose error names the rank */
     int asked;             /* of these, such as need to name it */
-    int64_t told_usec;     /* from the fault to the last error */
+    int64_t reported_usec; /* from the fault to the last error */
     const char *wrong;     /* NULL: all is as it must be */
     int wrong_rank;
     int64_t usec; /* from the meeting to the end */

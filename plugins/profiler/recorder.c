@@ -85,7 +85,7 @@ static struct trace_ring *ring_at(int i)
     ring = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!ring) return NULL;
     memset(ring, 0, sizeof(*ring)); /* not the records: memory that is not used is not taken */
-    ring->next_id = ring->told_id = ((uint64_t)i + 1) << 40;
+    ring->next_id = ring->reported_id = ((uint64_t)i + 1) << 40;
     if (atomic_compare_exchange_strong(&all->rings[i], &none, ring)) {
         pthread_cond_signal(&all->wake); /* so that the writer brings its memory */
         return ring;
@@ -105,7 +105,7 @@ static struct trace_ring *take_ring(void)
         if (pthread_getname_np(pthread_self(), ring->name, sizeof(ring->name)))
             ring->name[0] = '\0';
         trace_clean(ring->name, sizeof(ring->name), ring->name);
-        ring->told = false;
+        ring->reported = false;
         pthread_setspecific(trace_process.thread_key, ring); /* so that its end is noticed */
         return own_ring = ring;
     }
@@ -176,7 +176,7 @@ void trace_forget_rings(void)
         struct trace_ring *ring = atomic_load(&trace_process.rings[i]);
         if (!ring) continue;
         atomic_store(&ring->tail, atomic_load(&ring->head));
-        ring->told_id = ring->next_id;
+        ring->reported_id = ring->next_id;
         for (int kind = 0; kind < TRACE_KIND_COUNT_; kind++)
             atomic_store(&ring->lost[kind], 0);
         atomic_store(&ring->passed, 0);
@@ -326,7 +326,7 @@ static uint32_t count_message(const void *context, int peer, const char *func)
             atomic_compare_exchange_strong(&pair->key, &seen, key) || seen == key)
             break;
     }
-    return atomic_fetch_add_explicit(&pair->told, 1, memory_order_relaxed);
+    return atomic_fetch_add_explicit(&pair->reported, 1, memory_order_relaxed);
 }
 
 /* Which operations a sample has all ranks decide alike: collectives by their number, messages by

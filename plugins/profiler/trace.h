@@ -71,11 +71,11 @@ struct trace_ring {
     _Atomic uint64_t lost[TRACE_KIND_COUNT_];
     _Atomic uint64_t passed;            /* starts that the sample leaves out */
     _Alignas(64) _Atomic uint64_t tail; /* the consumer's */
-    uint64_t told_id;                   /* the consumer's: of the last start */
+    uint64_t reported_id;               /* the consumer's: of the last start */
     _Atomic int state;                  /* enum trace_ring_state */
     int tid;
     char name[TRACE_WORD_BYTES]; /* of the thread */
-    bool told;                   /* the file knows the thread */
+    bool reported;               /* the file knows the thread */
     bool brought;                /* the memory is there */
     uint64_t words[];
 };
@@ -93,7 +93,7 @@ struct trace_clock {
 
 struct trace_pair {
     _Atomic uint64_t key; /* of communicator, peer and function; 0: free */
-    _Atomic uint32_t told;
+    _Atomic uint32_t reported;
 };
 
 /* keep.c: with TUTTI_TRACE_KEEP, the last records. Under `lock` but for the two counters. */

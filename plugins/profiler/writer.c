@@ -140,9 +140,9 @@ static void empty_ring(struct trace_ring *ring, uint64_t until)
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* pairs with push */
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     uint64_t mask = all->ring_words - 1;
-    if (head != tail && !ring->told) {
+    if (head != tail && !ring->reported) {
         introduce("{\"t\":\"thread\",\"tid\":%d,\"name\":\"%s\"}\n", ring->tid, ring->name);
-        ring->told = true;
+        ring->reported = true;
     }
     while (tail != head) {
         struct trace_record record;
@@ -150,7 +150,7 @@ static void empty_ring(struct trace_ring *ring, uint64_t until)
         if (ticks > until) break;
         tail += trace_decode(ring->words, tail, mask, &record);
         record.ts_nsec = all->ticks_are_nsec ? ticks : trace_clock_at(&all->clock, ticks);
-        if (record.kind == TRACE_START) record.id = ++ring->told_id;
+        if (record.kind == TRACE_START) record.id = ++ring->reported_id;
         if (all->outputs) trace_outputs_take(&record);
         if (all->kept.room) {
             trace_keep(&record, ring->tid);

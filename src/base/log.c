@@ -228,7 +228,7 @@ static void complain_first(const struct tt_log_config *config)
         .location = {__FILE__, __LINE__, __func__},
         .device = tuttiLogThread.device,
     };
-    if (config->complaint_count && atomic_flag_test_and_set(&tuttiLogTold)) return;
+    if (config->complaint_count && atomic_flag_test_and_set(&tuttiLogReported)) return;
     for (int i = 0; i < config->complaint_count; i++) {
         emit_text(&origin, "%s", config->complaints[i]);
     }
@@ -253,6 +253,6 @@ void tt_log_set_device(int device)
 
 void tt_log_reset(void)
 {
-    atomic_flag_clear(&tuttiLogTold);
+    atomic_flag_clear(&tuttiLogReported);
     atomic_store_explicit(&tt_base.log.word, 0, memory_order_release);
 }

@@ -5,4 +5,4 @@
 #include "base/log_device.h"
 
 _Thread_local struct tt_log_thread tuttiLogThread;
-atomic_flag tuttiLogTold = ATOMIC_FLAG_INIT;
+atomic_flag tuttiLogReported = ATOMIC_FLAG_INIT;

@@ -10,4 +10,4 @@ struct tt_log_thread {
     uint32_t expected; /* failures are, as lines of this subsystem; 0: they are not */
 };
 extern __attribute__((visibility("default"))) _Thread_local struct tt_log_thread tuttiLogThread;
-extern __attribute__((visibility("default"))) atomic_flag tuttiLogTold;
+extern __attribute__((visibility("default"))) atomic_flag tuttiLogReported;

@@ -162,10 +162,10 @@ static void tell_missing(const struct meeting *meeting, uint64_t *hashes)
     for (int r = 1; r < meeting->nranks && meeting->rank == 0 && !meeting->alike; r++) {
         const struct entry *entries = entries_of(meeting, r);
         for (int k = 0; k < meeting->most && entries[k].name[0]; k++) {
-            bool told = false;
-            for (int before = 0; before < r && !told; before++)
-                told = find_entry(meeting, before, entries[k].key) != NULL;
-            if (!told) compare_file(meeting, entries[k].name, entries[k].key, hashes);
+            bool reported = false;
+            for (int before = 0; before < r && !reported; before++)
+                reported = find_entry(meeting, before, entries[k].key) != NULL;
+            if (!reported) compare_file(meeting, entries[k].name, entries[k].key, hashes);
         }
     }
 }

@@ -45,7 +45,7 @@ struct socket_port {
     size_t ncandidates, capacity;
     struct candidate *candidates; /* owned */
     uint64_t pause_until_nsec;
-    uint64_t unproved, told_nsec;
+    uint64_t unproved, reported_nsec;
 };
 
 struct socket_port *tt_socket_port_create(const struct socket_context *context)
@@ -201,8 +201,8 @@ static void refuse(struct socket_port *port, size_t i, const char *why)
     uint64_t now = tt_now_nsec();
     drop(port, i);
     port->unproved++;
-    if (port->told_nsec && now - port->told_nsec < TELL_NSEC) return;
-    port->told_nsec = now;
+    if (port->reported_nsec && now - port->reported_nsec < TELL_NSEC) return;
+    port->reported_nsec = now;
     tt_attn("NET/Socket: rank %d refused %llu connections; the last one %s",
             port->context->trust.rank, (unsigned long long)port->unproved, why);
 }
@@ -225,7 +225,7 @@ static bool same_host(const union tt_addr *a, const union tt_addr *b)
 }
 
 /* Through one of the interfaces in the handle. */
-static bool came_as_told(const struct socket_port *port, int fd)
+static bool came_as_announced(const struct socket_port *port, int fd)
 {
     union tt_addr own = {.sa.sa_family = AF_UNSPEC};
     socklen_t len = sizeof(own);
@@ -250,7 +250,7 @@ static ncclResult_t take_new(struct socket_port *port)
                            port->context->trust.rank);
         }
         if (fd < 0) return ncclSuccess; /* none, or one that is gone again */
-        if (!came_as_told(port, fd)) {
+        if (!came_as_announced(port, fd)) {
             close(fd);
             continue;
         }

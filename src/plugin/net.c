@@ -180,10 +180,10 @@ static bool start(struct tt_net_candidate *candidate, const struct tt_net_reques
 {
     struct tt_net_plugin *plugin = &candidate->plugin;
     const ncclNet_v12_t *table = plugin->object; /* all versions begin with name and init */
-    const struct tt_net_start told = {request->member->comm_id, request->traffic_class,
-                                      tt_plugin_log, tt_prof_net_event};
+    const struct tt_net_start start = {request->member->comm_id, request->traffic_class,
+                                       tt_plugin_log, tt_prof_net_event};
     struct tt_plugin_refusal refusal;
-    ncclResult_t rc = table->init ? plugin->ops.init(plugin, &told, &net->ctx) : ncclInvalidUsage;
+    ncclResult_t rc = table->init ? plugin->ops.init(plugin, &start, &net->ctx) : ncclInvalidUsage;
     bool begun = rc == ncclSuccess;
     snprintf(refusal.text, sizeof(refusal.text), "%s %d (%s)",
              table->init ? "init returned" : "there is no init:", (int)rc, tt_result_text(rc));

@@ -28,7 +28,7 @@ struct tt_tuner {
     ncclNvlDomainInfo_v6_t domains;
     uint64_t asked, spent_nsec, most_nsec;
     uint32_t spans[SPAN_BUCKETS];
-    bool told;
+    bool reported;
 };
 
 static const struct tt_plugin_kind kind = {
@@ -186,8 +186,8 @@ static void account(struct tt_tuner *tuner, const char *function, uint64_t start
     tuner->spans[bucket_of(took)]++;
     tuner->spent_nsec += took;
     if (took > tuner->most_nsec) tuner->most_nsec = took;
-    if (!rc || tuner->told) return;
-    tuner->told = true;
+    if (!rc || tuner->reported) return;
+    tuner->reported = true;
     tt_info(TT_LOG_TUNING, "TUNER/Plugin: %s: %s returned %d; the built-in choice is used",
             tuner->name, function, (int)rc);
 }

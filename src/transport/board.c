@@ -143,7 +143,7 @@ ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt
     const struct tt_transport_config *config = &transport->config;
     char sentence[TT_WHY_BYTES];
     va_list args;
-    if (atomic_exchange(&transport->told, true)) return ncclInvalidUsage;
+    if (atomic_exchange(&transport->reported, true)) return ncclInvalidUsage;
     va_start(args, fmt);
     vsnprintf(sentence, sizeof(sentence), fmt, args);
     va_end(args);

@@ -36,7 +36,7 @@ bool tt_net_registered(struct tt_net_edges *edges, const void *at, size_t bytes)
 }
 
 /* The built-in network takes any memory; in a child of fork there is no mover. */
-static bool is_told(const struct tt_transport *transport)
+static bool is_reported(const struct tt_transport *transport)
 {
     const struct tt_net_edges *edges = transport ? transport->net_edges : NULL;
     return edges && !transport->config.net->plugin->ops.gathers && edges->process == getpid();
@@ -45,7 +45,7 @@ static bool is_told(const struct tt_transport *transport)
 void tt_transport_register(struct tt_transport *transport, const void *key, void *base,
                            size_t bytes)
 {
-    if (!is_told(transport)) return;
+    if (!is_reported(transport)) return;
     struct tt_net_edges *edges = transport->net_edges;
     pthread_mutex_lock(&edges->region_lock);
     struct net_region *region = edges->regions;
@@ -94,7 +94,7 @@ static void unpin_region(struct net_edge *edge, const void *key)
 
 void tt_transport_forget(struct tt_transport *transport, const void *key)
 {
-    if (!is_told(transport)) return;
+    if (!is_reported(transport)) return;
     struct tt_net_edges *edges = transport->net_edges;
     pthread_mutex_lock(&edges->region_lock);
     struct net_region **link = &edges->regions;

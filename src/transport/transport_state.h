@@ -23,8 +23,8 @@ struct tt_transport {
     struct tt_barrier *
         *barriers; /* owned array of borrowed barriers; NULL for ranks out of reach */
     uint64_t entered;
-    uint64_t all_left; /* every rank was seen to have left that many barrier operations */
-    _Atomic bool told; /* a mismatch was told: later ones are returned in silence */
+    uint64_t all_left;     /* every rank was seen to have left that many barrier operations */
+    _Atomic bool reported; /* a mismatch was told: later ones are returned in silence */
 };
 
 /* What all network edges share (net_edges.c): NULL when out of memory. Destroyed after the edges;

@@ -107,15 +107,15 @@ static void print_values(const struct diagnosis *on, const char *check, const ch
     const int nranks = on->comm->nranks;
     char value[VALUE_BYTES], other[VALUE_BYTES], list[LISTED_RANKS * 12 + 40];
     bool *same = tt_calloc((size_t)nranks, sizeof(*same));
-    bool *told = tt_calloc((size_t)nranks, sizeof(*told));
-    for (int rank = 0; same && told && rank < nranks; rank++) {
-        if (!on->texts[rank] || told[rank]) continue;
+    bool *printed = tt_calloc((size_t)nranks, sizeof(*printed));
+    for (int rank = 0; same && printed && rank < nranks; rank++) {
+        if (!on->texts[rank] || printed[rank]) continue;
         value_of(on->texts[rank], name, name_bytes, value);
         memset(same, 0, (size_t)nranks * sizeof(*same));
         for (int r = rank; r < nranks; r++) {
-            if (!on->texts[r] || told[r]) continue;
+            if (!on->texts[r] || printed[r]) continue;
             value_of(on->texts[r], name, name_bytes, other);
-            told[r] = same[r] = !strcmp(value, other);
+            printed[r] = same[r] = !strcmp(value, other);
         }
         rank_list(same, nranks, list, sizeof(list));
         line(on, "[INFO] %s: %.*s%s%s on rank(s) %s", check,
@@ -123,7 +123,7 @@ static void print_values(const struct diagnosis *on, const char *check, const ch
              strncmp(name, "NCCL_", 5) ? "" : "=", value, list);
     }
     free(same);
-    free(told);
+    free(printed);
 }
 
 /* A value that all ranks should have alike. */

@@ -120,9 +120,9 @@ static void on_signal(int number)
     const struct flight_signal *row = signals;
     while (row->number != number)
         row++;
-    bool told =
+    bool reported =
         atomic_load(&tt_watches.flights.failed) || atomic_load(&tt_watches.flights.standing) > 0;
-    if (!row->ends || !told) dump(row->reason, row->ends);
+    if (!row->ends || !reported) dump(row->reason, row->ends);
     if (row->ends) raise(number); /* its disposition is the default again */
     errno = error;
 }

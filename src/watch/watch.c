@@ -50,7 +50,11 @@
 #define NSEC 1000000000ull
 #define TT_WATCH_SENTENCE_BYTES 700
 enum { TAG_VERDICT = TT_TAG_OWNER + 8 };
-enum { TOLD_NOTHING, TOLD_EARLY, TOLD_DUE }; /* of a verdict: that somebody is stopped, or any */
+enum {
+    REPORTED_NOTHING,
+    REPORTED_EARLY,
+    REPORTED_DUE
+}; /* of a verdict: that somebody is stopped, or any */
 
 static void raise_abort(struct tt_watch *watch, ncclResult_t rc, const char *sentence)
 {
@@ -169,7 +173,7 @@ static void hear_verdict(struct tt_watch *watch)
     size_t bytes = 0;
     while (!tt_bootstrap_poll(watch->subject.bootstrap, TT_ANY_PEER, TAG_VERDICT, &message,
                               sizeof(message), &bytes)) {
-        int level = message.due ? TOLD_DUE : TOLD_EARLY;
+        int level = message.due ? REPORTED_DUE : REPORTED_EARLY;
         if (bytes != sizeof(message) || watch->judged >= level || watch->served == watch->issued)
             continue;
         message.sentence[sizeof(message.sentence) - 1] = 0;
@@ -213,7 +217,7 @@ static void judge(struct tt_watch *watch, uint64_t now)
     bool due = watch->asked || stands_still(&verdict);
     if (watch->asked && verdict.kind == TT_VERDICT_NONE) ask_again(watch, now);
     if (!due || verdict.kind == TT_VERDICT_NONE) return;
-    int level = watch->asked ? TOLD_DUE : TOLD_EARLY;
+    int level = watch->asked ? REPORTED_DUE : REPORTED_EARLY;
     if (watch->judged >= level) return;
     watch->judged = level;
     tell_verdict(watch, verdict.sentence);
@@ -278,8 +282,8 @@ static void look(struct tt_watch *watch, uint64_t now)
     if (served != watch->served || issued == served) {
         watch->served = served;
         watch->since_nsec = now;
-        watch->told = watch->alone = watch->looked = watch->asked = false;
-        watch->judged = TOLD_NOTHING;
+        watch->reported = watch->alone = watch->looked = watch->asked = false;
+        watch->judged = REPORTED_NOTHING;
         watch->verdict[0] = 0;
         watch->wants = watch->again_nsec = watch->pause_nsec = 0;
     }
@@ -288,8 +292,8 @@ static void look(struct tt_watch *watch, uint64_t now)
     uint64_t idle_nsec = now - watch->since_nsec;
     if (tt_member_aborted(watch->subject.member)) return;
     if (tt_watches.watchdog.report_nsec && idle_nsec >= tt_watches.watchdog.report_nsec &&
-        !watch->told) {
-        watch->told = true;
+        !watch->reported) {
+        watch->reported = true;
         report(watch, issued, now);
     }
     if (tt_watches.watchdog.abort_nsec && idle_nsec >= tt_watches.watchdog.abort_nsec) {
@@ -380,7 +384,7 @@ static void *watch_main(void *arg)
             want_report(watch, now);
         }
         for (struct tt_watch *watch = tt_watches.watchdog.subjects; watch; watch = watch->next)
-            tt_flight_look(watch, now, watch->told);
+            tt_flight_look(watch, now, watch->reported);
         tt_serve_monitor(&tt_watches.watchdog.serve, tt_watches.watchdog.subjects, now);
         tt_serve_step(&tt_watches.watchdog.serve, fds + 1, &tt_watches.watchdog.inquiry,
                       tt_watches.watchdog.subjects, now);

@@ -26,7 +26,7 @@ struct tt_watch {
     uint64_t begun;      /* collectives, as last seen */
     uint64_t begun_nsec; /* when that last changed */
     uint64_t issued;     /* as last seen */
-    bool told;           /* of this stand-still: that nothing is finished, */
+    bool reported;       /* of this stand-still: that nothing is finished, */
     bool looked, asked;  /* who is stopped was asked for, and whatever keeps this rank, */
     int judged;          /* and how much was told */
     char verdict[400];   /* ": " and what was told, for the sentence of an abort; "" */

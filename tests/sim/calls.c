@@ -26,7 +26,7 @@ static struct sim_socket *at_fd(int fd)
 }
 
 /* As the system tells errors. */
-static ssize_t told(ssize_t n)
+static ssize_t set_errno(ssize_t n)
 {
     if (n >= 0) return n;
     errno = (int)-n;
@@ -210,7 +210,7 @@ int pthread_cond_broadcast(pthread_cond_t *cond)
 static int new_fd(enum sim_kind kind)
 {
     int own = sim_socket_new(sim_self()->proc, kind);
-    return own < 0 ? (int)told(own) : SIM_FD + own;
+    return own < 0 ? (int)set_errno(own) : SIM_FD + own;
 }
 
 int epoll_create1(int flags)
@@ -238,7 +238,7 @@ ssize_t read(int fd, void *bytes, size_t len)
 {
     struct sim_socket *at = at_fd(fd);
     if (!at) return syscall(SYS_read, fd, bytes, len);
-    if (!at->count) return told(-EAGAIN);
+    if (!at->count) return set_errno(-EAGAIN);
     memcpy(bytes, &at->count, sizeof(at->count));
     at->count = 0;
     return sizeof(at->count);
@@ -262,7 +262,7 @@ int epoll_ctl(int epoll_fd, int what, int fd, struct epoll_event *event)
         set->watched[i].word = event->data.u64;
     }
     if (what != EPOLL_CTL_ADD) return 0;
-    if (set->nwatched == SIM_WATCHED) return (int)told(-ENOSPC);
+    if (set->nwatched == SIM_WATCHED) return (int)set_errno(-ENOSPC);
     set->watched[set->nwatched++] = (struct sim_watch){fd - SIM_FD, event->events, event->data.u64};
     return 0;
 }
@@ -345,7 +345,7 @@ int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
     uint16_t port = 0;
     if (!at) return (int)syscall(SYS_accept4, fd, addr, len, flags);
     int own = sim_accept(at, &port);
-    if (own < 0) return (int)told(own);
+    if (own < 0) return (int)set_errno(own);
     put_address(addr, len, port);
     return SIM_FD + own;
 }
@@ -356,7 +356,7 @@ int connect(int fd, const struct sockaddr *addr, socklen_t len)
     struct sockaddr_in in;
     if (!at) return (int)syscall(SYS_connect, fd, addr, len);
     memcpy(&in, addr, sizeof(in));
-    return (int)told(sim_connect(at, ntohs(in.sin_port)));
+    return (int)set_errno(sim_connect(at, ntohs(in.sin_port)));
 }
 
 int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
@@ -386,14 +386,14 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
 {
     struct sim_socket *at = at_fd(fd);
     if (!at) return syscall(SYS_sendto, fd, bytes, len, flags, NULL, 0);
-    return told(sim_send(at, bytes, len));
+    return set_errno(sim_send(at, bytes, len));
 }
 
 ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
     struct sim_socket *at = at_fd(fd);
     if (!at) return syscall(SYS_recvfrom, fd, bytes, len, flags, NULL, NULL);
-    return told(sim_recv(at, bytes, len));
+    return set_errno(sim_recv(at, bytes, len));
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
@@ -405,7 +405,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
         const struct iovec *piece = &message->msg_iov[i];
         if (!piece->iov_len) continue;
         ssize_t n = sim_send(at, piece->iov_base, piece->iov_len);
-        if (n < 0) return sum ? sum : told(n);
+        if (n < 0) return sum ? sum : set_errno(n);
         sum += n;
         if ((size_t)n < piece->iov_len) break;
     }
@@ -421,7 +421,7 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
         const struct iovec *piece = &message->msg_iov[i];
         if (!piece->iov_len) continue;
         ssize_t n = sim_recv(at, piece->iov_base, piece->iov_len);
-        if (n <= 0) return sum ? sum : told(n);
+        if (n <= 0) return sum ? sum : set_errno(n);
         sum += n;
         if ((size_t)n < piece->iov_len) break;
     }

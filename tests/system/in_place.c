@@ -72,11 +72,11 @@ static int32_t summed(const struct one *c, size_t index)
 }
 
 /* What element `index` of the buffer must be afterwards; *told false where nothing is promised. */
-static int32_t expected(const struct one *c, int rank, size_t index, bool *told)
+static int32_t expected(const struct one *c, int rank, size_t index, bool *defined)
 {
     size_t block = index / c->count, within = index % c->count;
     bool own = block == (size_t)rank, root = rank == c->root;
-    *told = true;
+    *defined = true;
     switch (c->func) {
     case ALL_REDUCE: return summed(c, index);
     case REDUCE: return root ? summed(c, index) : input(c, rank, index);
@@ -87,7 +87,7 @@ static int32_t expected(const struct one *c, int rank, size_t index, bool *told)
     case GATHER:
         return root ? input(c, (int)block, block * c->count + within) : input(c, rank, index);
     case SUM_TO_ALL: return summed(c, (size_t)rank * c->count + within);
-    default: /* SCATTER */ *told = root || own; return input(c, c->root, index);
+    default: /* SCATTER */ *defined = root || own; return input(c, c->root, index);
     }
 }
 
@@ -119,9 +119,9 @@ static ncclResult_t call(const struct one *c, const struct world_rank *own, int3
 static int check(const struct one *c, int rank, const int32_t *buffer)
 {
     for (size_t i = 0; i < nblocks(c) * c->count; i++) {
-        bool told;
-        int32_t want = expected(c, rank, i, &told);
-        if (!told || buffer[i] == want) continue;
+        bool defined;
+        int32_t want = expected(c, rank, i, &defined);
+        if (!defined || buffer[i] == want) continue;
         printf("wrong: %s of %zu in place, %d ranks, root %d, turn %d, rank %d: element %zu is %d, "
                "not %d\n",
                names[c->func], c->count, c->nranks, c->root, c->turn, rank, i, buffer[i], want);

@@ -112,7 +112,7 @@ struct board { /* shared by the processes of a scene */
     ncclUniqueId ids[IDS];
     _Atomic int ids_made;
     _Atomic int steps; /* calls of the victim */
-    _Atomic int told;  /* survivors that have their result */
+    _Atomic int ended; /* survivors that have their result */
     _Atomic bool over, known;
     int rc[SEATS];
     pid_t pids[SEATS];
@@ -177,10 +177,10 @@ static void survive(const struct player *p, ncclResult_t rc, ncclComm_t comm)
     }
     snprintf(words, sizeof(board->sentences[0]), "%s", ncclGetLastError(comm));
     board->rc[p->place] = (int)rc;
-    atomic_fetch_add(&board->told, 1);
+    atomic_fetch_add(&board->ended, 1);
     /* the parent of a split ends only when nobody is in it any more */
     int others = p->scene->n - (atomic_load(&strike.at) ? 1 : 0);
-    while (p->scene->form == SPLIT && atomic_load(&board->told) < others)
+    while (p->scene->form == SPLIT && atomic_load(&board->ended) < others)
         poll(NULL, 0, 1);
     ncclCommAbort(comm);
 }

@@ -452,8 +452,8 @@ static void end_badly(struct seat *seat)
         pthread_mutex_unlock(&seat->lock);
     }
     ncclComm_t comm = take(seat, "end after an error");
-    bool told = state != ncclSuccess && state != ncclInProgress;
-    if (comm && (!told || ncclCommDestroy(comm) == ncclInvalidArgument)) ncclCommAbort(comm);
+    bool reported = state != ncclSuccess && state != ncclInProgress;
+    if (comm && (!reported || ncclCommDestroy(comm) == ncclInvalidArgument)) ncclCommAbort(comm);
 }
 
 static void *live_and_end(void *arg)

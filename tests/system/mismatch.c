@@ -275,7 +275,7 @@ static int add_arguments(struct row *rows, size_t count)
 }
 
 struct sum {
-    int cases, ranks, told, words, wrong;
+    int cases, ranks, reported, words, wrong;
     int ntimes;
     double times[MOST_CASES * MOST_RANKS]; /* sec, of ranks that must be told */
     bool all_rows;
@@ -289,14 +289,14 @@ static void judge(const struct stage *stage, const char *way, struct sum *sum)
         const struct seat *seat = &stage->board->seats[r];
         int want = row->verdict == DIFFERS ? ncclInvalidUsage : ncclSuccess;
         if (row->verdict == EITHER && atomic_load(&seat->rc)) want = ncclInvalidUsage;
-        bool told = atomic_load(&seat->rc) == want;
+        bool reported = atomic_load(&seat->rc) == want;
         bool words = want == ncclSuccess || strstr(seat->sentence, "called different operations") ||
                      strstr(seat->sentence, "send and receive do not match");
         sum->ranks++;
-        sum->told += told;
+        sum->reported += reported;
         sum->words += words;
         if (row->verdict == DIFFERS) sum->times[sum->ntimes++] = seat->sec;
-        if (told && words) continue;
+        if (reported && words) continue;
         sum->wrong++;
         printf("wrong: %d ranks, %s, %zu elements, rank %d makes the first call of \"%s\": rank %d "
                "has code %d, \"%s\"\n",
@@ -316,7 +316,7 @@ static void print_sum(const struct way *way, int nranks, size_t bytes, struct su
     int n = sum->ntimes;
     qsort(sum->times, (size_t)n, sizeof(*sum->times), compare_times);
     printf("| %d | %s | %zu | %d | %d of %d | %d of %d | %.0f | %.0f |\n", nranks, way->name, bytes,
-           sum->cases, sum->told, sum->ranks, sum->words, sum->ranks,
+           sum->cases, sum->reported, sum->ranks, sum->words, sum->ranks,
            n ? 1e3 * sum->times[n / 2] : 0, n ? 1e3 * sum->times[n - 1] : 0);
 }
 

@@ -36,7 +36,7 @@ static void try_it(const char *fifo, const char *log, size_t which)
 }
 
 /* A line with the path and the words. */
-static bool is_told(const char *log, const char *fifo, const char *words)
+static bool is_reported(const char *log, const char *fifo, const char *words)
 {
     char line[4096];
     bool found = false;
@@ -56,10 +56,10 @@ static int run(const char *folder, size_t which)
     pid_t pid = fork();
     if (pid == 0) try_it(fifo, log, which);
     CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
-    bool told = is_told(log, fifo, cases[which].words);
-    printf("%s: status %d, %s\n", cases[which].variable, status, told ? "told" : "not told");
+    bool reported = is_reported(log, fifo, cases[which].words);
+    printf("%s: status %d, %s\n", cases[which].variable, status, reported ? "told" : "not told");
     CHECK(!remove(log));
-    return status != 0 || !told;
+    return status != 0 || !reported;
 }
 
 int main(void)

@@ -387,7 +387,7 @@ static void received_first(bool sound)
     racy_finish_ranks();
 }
 
-static void told_late(bool sound) /* order by a late wait goes on to a third stream */
+static void reported_late(bool sound) /* order by a late wait goes on to a third stream */
 {
     CUdeviceptr word = make_word();
     cudaStream_t c;
@@ -426,6 +426,6 @@ const struct racy_scene racy_sides[] = {
     {"first-rank-ahead", first_rank_ahead, "race"},
     {"word-awaited-first", word_awaited_first, "race"},
     {"received-first", received_first, "race"},
-    {"told-late", told_late, "race"},
+    {"told-late", reported_late, "race"},
 };
 const size_t racy_nsides = sizeof(racy_sides) / sizeof(racy_sides[0]);

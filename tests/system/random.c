@@ -43,7 +43,7 @@ struct play { /* what one thread does */
     struct script_comm comms[SCRIPT_COMMS];
     struct script script;
     char what[1024]; /* the call looked at last */
-    bool told;       /* enough was said */
+    bool reported;   /* enough was said */
 };
 
 static struct play plays[SCRIPT_RANKS]; /* by the team's first rank */
@@ -196,7 +196,7 @@ static void fill_call(struct play *play, struct player *p, int k, int launch)
 
 static int complain(struct play *play, const struct script_call *call, int rank, const char *text)
 {
-    if (play->told) return 1;
+    if (play->reported) return 1;
     script_describe(call, play->what, sizeof(play->what));
     printf("wrong: random %s %d 1 %llu: rank %d of %s%s: %s\n", mode->name, nworld,
            (unsigned long long)play->script.seed, rank, play->what,
@@ -519,7 +519,7 @@ static int body(struct world_team *team)
     split(play, 1);
     split(play, 3);
     for (int k = 0; k < nturns; k++) { /* to the end even when wrong: the others go on */
-        play->told = wrong > 5;
+        play->reported = wrong > 5;
         wrong += turn(play, first_seed + (uint64_t)k);
     }
     for (int t = 0; t < team->count; t++) {

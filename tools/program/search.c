@@ -133,7 +133,7 @@ void program_search_help(void)
 /* ---- one point ---- */
 
 /* As told: an AllReduce has both halves, and chunks of its whole buffer. */
-static struct search_size told_size(const struct search *search, struct search_size size)
+static struct search_size reported_size(const struct search *search, struct search_size size)
 {
     if (search->goal.func != TT_FUNC_ALLREDUCE) return size;
     return (struct search_size){2 * size.steps, 2 * size.rounds, size.chunks * search->goal.nranks};
@@ -167,10 +167,11 @@ static bool keep(struct search *search, struct search_size size,
                  const struct search_schedule *schedule)
 {
     struct point point = {.size = size};
-    const struct search_size told = told_size(search, size);
+    const struct search_size reported = reported_size(search, size);
     char name[64];
     (void)snprintf(name, sizeof(name), "%s-%.24s-%d-s%d-r%d-c%d", tt_func_name(search->goal.func),
-                   search->machine.name, search->goal.nranks, told.steps, told.rounds, told.chunks);
+                   search->machine.name, search->goal.nranks, reported.steps, reported.rounds,
+                   reported.chunks);
     for (char *at = name; *at; at++) {
         if (*at >= 'A' && *at <= 'Z') *at = (char)(*at - 'A' + 'a');
         if (strchr(" <>&\"'", *at)) *at = '-';
@@ -276,11 +277,12 @@ static void look(struct search *search)
 
 static double time_usec(const struct search *search, const struct point *point)
 {
-    const struct search_size told = told_size(search, point->size);
+    const struct search_size reported = reported_size(search, point->size);
     enum tt_func func = search->goal.func;
     bool whole = func == TT_FUNC_ALLREDUCE || func == TT_FUNC_BROADCAST || func == TT_FUNC_REDUCE;
-    double chunk = search->size_bytes / told.chunks / (whole ? 1 : search->goal.nranks);
-    return told.steps * step_usec + told.rounds * chunk / (search->machine.unit_gbps * 1000);
+    double chunk = search->size_bytes / reported.chunks / (whole ? 1 : search->goal.nranks);
+    return reported.steps * step_usec +
+           reported.rounds * chunk / (search->machine.unit_gbps * 1000);
 }
 
 static int fastest(const struct search *search)
@@ -302,8 +304,8 @@ static const char *verdict(const struct point *point)
 static void print_points(const struct search *search)
 {
     const struct search_size least =
-        told_size(search, (struct search_size){search->bounds.steps, search->bounds.rounds,
-                                               search->bounds.chunks});
+        reported_size(search, (struct search_size){search->bounds.steps, search->bounds.rounds,
+                                                   search->bounds.chunks});
     printf("%s over %s, %d ranks%s\n", tt_func_name(search->goal.func), search->machine.name,
            search->goal.nranks,
            search->goal.func == TT_FUNC_ALLREDUCE ? ": ReduceScatter, then AllGather" : "");
@@ -314,15 +316,15 @@ static void print_points(const struct search *search)
            search->size_bytes > 0 ? "predicted us  " : "", "with so many steps");
     for (int k = 0; k < search->npoints; k++) {
         const struct point *point = &search->points[k];
-        const struct search_size told = told_size(search, point->size);
-        printf("%5d %6d %6d  %-12.4g  ", told.steps, told.rounds, told.chunks,
-               (double)told.rounds / told.chunks);
+        const struct search_size reported = reported_size(search, point->size);
+        printf("%5d %6d %6d  %-12.4g  ", reported.steps, reported.rounds, reported.chunks,
+               (double)reported.rounds / reported.chunks);
         if (search->size_bytes > 0)
             printf("%-10.4g %s  ", time_usec(search, point), k == fastest(search) ? "<<" : "  ");
         printf("%s", verdict(point));
         if (point->settled && !point->bound) {
             printf(": none better up to %d rounds",
-                   told_size(search, (struct search_size){1, (int)search->rounds, 1}).rounds);
+                   reported_size(search, (struct search_size){1, (int)search->rounds, 1}).rounds);
         }
         printf("\n");
     }
@@ -332,13 +334,13 @@ static json_t *points_json(const struct search *search)
 {
     json_t *points = json_array();
     const struct search_size least =
-        told_size(search, (struct search_size){search->bounds.steps, search->bounds.rounds,
-                                               search->bounds.chunks});
+        reported_size(search, (struct search_size){search->bounds.steps, search->bounds.rounds,
+                                                   search->bounds.chunks});
     for (int k = 0; k < search->npoints; k++) {
         const struct point *point = &search->points[k];
-        const struct search_size told = told_size(search, point->size);
-        json_t *row = json_pack("{s:i, s:i, s:i, s:b, s:b, s:s}", "steps", told.steps, "rounds",
-                                told.rounds, "chunks", told.chunks, "least", point->settled,
+        const struct search_size reported = reported_size(search, point->size);
+        json_t *row = json_pack("{s:i, s:i, s:i, s:b, s:b, s:s}", "steps", reported.steps, "rounds",
+                                reported.rounds, "chunks", reported.chunks, "least", point->settled,
                                 "at_bound", point->bound, "file", point->file);
         if (search->size_bytes > 0)
             json_object_set_new(row, "predicted_usec", json_real(time_usec(search, point)));
@@ -376,7 +378,7 @@ static bool write_files(const struct search *search)
 
 static int tell(const struct search *search)
 {
-    if (search->solver.told) (void)fprintf(stderr, "\r\033[K");
+    if (search->solver.reported) (void)fprintf(stderr, "\r\033[K");
     if (search->json) {
         program_print_json(points_json(search));
     } else if (search->npoints) {

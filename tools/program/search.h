@@ -99,7 +99,7 @@ struct search_solver {
     const char *doing;   /* for the line of progress; borrowed */
     int signal_fd;
     double began_sec; /* when the line of progress may come after two seconds */
-    bool told;        /* the line of progress stands */
+    bool reported;    /* the line of progress stands */
 };
 /* *values_out (owned by the caller): truth of variables from 1, when it is satisfiable. */
 enum search_answer search_solve(struct search_solver *solver, const struct search_formula *formula,

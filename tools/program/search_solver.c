@@ -115,7 +115,7 @@ static void progress(struct search_solver *solver)
     double passed = search_now() - solver->began_sec;
     if (passed < 2 || !solver->doing || !isatty(STDERR_FILENO)) return;
     (void)fprintf(stderr, "\r\033[K%s, %.0f s ...", solver->doing, passed);
-    solver->told = true;
+    solver->reported = true;
 }
 
 /* Until there is something to read. False: the time is over, or a signal came. */

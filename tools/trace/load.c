@@ -19,7 +19,7 @@ enum { READ_BYTES = 1 << 17 }; /* stays in the processor's cache until it is loo
 enum {
     BUFFER_BYTES = 1 << 20,
     SLACK_BYTES = SHAPES_SLACK_BYTES + 8,
-    TOLD_MOST = 3,
+    REPORTED_MOST = 3,
     PROGRESS_LINES = 1 << 16
 };
 static const uint64_t progress_nsec = 2000000000;
@@ -30,7 +30,7 @@ void timeline_complain(struct timeline *run, enum complaint kind, uint64_t numbe
     struct timeline_reader *reader = run->reader;
     va_list args;
     run->complaints++;
-    if (++reader->told[kind] > TOLD_MOST) return;
+    if (++reader->reported[kind] > REPORTED_MOST) return;
     (void)fprintf(stderr, "%s:%llu: ", run->paths[reader->file], (unsigned long long)number);
     va_start(args, fmt);
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
@@ -51,11 +51,11 @@ static void tell_rest(struct timeline *run)
                                                        "are of no communicator",
                                                        "had no room"};
     for (int kind = 0; kind < COMPLAINT_COUNT_; kind++) {
-        if (reader->told[kind] <= TOLD_MOST) continue;
+        if (reader->reported[kind] <= REPORTED_MOST) continue;
         (void)fprintf(stderr, "%s: %llu more of its lines %s\n", run->paths[reader->file],
-                      (unsigned long long)(reader->told[kind] - TOLD_MOST), rest[kind]);
+                      (unsigned long long)(reader->reported[kind] - REPORTED_MOST), rest[kind]);
     }
-    memset(reader->told, 0, sizeof(reader->told));
+    memset(reader->reported, 0, sizeof(reader->reported));
 }
 
 bool timeline_grow(struct timeline *run, void *array, uint32_t count, size_t size)

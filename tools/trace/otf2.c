@@ -91,7 +91,8 @@ static const struct collective *collective_of(const struct timeline *run, uint16
 }
 
 /* All ranks have ended it, and all of them are members of the communicator in the archive. */
-static bool is_told(const struct otf2_archive *archive, const struct timeline_operation *operation)
+static bool is_reported(const struct otf2_archive *archive,
+                        const struct timeline_operation *operation)
 {
     const struct timeline *run = archive->run;
     if (!operation->whole || (operation->message && operation->count != 2)) return false;
@@ -113,7 +114,7 @@ static bool find_endings(const struct otf2_archive *archive, struct endings *end
     if (!endings->list || !endings->begun) return false;
     for (uint32_t o = 0; o < run->noperations; o++) {
         const struct timeline_operation *operation = &run->operations[o];
-        if (!is_told(archive, operation)) continue;
+        if (!is_reported(archive, operation)) continue;
         for (uint32_t p = operation->first; p < operation->first + operation->count; p++) {
             const struct timeline_part *part = &run->parts[p];
             int64_t begin_nsec = run->events[part->event].start_nsec, end_nsec = part->end_nsec;
@@ -263,7 +264,7 @@ static void write_lane(struct otf2_archive *archive, uint32_t lane, struct endin
         otf2_check(archive, archive->otf2.enter(writer, archive->facts, at, region));
         if (part == TIMELINE_NONE || !endings->begun) continue;
         const struct timeline_operation *operation = &run->operations[run->parts[part].operation];
-        endings->begun[part] = is_told(archive, operation);
+        endings->begun[part] = is_reported(archive, operation);
         if (endings->begun[part]) begin_part(archive, writer, part, at);
     }
     if (!archive->failed) write_endings(archive, writer, endings, lane, INT64_MAX);

@@ -40,11 +40,11 @@ struct timeline_reader {
     uint16_t words[4096];               /* slots: number of a word plus 1 */
     struct later *laters;               /* owned */
     uint32_t nlaters;
-    uint32_t process, file;          /* TIMELINE_NONE: no head yet */
-    uint64_t number;                 /* of the line */
-    uint64_t told[COMPLAINT_COUNT_]; /* in this file */
-    uint64_t said_at_nsec;           /* progress */
-    bool short_of_memory, limit_told;
+    uint32_t process, file;              /* TIMELINE_NONE: no head yet */
+    uint64_t number;                     /* of the line */
+    uint64_t reported[COMPLAINT_COUNT_]; /* in this file */
+    uint64_t said_at_nsec;               /* progress */
+    bool short_of_memory, limit_reported;
 };
 
 void timeline_complain(struct timeline *run, enum complaint kind, uint64_t number, const char *fmt,

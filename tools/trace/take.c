@@ -171,13 +171,13 @@ static int fullness(struct timeline *run)
 {
     size_t used = run->nevents * sizeof(run->events[0]) + run->nstates * sizeof(run->states[0]);
     if (!run->limit_bytes || used < run->limit_bytes / 2) return 0;
-    if (!run->reader->limit_told) {
+    if (!run->reader->limit_reported) {
         timeline_complain(run, COMPLAINT_LIMIT, run->reader->number,
                           "half of the limit of memory (%zu MiB) is used: from here on without "
                           "states and the steps of proxies",
                           run->limit_bytes >> 20);
     }
-    run->reader->limit_told = true;
+    run->reader->limit_reported = true;
     return used < run->limit_bytes ? 1 : 2;
 }
 

@@ -11,11 +11,11 @@ void tt_bootstrap_child_fail(struct tt_bootstrap *parent, const struct tt_bootst
                              int nranks, const char *sentence)
 {
     unsigned char bytes[TT_CHILD_FAIL_BYTES];
-    char told[TT_SENTENCE_BYTES];
+    char text[TT_SENTENCE_BYTES];
     tt_service_lock();
-    snprintf(told, sizeof(told), "rank %d cannot take part in making a communicator: %.500s",
+    snprintf(text, sizeof(text), "rank %d cannot take part in making a communicator: %.500s",
              parent->rank, sentence);
-    tt_failure_child_pack(child->salt, told, bytes);
+    tt_failure_child_pack(child->salt, text, bytes);
     for (int r = 0; r < nranks && parent->epoch == tt_service()->epoch; r++) {
         int peer = child->parent_ranks[r];
         if (peer != parent->rank)

@@ -279,17 +279,17 @@ void tt_failure_exit(int code)
 void tt_bootstrap_fail(struct tt_bootstrap *b, ncclResult_t rc, const char *sentence)
 {
     char named[TT_SENTENCE_BYTES];
-    const char *told = sentence;
+    const char *reported = sentence;
     if (!strstr(sentence, "rank ")) { /* what is clear here says nothing to the others */
         snprintf(named, sizeof(named), "rank %d: %.600s", b->rank, sentence);
-        told = named;
+        reported = named;
     }
     tt_service_lock();
     b->given_up++;
     b->given_up_code = rc;
     if (b->epoch == tt_service()->epoch && !atomic_load(&b->error)) {
         take_sentence(b, sentence);
-        flood_fail(b, NULL, &(const struct fail){b->rank, rc, TT_FAIL_ERROR, 0, told});
+        flood_fail(b, NULL, &(const struct fail){b->rank, rc, TT_FAIL_ERROR, 0, reported});
     }
     tt_service_unlock();
 }

@@ -340,7 +340,7 @@ static void body_death(struct team_seat *seat)
     tt_bootstrap_leave(b);
 }
 
-static void death_is_told(void **state)
+static void death_is_reported(void **state)
 {
     static const int victims[] = {0, 1, 2, 11};
     (void)state;
@@ -497,7 +497,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bad_ids),
         cmocka_unit_test(children),
         cmocka_unit_test(missing_in_child_is_named),
-        cmocka_unit_test(death_is_told),
+        cmocka_unit_test(death_is_reported),
         cmocka_unit_test(exit_without_leave),
         cmocka_unit_test(all_get_the_reason),
     };

@@ -173,19 +173,20 @@ static void captures(void)
     struct gate gate = {.item = {.step = gate_step}, .open = 1};
     struct CUstream_st *stream = new_stream(TT_STREAM_NON_BLOCKING);
     struct CUstream_st *side = new_stream(TT_STREAM_NON_BLOCKING);
-    struct CUevent_st *fork = new_event(TT_EVENT_NO_TIMING), *told = new_event(0);
+    struct CUevent_st *fork = new_event(TT_EVENT_NO_TIMING), *outside = new_event(0);
     struct CUevent_st *join = new_event(TT_EVENT_NO_TIMING);
     struct CUgraphNode_st *const *tips = NULL;
     struct CUgraph_st *graph = NULL;
     size_t ntips = 0;
     void *ptr = new_memory(), *own = NULL;
-    if (stream && side && fork && told && join && ptr && works(tuttiHostCaptureBegin(stream, 2))) {
+    if (stream && side && fork && outside && join && ptr &&
+        works(tuttiHostCaptureBegin(stream, 2))) {
         works(tuttiHostSubmit(stream, &gate.item, true));
         works(tuttiHostEventRecord(fork, stream));
         works(tuttiHostStreamWaitEvent(side, fork));
         works(tuttiHostCall(side, nothing, NULL));
-        works(tuttiHostEventRecordExternal(told, stream));
-        works(tuttiHostStreamWaitExternal(side, told));
+        works(tuttiHostEventRecordExternal(outside, stream));
+        works(tuttiHostStreamWaitExternal(side, outside));
         works(tuttiHostMallocAsync(NULL, LEN, stream, &own));
         if (own) works(tuttiHostFreeAsync(own, stream));
         works(tuttiHostCopyBytes(stream, ptr, (char *)ptr + LEN / 2, LEN / 2));
@@ -201,7 +202,7 @@ static void captures(void)
     end_stream(side);
     end_stream(stream);
     end_event(fork);
-    end_event(told);
+    end_event(outside);
     end_event(join);
     tuttiHostFree(ptr);
 }

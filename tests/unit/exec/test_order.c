@@ -227,16 +227,16 @@ static void mismatch(enum tt_algo one, enum tt_algo other)
     b.fingerprint = 78;
     world_submit(world, 0, &a);
     world_submit(world, 1, &b);
-    bool told[2] = {false, false};
-    for (int i = 0; i < 200000 && !(told[0] && told[1]); i++) {
+    bool reported[2] = {false, false};
+    for (int i = 0; i < 200000 && !(reported[0] && reported[1]); i++) {
         for (int r = 0; r < 2; r++) {
             fake_stream_step(&world->rank[r].stream);
-            told[r] = abort_of(world, r) == ncclInvalidUsage;
+            reported[r] = abort_of(world, r) == ncclInvalidUsage;
         }
-        if (told[0]) atomic_store(&world->rank[1].member.abort, ncclInvalidUsage);
-        if (told[1]) atomic_store(&world->rank[0].member.abort, ncclInvalidUsage);
+        if (reported[0]) atomic_store(&world->rank[1].member.abort, ncclInvalidUsage);
+        if (reported[1]) atomic_store(&world->rank[0].member.abort, ncclInvalidUsage);
     }
-    assert_true(told[0] && told[1]);
+    assert_true(reported[0] && reported[1]);
     for (int i = 0; i < 4; i++) {
         for (int r = 0; r < 2; r++)
             fake_stream_step(&world->rank[r].stream);
@@ -246,7 +246,7 @@ static void mismatch(enum tt_algo one, enum tt_algo other)
     world_destroy(world);
 }
 
-static void different_operations_are_told(void **state)
+static void different_operations_are_reported(void **state)
 {
     (void)state;
     mismatch(TT_ALGO_ONESHOT, TT_ALGO_ONESHOT);
@@ -331,7 +331,7 @@ static void messages_keep_their_order(void **state)
     }
 }
 
-static void wrong_sizes_are_told(void **state)
+static void wrong_sizes_are_reported(void **state)
 {
     (void)state;
     struct world *world = world_create(2, WORLD_MAPPED, 4096);
@@ -375,9 +375,9 @@ int main(void)
         cmocka_unit_test(captured_works_are_replayed),
         cmocka_unit_test(a_refused_work_gives_its_sequence_number_back),
         cmocka_unit_test(abort_ends_all_works),
-        cmocka_unit_test(different_operations_are_told),
+        cmocka_unit_test(different_operations_are_reported),
         cmocka_unit_test(messages_keep_their_order),
-        cmocka_unit_test(wrong_sizes_are_told),
+        cmocka_unit_test(wrong_sizes_are_reported),
         cmocka_unit_test(dropped_works_do_not_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -439,14 +439,14 @@ static void expect_failure(ncclResult_t wanted, const char *const *words, size_t
     ends_close(&ends);
 }
 
-static void a_cut_is_told(void)
+static void a_cut_is_reported(void)
 {
     static const char *const words[] = {"rank 0", "rank 1", "fake_0", "retries exceeded",
                                         "NCCL_IB_TIMEOUT"};
     expect_failure(ncclSystemError, words, TT_LEN(words));
 }
 
-static void a_fatal_event_is_told(void)
+static void a_fatal_event_is_reported(void)
 {
     static const char *const words[] = {"fake_0 told of a fatal event"};
     struct ends ends;
@@ -469,7 +469,7 @@ static void no_address_is_no_device(void)
     assert_int_equal(count, 0);
 }
 
-static void no_memory_is_told(void)
+static void no_memory_is_reported(void)
 {
     static const char *const words[] = {"fake_0", "ulimit -l"};
     struct ends ends;
@@ -486,7 +486,7 @@ static void no_memory_is_told(void)
 }
 
 /* A receiver that waits hears that its sender is gone; too large a message is refused. */
-static void a_gone_peer_is_told(void)
+static void a_gone_peer_is_reported(void)
 {
     struct ends ends;
     struct message message = {.nparts = 1, .sizes = {100}};
@@ -564,17 +564,19 @@ static const struct scenario {
      a_lost_answer_is_survived,
      {"FAKE_IB_DEVICES", TWO, "FAKE_IB_FAULTS", "deaf=fake_1:20",
       "NCCL_IB_RESILIENCY_PORT_FAILOVER", "1"}},
-    {"alone", a_cut_is_told, {"FAKE_IB_DEVICES", ONE, "FAKE_IB_FAULTS", "cut=fake_0:41"}},
-    {"fatal", a_fatal_event_is_told, {"FAKE_IB_DEVICES", ONE, "FAKE_IB_FAULTS", "fatal=fake_0:9"}},
+    {"alone", a_cut_is_reported, {"FAKE_IB_DEVICES", ONE, "FAKE_IB_FAULTS", "cut=fake_0:41"}},
+    {"fatal",
+     a_fatal_event_is_reported,
+     {"FAKE_IB_DEVICES", ONE, "FAKE_IB_FAULTS", "fatal=fake_0:9"}},
     {"flap", messages_arrive, {"FAKE_IB_DEVICES", ONE, "FAKE_IB_FAULTS", "flap=fake_0:9"}},
     {"no-gid",
      no_address_is_no_device,
      {"FAKE_IB_DEVICES", "fake_0/eth/0000:3b:00.0", "FAKE_IB_FAULTS", "no-gid=fake_0"}},
     {"no-memory",
-     no_memory_is_told,
+     no_memory_is_reported,
      {"FAKE_IB_DEVICES", ONE, "FAKE_IB_FAULTS", "no-memory=100000"}},
     {"late", messages_arrive, {"FAKE_IB_DEVICES", ONE, "FAKE_IB_FAULTS", "late-usec=200"}},
-    {"gone", a_gone_peer_is_told, {"FAKE_IB_DEVICES", ONE}},
+    {"gone", a_gone_peer_is_reported, {"FAKE_IB_DEVICES", ONE}},
 };
 
 static const struct scenario *chosen;

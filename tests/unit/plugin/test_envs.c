@@ -233,7 +233,7 @@ static int falls_back(void)
     return 0;
 }
 
-static void a_plugin_that_fails_is_told_and_left(void **state)
+static void a_plugin_that_fails_is_reported_and_left(void **state)
 {
     for (size_t i = 0; i < TT_LEN(faults); i++) {
         print_message("fault: %s\n", faults[i].fault);
@@ -334,7 +334,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(texts_outlive_the_next_question, clean),
         cmocka_unit_test_setup(one_thread_at_a_time, clean),
         cmocka_unit_test_setup(only_its_own_process_ends_it, clean),
-        cmocka_unit_test_setup(a_plugin_that_fails_is_told_and_left, clean),
+        cmocka_unit_test_setup(a_plugin_that_fails_is_reported_and_left, clean),
         cmocka_unit_test_setup(a_name_and_an_end_may_be_missing, clean),
         cmocka_unit_test_setup(it_is_found_as_the_others_are, clean),
         cmocka_unit_test_setup(by_name, clean),

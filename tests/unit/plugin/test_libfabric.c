@@ -44,7 +44,7 @@ static void keep(ncclDebugLogLevel level, unsigned long flags, const char *file,
     if (at + bytes < LOG_BYTES) memcpy(log_kept->text + at, line_text, bytes);
 }
 
-static bool told(const char *what)
+static bool logged(const char *what)
 {
     if (strstr(log_kept->text, what)) return true;
     print_message("not told: %s\n%s\n", what, log_kept->text);
@@ -320,7 +320,7 @@ static void too_large(void **state)
     ncclResult_t rc = finish(net, receiving, sizes);
     print_message("%s\n", log_kept->text);
     assert_int_equal(rc, ncclInvalidUsage);
-    assert_true(told("a message is larger than its receive") && told(provider));
+    assert_true(logged("a message is larger than its receive") && logged(provider));
     pair_close(&pair, true);
     assert_int_equal(net->finalize(ctx), ncclSuccess);
 }
@@ -527,8 +527,8 @@ static void peer_ends(bool child_receives)
     assert_int_equal(status, 0);
     ncclResult_t rc = finish(pair.net, request, sizes); /* seconds, never for ever */
     assert_int_equal(rc, ncclRemoteError);
-    assert_true(told(child_receives ? "the receiver at 127.0.0.1:" : "the sender at 127.0.0.1:"));
-    assert_true(told(provider));
+    assert_true(logged(child_receives ? "the receiver at 127.0.0.1:" : "the sender at 127.0.0.1:"));
+    assert_true(logged(provider));
     assert_int_equal(pair.net->test(request, &status, sizes), ncclRemoteError);
     assert_int_equal(child_receives ? pair.net->closeSend(pair.sender)
                                     : pair.net->closeRecv(pair.receiver),
@@ -571,8 +571,8 @@ static void other_provider(void **state)
     assert_int_equal(net->accept(listener, &comm, NULL), ncclInvalidUsage); /* asked again */
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_not_equal(status, 0);
-    assert_true(told("the sender at 127.0.0.1:") && told("the receiver at 127.0.0.1:"));
-    assert_true(told("shm, this rank tcp") && told("uses provider tcp"));
+    assert_true(logged("the sender at 127.0.0.1:") && logged("the receiver at 127.0.0.1:"));
+    assert_true(logged("shm, this rank tcp") && logged("uses provider tcp"));
     assert_int_equal(net->closeListen(listener), ncclSuccess);
     assert_int_equal(net->finalize(ctx), ncclSuccess);
     munmap(meeting, sizeof(*meeting));

@@ -303,7 +303,7 @@ static void a_tuner_edits_the_table(void)
     assert_true(logged("was asked 2 times, p50 "));
 }
 
-static void a_failing_tuner_is_told_once(void)
+static void a_failing_tuner_is_reported_once(void)
 {
     float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS] = {{1}};
     const struct tt_tuner_query query = {.func = 4, .bytes = 4096, .nops = 1};
@@ -475,7 +475,7 @@ static const struct isolated cases[] = {
     {"a_list_has_an_order", a_list_has_an_order},
     {"a_count_of_users_keeps_a_library", a_count_of_users_keeps_a_library},
     {"a_tuner_edits_the_table", a_tuner_edits_the_table},
-    {"a_failing_tuner_is_told_once", a_failing_tuner_is_told_once},
+    {"a_failing_tuner_is_reported_once", a_failing_tuner_is_reported_once},
     {"a_tuner_that_does_not_start_is_left_out", a_tuner_that_does_not_start_is_left_out},
     {"a_net_library_may_hold_the_tuner", a_net_library_may_hold_the_tuner},
     {"a_net_library_need_not_hold_one", a_net_library_need_not_hold_one},

@@ -168,7 +168,7 @@ static void hosts_every_version(void **state)
     assert_int_equal(end_says("open"), 0);
 }
 
-static void writes_what_it_is_told(void **state)
+static void writes_what_it_is_reported(void **state)
 {
     const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
     ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileColl};
@@ -357,7 +357,7 @@ static void keeps_a_sample(void **state)
 
 /* ---- room ---- */
 
-struct told {
+struct reported {
     void *context;
     unsigned long starts, refused, stops;
 };
@@ -365,16 +365,16 @@ struct told {
 static void *tell_much(void *opaque)
 {
     const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
-    struct told *told = opaque;
+    struct reported *reported = opaque;
     for (int i = 0; i < EVENTS; i++) {
         ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileKernelCh};
         void *handle = NULL;
-        v7->startEvent(told->context, &handle, &descr);
-        told->starts++;
-        if (!handle) told->refused++;
+        v7->startEvent(reported->context, &handle, &descr);
+        reported->starts++;
+        if (!handle) reported->refused++;
         if (!handle) continue;
         v7->stopEvent(handle);
-        told->stops++;
+        reported->stops++;
     }
     return NULL;
 }
@@ -383,7 +383,7 @@ static void *tell_much(void *opaque)
 static void counts_what_is_lost(void **state)
 {
     const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
-    struct told told[THREADS] = {{0}};
+    struct reported reported[THREADS] = {{0}};
     pthread_t threads[THREADS];
     unsigned long starts = 0, stops = 0, refused = 0;
     void *context;
@@ -394,14 +394,14 @@ static void counts_what_is_lost(void **state)
     assert_int_equal(end_says("lost_starts"), 0);
     init_new(v7->init, &context, &mask);
     for (int i = 0; i < THREADS; i++) {
-        told[i].context = context;
-        assert_int_equal(pthread_create(&threads[i], NULL, tell_much, &told[i]), 0);
+        reported[i].context = context;
+        assert_int_equal(pthread_create(&threads[i], NULL, tell_much, &reported[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
-        starts += told[i].starts;
-        stops += told[i].stops;
-        refused += told[i].refused;
+        starts += reported[i].starts;
+        stops += reported[i].stops;
+        refused += reported[i].refused;
     }
     v7->finalize(context);
     read_file(getpid());
@@ -422,14 +422,14 @@ static void threads_come_and_go(void **state)
     int mask = 0;
     (void)state;
     for (int round = 0; round < 200; round++) {
-        struct told told = {0};
+        struct reported reported = {0};
         pthread_t thread;
         init_new(v7->init, &context, &mask);
-        told.context = context;
-        assert_int_equal(pthread_create(&thread, NULL, tell_much, &told), 0);
+        reported.context = context;
+        assert_int_equal(pthread_create(&thread, NULL, tell_much, &reported), 0);
         pthread_join(thread, NULL);
         v7->finalize(context);
-        assert_true(told.refused < told.starts);
+        assert_true(reported.refused < reported.starts);
     }
 }
 
@@ -508,8 +508,8 @@ static void says_that_it_cannot_write(void **state)
         if (!v7->init(&context, 1, &mask, NULL, 1, 1, 0, ignore)) _exit(1);
         setenv("TUTTI_TRACE_FILE", "/dev/full", 1); /* events go on, the job does too */
         if (v7->init(&context, 1, &mask, NULL, 1, 1, 0, ignore)) _exit(2);
-        struct told told = {.context = context};
-        tell_much(&told);
+        struct reported reported = {.context = context};
+        tell_much(&reported);
         _exit(v7->finalize(context) ? 3 : 0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -528,17 +528,17 @@ static void signals_end_the_trace_alone(void **state)
         if (child == 0) {
             const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
             struct rlimit little = {.rlim_cur = 200, .rlim_max = RLIM_INFINITY};
-            struct told told = {0};
+            struct reported reported = {0};
             int ends[2], mask = 0;
             char path[64];
             if (pipe(ends)) _exit(1);
             snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[1]);
             if (kind == 0) setenv("TUTTI_TRACE_FILE", path, 1);
-            if (v7->init(&told.context, 1, &mask, NULL, 1, 1, 0, ignore)) _exit(2);
+            if (v7->init(&reported.context, 1, &mask, NULL, 1, 1, 0, ignore)) _exit(2);
             if (kind == 0) close(ends[0]);
             if (kind == 1 && setrlimit(RLIMIT_FSIZE, &little)) _exit(3);
-            tell_much(&told);
-            v7->finalize(told.context);
+            tell_much(&reported);
+            v7->finalize(reported.context);
             _exit(0);
         }
         assert_int_equal(waitpid(child, &status, 0), child);
@@ -660,7 +660,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest threads[] = {
         cmocka_unit_test(hosts_every_version),
-        cmocka_unit_test(writes_what_it_is_told),
+        cmocka_unit_test(writes_what_it_is_reported),
         cmocka_unit_test(counts_what_is_lost),
         cmocka_unit_test(threads_come_and_go),
         cmocka_unit_test(times_are_those_of_the_clock),

@@ -349,7 +349,7 @@ static void wrong_results_are_refused(void **state)
     }
 }
 
-static void limits_of_others_are_told(void **state)
+static void limits_of_others_are_reported(void **state)
 {
     (void)state;
     static char text[65536];
@@ -374,7 +374,7 @@ static void limits_of_others_are_told(void **state)
     tt_import_destroy(import);
 }
 
-static void short_memory_is_told(void **state)
+static void short_memory_is_reported(void **state)
 {
     (void)state;
     static char text[16384];
@@ -385,10 +385,14 @@ static void short_memory_is_told(void **state)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(own_files_are_proved),       cmocka_unit_test(plans_are_proved),
-        cmocka_unit_test(files_of_others_are_proved), cmocka_unit_test(flaws_are_refused),
-        cmocka_unit_test(pairs_of_flaws_are_refused), cmocka_unit_test(wrong_results_are_refused),
-        cmocka_unit_test(limits_of_others_are_told),  cmocka_unit_test(short_memory_is_told),
+        cmocka_unit_test(own_files_are_proved),
+        cmocka_unit_test(plans_are_proved),
+        cmocka_unit_test(files_of_others_are_proved),
+        cmocka_unit_test(flaws_are_refused),
+        cmocka_unit_test(pairs_of_flaws_are_refused),
+        cmocka_unit_test(wrong_results_are_refused),
+        cmocka_unit_test(limits_of_others_are_reported),
+        cmocka_unit_test(short_memory_is_reported),
     };
     if (argc < 3) return 2;
     own_folder = argv[1];

@@ -253,7 +253,7 @@ static void sizes_and_notes_are_kept(void **state)
     tt_import_destroy(import);
 }
 
-static void short_memory_is_told(void **state)
+static void short_memory_is_reported(void **state)
 {
     (void)state;
     static char text[MOST_BYTES];
@@ -267,7 +267,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(flaws_are_refused),         cmocka_unit_test(large_plans_are_refused),
         cmocka_unit_test(cut_files_are_refused),     cmocka_unit_test(races_are_refused),
         cmocka_unit_test(wrong_results_are_refused), cmocka_unit_test(sizes_and_notes_are_kept),
-        cmocka_unit_test(short_memory_is_told),
+        cmocka_unit_test(short_memory_is_reported),
     };
     if (argc < 2) return 2;
     folder = argv[1];

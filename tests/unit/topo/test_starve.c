@@ -62,46 +62,46 @@ static ncclResult_t tell(const struct tt_topo_machine *machine, struct tt_topo_p
     return rc;
 }
 
-struct told {
+struct reports {
     char *texts[3]; /* owned */
     int nchannels;
     int ring[RANKS]; /* the first */
 };
 
-static void forget(struct told *told)
+static void forget(struct reports *reports)
 {
-    for (size_t k = 0; k < TT_LEN(told->texts); k++)
-        free(told->texts[k]);
+    for (size_t k = 0; k < TT_LEN(reports->texts); k++)
+        free(reports->texts[k]);
 }
 
-static ncclResult_t run(const struct scene *scene, struct told *told)
+static ncclResult_t run(const struct scene *scene, struct reports *reports)
 {
     struct tt_topo_file *file = NULL;
     struct tt_topo_plan plan = {0};
-    *told = (struct told){0};
+    *reports = (struct reports){0};
     ncclResult_t rc = read_file(scene, &file);
     const struct tt_topo_host hosts[HOSTS] = {{file, 1, 0}, {file, 2, scene->domain}};
     const struct tt_topo_machine machine = {
         .hosts = hosts, .nhosts = HOSTS, .ranks = ranks, .nranks = RANKS, .no_collnet = true};
-    if (!rc) rc = tell(&machine, &plan, told->texts);
-    told->nchannels = plan.nchannels;
-    if (!rc) memcpy(told->ring, tt_topo_ring(&plan, 0), sizeof(told->ring));
+    if (!rc) rc = tell(&machine, &plan, reports->texts);
+    reports->nchannels = plan.nchannels;
+    if (!rc) memcpy(reports->ring, tt_topo_ring(&plan, 0), sizeof(reports->ring));
     tt_topo_plan_free(&plan);
     tt_topo_file_free(file);
     return rc;
 }
 
-static void assert_same(const struct told *told, const struct told *wanted)
+static void assert_same(const struct reports *reports, const struct reports *wanted)
 {
-    for (size_t k = 0; k < TT_LEN(told->texts); k++)
-        assert_string_equal(told->texts[k], wanted->texts[k]);
-    assert_int_equal(told->nchannels, wanted->nchannels);
-    assert_memory_equal(told->ring, wanted->ring, sizeof(told->ring));
+    for (size_t k = 0; k < TT_LEN(reports->texts); k++)
+        assert_string_equal(reports->texts[k], wanted->texts[k]);
+    assert_int_equal(reports->nchannels, wanted->nchannels);
+    assert_memory_equal(reports->ring, wanted->ring, sizeof(reports->ring));
 }
 
 static void starve(const struct scene *scene)
 {
-    struct told wanted, told;
+    struct reports wanted, reports;
     long n = 0, survived = 0, silent = 0;
     bool failed = true;
     place_ranks(scene);
@@ -109,14 +109,14 @@ static void starve(const struct scene *scene)
     while (failed) {
         (void)tt_fail(ncclInternalError, "nobody said anything");
         starve_at(++n);
-        ncclResult_t rc = run(scene, &told);
+        ncclResult_t rc = run(scene, &reports);
         failed = starve_end();
         if (rc != ncclSuccess && (rc != ncclSystemError || !strstr(tt_last_error(), "memory")))
             print_message("allocation %ld: code %d: %s\n", n, (int)rc, tt_last_error());
         silent += rc && (rc != ncclSystemError || !strstr(tt_last_error(), "memory"));
-        if (!rc) assert_same(&told, &wanted);
+        if (!rc) assert_same(&reports, &wanted);
         survived += failed && !rc;
-        forget(&told);
+        forget(&reports);
         if (n > 100) n += n / 6; /* the rest by samples */
     }
     print_message("%s: %ld allocations, %ld of them are done without\n", scene->name, n, survived);

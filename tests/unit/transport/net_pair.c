@@ -49,12 +49,12 @@ void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const ch
     (void)bootstrap, (void)rc, (void)sentence;
 }
 
-char told[640];
+char reported[640];
 
 void tt_bootstrap_fail_all(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence)
 {
     (void)bootstrap, (void)rc;
-    snprintf(told, sizeof(told), "%s", sentence);
+    snprintf(reported, sizeof(reported), "%s", sentence);
 }
 
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out)

@@ -32,8 +32,8 @@ struct rank {
 };
 
 extern struct rank ranks[2];
-extern char told[640]; /* to all ranks, last */
-extern bool gathers;   /* the built-in as it is; false: as a plugin */
+extern char reported[640]; /* to all ranks, last */
+extern bool gathers;       /* the built-in as it is; false: as a plugin */
 /* What the network is asked for, and how it behaves. */
 extern _Atomic int nposted;     /* receives that it took */
 extern _Atomic int nregistered; /* regions that it has registered */

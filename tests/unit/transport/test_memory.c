@@ -157,7 +157,7 @@ static void references_drain(void **state)
     }
 }
 
-static void other_headers_are_told_once(void **state)
+static void other_headers_are_reported_once(void **state)
 {
     (void)state;
     struct ends ends = open_ends(WORLD_MAPPED);
@@ -333,7 +333,7 @@ int main(void)
         cmocka_unit_test(expected_bytes_are_taken),
         cmocka_unit_test(a_full_edge_has_no_slot),
         cmocka_unit_test(references_drain),
-        cmocka_unit_test(other_headers_are_told_once),
+        cmocka_unit_test(other_headers_are_reported_once),
         cmocka_unit_test(names_are_nccls),
         cmocka_unit_test(bad_keys_are_refused),
         cmocka_unit_test(messages_count_per_edge),

@@ -117,7 +117,7 @@ static void what_was_posted_leaves(void **state)
     rank_close(1);
 }
 
-static void another_operation_is_told(void **state)
+static void another_operation_is_reported(void **state)
 {
     const char *payload = NULL;
     size_t bytes = 0;
@@ -234,7 +234,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(slots_arrive_in_order),
         cmocka_unit_test(threads_play_ping_pong),
         cmocka_unit_test(what_was_posted_leaves),
-        cmocka_unit_test(another_operation_is_told),
+        cmocka_unit_test(another_operation_is_reported),
         cmocka_unit_test(a_dead_peer_ends_the_wait),
         cmocka_unit_test(nobody_comes),
         cmocka_unit_test(expected_messages_are_asked_for),

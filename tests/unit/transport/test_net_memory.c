@@ -83,7 +83,7 @@ static void nothing_lands_for_another_operation(void **state)
     while ((rc = tt_edge_peek(in, 78, &payload, &bytes)) == ncclInProgress)
         sched_yield();
     assert_int_equal(rc, ncclInvalidUsage);
-    assert_non_null(strstr(told, "send and receive do not match"));
+    assert_non_null(strstr(reported, "send and receive do not match"));
     assert_memory_equal(landed, zeros, BYTES);
     rank_close(0);
     rank_close(1);

@@ -385,7 +385,7 @@ static void bad_lists_are_refused(void **state)
     assert_int_equal(tt_tune_check(), ncclSuccess);
 }
 
-static void nothing_left_is_told(void **state)
+static void nothing_left_is_reported(void **state)
 {
     (void)state;
     struct tt_tune_env env = one_host(4);
@@ -778,7 +778,7 @@ int main(void)
         cmocka_unit_test_setup(pat_is_for_one_rank_per_host, clear_lists),
         cmocka_unit_test_setup(lists_are_about_tuned_collectives, clear_lists),
         cmocka_unit_test_setup(bad_lists_are_refused, clear_lists),
-        cmocka_unit_test_setup(nothing_left_is_told, clear_lists),
+        cmocka_unit_test_setup(nothing_left_is_reported, clear_lists),
         cmocka_unit_test_setup(a_preferred_entry_wins, clear_lists),
         cmocka_unit_test_setup(a_silent_plugin_changes_nothing, clear_lists),
         cmocka_unit_test_setup(nonsense_is_not_obeyed, clear_lists),

@@ -154,7 +154,7 @@ static void figures_move_the_choice(void **state)
     assert_true(model(&slow, 8, TT_ALGO_DIRECT, 1024) > 5 * usual);
 }
 
-static void the_place_is_told(void **state)
+static void the_place_is_reported(void **state)
 {
     char path[256], name[TT_TUNE_MACHINE_BYTES];
     (void)state;
@@ -178,7 +178,7 @@ int main(void)
         cmocka_unit_test(the_fit_inverts_the_model),
         cmocka_unit_test(contradictory_times_keep_the_builtin),
         cmocka_unit_test(figures_move_the_choice),
-        cmocka_unit_test(the_place_is_told),
+        cmocka_unit_test(the_place_is_reported),
     };
     unsetenv("TUTTI_TUNE_FILE");
     setenv("HOME", "/tmp/tutti-no-such-home", 1);

@@ -356,8 +356,8 @@ static int add_event_node(struct CUstream_st *handle, struct CUevent_st *event, 
     struct tt_item *item = host_event_item(event, wait);
     if (!item) return HOST_OUT_OF_MEMORY;
     const struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
-    const struct tt_node told = {.kind = wait ? TT_NODE_WAIT : TT_NODE_RECORD, .event = event};
-    int rc = host_capture_add_told(stream, &op, &told);
+    const struct tt_node params = {.kind = wait ? TT_NODE_WAIT : TT_NODE_RECORD, .event = event};
+    int rc = host_capture_add_node(stream, &op, &params);
     if (rc) item->step(item, TT_ITEM_RELEASE);
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the graph owns what contains the item */
     return rc;

@@ -49,7 +49,7 @@ struct tt_kernel {
     struct tt_kernel *next;
     const void *module, *function;
     char *name; /* owned */
-    _Atomic bool told;
+    _Atomic bool reported;
     _Atomic size_t shared_most; /* dynamic bytes of a launch; the program may raise it */
 };
 
@@ -453,7 +453,7 @@ static int refuse(const void *function, struct tt_kernel *kernel)
 {
     Dl_info info;
     if (kernel) {
-        if (atomic_exchange(&kernel->told, true)) return HOST_INVALID_FUNCTION;
+        if (atomic_exchange(&kernel->reported, true)) return HOST_INVALID_FUNCTION;
         tuttiHostTell("tutti: kernel %s has no host implementation: give it one with "
                       "tuttiRegisterKernel() (docs/hostcuda.md)",
                       kernel->name);

@@ -153,16 +153,16 @@ int tuttiHostFreeUsed(void *ptr)
 
 /* ---- in capture: a node whose item owns the memory, and one that does nothing ---- */
 
-static int add_node(struct CUstream_st *stream, const struct tt_node *told)
+static int add_node(struct CUstream_st *stream, const struct tt_node *params)
 {
     struct tt_item *item = NULL;
-    int rc = told->kind == TT_NODE_ALLOC
-                 ? host_memory_item(told->ptr, told->bytes, told->device, &item)
-                 : host_memory_free_item(told->ptr, &item);
-    if (rc && told->kind == TT_NODE_ALLOC) tuttiHostFree(told->ptr);
+    int rc = params->kind == TT_NODE_ALLOC
+                 ? host_memory_item(params->ptr, params->bytes, params->device, &item)
+                 : host_memory_free_item(params->ptr, &item);
+    if (rc && params->kind == TT_NODE_ALLOC) tuttiHostFree(params->ptr);
     if (rc) return rc;
     const struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
-    rc = host_capture_add_told(stream, &op, told);
+    rc = host_capture_add_node(stream, &op, params);
     if (rc) item->step(item, TT_ITEM_RELEASE);
     return rc;
 }
@@ -190,9 +190,9 @@ int tuttiHostMallocAsync(struct CUmemPoolHandle_st *pool, size_t bytes, struct C
     }
     rc = tuttiHostMalloc(stream->device, bytes, &ptr);
     if (rc) return rc;
-    struct tt_node told = {
+    struct tt_node params = {
         .kind = TT_NODE_ALLOC, .ptr = ptr, .bytes = bytes, .device = stream->device};
-    rc = add_node(stream, &told); /* the memory went with the item */
+    rc = add_node(stream, &params); /* the memory went with the item */
     if (!rc) *ptr_out = ptr;
     return rc;
 }

@@ -107,7 +107,7 @@ void host_check_item(struct CUstream_st *stream, struct tt_item *item)
 {
     struct check_touches touches = {0};
     if (check_is_captured(stream)) return;
-    bool told = check_touches_item(&touches, item);
+    bool known = check_touches_item(&touches, item);
     struct host_check *check = host_check_lock();
     if (check) {
         struct check_op *op = NULL;
@@ -115,7 +115,7 @@ void host_check_item(struct CUstream_st *stream, struct tt_item *item)
         if (touches.keep) *touches.keep = op;
         if (!touches.keep) check_op_drop(op);
         check_guard_kernel(check, op, &touches.words);
-        if (!told) check_note_opaque(check, stream);
+        if (!known) check_note_opaque(check, stream);
         if (touches.tells) /* the host may learn by its stores what is over before it */
             check_task_tell(check, check_task_of(check, stream), &check->tasks[CHECK_HOST].now);
     }

@@ -97,13 +97,13 @@ static bool end_step(ucontext_t *context)
 static bool judge(struct host_check *check, const void *ptr, const ucontext_t *context)
 {
     bool write = tt_cpu_fault_writes(context, check_guard_of(check, ptr) == PROT_READ);
-    size_t told = atomic_load_explicit(&check->findings, memory_order_relaxed);
+    size_t before = atomic_load_explicit(&check->findings, memory_order_relaxed);
     struct check_op *op =
         check_op_begin(check, NULL, write ? "a store of the host" : "a load of the host");
     if (!op) return true;
     check_touch(check, op, ptr, 1, write);
     check_op_drop(op);
-    return atomic_load_explicit(&check->findings, memory_order_relaxed) != told;
+    return atomic_load_explicit(&check->findings, memory_order_relaxed) != before;
 }
 
 static bool answer(const siginfo_t *info, ucontext_t *context)

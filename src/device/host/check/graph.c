@@ -41,10 +41,10 @@ static bool collect(struct check_touches *touches, const struct host_exec *exec,
         if (op->disabled) continue;
         if (numbering == ONE_NODE) touches->node = i;
         if (numbering == MANY_NODES) touches->node++;
-        bool told = op->op.kind == HOST_OP_GRAPH
-                        ? collect(touches, op->op.launch.exec, inside)
-                        : check_touches_op(touches, &op->op, op->share ? op->share->item : NULL);
-        all = all && told;
+        bool known = op->op.kind == HOST_OP_GRAPH
+                         ? collect(touches, op->op.launch.exec, inside)
+                         : check_touches_op(touches, &op->op, op->share ? op->share->item : NULL);
+        all = all && known;
     }
     return all;
 }

@@ -140,15 +140,15 @@ void check_pass_message(struct host_check *check, size_t task, const struct chec
     }
     lane->first = (lane->first + 1) % lane->room;
     lane->count--;
-    struct check_clock *told = lane->clock[other];
+    struct check_clock *learned = lane->clock[other];
     if (sends) {
-        check_task_tell(check, task, &told);
-        check_gate_tell(check, lane->gate[other], told);
+        check_task_tell(check, task, &learned);
+        check_gate_tell(check, lane->gate[other], learned);
         check_gate_shut(check, lane->gate[other]);
     } else {
-        check_clock_merge(&check->tasks[task].now, told);
+        check_clock_merge(&check->tasks[task].now, learned);
     }
-    check_clock_drop(told);
+    check_clock_drop(learned);
 }
 
 /* ---- events, and ends ---- */

@@ -73,13 +73,13 @@ static void add_memory(struct text *text, const struct host_check *check, const 
 
 void check_report_leaks(struct host_check *check)
 {
-    size_t told = 0;
+    size_t reported = 0;
     for (size_t i = 0; i < check->blocks.room; i++) {
         const struct check_mark *block = &check->blocks.at[i];
         struct text text = {.len = 0};
         if (!block->key || !block->bytes) continue;
         atomic_fetch_add(&check->findings, 1);
-        if (told++ >= CHECK_REPORTS_MOST) continue;
+        if (reported++ >= CHECK_REPORTS_MOST) continue;
         add(&text, "tutti check: leak: nobody freed what was allocated\n");
         add_memory(&text, check, block->key, block->bytes);
         if (write(STDERR_FILENO, text.bytes, text.len) < 0) return; /* nobody listens */
@@ -176,13 +176,13 @@ static bool is_news(struct host_check *check, const struct check_finding *findin
 {
     const struct check_report_key key = {finding->first ? finding->first->site : NULL,
                                          finding->second->site, (int)finding->kind};
-    for (size_t i = 0; i < check->ntold; i++) {
-        const struct check_report_key *one = &check->told[i];
+    for (size_t i = 0; i < check->nreported; i++) {
+        const struct check_report_key *one = &check->reported[i];
         if (one->first == key.first && one->second == key.second && one->kind == key.kind)
             return false;
     }
-    if (check->ntold == CHECK_REPORTS_MOST) return false;
-    check->told[check->ntold++] = key;
+    if (check->nreported == CHECK_REPORTS_MOST) return false;
+    check->reported[check->nreported++] = key;
     return true;
 }
 

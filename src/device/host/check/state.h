@@ -137,8 +137,8 @@ struct host_check {
     struct check_marks blocks;   /* of allocations: where they were made */
     struct check_range *private; /* owned; allocations whose uses are not looked at */
     size_t nprivate;
-    struct check_report_key told[CHECK_REPORTS_MOST];
-    size_t ntold;
+    struct check_report_key reported[CHECK_REPORTS_MOST];
+    size_t nreported;
     _Atomic size_t findings;
     bool aborts, fails, tells_leaks;
 };

@@ -103,9 +103,9 @@ bool check_touches_item(struct check_touches *touches, struct tt_item *item)
     host_thread.touches = touches;
     item->step(item, TT_ITEM_TOUCH);
     host_thread.touches = outer;
-    bool told = !touches->closed;
+    bool complete = !touches->closed;
     touches->closed = was_open;
-    return told;
+    return complete;
 }
 
 bool check_touches_op(struct check_touches *touches, const struct host_op *op, struct tt_item *item)

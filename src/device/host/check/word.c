@@ -168,7 +168,7 @@ void check_await_word(struct host_check *check, size_t task, const struct tt_wor
 {
     struct check_word *word = word_of(check, what);
     struct check_task *own = &check->tasks[task];
-    struct check_clock *told = NULL;
+    struct check_clock *learned = NULL;
     size_t count = 0;
     if (!word) return;
     for (size_t i = 0; i < word->nwrites; i++) {
@@ -177,15 +177,15 @@ void check_await_word(struct host_check *check, size_t task, const struct tt_wor
             is_covered(word, i, own->now, task))
             continue;
         if (count++) {
-            check_clock_limit(&told, write->clock);
+            check_clock_limit(&learned, write->clock);
         } else {
-            told = check_clock_hold(write->clock);
+            learned = check_clock_hold(write->clock);
         }
     }
     bool reset = count && is_reset(check, word, what);
     if (reset) forget_writes(word, word->nwrites);
-    if (!reset) check_clock_merge(&own->now, told);
-    check_clock_drop(told);
+    if (!reset) check_clock_merge(&own->now, learned);
+    check_clock_drop(learned);
     if (count && !reset) return;
     if (word->nwaits < WAITS_MOST) {
         word->waits[word->nwaits++] =

@@ -388,27 +388,27 @@ int tuttiHostCaptureOfDevice(int device)
 
 /* Lock held. */
 static int add_node(struct CUstream_st *stream, const struct host_op *op,
-                    struct host_item_share *share, const struct tt_node *told)
+                    struct host_item_share *share, const struct tt_node *params)
 {
     const struct host_capture *capture = atomic_load(&stream->capture);
     if (!capture || capture->invalid) return HOST_CAPTURE_INVALIDATED;
     struct CUgraphNode_st *node =
         host_graph_add(capture->graph, stream->tips, stream->ntips, op, share);
     if (!node) return HOST_OUT_OF_MEMORY;
-    if (told) node->kind = told->kind;
-    if (told) node->told = *told;
+    if (params) node->kind = params->kind;
+    if (params) node->params = *params;
     stream->tips[0] = node;
     stream->ntips = 1;
     return HOST_OK;
 }
 
-int host_capture_add_told(struct CUstream_st *stream, const struct host_op *op,
-                          const struct tt_node *told)
+int host_capture_add_node(struct CUstream_st *stream, const struct host_op *op,
+                          const struct tt_node *params)
 {
     struct host_item_share *share = op->kind == HOST_OP_ITEM ? host_share_make(op->item) : NULL;
     if (op->kind == HOST_OP_ITEM && !share) return HOST_OUT_OF_MEMORY;
     pthread_mutex_lock(&tt_host.captures.lock);
-    int rc = add_node(stream, op, share, told);
+    int rc = add_node(stream, op, share, params);
     pthread_mutex_unlock(&tt_host.captures.lock);
     if (rc && share) free(share);                        /* the item stays the caller's */
     if (!rc && share) atomic_fetch_sub(&share->refs, 1); /* the node holds it now */

@@ -10,11 +10,11 @@ struct tt_node;
 
 /* Add a node behind the stream's tips. Takes what op refers to. told: what the node is said to be,
  * where op does not say it; or NULL. */
-int host_capture_add_told(struct CUstream_st *stream, const struct host_op *op,
-                          const struct tt_node *told);
+int host_capture_add_node(struct CUstream_st *stream, const struct host_op *op,
+                          const struct tt_node *params);
 static inline int host_capture_add(struct CUstream_st *stream, const struct host_op *op)
 {
-    return host_capture_add_told(stream, op, NULL);
+    return host_capture_add_node(stream, op, NULL);
 }
 void host_capture_invalidate(struct CUstream_st *stream);
 void host_capture_leave(struct CUstream_st *stream);

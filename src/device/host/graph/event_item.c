@@ -20,14 +20,14 @@ void host_event_uncapture(struct CUevent_st *event)
     event->captured = NULL;
 }
 
-struct told {                      /* to an item by a launch */
+struct binding {                   /* to an item by a launch */
     struct host_position position; /* what a wait is for */
     struct host_shared_position shared;
 };
 
 struct pending {          /* launches that were issued, in their order */
     struct pending *next; /* under the spinlock; the rest is set once */
-    struct told told;
+    struct binding binding;
 };
 
 struct event_item {
@@ -54,10 +54,10 @@ static struct pending *make_pending(struct event_item *own)
     }
 }
 
-static void push(struct event_item *own, const struct told *told)
+static void push(struct event_item *own, const struct binding *binding)
 {
     struct pending *pending = make_pending(own);
-    pending->told = *told;
+    pending->binding = *binding;
     pending->next = NULL;
     host_spinlock_lock(&own->spinlock);
     *own->last = pending;
@@ -88,31 +88,31 @@ static void pop(struct event_item *own)
     }
 }
 
-static struct told issue_record(struct event_item *own)
+static struct binding issue_record(struct event_item *own)
 {
     uint64_t seq = atomic_fetch_add_explicit(&own->line->line.tail, 1, memory_order_seq_cst) + 1;
     struct CUevent_st *event = own->event;
-    struct told told = {.shared = {NULL, 0}};
+    struct binding binding = {.shared = {NULL, 0}};
     if (host_event_holds(event)) {
         host_spinlock_lock(&event->spinlock);
         host_event_uncapture(event);
         event->recorded = true;
         event->number++;
         event->position = (struct host_position){own->line, seq};
-        told.shared.cell = event->cell;
+        binding.shared.cell = event->cell;
         if (event->cell) {
-            told.shared.number = atomic_fetch_add(&event->cell->recorded, 1) + 1;
-            event->cell_number = told.shared.number;
+            binding.shared.number = atomic_fetch_add(&event->cell->recorded, 1) + 1;
+            event->cell_number = binding.shared.number;
         }
         host_spinlock_unlock(&event->spinlock);
     }
-    return told;
+    return binding;
 }
 
 /* What a wait that is issued now waits for. */
-static struct told latest_of(struct CUevent_st *event)
+static struct binding latest_of(struct CUevent_st *event)
 {
-    struct told what = {.shared = {NULL, 0}};
+    struct binding what = {.shared = {NULL, 0}};
     if (!host_event_holds(event)) return what;
     host_spinlock_lock(&event->spinlock);
     host_event_latest(event, &what.position, &what.shared);
@@ -131,8 +131,8 @@ static enum tt_step run_record(struct event_item *own)
             event->time_nsec = tt_now_nsec();
         host_spinlock_unlock(&event->spinlock);
     }
-    if (pending && pending->told.shared.cell)
-        host_cell_reach(pending->told.shared.cell, pending->told.shared.number);
+    if (pending && pending->binding.shared.cell)
+        host_cell_reach(pending->binding.shared.cell, pending->binding.shared.number);
     pop(own);
     host_stream_finish(own->line, seq);
     return TT_STEP_DONE;
@@ -141,7 +141,7 @@ static enum tt_step run_record(struct event_item *own)
 static enum tt_step run_wait(struct event_item *own)
 {
     const struct pending *pending = oldest(own);
-    const struct told what = pending ? pending->told : latest_of(own->event);
+    const struct binding what = pending ? pending->binding : latest_of(own->event);
     if (!host_position_reached(&what.position) || !host_shared_reached(&what.shared))
         return TT_STEP_WAIT;
     pop(own);
@@ -151,7 +151,7 @@ static enum tt_step run_wait(struct event_item *own)
 static enum tt_step event_step(struct tt_item *item, enum tt_item_call call)
 {
     struct event_item *own = (struct event_item *)item;
-    struct told what;
+    struct binding what;
     switch (call) {
     case TT_ITEM_ISSUE:
         what = own->wait ? latest_of(own->event) : issue_record(own);

@@ -174,7 +174,7 @@ static bool clone_node(struct CUgraph_st *copy, const struct CUgraphNode_st *fro
     if (!node) return false;
     node->kind = from->kind;
     node->origin = from->id;
-    node->told = from->told;
+    node->params = from->params;
     if (!host_attributes_copy(&node->attributes, from->attributes)) return false;
     return !from->child || host_node_embed(node, from->child) == HOST_OK;
 }

@@ -28,7 +28,7 @@ struct CUgraphNode_st {
     struct CUgraph_st *child;      /* owned copy; NULL unless a graph node */
     enum tt_node_kind kind;
     struct host_attribute *attributes; /* owned */
-    struct tt_node told;               /* WAIT, RECORD, ALLOC, FREE: what was asked for */
+    struct tt_node params;             /* WAIT, RECORD, ALLOC, FREE: what was asked for */
     struct CUgraphNode_st **deps;      /* owned array of borrowed nodes */
     size_t ndeps;
 };

@@ -18,7 +18,7 @@ int tuttiHostNodeGet(struct CUgraphNode_st *node, struct tt_node *node_out)
         break;
     case TT_NODE_KERNEL: node_out->item = node->share ? node->share->item : NULL; break;
     case TT_NODE_GRAPH: node_out->graph = node->child; break;
-    default: *node_out = node->told; break;
+    default: *node_out = node->params; break;
     }
     return HOST_OK;
 }
@@ -40,7 +40,7 @@ int tuttiHostNodeSet(struct CUgraphNode_st *node, const struct tt_node *params)
     }
     node->op = op;
     node->share = share;
-    node->told = *params;
+    node->params = *params;
     return HOST_OK;
 }
 

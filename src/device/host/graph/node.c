@@ -95,13 +95,13 @@ int tuttiHostGraphAdd(struct CUgraph_st *graph, struct CUgraphNode_st *const *de
     struct host_op op;
     struct host_item_share *share = NULL;
     struct CUgraphNode_st *made = NULL;
-    struct tt_node told = *node;
-    if (node->kind == TT_NODE_ALLOC) told.ptr = NULL;
+    struct tt_node params = *node;
+    if (node->kind == TT_NODE_ALLOC) params.ptr = NULL;
     int rc = check_add(graph, deps, ndeps, node);
     if (!rc && node->kind == TT_NODE_ALLOC)
-        rc = tuttiHostMalloc(node->device, node->bytes, &told.ptr);
-    if (!rc) rc = host_op_of_node(&told, &op);
-    if (rc && node->kind == TT_NODE_ALLOC) tuttiHostFree(told.ptr);
+        rc = tuttiHostMalloc(node->device, node->bytes, &params.ptr);
+    if (!rc) rc = host_op_of_node(&params, &op);
+    if (rc && node->kind == TT_NODE_ALLOC) tuttiHostFree(params.ptr);
     if (rc) return rc;
     if (op.kind == HOST_OP_ITEM) share = host_share_make(op.item);
     if (share || op.kind != HOST_OP_ITEM) made = host_graph_add(graph, deps, ndeps, &op, share);
@@ -113,7 +113,7 @@ int tuttiHostGraphAdd(struct CUgraph_st *graph, struct CUgraphNode_st *const *de
     }
     if (share) atomic_fetch_sub(&share->refs, 1);
     made->kind = node->kind;
-    made->told = told;
+    made->params = params;
     *node_out = made;
     if (node->kind != TT_NODE_GRAPH) return HOST_OK;
     rc = host_node_embed(made, node->graph);

@@ -297,10 +297,10 @@ static void discover(void)
 {
     struct host_devices *machine = &tt_host.devices;
     bool from_file = read_machine_file();
-    bool told = tt_param_is_set("TUTTI_DEVICES");
-    if (!from_file || told) {
+    bool is_set = tt_param_is_set("TUTTI_DEVICES");
+    if (!from_file || is_set) {
         int64_t count = tt_param_int("TUTTI_DEVICES");
-        if (!told && launched_ranks() > count) count = launched_ranks();
+        if (!is_set && launched_ranks() > count) count = launched_ranks();
         fill_infos(count < 0 ? 0 : count > HOST_MAX_DEVICES ? HOST_MAX_DEVICES : (int)count);
     }
     choose_visible();

@@ -10,16 +10,16 @@
 
 /* ---- host functions ---- */
 
-struct told_call {
+struct annotated_call {
     void (*fn)(void *);
     void *arg;
     struct check_op *op; /* owned */
 };
 
 /* While it runs, what precedes it is over, and it may tell the host so by ways that nobody sees. */
-static void run_told(void *arg)
+static void run_annotated(void *arg)
 {
-    struct told_call *call = arg;
+    struct annotated_call *call = arg;
     struct host_check *check = host_check_lock();
     if (check && call->op) {
         struct check_clock **host = &check->tasks[CHECK_HOST].now;
@@ -41,7 +41,7 @@ static void run_told(void *arg)
 
 void host_check_runs(void (*fn)(void *), bool begins)
 {
-    if (fn == run_told) return; /* which knows what is behind it */
+    if (fn == run_annotated) return; /* which knows what is behind it */
     struct host_check *check = host_check_lock();
     if (check && begins) check_guard_except(check, NULL);
     if (check && !begins) check_guard_again(check, NULL);
@@ -60,22 +60,22 @@ void host_check_kernel(const struct check_words *words, bool begins)
 
 void host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg)
 {
-    struct told_call *call = check_is_captured(stream) ? NULL : calloc(1, sizeof(*call));
+    struct annotated_call *call = check_is_captured(stream) ? NULL : calloc(1, sizeof(*call));
     if (!call) return;
-    *call = (struct told_call){*fn, *arg, NULL};
+    *call = (struct annotated_call){*fn, *arg, NULL};
     struct host_check *check = host_check_lock();
     if (check) {
         check_note_opaque(check, stream);
         call->op = check_op_begin(check, stream, "host function"); /* it has arrived */
     }
     host_check_unlock(check);
-    *fn = run_told;
+    *fn = run_annotated;
     *arg = call;
 }
 
 /* ---- what programs tell ---- */
 
-static void told_access(const void *ptr, size_t bytes, bool write)
+static void annotated_access(const void *ptr, size_t bytes, bool write)
 {
     if (!host_checks()) return;
     if (host_thread.touches) {
@@ -94,10 +94,10 @@ static void told_access(const void *ptr, size_t bytes, bool write)
 
 void tuttiCheckRead(const void *ptr, size_t bytes)
 {
-    told_access(ptr, bytes, false);
+    annotated_access(ptr, bytes, false);
 }
 
 void tuttiCheckWrite(const void *ptr, size_t bytes)
 {
-    told_access(ptr, bytes, true);
+    annotated_access(ptr, bytes, true);
 }
