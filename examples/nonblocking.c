@@ -8,7 +8,7 @@
 enum { COUNT = 1000, PATIENCE_SECONDS = 60 };
 
 /* Wait until the communicator is ready; meanwhile a program would do something useful. */
-static void settle(ncclComm_t comm)
+static void wait_ready(ncclComm_t comm)
 {
     ncclResult_t state = ncclInProgress;
     time_t end = time(NULL) + PATIENCE_SECONDS;
@@ -36,7 +36,7 @@ int main(void)
     CUDA(cudaSetDevice(from_launcher("LOCAL_RANK", 0)));
     NCCL(ncclGetUniqueId(&id));
     NCCL(ncclCommInitRankConfig(&comm, nranks, id, rank, &config));
-    settle(comm);
+    wait_ready(comm);
     CUDA(cudaStreamCreate(&stream));
     CUDA(cudaMalloc((void **)&device, sizeof(host)));
     for (int i = 0; i < COUNT; i++) {
@@ -44,7 +44,7 @@ int main(void)
     }
     CUDA(cudaMemcpy(device, host, sizeof(host), cudaMemcpyHostToDevice));
     NCCL(ncclBroadcast(device, device, COUNT, ncclInt64, nranks - 1, comm, stream));
-    settle(comm);
+    wait_ready(comm);
     CUDA(cudaStreamSynchronize(stream));
     CUDA(cudaMemcpy(host, device, sizeof(host), cudaMemcpyDeviceToHost));
 
@@ -56,7 +56,7 @@ int main(void)
     CUDA(cudaFree(device));
     CUDA(cudaStreamDestroy(stream));
     NCCL(ncclCommFinalize(comm));
-    settle(comm);
+    wait_ready(comm);
     NCCL(ncclCommDestroy(comm));
     return wrong != 0;
 }

@@ -148,7 +148,7 @@ struct trace_process {
     struct trace_kept kept;
     struct trace_outputs *outputs; /* owned; NULL: records alone */
     bool records_wanted;
-    uint64_t settled_ticks; /* when the rings were emptied last */
+    uint64_t emptied_ticks; /* when the rings were emptied last */
     size_t used;
     char buffer[TRACE_BUFFER_BYTES];
 };

@@ -222,8 +222,8 @@ static void empty_rings(bool all_of_it)
     struct trace_process *all = &trace_process;
     uint64_t now = trace_clock_pair(&all->clock), until = now;
     if (all->ticks_are_nsec) until = now = trace_clock_nsec();
-    if (all->outputs) until = all->settled_ticks;
-    all->settled_ticks = now; /* by the next turn all has come that was told before */
+    if (all->outputs) until = all->emptied_ticks;
+    all->emptied_ticks = now; /* by the next turn all has come that was told before */
     if (all_of_it) until = UINT64_MAX - 1;
     if (all->outputs) empty_in_order(until);
     for (int i = 0; i < TRACE_RINGS; i++) {

@@ -200,9 +200,9 @@ static char *news(struct tuner_reload *reload, struct stamp *stamp, size_t *byte
     if (now == reload->looked_sec) return NULL;
     reload->looked_sec = now;
     if (!look(reload->path, stamp)) return NULL;
-    bool settled = same(stamp, &reload->glimpse);
+    bool stable = same(stamp, &reload->glimpse);
     reload->glimpse = *stamp;
-    if (!settled || same(stamp, &reload->board->published)) return NULL;
+    if (!stable || same(stamp, &reload->board->published)) return NULL;
     return tuner_file_read(reload->path, bytes_out, &reason);
 }
 

@@ -39,7 +39,7 @@ ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func)
     ncclResult_t rc = tt_check_alive(comm, func);
     if (rc) return rc;
     tt_plan_busy(comm->plan);
-    return tt_comm_settled(comm, func);
+    return tt_comm_check_state(comm, func);
 }
 
 ncclResult_t tt_enter(struct tt_comm *comm, const char *func)
@@ -429,7 +429,7 @@ static ncclResult_t destroy_run(struct tt_job *base)
     struct tt_comm *comm = base->comm;
     ncclResult_t rc = comm_close(comm, ncclInvalidUsage);
     if (rc) return rc;
-    tt_plan_settle(comm->plan);
+    tt_plan_wait(comm->plan);
     rc = tt_comm_state(comm);
     if (rc) {
         tt_comm_abort(comm, rc);
@@ -466,7 +466,7 @@ static ncclResult_t abort_run(struct tt_job *base)
 {
     struct tt_comm *comm = base->comm;
     if (!tt_plan_close(comm->plan, ncclInternalError)) return ncclSuccess;
-    tt_plan_settle(comm->plan);
+    tt_plan_wait(comm->plan);
     tt_plan_drain(comm);
     base->comm = NULL;
     tt_plan_end(comm);

@@ -183,7 +183,7 @@ void tt_comm_recall(struct tt_comm *comm, ncclResult_t rc)
                   comm->member.rank, why);
 }
 
-ncclResult_t tt_comm_settled(struct tt_comm *comm, const char *func)
+ncclResult_t tt_comm_check_state(struct tt_comm *comm, const char *func)
 {
     char why[TT_WHY_BYTES];
     ncclResult_t rc = tt_comm_state(comm);
@@ -206,7 +206,7 @@ static ncclResult_t exited(struct tt_comm *comm, const char *func)
     char sentence[TT_WHY_BYTES];
     if (!tt_bootstrap_exited(comm->bootstrap, sentence, sizeof(sentence))) return ncclSuccess;
     tt_comm_show(comm, ncclRemoteError, sentence);
-    return tt_comm_settled(comm, func);
+    return tt_comm_check_state(comm, func);
 }
 
 /* Slow half of tt_comm_check(): something is not as usual. */
@@ -223,7 +223,7 @@ static __attribute__((noinline)) ncclResult_t explain(struct tt_comm *comm, cons
     bool failed_init = rc && phase == TT_COMM_INIT;
     if (phase != TT_COMM_READY && rc != ncclInProgress && !failed_init)
         return not_ready(comm, func);
-    return rc ? tt_comm_settled(comm, func) : exited(comm, func);
+    return rc ? tt_comm_check_state(comm, func) : exited(comm, func);
 }
 
 ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func) /* hot */

@@ -182,7 +182,7 @@ ncclResult_t tt_comm_state(struct tt_comm *comm);
 void tt_comm_show(struct tt_comm *comm, ncclResult_t rc, const char *why);
 /* tt_comm_state(), said: an error with the first failure's sentence, ncclInProgress as
  * ncclInvalidArgument. */
-ncclResult_t tt_comm_settled(struct tt_comm *comm, const char *func);
+ncclResult_t tt_comm_check_state(struct tt_comm *comm, const char *func);
 /* The caller is told that the communicator has failed with `rc`: the text of the last error is why,
  * and not what followed from it. */
 void tt_comm_recall(struct tt_comm *comm, ncclResult_t rc);

@@ -193,7 +193,7 @@ static void apply_environment(ncclConfig_t *config)
 }
 
 /* Combinations that cannot hold together after all have spoken. */
-static void settle(ncclConfig_t *config)
+static void fix_conflicts(ncclConfig_t *config)
 {
     if (config->minCTAs > config->maxCTAs) {
         tt_info(TT_LOG_ENV, "Comm config minCTAs %d is above maxCTAs %d, which is used",
@@ -228,7 +228,7 @@ ncclResult_t tt_config_parse(const ncclConfig_t *config, const ncclConfig_t *inh
         if (*value == UNDEF) *value = fields[i].fallback;
     }
     apply_environment(&effective);
-    settle(&effective);
+    fix_conflicts(&effective);
     effective.size = sizeof(effective);
     effective.magic = NCCL_API_MAGIC;
     effective.version = NCCL_VERSION_CODE;

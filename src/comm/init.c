@@ -121,7 +121,7 @@ static double lap_sec(uint64_t *since_nsec)
 }
 
 /* Everything from the records to READY. */
-static ncclResult_t settle(struct tt_init *init, const struct tt_agreement *agreed)
+static ncclResult_t connect_all(struct tt_init *init, const struct tt_agreement *agreed)
 {
     struct tt_comm *comm = init->comm;
     struct tt_reach_result reached = {false};
@@ -181,7 +181,7 @@ static ncclResult_t init_steps(struct tt_init *init)
     if (!rc) rc = tt_record_agree(comm, &agreed);
     if (agreed.flags & TT_RECORD_ALONE) tt_sharers_part(comm); /* all share, or nobody does */
     if (!rc) rc = tt_fabric_agree(comm, &agreed);
-    if (!rc) rc = settle(init, &agreed);
+    if (!rc) rc = connect_all(init, &agreed);
     if (!rc) tt_bootstrap_init_done(comm->bootstrap);
     if (!rc) rc = start_watch(comm);
     if (rc) tt_bootstrap_fail(comm->bootstrap, rc, tt_last_error());

@@ -62,7 +62,7 @@ static bool bit(const unsigned char *bits, size_t bytes, int row, int column)
 }
 
 /* Keep what works both ways; true when some pair has only the network. */
-static bool settle(struct tt_comm *comm, const unsigned char *all, size_t bytes)
+static bool keep_mutual(struct tt_comm *comm, const unsigned char *all, size_t bytes)
 {
     int n = comm->member.nranks, me = comm->member.rank;
     bool any_net = false;
@@ -93,7 +93,7 @@ ncclResult_t tt_reach_probe(struct tt_comm *comm, const struct tt_agreement *agr
         if (comm->peers[r].reach != TT_REACH_NET) mine[r / 8] |= (unsigned char)(1u << (r % 8));
     }
     if (!rc) rc = tt_bootstrap_allgather(comm->bootstrap, mine, bytes, all);
-    if (!rc) result_out->any_net = settle(comm, all, bytes);
+    if (!rc) result_out->any_net = keep_mutual(comm, all, bytes);
     free(mine);
     free(all);
     return rc;

@@ -153,7 +153,7 @@ void tt_sharers_abort(struct tt_comm *comm, ncclResult_t rc)
     char sentence[TT_WHY_BYTES + 64], why[TT_WHY_BYTES];
     tt_member_why(&comm->member, why);
     if (atomic_load_explicit(&comm->phase, memory_order_acquire) == TT_COMM_INIT) {
-        /* its rank is not settled yet */
+        /* its rank is not known yet */
         snprintf(sentence, sizeof(sentence),
                  "a child of the communicator was aborted in its init%s%s", *why ? ": " : "", why);
     } else {

@@ -253,7 +253,7 @@ static __attribute__((noinline)) void end_unusual(struct tt_work *work, ncclResu
     leave_wait(work);
     if (work->events_open) end_events(work);
     if (rc) tt_member_abort(work->member, rc);
-    if (rc && work->transport) tt_transport_settle(work->transport);
+    if (rc && work->transport) tt_transport_release_memory(work->transport);
 }
 
 /* Captured works serve their sequence number here; others when the device releases them, because a
@@ -476,7 +476,7 @@ static __attribute__((noinline)) enum tt_step step(struct tt_work *work)
         return turn_came(work) ? tt_work_start(work) : TT_STEP_WAIT;
     if (tt_member_gives_up(work->member, work->seq)) {
         /* the buffers are the caller's again when the stream is over */
-        if (work->transport) tt_transport_settle(work->transport);
+        if (work->transport) tt_transport_release_memory(work->transport);
         return end(work, ncclSuccess);
     }
     if (work->phase != TT_WORK_RUN) return step_stage(work);

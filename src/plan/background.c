@@ -56,7 +56,7 @@ void tt_background_attach(struct tt_background *background, struct tt_plan *plan
     bool attached = plan->background == background;
     pthread_mutex_unlock(&plan->background_lock);
     if (attached || !tt_plan_pin(plan)) return;
-    tt_plan_settle(plan);
+    tt_plan_wait(plan);
     background_use(background);
     pthread_mutex_lock(&plan->background_lock);
     plan->background = background;
@@ -78,7 +78,7 @@ bool tt_plan_busy(struct tt_plan *plan)
     return !done;
 }
 
-void tt_plan_settle(struct tt_plan *plan)
+void tt_plan_wait(struct tt_plan *plan)
 {
     struct tt_background *background = background_acquire(plan);
     if (!background) return;

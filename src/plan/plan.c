@@ -77,7 +77,7 @@ bool tt_plan_close(struct tt_plan *plan, ncclResult_t rc)
 void tt_plan_destroy(struct tt_plan *plan)
 {
     if (!plan) return;
-    tt_plan_settle(plan);
+    tt_plan_wait(plan);
     atomic_fetch_or(&plan->uses, TT_PLAN_CLOSED);
     for (int k = 0; k < TT_CACHE_ENTRIES; k++)
         tt_bound_fini(&plan->cache[k]);
@@ -141,7 +141,7 @@ void tt_plan_free_ended(void)
 void tt_plan_end(struct tt_comm *comm)
 {
     struct tt_plan *plan = comm->plan;
-    tt_plan_settle(plan);
+    tt_plan_wait(plan);
     if (!is_referred_to(plan)) {
         free_both(plan);
     } else {

@@ -103,7 +103,7 @@ void tt_job_hold(struct tt_job *job);
  */
 bool tt_plan_busy(struct tt_plan *plan);
 /* Wait for that group. */
-void tt_plan_settle(struct tt_plan *plan);
+void tt_plan_wait(struct tt_plan *plan);
 
 /* Open a group of the calling thread, or one more inside it. Errors: ncclSystemError (memory). */
 ncclResult_t tt_group_start(void);

@@ -89,9 +89,9 @@ static uint8_t refs_of(const struct survey *survey, bool in_place, int thread, u
     return refs;
 }
 
-/* Every transfer of one pass of a thread; with `settle` each takes what it must not refer to from
+/* Every transfer of one pass of a thread; with `mark` each takes what it must not refer to from
  * its instruction, else its writes are noted. */
-static void walk(struct survey *survey, int thread, bool settle)
+static void walk(struct survey *survey, int thread, bool mark)
 {
     struct tt_stepper stepper;
     enum tt_next next;
@@ -101,7 +101,7 @@ static void walk(struct survey *survey, int thread, bool settle)
         if (next != TT_NEXT_MOVE) continue;
         tt_stepper_move(&stepper, &survey->move);
         number++;
-        if (!settle) {
+        if (!mark) {
             note_writes(survey, thread, number);
             continue;
         }
@@ -117,9 +117,9 @@ static void survey_all(struct survey *survey, size_t count)
     for (size_t k = 0; k < 2 * count; k++)
         survey->chunks[0][k] = (struct written){.thread = THREAD_NONE};
     survey->chunks[1] = survey->chunks[0] + count;
-    for (int settle = 0; settle < 2; settle++) {
+    for (int mark = 0; mark < 2; mark++) {
         for (int thread = 0; thread < nthreads; thread++)
-            walk(survey, thread, settle);
+            walk(survey, thread, mark);
     }
 }
 

@@ -245,7 +245,7 @@ static bool touches_memory(const struct net_edge *edge)
     return false;
 }
 
-void tt_transport_settle(struct tt_transport *transport)
+void tt_transport_release_memory(struct tt_transport *transport)
 {
     struct tt_net_edges *edges = transport->net_edges;
     if (!edges || edges->process != getpid()) return;

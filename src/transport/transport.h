@@ -131,7 +131,7 @@ bool tt_edge_wants_still(const struct tt_edge *edge);
 /* An operation failed: from now on no edge reads or writes the user's memory that it was given for
  * one. Edges that had something under way there are broken. Any thread; waits for whoever moves the
  * network just now. */
-void tt_transport_settle(struct tt_transport *transport);
+void tt_transport_release_memory(struct tt_transport *transport);
 /* The user registered that memory, and will not free it before it is forgotten or the transport is
  * gone: networks may take and put payloads there. `key` stands for it; the same key may come again,
  * and is forgotten as often. Any thread. Both accept a `transport` of NULL. */
@@ -157,8 +157,8 @@ ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t match, const char **pay
                           size_t *bytes_out); /* hot */
 /* Before the next message is peeked: the first `room` bytes at `at` are free for its payload, or,
  * where it is shorter, for those of the messages after it, until they were peeked or the operation
- * failed (tt_transport_settle()). Then the payload may lie there already; whoever moves it on looks
- * where it lies. */
+ * failed (tt_transport_release_memory()). Then the payload may lie there already; whoever moves it
+ * on looks where it lies. */
 void tt_edge_land(struct tt_edge *edge, uint64_t match, char *at, size_t room);
 void tt_edge_release(struct tt_edge *edge); /* give the peeked slot back; hot */
 struct tt_edge_small;                       /* small.h */

@@ -3,7 +3,7 @@
 
 enum { COUNT = 1000 };
 
-static void settle(ncclComm_t comm, const char *what)
+static void wait_ready(ncclComm_t comm, const char *what)
 {
     ncclResult_t state = ncclInProgress;
     while (state == ncclInProgress) {
@@ -25,18 +25,18 @@ int main(void)
     CUDA(cudaSetDevice(env_int("LOCAL_RANK", rank)));
     NCCL(ncclGetUniqueId(&id));
     NCCL(ncclCommInitRankConfig(&comm, size, id, rank, &config));
-    settle(comm, "init");
+    wait_ready(comm, "init");
     CUDA(cudaMalloc((void **)&buffer, COUNT * sizeof(float)));
     CUDA(cudaStreamCreate(&stream));
     for (int i = 0; i < 20; i++) {
         fill(buffer, COUNT, 3);
         NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclFloat, ncclSum, comm, stream));
-        settle(comm, "AllReduce");
+        wait_ready(comm, "AllReduce");
         CUDA(cudaStreamSynchronize(stream));
         expect(buffer, COUNT, 3.0f * (float)size, "AllReduce");
     }
     NCCL(ncclCommFinalize(comm));
-    settle(comm, "finalize");
+    wait_ready(comm, "finalize");
     NCCL(ncclCommDestroy(comm));
     CUDA(cudaFree(buffer));
     CUDA(cudaStreamDestroy(stream));

@@ -20,7 +20,7 @@ static ncclComm_t make(void)
     config.splitShare = 1;
     NCCL(ncclGetUniqueId(&id));
     started(ncclCommInitRankConfig(&comm, 1, id, 0, &config));
-    CHECK(harness_settled(comm) == ncclSuccess);
+    CHECK(harness_wait(comm) == ncclSuccess);
     return comm;
 }
 
@@ -63,7 +63,7 @@ int main(void)
         usleep(2000);
     }
     atomic_store(&go, 1);
-    CHECK(harness_settled(comm) == ncclInvalidUsage);
+    CHECK(harness_wait(comm) == ncclInvalidUsage);
     CHECK(call(comm, buffer, stream) == ncclInvalidUsage);
     if (!strstr(ncclGetLastError(NULL), "netName"))
         harness_fail(__FILE__, __LINE__, "blamed: %s", ncclGetLastError(NULL));

@@ -36,7 +36,7 @@ def job(scene, env, first={}):
                 process.wait()
 
 
-def settled(job, waiting):
+def is_stable(job, waiting):
     """There is a verdict, and so many ranks' waits are listed, which takes them some time."""
     comm = job["communicators"][0]
     return comm["verdict"] and sum(r["state"] == "waits" for r in comm["ranks"]) >= waiting
@@ -48,7 +48,7 @@ def asked(pid, waiting=0):
     while True:
         r = tutti("doctor", "--pid", str(pid), "--json", "--timeout", "1")
         jobs = json.loads(r.stdout) if r.stdout else []
-        if jobs and jobs[0]["communicators"] and settled(jobs[0], waiting) or time.monotonic() > end:
+        if jobs and jobs[0]["communicators"] and is_stable(jobs[0], waiting) or time.monotonic() > end:
             return jobs[0] if jobs else {}, r.returncode
         time.sleep(0.2)
 

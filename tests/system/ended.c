@@ -18,7 +18,7 @@ static ncclComm_t nonblocking(const struct harness_rank *own)
     config.blocking = 0;
     ncclResult_t rc = ncclCommInitRankConfig(&comm, own->nranks, own->id, own->rank, &config);
     CHECK(rc == ncclSuccess || rc == ncclInProgress);
-    NCCL(harness_settled(comm));
+    NCCL(harness_wait(comm));
     return comm;
 }
 
@@ -52,7 +52,7 @@ static void polled_splits(struct harness_rank *own)
     for (int k = 0; k < 60; k++) {
         ncclComm_t child;
         NCCL(ncclCommSplit(polled.comm, 0, 0, &child, NULL));
-        NCCL(harness_settled(polled.comm));
+        NCCL(harness_wait(polled.comm));
         NCCL(ncclCommDestroy(child));
     }
     polled.over = true;
@@ -271,7 +271,7 @@ static void grown_beside_splits(struct harness_rank *own)
         if (own->rank == 0) NCCL(ncclCommGetUniqueId(comm, &id));
         NCCL(ncclCommGrow(comm, RANKS + 1, own->rank == 0 ? &id : NULL, -1, &grown, &config));
         NCCL(ncclCommSplit(comm, 0, 0, &child, NULL));
-        NCCL(harness_settled(comm));
+        NCCL(harness_wait(comm));
         NCCL(ncclCommAbort(grown)); /* no new rank ever comes */
         NCCL(ncclCommDestroy(child));
     }

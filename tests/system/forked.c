@@ -71,7 +71,7 @@ static void child_of_split(ncclComm_t comm, bool aborts)
     if (aborts) {
         NCCL(ncclCommAbort(comm));
     } else {
-        CHECK(harness_settled(comm) == ncclInvalidUsage);
+        CHECK(harness_wait(comm) == ncclInvalidUsage);
         CHECK(ncclCommDestroy(comm) == ncclInvalidUsage);
     }
     _exit(0);
@@ -85,7 +85,7 @@ static void fork_in_split(struct harness_rank *r)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     ncclResult_t rc = ncclCommInitRankConfig(&comm, RANKS, r->id, r->rank, &config);
-    CHECK((rc == ncclSuccess || rc == ncclInProgress) && harness_settled(comm) == ncclSuccess);
+    CHECK((rc == ncclSuccess || rc == ncclInProgress) && harness_wait(comm) == ncclSuccess);
     while (r->rank == 1 && !atomic_load(forked))
         usleep(200);
     rc = ncclCommSplit(comm, 0, r->rank, &child, NULL);
@@ -100,7 +100,7 @@ static void fork_in_split(struct harness_rank *r)
             harness_fail(__FILE__, __LINE__, "a child ended with status %#x", (unsigned)status);
     }
     atomic_store(forked, 1);
-    CHECK(harness_settled(comm) == ncclSuccess);
+    CHECK(harness_wait(comm) == ncclSuccess);
     NCCL(ncclCommDestroy(child));
     NCCL(ncclCommDestroy(comm));
 }

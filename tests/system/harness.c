@@ -46,7 +46,7 @@ double harness_now_sec(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-ncclResult_t harness_settled(ncclComm_t comm)
+ncclResult_t harness_wait(ncclComm_t comm)
 {
     ncclResult_t state = ncclInProgress;
     while (state == ncclInProgress) {

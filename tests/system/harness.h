@@ -45,5 +45,5 @@ void harness_cuda(cudaError_t err, const char *file, int line, const char *call)
 
 double harness_now_sec(void);
 /* What a non-blocking communicator's call came to: waits while it is in progress. */
-ncclResult_t harness_settled(ncclComm_t comm);
+ncclResult_t harness_wait(ncclComm_t comm);
 void *harness_device_alloc(size_t bytes); /* on the current device */

@@ -134,7 +134,7 @@ static void meet(int place, int n)
 }
 
 /* Until a call on the seat's communicator is done. */
-static bool settle(struct seat *seat)
+static bool wait_ready(struct seat *seat)
 {
     ncclResult_t state = ncclInProgress;
     while (state == ncclInProgress) {
@@ -145,7 +145,7 @@ static bool settle(struct seat *seat)
     return good(seat, state, seat->doing);
 }
 
-static bool settle_child(struct seat *seat, ncclComm_t child)
+static bool wait_child(struct seat *seat, ncclComm_t child)
 {
     ncclResult_t state = ncclInProgress;
     while (state == ncclInProgress) {
@@ -217,7 +217,7 @@ static bool operate_in_group(struct seat *seat)
     pthread_mutex_lock(&seat->lock);
     made &= leave(seat, ncclGroupEnd());
     if (!made) return false;
-    if (!settle(seat) || !right(seat, count, whole_sum())) return false;
+    if (!wait_ready(seat) || !right(seat, count, whole_sum())) return false;
     if (seat->out[COUNT] != from + 1 && !life.broken) wrong(seat, "a message", seat->out[COUNT]);
     return true;
 }
@@ -273,7 +273,7 @@ static void end_child(struct seat *seat, ncclComm_t child, int way)
     seat->doing = "end of a child";
     if (way == 0) {
         good(seat, ncclCommFinalize(child), "Finalize of a child");
-        if (!settle_child(seat, child)) way = 2;
+        if (!wait_child(seat, child)) way = 2;
     }
     ncclResult_t rc = way == 2 ? ncclCommAbort(child) : ncclCommDestroy(child);
     if (rc == ncclInvalidArgument) rc = ncclCommAbort(child); /* it was in progress */
@@ -289,7 +289,7 @@ static bool use_child(struct seat *seat, ncclComm_t child, struct family members
 {
     int way =
         pick(&seat->common, life.shares ? 2 : 4); /* an abort would end all that share resources */
-    bool made = settle_child(seat, child);
+    bool made = wait_child(seat, child);
     if (made && pick(&seat->common, 2)) {
         seat->doing = "operation of a child";
         made = good(seat, sum(seat, child, 300), seat->doing) && right(seat, 300, members.sum);
@@ -319,7 +319,7 @@ static bool split(struct seat *seat)
     if (none && color == 1) color = NCCL_SPLIT_NOCOLOR;
     if (!comm) return false;
     ncclResult_t rc = ncclCommSplit(comm, color, 0, &child, NULL);
-    bool made = good(seat, rc, "split") && settle(seat);
+    bool made = good(seat, rc, "split") && wait_ready(seat);
     if (!child) return made;
     if (made) return use_child(seat, child, members);
     ncclCommAbort(child);
@@ -341,7 +341,7 @@ static bool shrink(struct seat *seat)
     if (!comm) return false;
     ncclResult_t rc = ncclCommShrink(comm, &out, 1, &child, NULL,
                                      harsh ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT);
-    bool made = good(seat, rc, "shrink") && settle(seat);
+    bool made = good(seat, rc, "shrink") && wait_ready(seat);
     if (!child) return made;
     if (made)
         return use_child(seat, child, (struct family){whole_sum() - out - 1, life.nranks - 1, 0});
@@ -389,7 +389,7 @@ static bool be_born(struct seat *seat)
     if (life.nonblocking) {
         ncclResult_t rc =
             ncclCommInitRankConfig(&seat->comm, life.nranks, life.id, seat->rank, &config);
-        return leave(seat, rc) && settle(seat);
+        return leave(seat, rc) && wait_ready(seat);
     }
     pthread_mutex_unlock(&seat->lock);
     ncclResult_t rc = ncclCommInitRankConfig(&comm, life.nranks, life.id, seat->rank, &config);
@@ -428,7 +428,7 @@ static void end_well(struct seat *seat, int way)
     }
     if (way != 2) drop_graph(seat); /* Finalize and Destroy wait for it, Abort does not */
     ncclComm_t comm = way == 0 ? borrow(seat, "finalize") : NULL;
-    if (comm) way = good(seat, ncclCommFinalize(comm), "finalize") && settle(seat) ? 1 : 2;
+    if (comm) way = good(seat, ncclCommFinalize(comm), "finalize") && wait_ready(seat) ? 1 : 2;
     comm = take(seat, way == 2 ? "abort" : "destroy");
     if (!comm) return;
     ncclResult_t rc = way == 2 ? ncclCommAbort(comm) : ncclCommDestroy(comm);
@@ -445,7 +445,7 @@ static void end_badly(struct seat *seat)
     if (way == 0 && enter(seat, "revoke")) {
         (void)ncclCommRevoke(seat->comm, NCCL_REVOKE_DEFAULT);
         pthread_mutex_unlock(&seat->lock);
-        (void)settle(seat);
+        (void)wait_ready(seat);
     }
     if (way == 1 && enter(seat, "state")) {
         if (ncclCommGetAsyncError(seat->comm, &state)) state = ncclSuccess;

@@ -93,9 +93,9 @@ class Browser:
         until = time.monotonic() + 90
         while "Page.loadEventFired" not in self.events:
             self.message(until)
-        self.settle()
+        self.wait_idle()
 
-    def settle(self):
+    def wait_idle(self):
         """Until what was asked for is drawn."""
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
@@ -111,7 +111,7 @@ class Browser:
         code = codes.get(key, ord(key.upper()) if len(key) == 1 and key.isalnum() else 0)
         self.ask("Input.dispatchKeyEvent", type="keyDown", key=key, text=text, windowsVirtualKeyCode=code, modifiers=modifiers)
         self.ask("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code, modifiers=modifiers)
-        self.settle()
+        self.wait_idle()
 
     def mouse(self, kind, x, y, **more):
         self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
@@ -120,11 +120,11 @@ class Browser:
         self.mouse("mouseMoved", x, y)
         self.mouse("mousePressed", x, y, button="left", buttons=1, clickCount=1)
         self.mouse("mouseReleased", x, y, button="left", clickCount=1)
-        self.settle()
+        self.wait_idle()
 
     def scheme(self, name):
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
-        self.settle()
+        self.wait_idle()
 
     def picture(self):
         return base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"])

@@ -124,7 +124,7 @@ BLUE, TEAL, RED, LILAC = (0x2f, 0x7f, 0xd6), (0x2a, 0xa1, 0x98), (0xe1, 0x1d, 0x
 
 
 def pixels(page, colour, box=(250, 24, 700, 300)):
-    page.settle()
+    page.wait_idle()
     return page.run(COLOURED % (*box, *colour))
 
 
@@ -161,11 +161,11 @@ def explains(page):
     check("for rank 3 alone, the longest at AllReduce #5" in short[1] and "outside of NCCL" in short[1], short)
     check("AllReduce of 1 KiB: 10 times, 10" in short[2], short)
     page.run("document.querySelector('#short button').click()")
-    page.settle()
+    page.wait_idle()
     check("AllReduce #5" in of(page, "#selected"), of(page, "#selected"))
     page.key("Escape")
     page.run("document.querySelector('#worst button').click()")
-    page.settle()
+    page.wait_idle()
     check("AllReduce #5" in of(page, "#selected"), of(page, "#selected"))
     path = page.run("[...document.querySelectorAll('#path tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
     check(all(row[0].startswith("rank 3") for row in path[:3]) and "outside of NCCL, after AllReduce #4" in path[0][0], path)
@@ -179,7 +179,7 @@ def data_path(shown, folder):
     """From rank to rank, back from the one that ends last to the one that began last."""
     shown.open(f"{folder}/chain/page.html")
     shown.run("document.querySelector('#worst button').click()")
-    shown.settle()
+    shown.wait_idle()
     found = shown.run("[...document.querySelectorAll('#path tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
     want = [("rank 3", "until it sends", 1), ("rank 3", "sends step 0 to rank 0 on channel 1", 14), ("rank 0", "receives step 0 from rank 3", 5),
             ("rank 0", "from what it received to what it sends", 5), ("rank 0", "sends step 1 to rank 1 on channel 1", 15),
@@ -248,7 +248,7 @@ def mouse(page, path):
     x, y = canvas_point(page, 270, 36)
     for _ in range(10):
         page.mouse("mouseWheel", x, y, deltaX=0, deltaY=-200)
-        page.settle()
+        page.wait_idle()
     check(pixels(page, BLUE, (250, 24, 700, 26)) > 1.5 * before, "the wheel does not zoom")
     page.run("document.getElementById('fit').click()")
     page.click(*canvas_point(page, 40, 36))
@@ -302,7 +302,7 @@ def themes(page, path):
     dark = bright(page)
     check(light > 200 and dark < 70, f"brightness {light} and {dark}")
     page.run("document.getElementById('theme').click()")
-    page.settle()
+    page.wait_idle()
     check(bright(page) > 200, "the switch does nothing")
     page.open(path)
     check(bright(page) < 70, "a page that begins dark")

@@ -1,7 +1,7 @@
 /* `tutti program search`: for each number of steps the fewest rounds per chunk, as proved programs.
  *
  * For S steps and R rounds the chunks are raised until a solver says that there is no such schedule
- * (fewer chunks in as many rounds are always possible, so one refusal settles all beyond), or the
+ * (fewer chunks in as many rounds are always possible, so one refusal decides all beyond), or the
  * lower bound does. What is called least rests on these refusals; what has no answer in time is
  * called open. */
 #include "search.h"
@@ -47,7 +47,7 @@ struct point {
     char *text; /* owned: the program's file */
     size_t text_bytes;
     char file[128];
-    bool settled; /* nothing better with as many steps up to the most rounds */
+    bool optimal; /* nothing better with as many steps up to the most rounds */
     bool bound;   /* as few rounds per chunk as any may have */
 };
 
@@ -266,7 +266,7 @@ static void look(struct search *search)
                 search->rounds = point->size.rounds;
             bound = point->size.rounds * bounds->chunks == point->size.chunks * bounds->rounds;
             point->bound = bound;
-            point->settled = bound || !search->open;
+            point->optimal = bound || !search->open;
         }
         if (bound) return;
     }
@@ -298,7 +298,7 @@ static int fastest(const struct search *search)
 static const char *verdict(const struct point *point)
 {
     if (point->bound) return "least: the links allow no better";
-    return point->settled ? "least" : "open";
+    return point->optimal ? "least" : "open";
 }
 
 static void print_points(const struct search *search)
@@ -322,7 +322,7 @@ static void print_points(const struct search *search)
         if (search->size_bytes > 0)
             printf("%-10.4g %s  ", time_usec(search, point), k == fastest(search) ? "<<" : "  ");
         printf("%s", verdict(point));
-        if (point->settled && !point->bound) {
+        if (point->optimal && !point->bound) {
             printf(": none better up to %d rounds",
                    reported_size(search, (struct search_size){1, (int)search->rounds, 1}).rounds);
         }
@@ -340,7 +340,7 @@ static json_t *points_json(const struct search *search)
         const struct point *point = &search->points[k];
         const struct search_size reported = reported_size(search, point->size);
         json_t *row = json_pack("{s:i, s:i, s:i, s:b, s:b, s:s}", "steps", reported.steps, "rounds",
-                                reported.rounds, "chunks", reported.chunks, "least", point->settled,
+                                reported.rounds, "chunks", reported.chunks, "least", point->optimal,
                                 "at_bound", point->bound, "file", point->file);
         if (search->size_bytes > 0)
             json_object_set_new(row, "predicted_usec", json_real(time_usec(search, point)));

@@ -199,7 +199,7 @@ static int by_lane(const void *left, const void *right)
 }
 
 /* Places in their order; the events follow. */
-static bool settle(const struct timeline *run, struct lanes *lanes, struct places *all)
+static bool sort_rows(const struct timeline *run, struct lanes *lanes, struct places *all)
 {
     uint32_t *moved = tt_calloc(all->nplaces + (size_t)1, sizeof(*moved));
     lanes->lanes = tt_calloc(all->nplaces + (size_t)1, sizeof(lanes->lanes[0]));
@@ -241,7 +241,7 @@ static bool place_all(const struct timeline *run, struct lanes *lanes, const int
         lanes->of_event[e] = place(&all, &lane, event->start_nsec, lanes_end(lanes, event));
         good = lanes->of_event[e] != TIMELINE_NONE;
     }
-    if (good) good = settle(run, lanes, &all);
+    if (good) good = sort_rows(run, lanes, &all);
     free(all.places);
     free(all.slots);
     return good;

@@ -28,7 +28,7 @@ static void find_groups(struct otf2_archive *archive, uint32_t *group_of)
 }
 
 /* Without those whose rank or lanes another member of the communicator has. `taken` is zero. */
-static void settle(struct otf2_archive *archive, uint32_t *taken)
+static void close_group(struct otf2_archive *archive, uint32_t *taken)
 {
     uint32_t kept = 0, first = 0;
     for (uint32_t s = 0; s < archive->nseats; s++) {
@@ -67,7 +67,7 @@ bool otf2_make_seats(struct otf2_archive *archive)
         }
         if (archive->nseats)
             qsort(archive->seats, archive->nseats, sizeof(archive->seats[0]), by_rank);
-        settle(archive, taken);
+        close_group(archive, taken);
     }
     free(group_of);
     free(taken);

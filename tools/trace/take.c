@@ -436,7 +436,7 @@ void timeline_take(struct timeline *run)
 
 /* ---- the end of a process ---- */
 
-static void settle(struct timeline *run, const struct later *later)
+static void resolve(struct timeline *run, const struct later *later)
 {
     struct timeline_reader *reader = run->reader;
     bool lost_any = run->processes[reader->process].lost > 0;
@@ -488,7 +488,7 @@ void timeline_end_process(struct timeline *run)
     if (reader->process == TIMELINE_NONE) return;
     struct timeline_process *process = &run->processes[reader->process];
     for (uint32_t i = 0; i < reader->nlaters; i++)
-        settle(run, &reader->laters[i]);
+        resolve(run, &reader->laters[i]);
     reader->nlaters = 0;
     free(reader->laters);
     reader->laters = NULL;

@@ -251,7 +251,7 @@ static ncclResult_t offer(const struct merge *merge, const struct group *group, 
     return set ? ncclSuccess : tt_fail(ncclSystemError, "topology: out of memory");
 }
 
-static ncclResult_t settle(struct merge *merge, const struct group *group, bool *refused_out)
+static ncclResult_t unite(struct merge *merge, const struct group *group, bool *refused_out)
 {
     *refused_out = false;
     if (merge->joiner) return offer(merge, group, refused_out);
@@ -299,7 +299,7 @@ static ncclResult_t join_named(struct merge *merge, char *names)
         merge->net[k] = NULL;
     }
     bool refused = false;
-    ncclResult_t rc = group.count > 1 ? settle(merge, &group, &refused) : ncclSuccess;
+    ncclResult_t rc = group.count > 1 ? unite(merge, &group, &refused) : ncclSuccess;
     if (!refused) return rc;
     return tt_fail(
         ncclInvalidUsage,
@@ -373,7 +373,7 @@ static ncclResult_t join_near(struct merge *merge, enum tt_path_type level)
         bool refused = false;
         struct group group = group_of(merge, i, level, rail, at);
         if (group.count < 2) continue;
-        rc = settle(merge, &group, &refused);
+        rc = unite(merge, &group, &refused);
         for (int k = 0; k < group.count; k++) {
             for (int m = 0; m < k && refused; m++)
                 merge->apart[at[m]][at[k]] = true;

@@ -111,7 +111,7 @@ struct tt_topo_link *tt_topo_link_back(const struct tt_topo_node *node,
 }
 
 /* Move link number k towards the front, past all links of strictly smaller bandwidth. */
-static void settle(struct tt_topo_node *node, int k)
+static void sort_link(struct tt_topo_node *node, int k)
 {
     struct tt_topo_link moved = node->links[k];
     while (k > 0 && node->links[k - 1].bw < moved.bw) {
@@ -142,7 +142,7 @@ bool tt_topo_link_add(struct tt_topo_node *from, struct tt_topo_node *to, enum t
         from->nlinks++;
     }
     from->links[k].bw += bw;
-    settle(from, k);
+    sort_link(from, k);
     return true;
 }
 

@@ -33,7 +33,7 @@ void tt_comm_recall(struct tt_comm *comm, ncclResult_t rc)
     (void)rc;
 }
 
-ncclResult_t tt_comm_settled(struct tt_comm *comm, const char *func)
+ncclResult_t tt_comm_check_state(struct tt_comm *comm, const char *func)
 {
     ncclResult_t rc = tt_comm_state(comm);
     if (rc != ncclInProgress) return rc;

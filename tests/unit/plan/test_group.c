@@ -459,7 +459,7 @@ static void background_shows_progress(void **state)
     assert_int_equal(comm->state, ncclInProgress);
     assert_true(tt_plan_busy(comm->plan));
     go = 1;
-    tt_plan_settle(comm->plan);
+    tt_plan_wait(comm->plan);
     assert_false(tt_plan_busy(comm->plan));
     assert_int_equal(comm->state, ncclSystemError);
     fake_comm_free(comm);
@@ -485,7 +485,7 @@ static void background_is_polled(void **state)
     assert_int_equal(pthread_create(&poller, NULL, poll_state, comm), 0);
     for (int k = 0; k < 2000; k++) {
         assert_int_equal(tt_group_job(&job_of(comm, ncclSuccess)->base), ncclInProgress);
-        tt_plan_settle(comm->plan);
+        tt_plan_wait(comm->plan);
     }
     polled_enough = true;
     pthread_join(poller, NULL);

@@ -93,7 +93,7 @@ static void nothing_lands_for_another_operation(void **state)
 }
 
 /* The network lets go of memory when the operation failed. */
-static void settled_edges_touch_no_memory(void **state)
+static void released_edges_touch_no_memory(void **state)
 {
     enum { BYTES = 64 << 20 };
     (void)state;
@@ -111,8 +111,8 @@ static void settled_edges_touch_no_memory(void **state)
     ncclResult_t rc = tt_edge_peek(in, 78, &payload, &bytes);
     assert_true(rc == ncclInProgress || rc == ncclInvalidUsage);
     if (rc == ncclInProgress) rc = ncclRemoteError;
-    tt_transport_settle(ranks[0].transport);
-    tt_transport_settle(ranks[1].transport);
+    tt_transport_release_memory(ranks[0].transport);
+    tt_transport_release_memory(ranks[1].transport);
     free(sent); /* 64 MiB are unmapped by this */
     free(landed);
     for (int k = 0; k < 1000; k++) {
@@ -275,7 +275,7 @@ static void half_a_connection_is_none(void **state)
 }
 
 /* The operation failed while the network may write into the user's memory: it cannot any more. */
-static void a_settled_network_writes_nothing(void **state)
+static void a_released_network_writes_nothing(void **state)
 {
     const char *payload = NULL;
     size_t bytes = 0;
@@ -296,7 +296,7 @@ static void a_settled_network_writes_nothing(void **state)
         tt_edge_drained(pair.out);
         assert_int_equal(tt_edge_peek(pair.in, 77, &payload, &bytes), ncclInProgress);
     }
-    tt_transport_settle(ranks[1].transport);
+    tt_transport_release_memory(ranks[1].transport);
     atomic_store(&withholds, false);
     assert_int_equal(atomic_load(&nclosed), 1);
     memset(users[1], 2, USER_BYTES);
@@ -305,7 +305,7 @@ static void a_settled_network_writes_nothing(void **state)
         assert_int_not_equal(tt_edge_peek(pair.in, 77, &payload, &bytes), ncclSuccess);
         assert_int_equal(users[1][k * 4 % USER_BYTES], 2);
     }
-    tt_transport_settle(ranks[0].transport);
+    tt_transport_release_memory(ranks[0].transport);
     ranks[0].member.abort = ranks[1].member.abort = ncclRemoteError;
     users_close();
 }
@@ -315,11 +315,11 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(payloads_go_from_memory_to_memory),
         cmocka_unit_test(nothing_lands_for_another_operation),
-        cmocka_unit_test(settled_edges_touch_no_memory),
+        cmocka_unit_test(released_edges_touch_no_memory),
         cmocka_unit_test(registered_memory_is_not_copied),
         cmocka_unit_test(forgotten_memory_is_copied),
         cmocka_unit_test(half_a_connection_is_none),
-        cmocka_unit_test(a_settled_network_writes_nothing),
+        cmocka_unit_test(a_released_network_writes_nothing),
     };
     return run_all(argc, argv, tests, TT_LEN(tests));
 }

@@ -77,7 +77,7 @@ static void give_pool(struct CUmemPoolHandle_st *pool)
     host_slab_give(&tt_host.pools.slab, pool);
 }
 
-void host_pool_settle(struct CUmemPoolHandle_st *pool, size_t bytes)
+void host_pool_remove(struct CUmemPoolHandle_st *pool, size_t bytes)
 {
     pool->nblocks--;
     pool->values[ATTR_USED] -= bytes;
@@ -95,7 +95,7 @@ void host_pool_expected(struct CUmemPoolHandle_st *pool, size_t bytes, bool came
 {
     pool->coming_bytes -= bytes;
     if (came) host_pool_account(pool, bytes);
-    host_pool_settle(pool, 0);
+    host_pool_remove(pool, 0);
 }
 
 /* ---- pools ---- */

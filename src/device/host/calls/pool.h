@@ -50,7 +50,7 @@ void host_pool_list(struct host_pool_block *block);
 void host_pool_unlist(struct host_pool_block **link);
 /* A block of so many bytes comes and goes. A destroyed pool ends with its last one. */
 void host_pool_account(struct CUmemPoolHandle_st *pool, size_t bytes);
-void host_pool_settle(struct CUmemPoolHandle_st *pool, size_t bytes);
+void host_pool_remove(struct CUmemPoolHandle_st *pool, size_t bytes);
 /* An allocation begins, which keeps the pool; the lock may be given up until it has ended. */
 void host_pool_expect(struct CUmemPoolHandle_st *pool, size_t bytes);
 void host_pool_expected(struct CUmemPoolHandle_st *pool, size_t bytes, bool came);

@@ -133,7 +133,7 @@ static bool release(void *ptr, int (*give)(void *ptr))
     }
     if (block) host_pool_unlist(link);
     bool imported = block && block->pool && block->pool->imported >= 0;
-    if (block && block->pool) host_pool_settle(block->pool, block->bytes);
+    if (block && block->pool) host_pool_remove(block->pool, block->bytes);
     pthread_mutex_unlock(&tt_host.pools.lock);
     if (!block) return false;
     if (imported) {

@@ -54,7 +54,7 @@ static void end(int unused, void *unused_too)
     if (host_forked()) return;
     struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     host_check_lock();
-    if (check) check_settle_findings(check, true);
+    if (check) check_flush_findings(check, true);
     host_check_unlock(check);
     size_t findings = check ? atomic_load(&check->findings) : 0;
     int status = findings && check->fails ? EXIT_FOUND : atomic_load(&tt_host.exit_status);

@@ -58,7 +58,7 @@ bool check_ordered_late(const struct host_check *check, const struct check_op *o
 /* False: no gate can make it none any more. */
 bool check_keep_finding(struct host_check *check, const struct check_finding *finding,
                         struct check_op *one, struct check_op *other);
-void check_settle_findings(struct host_check *check, bool ends);
+void check_flush_findings(struct host_check *check, bool ends);
 
 /* ---- report.c ---- */
 void check_report(struct host_check *check, const struct check_finding *finding);

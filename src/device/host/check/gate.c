@@ -114,7 +114,7 @@ bool check_keep_finding(struct host_check *check, const struct check_finding *fi
     return true;
 }
 
-void check_settle_findings(struct host_check *check, bool ends)
+void check_flush_findings(struct host_check *check, bool ends)
 {
     struct check_gates *gates = &check->gates;
     size_t kept = 0;
@@ -145,7 +145,7 @@ void check_gate_shut(struct host_check *check, uint64_t number)
     struct check_gate *gate = find(&check->gates, number);
     if (!gate) return;
     gate->open = false;
-    if (check->gates.nkept) check_settle_findings(check, false);
+    if (check->gates.nkept) check_flush_findings(check, false);
 }
 
 void check_gates_pass(struct host_check *check)
@@ -158,7 +158,7 @@ void check_gates_pass(struct host_check *check)
         gate->open = false;
         shut = true;
     }
-    if (shut && gates->nkept) check_settle_findings(check, false);
+    if (shut && gates->nkept) check_flush_findings(check, false);
     size_t over = 0;
     while (over < gates->count && !gates->nkept && !gates->at[over].open &&
            check_clock_of(check->waited, gates->at[over].task) >= gates->at[over].epoch)

@@ -345,7 +345,7 @@ static void come_back(struct host_arena *arena)
 /* Put a free run back, with no more warm grains than may be kept. Called and left with the lock,
  * which others have while pages are given back: then nothing but the run itself hangs in no bin,
  * unless it has too few pages of its own. */
-static void settle(struct host_arena *arena, struct run run, size_t warm_most)
+static void put_back(struct host_arena *arena, struct run run, size_t warm_most)
 {
     bool pages = run.count * arena->grain >= (size_t)2 * PAGE || arena->grain == PAGE;
     if (!pages) run = join(arena, run);
@@ -393,7 +393,7 @@ void host_arena_give(struct host_arena *arena, const struct host_run *taken)
 {
     struct run run = {taken->first, taken->count, taken->count};
     pthread_mutex_lock(&arena->lock);
-    settle(arena, run, arena->warm_most);
+    put_back(arena, run, arena->warm_most);
     come_back(arena);
     pthread_mutex_unlock(&arena->lock);
 }
@@ -428,7 +428,7 @@ void host_arena_trim(struct host_arena *arena, size_t keep_bytes)
             uint32_t first = arena->bins[row][column];
             bool warm = first != (uint32_t)NIL && tag_of(arena, first) >> WARM_SHIFT & grains_mask;
             if (warm && arena->warm * arena->grain > keep_bytes)
-                settle(arena, remove_run(arena, first), keep_bytes / arena->grain);
+                put_back(arena, remove_run(arena, first), keep_bytes / arena->grain);
         }
     }
     pthread_mutex_unlock(&arena->lock);

@@ -255,7 +255,7 @@ static int close_opened(void *ptr, bool pooled)
     return rc;
 }
 
-void host_ipc_settle(void)
+void host_ipc_reclaim(void)
 {
     pthread_mutex_lock(&tt_host.sharing.lock);
     unmap_closed();
@@ -375,7 +375,7 @@ static struct host_cell_page *new_cells(void)
 }
 
 /* All records are reached; who waits for one that never will be keeps the cell from reuse. */
-static bool is_settled(const struct host_cell *cell)
+static bool is_complete(const struct host_cell *cell)
 {
     return atomic_load(&cell->reached) == atomic_load(&cell->recorded) << HOST_CELL_BITS;
 }
@@ -390,7 +390,7 @@ static struct host_cell *take_of(struct host_cell_page *page)
 {
     for (uint64_t left = page->free; left; left &= left - 1) {
         int i = __builtin_ctzll(left);
-        if (!is_settled(cell_at(page, i))) continue;
+        if (!is_complete(cell_at(page, i))) continue;
         page->free &= ~(UINT64_C(1) << i);
         return cell_at(page, i);
     }

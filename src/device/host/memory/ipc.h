@@ -49,5 +49,5 @@ int host_ipc_name(const void *ptr, uint32_t pool, unsigned char token_out[TT_IPC
  */
 int host_ipc_map(int fd, const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out);
 void host_ipc_unmap(void *ptr);
-void host_ipc_settle(void);      /* unmap what was closed and no work uses any more */
+void host_ipc_reclaim(void);     /* unmap what was closed and no work uses any more */
 void host_ipc_reset(int device); /* close all that was opened when the device was current */

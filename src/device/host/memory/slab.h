@@ -19,7 +19,7 @@ struct host_slab {
 };
 
 /* Object whose bytes behind the magic word are zero, or NULL. The caller makes it alive last. The
- * first call settles the size of the slab's objects and how many there can be. */
+ * first call fixes the size of the slab's objects and how many there can be. */
 void *host_slab_take(struct host_slab *slab, size_t object_bytes, size_t limit);
 /* The same as it was left by its last owner; all zero when it is new. */
 void *host_slab_take_used(struct host_slab *slab, size_t object_bytes, size_t limit);

@@ -77,7 +77,7 @@ static void forget_mappings(const char *base, size_t bytes)
         *link = one->next;
         tt_host.vmm.nmappings--;
         one->block->mappings--;
-        host_vmm_settle_block(one->block);
+        host_vmm_reclaim_block(one->block);
         free(one);
     }
 }

@@ -21,7 +21,7 @@ struct host_vmm_block *host_vmm_find_block(uint64_t id)
     return block;
 }
 
-void host_vmm_settle_block(struct host_vmm_block *block)
+void host_vmm_reclaim_block(struct host_vmm_block *block)
 {
     if (block->handles || block->mappings) return;
     struct host_vmm_block **link = &tt_host.vmm.blocks;
@@ -95,7 +95,7 @@ int tuttiHostBlockRelease(uint64_t id)
     struct host_vmm_block *block = host_vmm_find_block(id);
     if (block) {
         block->handles--;
-        host_vmm_settle_block(block);
+        host_vmm_reclaim_block(block);
     }
     host_vmm_unlock();
     return block ? HOST_OK : HOST_INVALID_VALUE;

@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static void settle_lingering(void);
+static void reclaim_lingering(void);
 
 int host_vmm_lock(void)
 {
     if (host_forked()) return HOST_NOT_INITIALIZED;
     pthread_mutex_lock(&tt_host.vmm.lock);
-    if (tt_host.vmm.lingering) settle_lingering();
+    if (tt_host.vmm.lingering) reclaim_lingering();
     return HOST_OK;
 }
 
@@ -27,7 +27,7 @@ void host_vmm_unlock(void)
     pthread_mutex_unlock(&tt_host.vmm.lock);
 }
 
-void host_vmm_settle(void)
+void host_vmm_reclaim(void)
 {
     if (!host_vmm_lock()) host_vmm_unlock(); /* who takes the lock does it */
 }
@@ -106,7 +106,7 @@ static void bury_reservations(void)
 }
 
 /* End what has lingered long enough. */
-static void settle_lingering(void)
+static void reclaim_lingering(void)
 {
     for (struct host_lingering **link = &tt_host.vmm.lingering; *link;) {
         struct host_lingering *one = *link;

@@ -66,4 +66,4 @@ void host_vmm_list_lingering(struct host_lingering *lingering, char *base,
 
 /* ---- vmm_block.c ---- */
 struct host_vmm_block *host_vmm_find_block(uint64_t id);
-void host_vmm_settle_block(struct host_vmm_block *block); /* it may be over */
+void host_vmm_reclaim_block(struct host_vmm_block *block); /* it may be over */

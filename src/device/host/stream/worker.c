@@ -87,11 +87,11 @@ bool tuttiHostHelp(void)
 /* ---- workers ---- */
 
 /* What only work kept that is over: nobody else may come by. */
-static void settle_memory(void)
+static void reclaim_memory(void)
 {
     host_leavers_go();
-    host_vmm_settle();
-    host_ipc_settle();
+    host_vmm_reclaim();
+    host_ipc_reclaim();
 }
 
 static void *worker_main(void *arg)
@@ -118,7 +118,7 @@ static void *worker_main(void *arg)
             nap_nsec *= 2;
             continue;
         }
-        settle_memory();
+        reclaim_memory();
         if (host_worker_sleep()) nap_nsec = NAP_NSEC;
     }
     return NULL;
