@@ -212,8 +212,8 @@ static uint64_t move(const struct comm *comm, unsigned char *data, uint64_t byte
     uint64_t at = (comm->sending ? head : tail) % RING_BYTES;
     if (most > bytes) most = bytes;
     if (most > RING_BYTES - at) most = RING_BYTES - at; /* the rest is for the next round */
-    unsigned char *place = segment->ring + at;
-    memcpy(comm->sending ? place : data, comm->sending ? data : place, most);
+    unsigned char *at_ring = segment->ring + at;
+    memcpy(comm->sending ? at_ring : data, comm->sending ? data : at_ring, most);
     atomic_store_explicit(comm->sending ? &segment->head : &segment->tail,
                           (comm->sending ? head : tail) + most, memory_order_release);
     return most;

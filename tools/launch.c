@@ -57,9 +57,9 @@ static long since_msec(const struct timespec *then)
 }
 
 /* A host may be listed several times. */
-static struct launch_place place_of(const struct launch_options *options, int rank)
+static struct launch_slot slot_of(const struct launch_options *options, int rank)
 {
-    struct launch_place place = {rank, options->nranks, rank, options->nranks, -1};
+    struct launch_slot slot = {rank, options->nranks, rank, options->nranks, -1};
     int here[LAUNCH_MAX_HOSTS] = {0}; /* ranks of each entry */
     int first = 0;
     for (int h = 0; h < options->nhosts && first < options->nranks; h++) {
@@ -67,19 +67,19 @@ static struct launch_place place_of(const struct launch_options *options, int ra
         bool all = h == options->nhosts - 1 || options->hosts[h].slots > left;
         here[h] = all ? left : options->hosts[h].slots;
         if (rank >= first && rank < first + here[h]) {
-            place.host = h;
-            place.local_rank = rank - first;
+            slot.host = h;
+            slot.local_rank = rank - first;
         }
         first += here[h];
     }
-    if (place.host < 0) return place;
-    place.local_size = 0;
+    if (slot.host < 0) return slot;
+    slot.local_size = 0;
     for (int h = 0; h < options->nhosts; h++) {
-        if (strcmp(options->hosts[h].name, options->hosts[place.host].name) != 0) continue;
-        place.local_size += here[h];
-        if (h < place.host) place.local_rank += here[h];
+        if (strcmp(options->hosts[h].name, options->hosts[slot.host].name) != 0) continue;
+        slot.local_size += here[h];
+        if (h < slot.host) slot.local_rank += here[h];
     }
-    return place;
+    return slot;
 }
 
 /* What starts ranks on other hosts. */
@@ -90,12 +90,12 @@ static const char *remote_shell(void)
 }
 
 /* In the child: the program, or a remote shell that reads a script. Does not return. */
-static void become(const struct launch *launch, const struct launch_place *place)
+static void become(const struct launch *launch, const struct launch_slot *slot)
 {
-    if (place->host < 0) {
+    if (slot->host < 0) {
         char buffer[LAUNCH_VARS_BYTES];
         char *texts[LAUNCH_MAX_VARS];
-        int count = launch_env_vars(&launch->env, place, buffer, sizeof(buffer), texts);
+        int count = launch_env_vars(&launch->env, slot, buffer, sizeof(buffer), texts);
         for (int i = 0; i < count; i++) {
             putenv(texts[i]);
         }
@@ -118,7 +118,7 @@ static void become(const struct launch *launch, const struct launch_place *place
     }
     char sh[] = "sh";
     char host[sizeof(launch->options->hosts[0].name)];
-    memcpy(host, launch->options->hosts[place->host].name, sizeof(host));
+    memcpy(host, launch->options->hosts[slot->host].name, sizeof(host));
     argv[argc++] = host;
     argv[argc++] = sh;
     argv[argc] = NULL;
@@ -129,10 +129,10 @@ static void become(const struct launch *launch, const struct launch_place *place
 
 /* Write the script for a remote shell into a pipe that stays open as long as the rank shall live.
  * Returns the shell's standard input; -1: there is none (said on stderr). */
-static int open_script(struct launch *launch, const struct launch_place *place)
+static int open_script(struct launch *launch, const struct launch_slot *slot)
 {
     int ends[2] = {-1, -1};
-    char *script = launch_env_script(&launch->env, place, launch->options->program);
+    char *script = launch_env_script(&launch->env, slot, launch->options->program);
     size_t len = script ? strlen(script) : 0;
     if (len && !pipe2(ends, O_CLOEXEC | O_NONBLOCK)) {
         fcntl(ends[1], F_SETPIPE_SZ, (int)len);
@@ -144,11 +144,11 @@ static int open_script(struct launch *launch, const struct launch_place *place)
     }
     free(script);
     if (ends[0] < 0) {
-        fprintf(stderr, "tutti run: the script for rank %d (%zu bytes): %m\n", place->rank, len);
+        fprintf(stderr, "tutti run: the script for rank %d (%zu bytes): %m\n", slot->rank, len);
         return -1;
     }
     fcntl(ends[0], F_SETFL, 0);
-    launch->children[place->rank].script_fd = ends[1];
+    launch->children[slot->rank].script_fd = ends[1];
     return ends[0];
 }
 
@@ -189,7 +189,7 @@ struct wires {
 };
 
 /* In the child. Does not return. */
-static void start_child(const struct launch *launch, const struct launch_place *place,
+static void start_child(const struct launch *launch, const struct launch_slot *slot,
                         const struct wires *wires, pid_t parent)
 {
     char text[64];
@@ -200,27 +200,27 @@ static void start_child(const struct launch *launch, const struct launch_place *
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
-    if (!launch->options->direct_rank0 || place->rank > 0) {
+    if (!launch->options->direct_rank0 || slot->rank > 0) {
         dup2(wires->out, STDOUT_FILENO);
         dup2(wires->err, STDERR_FILENO);
     }
-    set_input(launch, place->rank, wires->script);
+    set_input(launch, slot->rank, wires->script);
     if (wires->pmi >= 0) {
         fcntl(wires->pmi, F_SETFD, 0);
         snprintf(text, sizeof(text), "%d", wires->pmi);
         setenv("PMI_FD", text, 1);
-        snprintf(text, sizeof(text), "%d", place->rank);
+        snprintf(text, sizeof(text), "%d", slot->rank);
         setenv("PMI_RANK", text, 1);
-        snprintf(text, sizeof(text), "%d", place->nranks);
+        snprintf(text, sizeof(text), "%d", slot->nranks);
         setenv("PMI_SIZE", text, 1);
     }
-    become(launch, place);
+    become(launch, slot);
 }
 
 static bool start(struct launch *launch, int rank)
 {
     struct child *child = &launch->children[rank];
-    struct launch_place place = place_of(launch->options, rank);
+    struct launch_slot slot = slot_of(launch->options, rank);
     int out[2] = {-1, -1};
     int err[2] = {-1, -1};
     if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC)) {
@@ -232,10 +232,10 @@ static bool start(struct launch *launch, int rank)
     child->err = (struct launch_output){.fd = err[0], .rank = rank, .to = stderr, .prefix = prefix};
     struct wires wires = {.out = out[1], .err = err[1], .script = -1, .pmi = -1};
     bool ready = true;
-    if (place.host >= 0) {
+    if (slot.host >= 0) {
         child->err.awaited = LAUNCH_STARTED;
-        child->err.reported = &launch->reported[place.host];
-        wires.script = open_script(launch, &place);
+        child->err.reported = &launch->reported[slot.host];
+        wires.script = open_script(launch, &slot);
         ready = wires.script >= 0;
     } else if (launch->pmi) {
         wires.pmi = launch_pmi_connect(launch->pmi, rank);
@@ -244,7 +244,7 @@ static bool start(struct launch *launch, int rank)
     }
     pid_t parent = getpid();
     pid_t pid = ready ? fork() : -1;
-    if (pid == 0) start_child(launch, &place, &wires, parent);
+    if (pid == 0) start_child(launch, &slot, &wires, parent);
     if (ready && pid < 0) fprintf(stderr, "tutti run: fork: %m\n");
     close(out[1]);
     close(err[1]);
@@ -291,7 +291,7 @@ static void tell_failure(const struct launch *launch, int rank, int status, bool
     }
     const int number = signalled ? status - 128 : status;
     const char *how = signalled ? "was ended by signal" : "exited with";
-    int host = place_of(launch->options, rank).host;
+    int host = slot_of(launch->options, rank).host;
     launch_output_drain(&launch->children[rank].err);
     if (launch->children[rank].err.awaited) {
         const char *name = launch->options->hosts[host].name;

@@ -147,27 +147,27 @@ static void add(struct writer *writer, const char *fmt, ...)
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): the writer writes to `buffer` */
-int launch_env_vars(const struct launch_env *env, const struct launch_place *place, char *buffer,
+int launch_env_vars(const struct launch_env *env, const struct launch_slot *slot, char *buffer,
                     size_t buffer_bytes, char *texts[LAUNCH_MAX_VARS])
 {
     struct writer w = {buffer, buffer + buffer_bytes, texts, 0};
     bool v6 = strchr(env->master, ':') != NULL;
-    add(&w, "RANK=%d", place->rank);
-    add(&w, "SIZE=%d", place->nranks);
-    add(&w, "WORLD_SIZE=%d", place->nranks);
-    add(&w, "LOCAL_RANK=%d", place->local_rank);
-    add(&w, "LOCAL_WORLD_SIZE=%d", place->local_size);
+    add(&w, "RANK=%d", slot->rank);
+    add(&w, "SIZE=%d", slot->nranks);
+    add(&w, "WORLD_SIZE=%d", slot->nranks);
+    add(&w, "LOCAL_RANK=%d", slot->local_rank);
+    add(&w, "LOCAL_WORLD_SIZE=%d", slot->local_size);
     add(&w, "MASTER_ADDR=%s", env->master);
     add(&w, "MASTER_PORT=%d", env->port);
     if (!env->options->own_ids && !getenv("NCCL_COMM_ID")) {
         add(&w, v6 ? "NCCL_COMM_ID=[%s]:%d" : "NCCL_COMM_ID=%s:%d", env->master, env->id_port);
-        if (place->host < 0) add(&w, "TUTTI_SECRET_FILE=%s", env->secret_file);
+        if (slot->host < 0) add(&w, "TUTTI_SECRET_FILE=%s", env->secret_file);
     }
     add(&w, "LD_LIBRARY_PATH=%s", env->libraries);
     add(&w, "TUTTI_JOB_SETTINGS=%016llx", (unsigned long long)tt_param_job_sum());
     if (!getenv("TUTTI_WARN")) add(&w, "TUTTI_WARN=1"); /* a hang or a bad call is told unasked */
-    if (!getenv("TUTTI_DEVICES") && place->local_size > 8 && !getenv("NCCL_TOPO_FILE")) {
-        add(&w, "TUTTI_DEVICES=%d", place->local_size);
+    if (!getenv("TUTTI_DEVICES") && slot->local_size > 8 && !getenv("NCCL_TOPO_FILE")) {
+        add(&w, "TUTTI_DEVICES=%d", slot->local_size);
     }
     return w.count;
 }
@@ -190,7 +190,7 @@ static void export_ours(FILE *out, const struct launch_options *options)
     }
 }
 
-char *launch_env_script(const struct launch_env *env, const struct launch_place *place,
+char *launch_env_script(const struct launch_env *env, const struct launch_slot *slot,
                         char *const *program)
 {
     char buffer[LAUNCH_VARS_BYTES];
@@ -199,7 +199,7 @@ char *launch_env_script(const struct launch_env *env, const struct launch_place 
     size_t script_bytes = 0;
     FILE *out = open_memstream(&script, &script_bytes);
     if (!out) return NULL;
-    int count = launch_env_vars(env, place, buffer, sizeof(buffer), texts);
+    int count = launch_env_vars(env, slot, buffer, sizeof(buffer), texts);
     fputs("echo '" LAUNCH_STARTED "' >&2\n", out);
     export_ours(out, env->options);
     for (int i = 0; i < count; i++) {

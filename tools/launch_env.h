@@ -28,18 +28,18 @@ void launch_env_fini(struct launch_env *env);
 /* What the script for a remote shell says first, as a line on standard error. */
 #define LAUNCH_STARTED "tutti run: the shell has started"
 
-struct launch_place {
+struct launch_slot {
     int rank, nranks;
     int local_rank, local_size;
     int host; /* index into options->hosts; -1: here */
 };
 
 /* NAME=VALUE texts for one rank; returns how many. texts[i] are written into `buffer`. */
-int launch_env_vars(const struct launch_env *env, const struct launch_place *place, char *buffer,
+int launch_env_vars(const struct launch_env *env, const struct launch_slot *slot, char *buffer,
                     size_t buffer_bytes, char *texts[LAUNCH_MAX_VARS]);
 
 /* Shell script that sets the variables, runs the program and keeps its exit status; for a remote
  * shell's standard input, so that no secret stands in a process list. The program is ended when
  * that input ends. Caller frees. */
-char *launch_env_script(const struct launch_env *env, const struct launch_place *place,
+char *launch_env_script(const struct launch_env *env, const struct launch_slot *slot,
                         char *const *program);

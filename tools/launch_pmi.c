@@ -99,8 +99,8 @@ static bool put(struct launch_pmi *pmi, const char *key, const char *value)
     struct pair *pair = calloc(1, sizeof(*pair));
     if (!pair) return false;
     snprintf(pair->key, sizeof(pair->key), "%s", key);
-    void **place = tsearch(pair, &pmi->pairs, compare_pairs);
-    struct pair *kept = place ? *place : NULL;
+    void **found_at = tsearch(pair, &pmi->pairs, compare_pairs);
+    struct pair *kept = found_at ? *found_at : NULL;
     if (kept != pair) free(pair);
     if (kept) snprintf(kept->value, sizeof(kept->value), "%s", value);
     return kept != NULL;

@@ -140,15 +140,15 @@ static bool same_folder(const char *folder, const char *libraries)
 static bool expand(const char *folder, const char *program, char *out, size_t out_bytes)
 {
     const char *rest = folder;
-    char place[PATH_MAX] = "";
+    char dir[PATH_MAX] = "";
     if (begins(folder, "$ORIGIN")) rest = folder + strlen("$ORIGIN");
     if (begins(folder, "${ORIGIN}")) rest = folder + strlen("${ORIGIN}");
     if (rest != folder) {
-        snprintf(place, sizeof(place), "%s", program);
-        char *slash = strrchr(place, '/');
+        snprintf(dir, sizeof(dir), "%s", program);
+        char *slash = strrchr(dir, '/');
         if (slash) *slash = 0;
     }
-    int len = snprintf(out, out_bytes, "%s%s", place, rest);
+    int len = snprintf(out, out_bytes, "%s%s", dir, rest);
     return len >= 0 && (size_t)len < out_bytes;
 }
 

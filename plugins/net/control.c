@@ -13,7 +13,7 @@ enum { BACKLOG = 64, ALIVE_SEC = 10, ALIVE_EVERY_SEC = 5, ALIVE_TRIES = 4 };
 
 static int family_of(const struct ofi_address *address)
 {
-    return address->place.sin6_family;
+    return address->addr.sin6_family;
 }
 
 /* A host that vanishes is noticed after half a minute. */
@@ -40,11 +40,11 @@ static int close_with_errno(int fd)
 int ofi_control_listen(struct ofi_address *address)
 {
     int fd = socket(family_of(address), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    struct sockaddr *place = (void *)&address->place;
+    struct sockaddr *addr = (void *)&address->addr;
     if (fd < 0) return -1;
-    address->place.sin6_port = 0; /* where a sockaddr_in has it */
-    if (bind(fd, place, address->bytes) || listen(fd, BACKLOG) ||
-        getsockname(fd, place, &address->bytes))
+    address->addr.sin6_port = 0; /* where a sockaddr_in has it */
+    if (bind(fd, addr, address->bytes) || listen(fd, BACKLOG) ||
+        getsockname(fd, addr, &address->bytes))
         return close_with_errno(fd);
     return fd;
 }
@@ -54,7 +54,7 @@ int ofi_control_connect(const struct ofi_address *address)
     int fd = socket(family_of(address), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -1;
     prepare(fd);
-    if (connect(fd, (const void *)&address->place, address->bytes) && errno != EINPROGRESS)
+    if (connect(fd, (const void *)&address->addr, address->bytes) && errno != EINPROGRESS)
         return close_with_errno(fd);
     return fd;
 }
@@ -68,9 +68,9 @@ int ofi_control_accept(int listener)
 
 void ofi_control_words(int fd, char words[OFI_PEER_BYTES])
 {
-    struct ofi_address address = {.bytes = sizeof(address.place)};
-    memset(&address.place, 0, sizeof(address.place));
-    (void)getpeername(fd, (void *)&address.place, &address.bytes);
+    struct ofi_address address = {.bytes = sizeof(address.addr)};
+    memset(&address.addr, 0, sizeof(address.addr));
+    (void)getpeername(fd, (void *)&address.addr, &address.bytes);
     ofi_address_words(&address, words);
 }
 

@@ -8,8 +8,8 @@
 
 enum { OFI_PEER_BYTES = 64 };
 
-struct ofi_address {           /* of the interface on which connections are made */
-    struct sockaddr_in6 place; /* or a sockaddr_in */
+struct ofi_address {          /* of the interface on which connections are made */
+    struct sockaddr_in6 addr; /* or a sockaddr_in */
     socklen_t bytes;
 };
 

@@ -44,11 +44,11 @@ static bool is_network(const char *provider)
 
 static bool is_ip(const struct fi_info *info)
 {
-    const struct sockaddr *place = info->src_addr;
+    const struct sockaddr *addr = info->src_addr;
     bool sockets = info->addr_format == FI_SOCKADDR || info->addr_format == FI_SOCKADDR_IN ||
                    info->addr_format == FI_SOCKADDR_IN6;
-    return sockets && place && info->src_addrlen <= sizeof(struct sockaddr_in6) &&
-           (place->sa_family == AF_INET || place->sa_family == AF_INET6);
+    return sockets && addr && info->src_addrlen <= sizeof(struct sockaddr_in6) &&
+           (addr->sa_family == AF_INET || addr->sa_family == AF_INET6);
 }
 
 /* Where connections of the device are made. False: the device is not wanted. */
@@ -57,10 +57,10 @@ static bool control_of(const struct fi_info *info, struct ofi_address *control)
     const char *family = getenv("NCCL_SOCKET_FAMILY");
     if (!is_ip(info)) return ofi_interface_find(control);
     memset(control, 0, sizeof(*control));
-    memcpy(&control->place, info->src_addr, info->src_addrlen);
+    memcpy(&control->addr, info->src_addr, info->src_addrlen);
     control->bytes = (socklen_t)info->src_addrlen;
-    bool six = control->place.sin6_family == AF_INET6;
-    if (six && IN6_IS_ADDR_LINKLOCAL(&control->place.sin6_addr)) return false;
+    bool six = control->addr.sin6_family == AF_INET6;
+    if (six && IN6_IS_ADDR_LINKLOCAL(&control->addr.sin6_addr)) return false;
     return !family || strcmp(family, six ? "AF_INET" : "AF_INET6") != 0;
 }
 

@@ -82,8 +82,8 @@ void ofi_domain_share(struct ofi_domain *domain)
 /* The process's lock is held. */
 static void domain_retire(struct ofi_domain *domain)
 {
-    struct ofi_domain **place = &domain->net->domains[domain->device - ofi_process.devices];
-    if (*place == domain) *place = NULL;
+    struct ofi_domain **entry = &domain->net->domains[domain->device - ofi_process.devices];
+    if (*entry == domain) *entry = NULL;
 }
 
 void ofi_domain_release(struct ofi_domain *domain)

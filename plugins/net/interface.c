@@ -29,16 +29,16 @@ int ofi_interface_rank(const char *name)
     return !strncmp(name, "docker", 6) || !strncmp(name, "virbr", 5);
 }
 
-static bool takes_family(const struct sockaddr *place)
+static bool takes_family(const struct sockaddr *addr)
 {
     const char *wanted = getenv("NCCL_SOCKET_FAMILY");
-    if (!place) return false;
-    if (place->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *six = (const void *)place;
+    if (!addr) return false;
+    if (addr->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *six = (const void *)addr;
         return !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) &&
                (!wanted || strcmp(wanted, "AF_INET") != 0);
     }
-    return place->sa_family == AF_INET && (!wanted || strcmp(wanted, "AF_INET6") != 0);
+    return addr->sa_family == AF_INET && (!wanted || strcmp(wanted, "AF_INET6") != 0);
 }
 
 bool ofi_interface_find(struct ofi_address *address)
@@ -55,7 +55,7 @@ bool ofi_interface_find(struct ofi_address *address)
         memset(address, 0, sizeof(*address));
         address->bytes = one->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
                                                              : sizeof(struct sockaddr_in6);
-        memcpy(&address->place, one->ifa_addr, address->bytes);
+        memcpy(&address->addr, one->ifa_addr, address->bytes);
     }
     freeifaddrs(all);
     return best < 3;
@@ -64,8 +64,8 @@ bool ofi_interface_find(struct ofi_address *address)
 void ofi_address_words(const struct ofi_address *address, char words[OFI_PEER_BYTES])
 {
     char host[INET6_ADDRSTRLEN] = "?";
-    const struct sockaddr_in *four = (const void *)&address->place;
-    const struct sockaddr_in6 *six = &address->place;
+    const struct sockaddr_in *four = (const void *)&address->addr;
+    const struct sockaddr_in6 *six = &address->addr;
     bool is_four = four->sin_family == AF_INET;
     (void)inet_ntop(four->sin_family, is_four ? (const void *)&four->sin_addr : &six->sin6_addr,
                     host, sizeof(host));

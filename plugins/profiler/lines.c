@@ -204,7 +204,7 @@ static void set_field(struct trace_record *r, enum trace_field field, uint64_t v
     switch (field) {
     case TRACE_SEQ: r->seq = value; break;
     case TRACE_COUNT: r->count = value; break;
-    case TRACE_PLACE:
+    case TRACE_PEER:
         r->peer = (int32_t)(uint32_t)value;
         r->steps = (int32_t)(uint32_t)(value >> 32);
         break;

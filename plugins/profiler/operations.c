@@ -68,7 +68,7 @@ static struct followed *find(const struct trace_operations *all, uint64_t id)
 }
 
 /* The place where an id that is not there goes. */
-static struct followed *place_of(struct trace_operations *all, uint64_t id)
+static struct followed *find_slot(struct trace_operations *all, uint64_t id)
 {
     size_t at = slot_of(all, id);
     while (all->entries[at].id)
@@ -90,7 +90,7 @@ static void widen(struct trace_operations *all)
     all->entries = wider;
     all->room = count * 2;
     for (size_t k = 0; k < count; k++) {
-        if (before[k].id) *place_of(all, before[k].id) = before[k];
+        if (before[k].id) *find_slot(all, before[k].id) = before[k];
     }
     free(before);
 }
@@ -101,7 +101,7 @@ static struct followed *entry_of(struct trace_operations *all, uint64_t id)
     struct followed *entry = find(all, id);
     if (entry || !id) return entry;
     if (all->used * 4 >= all->room * 3) widen(all);
-    entry = place_of(all, id);
+    entry = find_slot(all, id);
     *entry = (struct followed){.id = id, .begin_nsec = UINT64_MAX};
     all->used++;
     return entry;

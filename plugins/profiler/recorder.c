@@ -61,15 +61,15 @@ static uint8_t new_word(const char *word)
 uint8_t trace_word(const char *word)
 {
     struct trace_process *all = &trace_process;
-    uint64_t place = (uint64_t)(uintptr_t)word;
+    uint64_t where = (uint64_t)(uintptr_t)word;
     if (!word) return 0;
-    _Atomic uint64_t *known = &all->known_words[(place ^ place >> 8) % TRACE_WORD_SLOTS];
+    _Atomic uint64_t *known = &all->known_words[(where ^ where >> 8) % TRACE_WORD_SLOTS];
     uint64_t seen = atomic_load_explicit(known, memory_order_acquire); /* pairs with the store */
     uint8_t number = (uint8_t)seen;
-    if (number && seen >> 8 == (place & ~(uint64_t)0 >> 8) && !strcmp(all->words[number - 1], word))
+    if (number && seen >> 8 == (where & ~(uint64_t)0 >> 8) && !strcmp(all->words[number - 1], word))
         return number;
     number = new_word(word);
-    atomic_store_explicit(known, place << 8 | number, memory_order_release);
+    atomic_store_explicit(known, where << 8 | number, memory_order_release);
     return number;
 }
 
@@ -227,7 +227,7 @@ static void describe_call(struct start *s, const ncclProfilerEventDescr_v7_t *d)
 {
     if (d->type == ncclProfileCollApi) {
         put(s, TRACE_COUNT, d->collApi.count);
-        put(s, TRACE_PLACE, pair(d->collApi.root, 0));
+        put(s, TRACE_PEER, pair(d->collApi.root, 0));
         put(s, TRACE_WORDS, texts(d->collApi.func, d->collApi.datatype));
         s->flag = d->collApi.graphCaptured;
         if (s->tagged) s->tag = d->collApi.userTag;
@@ -239,7 +239,7 @@ static void describe_call(struct start *s, const ncclProfilerEventDescr_v7_t *d)
     } else if (d->type == ncclProfileColl) {
         put(s, TRACE_SEQ, d->coll.seqNumber);
         put(s, TRACE_COUNT, d->coll.count);
-        put(s, TRACE_PLACE, pair(d->coll.root, 0));
+        put(s, TRACE_PEER, pair(d->coll.root, 0));
         put(s, TRACE_WORDS,
             texts(d->coll.func, d->coll.datatype) | (uint64_t)trace_word(d->coll.algo) << 16 |
                 (uint64_t)trace_word(d->coll.proto) << 24 |
@@ -248,7 +248,7 @@ static void describe_call(struct start *s, const ncclProfilerEventDescr_v7_t *d)
         if (s->tagged) s->tag = d->coll.userTag;
     } else {
         put(s, TRACE_COUNT, d->p2p.count);
-        put(s, TRACE_PLACE, pair(d->p2p.peer, 0));
+        put(s, TRACE_PEER, pair(d->p2p.peer, 0));
         put(s, TRACE_WORDS, texts(d->p2p.func, d->p2p.datatype) | channels(d->p2p.nChannels, 0));
         if (d->p2p.parentGroup) put(s, TRACE_GROUP, number_of(d->p2p.parentGroup));
         if (s->tagged) s->tag = d->p2p.userTag;
@@ -260,18 +260,18 @@ static void describe_copy(struct start *s, const ncclProfilerEventDescr_v7_t *d)
     if (d->type == ncclProfileCeColl) {
         put(s, TRACE_SEQ, d->ceColl.seqNumber);
         put(s, TRACE_COUNT, d->ceColl.count);
-        put(s, TRACE_PLACE, pair(d->ceColl.root, (int)d->ceColl.numBatches));
+        put(s, TRACE_PEER, pair(d->ceColl.root, (int)d->ceColl.numBatches));
         put(s, TRACE_WORDS,
             texts(d->ceColl.func, d->ceColl.datatype) | (uint64_t)trace_word(d->ceColl.syncStrategy)
                                                             << 16);
         if (s->tagged) s->tag = d->ceColl.userTag;
         s->flag = d->ceColl.intraBatchSync;
     } else if (d->type == ncclProfileCeSync) {
-        put(s, TRACE_PLACE, pair(-1, d->ceCollSync.nRanks));
+        put(s, TRACE_PEER, pair(-1, d->ceCollSync.nRanks));
         s->flag = d->ceCollSync.isComplete;
     } else {
         put(s, TRACE_COUNT, d->ceCollBatch.totalBytes);
-        put(s, TRACE_PLACE, pair(-1, d->ceCollBatch.numOps));
+        put(s, TRACE_PEER, pair(-1, d->ceCollBatch.numOps));
         s->flag = d->ceCollBatch.useIntraSync;
     }
 }
@@ -279,15 +279,15 @@ static void describe_copy(struct start *s, const ncclProfilerEventDescr_v7_t *d)
 static void describe(struct start *s, const ncclProfilerEventDescr_v7_t *d)
 {
     switch (d->type) {
-    case ncclProfileProxyStep: put(s, TRACE_PLACE, pair(-1, d->proxyStep.step)); break;
+    case ncclProfileProxyStep: put(s, TRACE_PEER, pair(-1, d->proxyStep.step)); break;
     case ncclProfileProxyOp:
-        put(s, TRACE_PLACE, pair(d->proxyOp.peer, d->proxyOp.nSteps));
+        put(s, TRACE_PEER, pair(d->proxyOp.peer, d->proxyOp.nSteps));
         put(s, TRACE_WORDS, channels(d->proxyOp.channelId, 0));
         put(s, TRACE_SIZES, pair(d->proxyOp.chunkSize, (int)d->proxyOp.pid));
         s->flag = d->proxyOp.isSend;
         break;
     case ncclProfileGroupApi:
-        put(s, TRACE_PLACE, pair(-1, d->groupApi.groupDepth));
+        put(s, TRACE_PEER, pair(-1, d->groupApi.groupDepth));
         s->flag = d->groupApi.graphCaptured;
         break;
     case ncclProfileCollApi:
@@ -372,8 +372,8 @@ void trace_start(void *context, void **handle, const ncclProfilerEventDescr_v7_t
         return;
     }
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-    uint64_t *place = place_of(ring, head);
-    start.words = place ? place : aside;
+    uint64_t *where = place_of(ring, head);
+    start.words = where ? where : aside;
     describe(&start, descr);
     if (start.tag) put(&start, TRACE_TAG, start.tag);
     if (extra->comm) put(&start, TRACE_COMM, extra->comm);
@@ -382,8 +382,8 @@ void trace_start(void *context, void **handle, const ncclProfilerEventDescr_v7_t
     start.words[2] = context_bits |
                      (uint64_t)__builtin_ctzll(descr->type | 1ull << 63) << TRACE_TYPE_SHIFT |
                      (uint64_t)start.flag << TRACE_FLAG_SHIFT | start.fields << TRACE_FIELD_SHIFT;
-    if (place) {
-        place[0] = time_word(TRACE_START);
+    if (where) {
+        where[0] = time_word(TRACE_START);
         publish(ring, head, start.used);
     } else if (!push(ring, aside, start.used)) {
         return;
@@ -402,14 +402,14 @@ static inline void tell(uint64_t kind, uint64_t what, uint64_t value)
         return;
     }
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-    uint64_t *place = place_of(ring, head);
-    if (!place) {
+    uint64_t *where = place_of(ring, head);
+    if (!where) {
         push(ring, words, count);
         return;
     }
-    place[0] = time_word(kind);
-    place[1] = what;
-    place[2] = value;
+    where[0] = time_word(kind);
+    where[1] = what;
+    where[2] = value;
     publish(ring, head, count);
 }
 

@@ -6,21 +6,21 @@
 
 #include <string.h>
 
-#define SAME_PLACE(descr, member)                                                                  \
+#define SAME_OFFSET(descr, member)                                                                 \
     _Static_assert(offsetof(descr, member) == offsetof(ncclProfilerEventDescr_v7_t, member), "")
-SAME_PLACE(ncclProfilerEventDescr_v4_t, parentObj);
-SAME_PLACE(ncclProfilerEventDescr_v4_t, coll.proto);
-SAME_PLACE(ncclProfilerEventDescr_v4_t, p2p.nChannels);
-SAME_PLACE(ncclProfilerEventDescr_v4_t, proxyOp.isSend);
-SAME_PLACE(ncclProfilerEventDescr_v4_t, kernelCh.pTimer);
-SAME_PLACE(ncclProfilerEventDescr_v5_t, coll.parentGroup);
-SAME_PLACE(ncclProfilerEventDescr_v5_t, p2p.parentGroup);
-SAME_PLACE(ncclProfilerEventDescr_v5_t, collApi.graphCaptured);
-SAME_PLACE(ncclProfilerEventDescr_v5_t, p2pApi.graphCaptured);
-SAME_PLACE(ncclProfilerEventDescr_v6_t, coll.parentGroup);
-SAME_PLACE(ncclProfilerEventDescr_v6_t, ceColl.stream);
-SAME_PLACE(ncclProfilerEventDescr_v6_t, ceCollBatch.useIntraSync);
-#undef SAME_PLACE
+SAME_OFFSET(ncclProfilerEventDescr_v4_t, parentObj);
+SAME_OFFSET(ncclProfilerEventDescr_v4_t, coll.proto);
+SAME_OFFSET(ncclProfilerEventDescr_v4_t, p2p.nChannels);
+SAME_OFFSET(ncclProfilerEventDescr_v4_t, proxyOp.isSend);
+SAME_OFFSET(ncclProfilerEventDescr_v4_t, kernelCh.pTimer);
+SAME_OFFSET(ncclProfilerEventDescr_v5_t, coll.parentGroup);
+SAME_OFFSET(ncclProfilerEventDescr_v5_t, p2p.parentGroup);
+SAME_OFFSET(ncclProfilerEventDescr_v5_t, collApi.graphCaptured);
+SAME_OFFSET(ncclProfilerEventDescr_v5_t, p2pApi.graphCaptured);
+SAME_OFFSET(ncclProfilerEventDescr_v6_t, coll.parentGroup);
+SAME_OFFSET(ncclProfilerEventDescr_v6_t, ceColl.stream);
+SAME_OFFSET(ncclProfilerEventDescr_v6_t, ceCollBatch.useIntraSync);
+#undef SAME_OFFSET
 
 static const char name[] = "Tutti";
 
@@ -79,7 +79,7 @@ static ncclResult_t start_v7(void *context, void **handle, ncclProfilerEventDesc
     return ncclSuccess;
 }
 
-/* Versions 5 and 6 are looked at as 7, whose beginning they are (SAME_PLACE): what lies behind a
+/* Versions 5 and 6 are looked at as 7, whose beginning they are (SAME_OFFSET): what lies behind a
  * member there is no member, so the tags are not told. */
 static ncclResult_t start_v6(void *context, void **handle, ncclProfilerEventDescr_v6_t *descr)
 {

@@ -34,7 +34,7 @@ enum { TRACE_TYPE_SHIFT = 48, TRACE_FLAG_SHIFT = 55, TRACE_FIELD_SHIFT = 56 };
 enum trace_field {
     TRACE_SEQ,
     TRACE_COUNT,
-    TRACE_PLACE, /* peer, steps */
+    TRACE_PEER,  /* peer, steps */
     TRACE_WORDS, /* func, datatype, algo, proto, channel, warps */
     TRACE_SIZES, /* chunk_bytes, pid */
     TRACE_GROUP,

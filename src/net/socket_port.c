@@ -318,13 +318,13 @@ static void seat(struct socket_listener *listener, const struct candidate *candi
         listener->nproved = 0;
         listener->connection = candidate->hello.connection;
     }
-    int *place = &ends->fds[candidate->hello.lane];
-    if (*place >= 0) {
-        close(*place);
+    int *entry = &ends->fds[candidate->hello.lane];
+    if (*entry >= 0) {
+        close(*entry);
     } else {
         listener->nproved++;
     }
-    *place = candidate->fd;
+    *entry = candidate->fd;
     memcpy(ends->keys[candidate->hello.lane], candidate->key, sizeof(candidate->key));
     ends->rank = candidate->hello.own_rank;
     tt_socket_tune(candidate->fd);
@@ -332,9 +332,9 @@ static void seat(struct socket_listener *listener, const struct candidate *candi
 
 static void seat_again(struct socket_listener *listener, const struct candidate *candidate)
 {
-    struct socket_comeback *place = &listener->comebacks[candidate->hello.lane];
-    if (place->fd >= 0) close(place->fd);
-    *place = (struct socket_comeback){candidate->fd, candidate->shake};
+    struct socket_comeback *entry = &listener->comebacks[candidate->hello.lane];
+    if (entry->fd >= 0) close(entry->fd);
+    *entry = (struct socket_comeback){candidate->fd, candidate->shake};
     tt_socket_tune(candidate->fd);
 }
 
@@ -392,11 +392,11 @@ ncclResult_t tt_socket_port_resumed(struct socket_port *port, struct socket_list
                                     int lane, struct socket_comeback *comeback_out)
 {
     ncclResult_t rc = ncclSuccess;
-    struct socket_comeback *place = &listener->comebacks[lane];
+    struct socket_comeback *entry = &listener->comebacks[lane];
     pthread_mutex_lock(&port->lock);
-    if (place->fd < 0) rc = look(port);
-    *comeback_out = *place;
-    place->fd = -1;
+    if (entry->fd < 0) rc = look(port);
+    *comeback_out = *entry;
+    entry->fd = -1;
     pthread_mutex_unlock(&port->lock);
     return rc;
 }

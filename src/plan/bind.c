@@ -91,7 +91,7 @@ ncclResult_t tt_bound_reserve(struct tt_bound *bound, int nframes)
     return ncclSuccess;
 }
 
-void tt_bound_place(struct tt_bound *bound, const struct tt_task *task)
+void tt_bound_set_buffers(struct tt_bound *bound, const struct tt_task *task)
 {
     for (int k = 0; k < bound->nframes; k++) {
         bound->frames[k].in = task->in;
@@ -135,10 +135,10 @@ static ncclResult_t find_links(struct tt_plan *plan, const struct tt_frame *fram
     return ncclSuccess;
 }
 
-static ncclResult_t edge_fill(struct tt_plan *plan, struct tt_edge **place,
+static ncclResult_t edge_fill(struct tt_plan *plan, struct tt_edge **edge_out,
                               const struct tt_edge_key *key)
 {
-    return *place ? ncclSuccess : tt_transport_edge(plan->comm->transport, key, place);
+    return *edge_out ? ncclSuccess : tt_transport_edge(plan->comm->transport, key, edge_out);
 }
 
 ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame)

@@ -49,7 +49,7 @@ static __attribute__((noinline)) struct tt_bound *find_wished(struct tt_plan *pl
 static __attribute__((noinline)) ncclResult_t
 create_another(struct tt_bound *bound, const struct tt_task *task, struct tt_work **work_out)
 {
-    tt_bound_place(bound, task);
+    tt_bound_set_buffers(bound, task);
     return tt_work_create(&bound->spec, work_out);
 }
 

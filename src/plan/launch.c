@@ -87,7 +87,7 @@ static ncclResult_t launch_watched(struct tt_plan *plan, struct tt_group_call *n
 {
     struct tt_work_spec spec = bound->spec;
     struct tt_op_events events = {.captured = launch->captured};
-    tt_bound_place(bound, &node->task);
+    tt_bound_set_buffers(bound, &node->task);
     spec.captured = launch->captured;
     if (launch->captured) spec.graph_refs = &plan->comm->graph_refs;
     tt_events_collective(plan, node, bound, &events);
@@ -340,7 +340,7 @@ static ncclResult_t bind_together(struct tt_plan *plan, const struct tt_group_la
         struct tt_bound *bound = NULL;
         rc = bind(plan, node, launch, &bound);
         if (rc || bound->nframes != 1) break;
-        tt_bound_place(bound, &node->task);
+        tt_bound_set_buffers(bound, &node->task);
         *frames = bound->frames[0];
         frames->begins = node != first;
     }

@@ -43,7 +43,7 @@ ncclResult_t tt_launch_bound(struct tt_plan *plan, struct tt_bound *bound,
 {
     if (bound->work && tt_work_rebind(bound->work, task->in, task->out))
         return tt_launch_work(plan, bound->work, stream, allow_inline);
-    tt_bound_place(bound, task);
+    tt_bound_set_buffers(bound, task);
     return tt_launch_submit(plan, &bound->spec, stream, allow_inline);
 }
 

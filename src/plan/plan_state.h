@@ -210,7 +210,7 @@ struct tt_call tt_call_of(const struct tt_task *task, const struct tt_tune_choic
 /* Room for n frames; those that were there are lost when it grows. */
 ncclResult_t tt_bound_reserve(struct tt_bound *bound, int nframes);
 /* Give all frames the call's buffers. */
-void tt_bound_place(struct tt_bound *bound, const struct tt_task *task);
+void tt_bound_set_buffers(struct tt_bound *bound, const struct tt_task *task);
 void tt_bound_fini(struct tt_bound *bound);
 
 /* ---- launch.c ---- */

@@ -107,15 +107,15 @@ struct tt_collnet_call {
     int nranks, rank;
     void *listen_comm, *coll_comm;
     ncclResult_t rc;
-    char *handles; /* owned */
-    void **places; /* owned: of each handle */
+    char *handles;   /* owned */
+    void **pointers; /* owned: of each handle */
 };
 
 static void call_release(struct tt_collnet_call *call)
 {
     if (atomic_fetch_sub_explicit(&call->users, 1, memory_order_acq_rel) > 1) return;
     free(call->handles);
-    free(call->places);
+    free(call->pointers);
     free(call);
 }
 
@@ -124,7 +124,7 @@ static void *call_main(void *arg)
     struct tt_collnet_call *call = arg;
     struct tt_collnet_plugin *plugin = call->plugin;
     pthread_setname_np(pthread_self(), "tutti-collnet");
-    call->rc = plugin->ops.connect(plugin, call->places, call->nranks, call->rank,
+    call->rc = plugin->ops.connect(plugin, call->pointers, call->nranks, call->rank,
                                    call->listen_comm, &call->coll_comm);
     plugin->ops.close_listen(plugin, call->listen_comm);
     if (!call->rc && !call->coll_comm) call->rc = ncclInternalError;
@@ -163,11 +163,11 @@ ncclResult_t tt_collnet_connect(struct tt_collnet *collnet, const void *handles,
     call->listen_comm = listen_comm;
     call->users = 1;
     call->handles = tt_calloc(n, NCCL_NET_HANDLE_MAXSIZE);
-    call->places = tt_calloc(n, sizeof(void *));
-    if (call->handles && call->places) {
+    call->pointers = tt_calloc(n, sizeof(void *));
+    if (call->handles && call->pointers) {
         memcpy(call->handles, handles, n * NCCL_NET_HANDLE_MAXSIZE);
         for (size_t k = 0; k < n; k++)
-            call->places[k] = call->handles + k * NCCL_NET_HANDLE_MAXSIZE;
+            call->pointers[k] = call->handles + k * NCCL_NET_HANDLE_MAXSIZE;
         call->users = 2;
         atomic_fetch_add(&collnet->plugin->nblocked, 1);
         rc = start_thread(call);

@@ -35,7 +35,7 @@ struct posted { /* a request under way */
 
 struct comm { /* a connection that is open */
     struct comm *next;
-    const void *place;
+    const void *address;
 };
 
 struct tt_net_check {
@@ -126,31 +126,31 @@ static void forget_posted(struct posted **at)
     posted_free(posted);
 }
 
-static void comm_opened(struct tt_net_plugin *self, const char *function, const void *place)
+static void comm_opened(struct tt_net_plugin *self, const char *function, const void *address)
 {
     struct tt_net_check *check = self->check;
     for (const struct comm *known = check->comms; known; known = known->next) {
-        if (known->place == place) breach(self, function, "the connection is one that is open");
+        if (known->address == address) breach(self, function, "the connection is one that is open");
     }
     struct comm *comm = tt_calloc(1, sizeof(*comm));
     if (!comm) return;
-    *comm = (struct comm){check->comms, place};
+    *comm = (struct comm){check->comms, address};
     check->comms = comm;
 }
 
 /* True when nothing was under way, so that closing has no reason to fail. */
-static bool comm_closed(struct tt_net_check *check, const void *place)
+static bool comm_closed(struct tt_net_check *check, const void *address)
 {
     bool idle = true;
     for (struct comm **at = &check->comms; *at; at = &(*at)->next) {
         struct comm *comm = *at;
-        if (comm->place != place) continue;
+        if (comm->address != address) continue;
         *at = comm->next;
         free(comm);
         break;
     }
     for (struct posted **at = &check->posted; *at;) {
-        bool own = (*at)->comm == place;
+        bool own = (*at)->comm == address;
         idle &= !own;
         if (own) forget_posted(at);
         if (!own) at = &(*at)->next;

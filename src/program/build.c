@@ -223,7 +223,7 @@ void tt_build_copy(struct tt_builder *builder, struct tt_operand src, struct tt_
 /* ---- the block ---- */
 
 /* Where the list comes to lie, and with a block copy it there; 0: it is empty. */
-static uint32_t place(struct tt_program *block, size_t *bytes, const struct tt_build_list *list)
+static uint32_t add_list(struct tt_program *block, size_t *bytes, const struct tt_build_list *list)
 {
     size_t at = *bytes;
     if (!list->bytes) return 0;
@@ -237,13 +237,13 @@ static size_t lay_out(struct tt_builder *builder, struct tt_program *block)
 {
     struct tt_program *head = &builder->head;
     size_t bytes = sizeof(*head);
-    head->texts_at = place(block, &bytes, &builder->texts);
-    head->text_of_at = place(block, &bytes, &builder->text_of);
-    head->threads_at = place(block, &bytes, &builder->threads);
-    head->insns_at = place(block, &bytes, &builder->insns);
-    head->operands_at = place(block, &bytes, &builder->operands);
+    head->texts_at = add_list(block, &bytes, &builder->texts);
+    head->text_of_at = add_list(block, &bytes, &builder->text_of);
+    head->threads_at = add_list(block, &bytes, &builder->threads);
+    head->insns_at = add_list(block, &bytes, &builder->insns);
+    head->operands_at = add_list(block, &bytes, &builder->operands);
     for (int k = 0; k < TT_MAX_TABLES; k++)
-        head->table_at[k] = place(block, &bytes, &builder->tables[k]);
+        head->table_at[k] = add_list(block, &bytes, &builder->tables[k]);
     head->ntexts = length_of(&builder->texts, sizeof(struct tt_text));
     head->nthreads = length_of(&builder->threads, sizeof(struct tt_thread));
     head->ninsns = length_of(&builder->insns, sizeof(struct tt_insn));

@@ -118,21 +118,21 @@ static ncclResult_t add_ring(const int *ring_rank, struct tt_builder *builder)
     int32_t *position = tt_calloc((size_t)n, sizeof(*position));
     if (!position) return tt_fail(ncclSystemError, "program: out of memory for a ring");
     memset(position, -1, (size_t)n * sizeof(*position));
-    int placed = 0;
+    int covered = 0;
     for (int k = 0; k < n; k++) {
         int rank = ring_rank[k];
         bool fresh = rank >= 0 && rank < n && position[rank] < 0;
         if (fresh) position[rank] = k;
-        placed += fresh;
+        covered += fresh;
     }
-    if (placed == n) {
+    if (covered == n) {
         tt_build_table(builder, TT_TABLE_RING, ring_rank);
         tt_build_table(builder, TT_TABLE_POSITION, position);
     }
     free(position);
-    if (placed == n) return ncclSuccess;
+    if (covered == n) return ncclSuccess;
     return tt_fail(ncclInvalidArgument, "program %s: a ring of %d ranks holds %d of them",
-                   tt_func_name((enum tt_func)builder->head.func), n, placed);
+                   tt_func_name((enum tt_func)builder->head.func), n, covered);
 }
 
 ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto proto, int root,

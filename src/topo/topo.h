@@ -30,7 +30,7 @@ struct tt_topo_plan { /* owned by the caller of tt_topo_plan_make; free with tt_
     int ring_of[TT_MAX_CHANNELS];  /* number of a channel's ring */
     int tree_of[TT_MAX_CHANNELS];  /* number of a channel's tree */
     int *ring[TT_MAX_CHANNELS];    /* ring[i][k] = rank at position k, nranks entries */
-    struct tt_tree_links *tree[TT_MAX_CHANNELS]; /* place of every rank */
+    struct tt_tree_links *tree[TT_MAX_CHANNELS]; /* links of every rank */
     int *by_host; /* owned: all ranks, host by host; NULL: hosts have different numbers of them */
 };
 
@@ -190,9 +190,9 @@ struct tt_topo_comm_node {               /* a node of a communicator */
     int rank_offset;                     /* added to the ranks of the domain */
     const int *member;                   /* borrowed; rank r is member[r] instead; NULL: none */
 };
-static inline int tt_topo_rank_at(const struct tt_topo_comm_node *place, int rank)
+static inline int tt_topo_rank_at(const struct tt_topo_comm_node *comm_node, int rank)
 {
-    return place->member ? place->member[rank] : rank + place->rank_offset;
+    return comm_node->member ? comm_node->member[rank] : rank + comm_node->rank_offset;
 }
 
 struct tt_nvls_links { /* a rank among the multicast heads; -1: none */
@@ -218,7 +218,7 @@ struct tt_topo_layout {
     int tree_depth, nrings, ntrees;
     int ring_of[TT_MAX_CHANNELS], tree_of[TT_MAX_CHANNELS];
     int *ring[TT_MAX_CHANNELS];                  /* owned; ranks in order, from rank 0 */
-    struct tt_tree_links *tree[TT_MAX_CHANNELS]; /* owned; place of every rank */
+    struct tt_tree_links *tree[TT_MAX_CHANNELS]; /* owned; links of every rank */
     struct tt_nvls_links *nvls[2]; /* owned; of every rank, on even and odd channels; NULL: off */
 };
 
@@ -231,13 +231,13 @@ ncclResult_t tt_topo_domains_make(const struct tt_topo_file *file,
                                   struct tt_topo_domain **domains_out, int *ndomains_out);
 /* A node's graphs as a graph file (NCCL_GRAPH_FILE). Caller frees *text_out.
  * Errors: ncclInvalidUsage when a type of path has no word in that format, ncclSystemError. */
-ncclResult_t tt_topo_graphs_print(const struct tt_topo_comm_node *place, char **text_out);
+ncclResult_t tt_topo_graphs_print(const struct tt_topo_comm_node *comm_node, char **text_out);
 void tt_topo_domains_free(struct tt_topo_domain *domains, int ndomains);
 
 /* Join nodes to a communicator: agreement, rings and trees over nodes, channels. The ranks of all
- * places together are 0 .. nranks-1, each once; anything else is ncclInvalidArgument.
+ * nodes together are 0 .. nranks-1, each once; anything else is ncclInvalidArgument.
  * wishes  NULL: none */
-ncclResult_t tt_topo_layout_make(const struct tt_topo_comm_node *places, int nplaces,
+ncclResult_t tt_topo_layout_make(const struct tt_topo_comm_node *comm_nodes, int ncomm_nodes,
                                  const struct tt_topo_wishes *wishes,
                                  struct tt_topo_layout **layout_out);
 void tt_topo_layout_free(struct tt_topo_layout *layout); /* accepts NULL */

@@ -17,7 +17,7 @@ uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint
 {
     uint64_t number = atomic_load_explicit(&transport->begun, memory_order_relaxed) + 1;
     uint64_t match = number << 32 | fingerprint;
-    _Atomic uint64_t *place = &transport->board->begun[number % TT_BOARD_CALLS];
+    _Atomic uint64_t *match_at = &transport->board->begun[number % TT_BOARD_CALLS];
     struct tt_begun *begun = &transport->board->calls[number % TT_BOARD_CALLS];
     uint64_t words[3]; /* one by one, which needs no stack */
     memcpy(&words[0], call, sizeof(uint64_t));
@@ -26,14 +26,14 @@ uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint
     const uint64_t history = (transport->history ^ match) * 0x9e3779b97f4a7c15ull;
     transport->history = history;
     /* pairs with the acquire fence in tt_board_find(): who sees these finds another match header */
-    atomic_store_explicit(place, 0, memory_order_relaxed);
+    atomic_store_explicit(match_at, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&begun->call[0], words[0], memory_order_relaxed);
     atomic_store_explicit(&begun->call[1], words[1], memory_order_relaxed);
     atomic_store_explicit(&begun->call[2], words[2], memory_order_relaxed);
     atomic_store_explicit(&begun->history, history, memory_order_relaxed);
     /* pairs with the acquire loads in tt_transport_compare() and tt_board_find() */
-    atomic_store_explicit(place, match, memory_order_release);
+    atomic_store_explicit(match_at, match, memory_order_release);
     atomic_store_explicit(&transport->begun, number, memory_order_relaxed);
     return match;
 }
@@ -51,18 +51,18 @@ static inline uint64_t put(struct tt_barrier *board, uint64_t match, uint64_t hi
                            const uint64_t words[3])
 {
     const uint64_t number = match >> 32;
-    _Atomic uint64_t *place = &board->begun[number % TT_BOARD_CALLS];
+    _Atomic uint64_t *match_at = &board->begun[number % TT_BOARD_CALLS];
     struct tt_begun *begun = &board->calls[number % TT_BOARD_CALLS];
     history = (history ^ match) * 0x9e3779b97f4a7c15ull;
     /* pairs with the acquire fence in tt_board_find(): who sees these finds another match header */
-    atomic_store_explicit(place, 0, memory_order_relaxed);
+    atomic_store_explicit(match_at, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&begun->call[0], words[0], memory_order_relaxed);
     atomic_store_explicit(&begun->call[1], words[1], memory_order_relaxed);
     atomic_store_explicit(&begun->call[2], words[2], memory_order_relaxed);
     atomic_store_explicit(&begun->history, history, memory_order_relaxed);
     /* pairs with the acquire loads in tt_transport_compare() and tt_board_find() */
-    atomic_store_explicit(place, match, memory_order_release);
+    atomic_store_explicit(match_at, match, memory_order_release);
     return history;
 }
 

@@ -15,7 +15,7 @@
 _Static_assert(crypto_shorthash_KEYBYTES == 16 && crypto_shorthash_BYTES == 8, "SipHash-2-4");
 _Static_assert(crypto_stream_chacha20_KEYBYTES == TT_MAC_SEED_BYTES, "the seed is its key");
 
-enum { BLOCK_BYTES = TT_MAC_BLOCK_BYTES, HEAD_WORDS = TT_MAC_PLACE_WORDS + 1, PAIRS = 64 };
+enum { BLOCK_BYTES = TT_MAC_BLOCK_BYTES, HEAD_WORDS = TT_MAC_CONTEXT_WORDS + 1, PAIRS = 64 };
 enum { WHOLE_BYTES = 64 }; /* up to here SipHash reads the message itself */
 
 struct text { /* what the tag is made of */
@@ -64,13 +64,13 @@ static void add_rest(const struct tt_mac_key *key, struct text *text, const unsi
     add_block(key, text, block, padded);
 }
 
-uint64_t tt_mac(const struct tt_mac_key *key, const uint64_t place[TT_MAC_PLACE_WORDS],
+uint64_t tt_mac(const struct tt_mac_key *key, const uint64_t context[TT_MAC_CONTEXT_WORDS],
                 const void *bytes, size_t len_bytes)
 {
     const unsigned char *at = bytes;
     struct text text = {.nwords = HEAD_WORDS};
-    memcpy(text.words, place, sizeof(*place) * TT_MAC_PLACE_WORDS);
-    text.words[TT_MAC_PLACE_WORDS] = len_bytes;
+    memcpy(text.words, context, sizeof(*context) * TT_MAC_CONTEXT_WORDS);
+    text.words[TT_MAC_CONTEXT_WORDS] = len_bytes;
     if (len_bytes <= WHOLE_BYTES) {
         if (len_bytes) memcpy(text.words + HEAD_WORDS, at, len_bytes);
         return siphash(key->secret.last, text.words, sizeof(*text.words) * HEAD_WORDS + len_bytes);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum { TT_MAC_SEED_BYTES = 32, TT_MAC_BLOCK_BYTES = 8192 };
-enum { TT_MAC_PLACE_WORDS = 3, TT_MAC_STEP_BYTES = 64 };
+enum { TT_MAC_CONTEXT_WORDS = 3, TT_MAC_STEP_BYTES = 64 };
 
 /* The sum of 128 bits over `len_bytes`, a multiple of TT_MAC_STEP_BYTES and one block at most. */
 typedef void tt_mac_sum_fn(const uint64_t *key, const unsigned char *bytes, size_t len_bytes,
@@ -29,5 +29,5 @@ void tt_mac_key_init(struct tt_mac_key *key, const unsigned char seed[TT_MAC_SEE
 /* Of `len_bytes` anywhere in memory, at one place of the traffic (who to whom, the how manieth):
  * the tag of one place fits no other. A place is used once with a key.                        hot
  */
-uint64_t tt_mac(const struct tt_mac_key *key, const uint64_t place[TT_MAC_PLACE_WORDS],
+uint64_t tt_mac(const struct tt_mac_key *key, const uint64_t context[TT_MAC_CONTEXT_WORDS],
                 const void *bytes, size_t len_bytes);

@@ -106,12 +106,12 @@ static uint64_t mac_of(const struct net_edge *edge, uint64_t number, enum mac_of
 {
     const struct tt_edge_key *key = &edge->edge.key;
     uint64_t own = (uint32_t)edge->edge.config->member->rank, peer = (uint32_t)key->peer;
-    const uint64_t place[TT_MAC_PLACE_WORDS] = {
+    const uint64_t context[TT_MAC_CONTEXT_WORDS] = {
         key->sending ? own << 32 | peer : peer << 32 | own,
         (uint64_t)key->channel << 32 | (uint64_t)key->conn << 1 | part,
         number,
     };
-    return tt_mac(&edge->transport->net_edges->mac_key, place, bytes, len_bytes);
+    return tt_mac(&edge->transport->net_edges->mac_key, context, bytes, len_bytes);
 }
 
 static uint64_t head_mac(const struct net_edge *edge, uint64_t number)

@@ -206,9 +206,9 @@ static void know_self(struct tt_inquiry *inquiry, const struct tt_watch *watch)
         tt_status_clean(self->host);
         snprintf(self->addr, sizeof(self->addr), "unknown");
     }
-    if (!watch || self->placed) return;
+    if (!watch || self->located) return;
     int rank = watch->subject.member->rank;
-    self->placed = true;
+    self->located = true;
     const char *host = tt_bootstrap_peer(watch->subject.bootstrap, rank, &self->pid);
     snprintf(self->host, sizeof(self->host), "%s", host);
     tt_status_clean(self->host);

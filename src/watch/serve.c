@@ -220,10 +220,10 @@ static void accept_client(struct tt_serve *serve, int listener, uint64_t now)
 
 /* ---- talk ---- */
 
-static void client_close(struct tt_serve_client **place)
+static void client_close(struct tt_serve_client **client_at)
 {
-    struct tt_serve_client *client = *place;
-    *place = NULL;
+    struct tt_serve_client *client = *client_at;
+    *client_at = NULL;
     close(client->fd);
     free(client->out);
     free(client);

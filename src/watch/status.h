@@ -31,7 +31,7 @@ struct tt_status_process { /* whose ranks they are */
     int pid;
     char host[TT_STATUS_HOST_BYTES];
     char addr[TT_STATUS_ADDR_BYTES]; /* numeric */
-    bool placed;                     /* host and address are those that its peers know */
+    bool located;                    /* host and address are those that its peers know */
 };
 
 struct tt_status {

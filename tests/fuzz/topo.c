@@ -40,16 +40,17 @@ static void check(const struct tt_topo_layout *layout)
 
 static void join(struct tt_topo_domain *domains, int ndomains)
 {
-    struct tt_topo_comm_node places[64];
+    struct tt_topo_comm_node comm_nodes[64];
     struct tt_topo_layout *layout = NULL;
     int ranks = 0;
     if (2 * ndomains > 64) return;
     for (int d = 0; d < ndomains; d++)
         ranks += domains[d].nranks;
     for (int p = 0; p < 2 * ndomains; p++) {
-        places[p] = (struct tt_topo_comm_node){&domains[p % ndomains], p / ndomains * ranks, NULL};
+        comm_nodes[p] =
+            (struct tt_topo_comm_node){&domains[p % ndomains], p / ndomains * ranks, NULL};
     }
-    if (tt_topo_layout_make(places, 2 * ndomains, NULL, &layout) == ncclSuccess) check(layout);
+    if (tt_topo_layout_make(comm_nodes, 2 * ndomains, NULL, &layout) == ncclSuccess) check(layout);
     tt_topo_layout_free(layout);
 }
 
@@ -59,9 +60,9 @@ static void search(const struct tt_topo_file *file)
     struct tt_topo_domain *domains = NULL;
     int ndomains = 0;
     if (tt_topo_domains_make(file, &options, 2, &domains, &ndomains)) return;
-    const struct tt_topo_comm_node place = {.domain = domains};
+    const struct tt_topo_comm_node comm_node = {.domain = domains};
     char *graphs = NULL;
-    (void)tt_topo_graphs_print(&place, &graphs);
+    (void)tt_topo_graphs_print(&comm_node, &graphs);
     free(graphs);
     join(domains, ndomains);
     tt_topo_domains_free(domains, ndomains);

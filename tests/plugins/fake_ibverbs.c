@@ -79,7 +79,7 @@ static struct fake_device *device_of(const struct ibv_context *context)
 /* What the kernel shows of an adapter. */
 static void make_sysfs(struct fake_device *device)
 {
-    char path[512], place[512];
+    char path[512], target[512];
     const char *parts[] = {"", "/ports", "/ports/1", "/ports/1/gid_attrs",
                            "/ports/1/gid_attrs/types"};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
@@ -94,10 +94,10 @@ static void make_sysfs(struct fake_device *device)
         fputs(device->ethernet && i % 2 ? "RoCE v2\n" : "IB/RoCE v1\n", file);
         fclose(file);
     }
-    snprintf(place, sizeof(place), "%.200s/%s", folder(), device->pci);
-    mkdir(place, 0700);
+    snprintf(target, sizeof(target), "%.200s/%s", folder(), device->pci);
+    mkdir(target, 0700);
     snprintf(path, sizeof(path), "%.200s/device", device->verbs.ibdev_path);
-    if (symlink(place, path) && errno != EEXIST) perror("fake_ibverbs: device");
+    if (symlink(target, path) && errno != EEXIST) perror("fake_ibverbs: device");
 }
 
 static void make_devices(void)

@@ -384,12 +384,12 @@ static void leave_out(void *table, int version)
                                         "deregMr", "isend",     "irecv",         "iflush",
                                         "test",    "closeSend", "closeRecv",     "closeListen"};
     const char *what = getenv("OUTSIDER_NULL");
-    size_t place = 1;
-    for (size_t i = 0; what && i < sizeof(names) / sizeof(names[0]); i++, place++) {
-        if (i == 7 && version < 6) place--;
-        if (i == 3 && version == 2) place++;
+    size_t index = 1;
+    for (size_t i = 0; what && i < sizeof(names) / sizeof(names[0]); i++, index++) {
+        if (i == 7 && version < 6) index--;
+        if (i == 3 && version == 2) index++;
         if (!strcmp(names[i], what))
-            memset((char *)table + place * sizeof(void *), 0, sizeof(void *));
+            memset((char *)table + index * sizeof(void *), 0, sizeof(void *));
     }
 }
 

@@ -42,7 +42,7 @@ struct handle { /* at most 128 bytes; `state` is the connector's */
     uint16_t port;
     uint8_t tries, dev;
     int32_t fd; /* + 1; 0 none */
-    const void *place;
+    const void *address;
 };
 
 struct listener {
@@ -294,8 +294,8 @@ static ncclResult_t test_connect(void *ctx, int dev, void *opaque, void **send_c
     memcpy(&handle, opaque, sizeof(handle));
     if (handle.magic != HANDLE_MAGIC) return wrong(ctx, "not a handle");
     if (handle.dev != dev) return wrong(ctx, "a connection from one rail to another");
-    if (handle.tries++ == 0) handle.place = opaque;
-    if (handle.place != opaque) return wrong(ctx, "the handle moved between calls of connect");
+    if (handle.tries++ == 0) handle.address = opaque;
+    if (handle.address != opaque) return wrong(ctx, "the handle moved between calls of connect");
     if (handle.tries == 3) {
         handle.fd = 1 + socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (handle.fd <= 0) return ncclSystemError;

@@ -221,12 +221,12 @@ static void edit_constants(double *numbers)
 {
     const char *text = getenv("OUTSIDER_EDIT");
     for (; text && *text; text = strchr(text, ',')) {
-        unsigned place = 0;
+        unsigned index = 0;
         double value = 0;
         if (*text == ',') text++;
-        if (sscanf(text, "%u %lf", &place, &value) == 2 &&
-            place < sizeof(struct constants) / sizeof(double))
-            numbers[place] = value;
+        if (sscanf(text, "%u %lf", &index, &value) == 2 &&
+            index < sizeof(struct constants) / sizeof(double))
+            numbers[index] = value;
     }
 }
 

@@ -31,10 +31,10 @@ int main(void)
     CUDA(cudaMalloc((void **)&buffer, COUNT * sizeof(float)));
     CUDA(cudaStreamCreate(&stream));
     NCCL(ncclCommSplit(comm, rank % 2, -rank, &half, NULL));
-    int place = -1;
-    NCCL(ncclCommUserRank(half, &place));
-    if (place != (size - 1 - rank) / 2) {
-        fprintf(stderr, "rank %d has place %d in its half\n", rank, place);
+    int half_rank = -1;
+    NCCL(ncclCommUserRank(half, &half_rank));
+    if (half_rank != (size - 1 - rank) / 2) {
+        fprintf(stderr, "rank %d has place %d in its half\n", rank, half_rank);
         return 1;
     }
     sum(half, buffer, stream, "half");

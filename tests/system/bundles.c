@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PLACES = 8, STRIDE = 4096, WHOLE = PLACES * STRIDE };
-static const size_t counts[PLACES] = {64, 128, 200, 256, 1024, 16, 2048, 63};
+enum { LENGTHS = 8, STRIDE = 4096, WHOLE = LENGTHS * STRIDE };
+static const size_t counts[LENGTHS] = {64, 128, 200, 256, 1024, 16, 2048, 63};
 
 static int check(int rc, const char *what)
 {
@@ -21,7 +21,7 @@ static int check(int rc, const char *what)
 static int group(float *values, ncclComm_t comm, cudaStream_t stream)
 {
     int rc = (int)ncclGroupStart();
-    for (int i = 0; i < PLACES && !rc; i++) {
+    for (int i = 0; i < LENGTHS && !rc; i++) {
         float *at = values + (size_t)i * STRIDE;
         rc = (int)ncclAllReduce(at, at, counts[i], ncclFloat, ncclSum, comm, stream);
     }
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
     rc = rc ? rc : check((int)ncclCommInitRank(&comm, nranks, id, rank), "init");
     rc = rc ? rc : check((int)cudaMalloc((void **)&values, WHOLE * sizeof(float)), "memory");
     if (!rc) rc = argc > 1 ? until(argv[1], values, comm) : all(values, host, rank, comm);
-    for (int i = 1; i < PLACES && !rc && argc == 1; i++) {
+    for (int i = 1; i < LENGTHS && !rc && argc == 1; i++) {
         for (size_t k = 0; k < counts[i]; k++)
             wrong += host[(size_t)i * STRIDE + k] != (float)nranks;
     }

@@ -34,7 +34,7 @@ struct board { /* shared by all processes of a scene */
 
 struct player {
     struct board *board;
-    int place;        /* process number */
+    int index;        /* process number */
     int rank, nranks; /* as this process believes */
 };
 
@@ -52,7 +52,7 @@ struct scene {
 
 static _Noreturn void leave(const struct player *p, ncclResult_t rc)
 {
-    struct seat *seat = &p->board->seats[p->place];
+    struct seat *seat = &p->board->seats[p->index];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
     seat->rc = rc;
     exit(0);
@@ -61,7 +61,7 @@ static _Noreturn void leave(const struct player *p, ncclResult_t rc)
 static const ncclUniqueId *share_id(const struct player *p, int maker)
 {
     struct board *board = p->board;
-    if (p->place == maker) {
+    if (p->index == maker) {
         if (ncclGetUniqueId(&board->ids[0]) || ncclGetUniqueId(&board->ids[1])) _exit(3);
         atomic_store(&board->ids_made, 1);
     }
@@ -72,7 +72,7 @@ static const ncclUniqueId *share_id(const struct player *p, int maker)
 
 static ncclResult_t init(const struct player *p, const ncclUniqueId *id, ncclComm_t *comm)
 {
-    cudaSetDevice(p->place);
+    cudaSetDevice(p->index);
     return ncclCommInitRank(comm, p->nranks, *id, p->rank);
 }
 
@@ -106,7 +106,7 @@ static _Noreturn void finish_stuck(const struct player *p, ncclComm_t comm, cuda
     if (cudaMalloc(&word, sizeof(float))) leave(p, ncclSuccess);
     ncclResult_t next = ncclAllReduce(word, word, 1, ncclFloat32, ncclSum, comm, stream);
     if (next != rc) rc = ncclSuccess;
-    struct seat *seat = &p->board->seats[p->place];
+    struct seat *seat = &p->board->seats[p->index];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
     if (ncclCommAbort(comm)) rc = ncclSuccess;
     cudaStreamSynchronize(stream);
@@ -144,13 +144,13 @@ static void join_and_leave(struct player *p)
 
 static void same_rank(struct player *p)
 {
-    if (p->place == 2) p->rank = 1;
+    if (p->index == 2) p->rank = 1;
     join_and_leave(p);
 }
 
 static void other_count(struct player *p)
 {
-    if (p->place == 2) p->nranks = 4;
+    if (p->index == 2) p->nranks = 4;
     join_and_leave(p);
 }
 
@@ -158,12 +158,12 @@ static void other_id(struct player *p)
 {
     ncclComm_t comm = NULL;
     const ncclUniqueId *ids = share_id(p, 0);
-    leave(p, init(p, &ids[p->place == 2], &comm));
+    leave(p, init(p, &ids[p->index == 2], &comm));
 }
 
 static void other_secrecy(struct player *p)
 {
-    if (p->place == 2) setenv("TUTTI_NET_ENCRYPT", "1", 1);
+    if (p->index == 2) setenv("TUTTI_NET_ENCRYPT", "1", 1);
     join_and_leave(p);
 }
 
@@ -200,8 +200,8 @@ static void fails_in_init(struct player *p)
     ncclResult_t state = ncclInProgress;
     ncclComm_t comm = NULL;
     const ncclUniqueId *id = share_id(p, 0);
-    if (p->place == 2) await_entered(p, 1);
-    if (p->place != 1) leave(p, init(p, id, &comm));
+    if (p->index == 2) await_entered(p, 1);
+    if (p->index != 1) leave(p, init(p, id, &comm));
     config.blocking = 0;
     cudaSetDevice(1);
     setrlimit(RLIMIT_NOFILE, &few);
@@ -222,7 +222,7 @@ static void abort_in_init(struct player *p)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     const ncclUniqueId *id = share_id(p, 0);
     ncclComm_t comm = NULL;
-    if (p->place != 1) leave(p, init(p, id, &comm));
+    if (p->index != 1) leave(p, init(p, id, &comm));
     config.blocking = 0;
     cudaSetDevice(1);
     ncclCommInitRankConfig(&comm, p->nranks + 1, *id, 1, &config); /* cannot complete */
@@ -236,7 +236,7 @@ static void killed_in_init(struct player *p)
     ncclComm_t comm = NULL;
     const ncclUniqueId *id = share_id(p, 0);
     p->nranks++; /* one never comes: init lasts until somebody dies */
-    if (p->place != 1) {
+    if (p->index != 1) {
         atomic_fetch_add(&p->board->entered, 1);
         leave(p, init(p, id, &comm));
     }
@@ -252,7 +252,7 @@ static void killed_in_init(struct player *p)
 static void root_killed(struct player *p)
 {
     ncclComm_t comm = NULL;
-    if (p->place == 0) {
+    if (p->index == 0) {
         share_id(p, 0);
         await_entered(p, 2);
         raise(SIGKILL);
@@ -268,7 +268,7 @@ static void killed(struct player *p)
 {
     ncclComm_t comm = must_init(p);
     one_good_operation(comm);
-    if (p->place != 1) stuck_operation(p, comm);
+    if (p->index != 1) stuck_operation(p, comm);
     await_entered(p, 2);
     raise(SIGKILL);
 }
@@ -277,7 +277,7 @@ static void exits(struct player *p)
 {
     ncclComm_t comm = must_init(p);
     one_good_operation(comm);
-    if (p->place != 1) stuck_operation(p, comm);
+    if (p->index != 1) stuck_operation(p, comm);
     await_entered(p, 2);
     exit(3);
 }
@@ -288,7 +288,7 @@ static void exits_before_message(struct player *p)
     ncclComm_t comm = must_init(p);
     float *buffer;
     cudaStream_t stream;
-    if (p->place == 1) {
+    if (p->index == 1) {
         await_entered(p, 2);
         exit(3);
     }
@@ -310,8 +310,8 @@ static void exits_after_message(struct player *p)
         leave(p, ncclSuccess);
     if (cudaStreamCreate(&stream)) leave(p, ncclSuccess);
     for (int i = 0; i < COUNT; i++)
-        buffer[i] = p->place == 1 ? i : -1;
-    if (p->place == 1) {
+        buffer[i] = p->index == 1 ? i : -1;
+    if (p->index == 1) {
         await_entered(p, 1);
         rc = ncclSend(buffer, COUNT, ncclInt32, 0, comm, stream);
         cudaStreamSynchronize(stream);
@@ -332,7 +332,7 @@ static void calls_after_exit(struct player *p)
     ncclComm_t comm = must_init(p);
     ncclResult_t rc = ncclSuccess, state = ncclSuccess;
     float *word;
-    if (p->place == 1) {
+    if (p->index == 1) {
         await_entered(p, 1);
         exit(0);
     }
@@ -351,7 +351,7 @@ static void mismatched(struct player *p)
     ncclComm_t comm = must_init(p);
     float *buffer;
     if (cudaMalloc((void **)&buffer, COUNT * sizeof(float))) leave(p, ncclSuccess);
-    if (p->place == 1) {
+    if (p->index == 1) {
         ncclBroadcast(buffer, buffer, COUNT, ncclFloat32, 0, comm, NULL);
     } else {
         ncclAllReduce(buffer, buffer, COUNT, ncclFloat32, ncclSum, comm, NULL);
@@ -363,7 +363,7 @@ static void aborts(struct player *p)
 {
     ncclComm_t comm = must_init(p);
     one_good_operation(comm);
-    if (p->place != 1) stuck_operation(p, comm);
+    if (p->index != 1) stuck_operation(p, comm);
     await_entered(p, 2);
     leave(p, ncclCommAbort(comm) ? ncclSuccess : ncclRemoteError);
 }
@@ -372,7 +372,7 @@ static void revokes(struct player *p)
 {
     ncclComm_t comm = must_init(p);
     one_good_operation(comm);
-    if (p->place != 1) stuck_operation(p, comm);
+    if (p->index != 1) stuck_operation(p, comm);
     await_entered(p, 2);
     if (ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT)) leave(p, ncclSuccess);
     leave(p, ncclCommDestroy(comm) ? ncclSuccess : ncclRemoteError);
@@ -381,13 +381,13 @@ static void revokes(struct player *p)
 static void killed_in_split(struct player *p)
 {
     ncclComm_t comm = must_init(p), child = NULL;
-    if (p->place == 1) {
+    if (p->index == 1) {
         await_entered(p, 2);
         raise(SIGKILL);
     }
     atomic_fetch_add(&p->board->entered, 1);
     ncclResult_t rc = ncclCommSplit(comm, 0, 0, &child, NULL);
-    struct seat *seat = &p->board->seats[p->place];
+    struct seat *seat = &p->board->seats[p->index];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
     ncclCommAbort(child);
     ncclCommAbort(comm);
@@ -401,12 +401,12 @@ static void fails_in_split(struct player *p)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclComm_t comm = NULL, child = NULL;
     config.splitShare = 1;
-    cudaSetDevice(p->place);
+    cudaSetDevice(p->index);
     if (ncclCommInitRankConfig(&comm, p->nranks, *share_id(p, 0), p->rank, &config))
         leave(p, ncclSuccess);
-    if (p->place == 1) config.netName = "other";
+    if (p->index == 1) config.netName = "other";
     ncclResult_t rc = ncclCommSplit(comm, 0, 0, &child, &config);
-    struct seat *seat = &p->board->seats[p->place];
+    struct seat *seat = &p->board->seats[p->index];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
     ncclCommAbort(child);
     ncclCommDestroy(comm);
@@ -421,15 +421,15 @@ static void abort_in_grow(struct player *p, bool late)
     struct board *board = p->board;
     const ncclUniqueId *id = share_id(p, 0);
     int old = p->nranks - 1;
-    cudaSetDevice(p->place);
-    if (p->place < old && ncclCommInitRank(&comm, old, *id, p->rank)) leave(p, ncclSuccess);
-    if (p->place == 0 && ncclCommGetUniqueId(comm, &board->ids[1])) leave(p, ncclSuccess);
-    if (p->place == 0) atomic_fetch_add(&board->entered, 1);
+    cudaSetDevice(p->index);
+    if (p->index < old && ncclCommInitRank(&comm, old, *id, p->rank)) leave(p, ncclSuccess);
+    if (p->index == 0 && ncclCommGetUniqueId(comm, &board->ids[1])) leave(p, ncclSuccess);
+    if (p->index == 0) atomic_fetch_add(&board->entered, 1);
     await_entered(p, 1);
-    if (p->place == 1) await_entered(p, 2);
-    if (p->place == 1) leave(p, ncclCommAbort(comm) ? ncclSuccess : ncclRemoteError);
+    if (p->index == 1) await_entered(p, 2);
+    if (p->index == 1) leave(p, ncclCommAbort(comm) ? ncclSuccess : ncclRemoteError);
     ncclResult_t rc;
-    if (p->place == old) {
+    if (p->index == old) {
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0;
         ncclCommGrow(NULL, old + 1, &board->ids[1], old, &grown, &config);
@@ -439,11 +439,11 @@ static void abort_in_grow(struct player *p, bool late)
         atomic_fetch_add(&board->entered, 1);
         rc = await_error(grown);
     } else {
-        if (p->place == 0 && late) await_entered(p, 2);
-        if (p->place == 0 && late) usleep(300000);
+        if (p->index == 0 && late) await_entered(p, 2);
+        if (p->index == 0 && late) usleep(300000);
         rc = ncclCommGrow(comm, old + 1, NULL, -1, &grown, NULL);
     }
-    struct seat *seat = &p->board->seats[p->place];
+    struct seat *seat = &p->board->seats[p->index];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
     ncclCommAbort(grown);
     ncclCommAbort(comm);
@@ -467,7 +467,7 @@ static void killed_in_destroy(struct player *p)
 {
     ncclComm_t comm = must_init(p);
     one_good_operation(comm);
-    if (p->place == 1) {
+    if (p->index == 1) {
         await_entered(p, 2);
         raise(SIGKILL);
     }
@@ -482,7 +482,7 @@ static void recovers(struct player *p)
     ncclComm_t comm = must_init(p), child = NULL;
     int dead = 1, count = 0;
     one_good_operation(comm);
-    if (p->place == 1) raise(SIGKILL);
+    if (p->index == 1) raise(SIGKILL);
     ncclResult_t rc = await_error(comm);
     if (ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT)) leave(p, ncclSuccess);
     if (ncclCommShrink(comm, &dead, 1, &child, NULL, NCCL_SHRINK_ABORT)) leave(p, ncclSuccess);
@@ -490,7 +490,7 @@ static void recovers(struct player *p)
     if (ncclCommCount(child, &count) || count != 2) leave(p, ncclSuccess);
     if (ncclCommDestroy(child)) leave(p, ncclSuccess);
     ncclCommDestroy(comm);
-    p->board->seats[p->place].rc = rc;
+    p->board->seats[p->index].rc = rc;
     exit(0);
 }
 
@@ -570,7 +570,7 @@ static int perform(const struct scene *scene, const char *way, struct board *boa
         pids[i] = fork();
         if (pids[i] == 0) {
             struct player player = {
-                .board = board, .place = i, .rank = i, .nranks = scene->processes};
+                .board = board, .index = i, .rank = i, .nranks = scene->processes};
             sigset_t none;
             sigemptyset(&none);
             sigprocmask(SIG_SETMASK, &none, NULL);

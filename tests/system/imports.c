@@ -57,7 +57,7 @@ struct buffers {
 };
 
 /* Where the rank's buffers of this call begin: in place they are one. */
-static struct buffers placed(const struct one *c, int rank, const struct buffers *memory)
+static struct buffers buffers_of(const struct one *c, int rank, const struct buffers *memory)
 {
     struct buffers own = *memory;
     if (!c->in_place) return own;
@@ -70,7 +70,7 @@ static struct buffers placed(const struct one *c, int rank, const struct buffers
 static ncclResult_t call(const struct one *c, const struct world_rank *rank,
                          const struct buffers *memory)
 {
-    struct buffers own = placed(c, rank->rank, memory);
+    struct buffers own = buffers_of(c, rank->rank, memory);
     switch (c->func) {
     case ALL_REDUCE:
         return ncclAllReduce(own.in, own.out, c->count, ncclInt32, ncclSum, rank->comm,
@@ -86,7 +86,7 @@ static ncclResult_t call(const struct one *c, const struct world_rank *rank,
 
 static int check(const struct one *c, int rank, const struct buffers *memory)
 {
-    struct buffers own = placed(c, rank, memory);
+    struct buffers own = buffers_of(c, rank, memory);
     for (size_t i = 0; i < out_blocks(c) * c->count; i++) {
         int32_t want = expected(c, rank, i);
         if (own.out[i] == want) continue;
@@ -109,7 +109,7 @@ static int run_one(struct world_team *team, struct one c, const struct buffers *
     int wrong = 0;
     for (c.turn = 0; c.turn < TURNS && !wrong; c.turn++) {
         for (int k = 0; k < team->count; k++) {
-            struct buffers own = placed(&c, team->ranks[k].rank, &memory[k]);
+            struct buffers own = buffers_of(&c, team->ranks[k].rank, &memory[k]);
             for (size_t i = 0; i < out_blocks(&c) * c.count; i++)
                 own.out[i] = -1;
             for (size_t i = 0; i < in_blocks(&c) * c.count; i++)

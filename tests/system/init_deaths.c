@@ -122,15 +122,15 @@ struct board { /* shared by the processes of a scene */
 struct player {
     const struct scene *scene;
     struct board *board;
-    int place;
+    int index;
 };
 
-static void make_ids(struct board *board, int place, const struct scene *scene)
+static void make_ids(struct board *board, int index, const struct scene *scene)
 {
     for (int i = 0; i < IDS; i++) {
-        bool mine = place == scene->maker;
+        bool mine = index == scene->maker;
         /* several ids: one more root in the victim's process, one in the last rank's */
-        if (scene->form == SCALABLE && i > 0) mine = place == (i == 1 ? 1 : scene->n - 1);
+        if (scene->form == SCALABLE && i > 0) mine = index == (i == 1 ? 1 : scene->n - 1);
         if (!mine) continue;
         if (ncclGetUniqueId(&board->ids[i])) _exit(3);
         atomic_fetch_add(&board->ids_made, 1);
@@ -143,8 +143,8 @@ static ncclResult_t first_init(const struct player *p, ncclComm_t *comm)
 {
     const struct scene *scene = p->scene;
     if (scene->form == SCALABLE)
-        return ncclCommInitRankScalable(comm, scene->n, p->place, IDS, p->board->ids, NULL);
-    return ncclCommInitRank(comm, scene->n, p->board->ids[0], p->place);
+        return ncclCommInitRankScalable(comm, scene->n, p->index, IDS, p->board->ids, NULL);
+    return ncclCommInitRank(comm, scene->n, p->board->ids[0], p->index);
 }
 
 static ncclResult_t async_error(ncclComm_t comm)
@@ -169,14 +169,14 @@ static void next_words(ncclComm_t comm)
 static void survive(const struct player *p, ncclResult_t rc, ncclComm_t comm)
 {
     struct board *board = p->board;
-    char *words = board->sentences[p->place];
+    char *words = board->sentences[p->index];
     bool killing = strike.signal == SIGKILL && atomic_load(&strike.at);
     if (!rc && killing) { /* it came through before the blow fell */
         rc = async_error(comm);
         next_words(comm);
     }
     snprintf(words, sizeof(board->sentences[0]), "%s", ncclGetLastError(comm));
-    board->rc[p->place] = (int)rc;
+    board->rc[p->index] = (int)rc;
     atomic_fetch_add(&board->ended, 1);
     /* the parent of a split ends only when nobody is in it any more */
     int others = p->scene->n - (atomic_load(&strike.at) ? 1 : 0);
@@ -188,21 +188,21 @@ static void survive(const struct player *p, ncclResult_t rc, ncclComm_t comm)
 static void play(struct player *p)
 {
     const struct scene *scene = p->scene;
-    bool victim = p->place == scene->victim;
+    bool victim = p->index == scene->victim;
     ncclComm_t world = NULL, comm = NULL;
     ncclResult_t rc = ncclSuccess;
-    make_ids(p->board, p->place, scene);
-    while (p->place >= scene->n && !atomic_load(&p->board->over))
+    make_ids(p->board, p->index, scene);
+    while (p->index >= scene->n && !atomic_load(&p->board->over))
         poll(NULL, 0, 1); /* only holds the roots */
-    if (p->place >= scene->n) return;
-    cudaSetDevice(p->place);
+    if (p->index >= scene->n) return;
+    cudaSetDevice(p->index);
     if (scene->form == SPLIT && first_init(p, &world)) _exit(4);
     strike.known = &p->board->known;
     strike.enough = scene->form == SCALABLE ? 8 : 2; /* heads visit two roots, and may be one */
     if (scene->form == SPLIT || scene->maker == scene->victim) strike.enough = 0;
     strike.early = scene->early || strike.signal == SIGSTOP;
     atomic_store(&strike.armed, victim);
-    rc = world ? ncclCommSplit(world, 0, p->place, &comm, NULL) : first_init(p, &comm);
+    rc = world ? ncclCommSplit(world, 0, p->index, &comm, NULL) : first_init(p, &comm);
     atomic_store(&strike.armed, false);
     if (victim) {
         atomic_store(&p->board->steps, atomic_load(&strike.count));
@@ -245,26 +245,26 @@ static bool await_others(struct board *board, const struct scene *scene, bool st
     return left == 0;
 }
 
-static bool named(const struct board *board, const struct scene *scene, int place)
+static bool named(const struct board *board, const struct scene *scene, int index)
 {
     char rank[32], list[32], pid[32];
     snprintf(rank, sizeof(rank), "rank %d ", scene->victim);
     snprintf(list, sizeof(list), "missing %d", scene->victim);
     snprintf(pid, sizeof(pid), "pid %d", (int)board->pids[scene->victim]);
-    return strstr(board->sentences[place], rank) || strstr(board->sentences[place], list) ||
-           strstr(board->sentences[place], pid);
+    return strstr(board->sentences[index], rank) || strstr(board->sentences[index], list) ||
+           strstr(board->sentences[index], pid);
 }
 
 /* A stopped one may have given all it had to; one that is killed before it spoke to anybody is one
  * that never comes; all others are noticed, and named. */
-static bool good(const struct board *board, const struct scene *scene, int at, int place)
+static bool good(const struct board *board, const struct scene *scene, int at, int index)
 {
-    ncclResult_t rc = (ncclResult_t)board->rc[place];
+    ncclResult_t rc = (ncclResult_t)board->rc[index];
     bool stopped = strike.signal == SIGSTOP;
     if (at == 0 || (stopped && rc == ncclSuccess)) return rc == ncclSuccess;
     bool late_allowed = stopped || (!atomic_load(&board->known) && scene->form != SPLIT);
     if (rc == ncclTimeout && !late_allowed) return false;
-    return (int)rc > 0 && named(board, scene, place);
+    return (int)rc > 0 && named(board, scene, index);
 }
 
 static int judge(const struct board *board, const struct scene *scene, int at)
@@ -281,11 +281,11 @@ static int judge(const struct board *board, const struct scene *scene, int at)
     return wrong;
 }
 
-static void start(struct board *board, const struct scene *scene, int place, const char *init_sec)
+static void start(struct board *board, const struct scene *scene, int index, const char *init_sec)
 {
-    struct player player = {.scene = scene, .board = board, .place = place};
+    struct player player = {.scene = scene, .board = board, .index = index};
     pid_t pid = fork();
-    if (pid) board->pids[place] = pid; /* the page is the child's too */
+    if (pid) board->pids[index] = pid; /* the page is the child's too */
     if (pid) return;
     if (scene->sockets) {
         setenv("NCCL_P2P_DISABLE", "1", 1);

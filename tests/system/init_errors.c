@@ -26,7 +26,7 @@ static void *join(void *arg)
     return NULL;
 }
 
-static void all_fail(const char *what, const int (*places)[2], int n)
+static void all_fail(const char *what, const int (*pairs)[2], int n)
 {
     struct guest guests[4];
     pthread_t threads[4];
@@ -34,7 +34,7 @@ static void all_fail(const char *what, const int (*places)[2], int n)
     NCCL(ncclGetUniqueId(&id));
     double start = harness_now_sec();
     for (int i = 0; i < n; i++) {
-        guests[i] = (struct guest){.id = id, .nranks = places[i][0], .rank = places[i][1]};
+        guests[i] = (struct guest){.id = id, .nranks = pairs[i][0], .rank = pairs[i][1]};
         CHECK(!pthread_create(&threads[i], NULL, join, &guests[i]));
     }
     for (int i = 0; i < n; i++) {

@@ -126,10 +126,10 @@ static void dawdle(struct seat *seat)
 }
 
 /* Until n ranks are here, as an abort is told to those that still work. */
-static void meet(int place, int n)
+static void meet(int point, int n)
 {
-    life.met[place]++;
-    while (life.met[place] < n && !life.broken)
+    life.met[point]++;
+    while (life.met[point] < n && !life.broken)
         sched_yield();
 }
 

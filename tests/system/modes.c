@@ -142,7 +142,7 @@ static size_t shift_bytes(const struct one *c, int rank, int which)
 }
 
 /* Where the rank's send and receive buffers lie; in place they overlap as the operation wants. */
-static void place(const struct one *c, int rank, char **in, char **out)
+static void set_buffers(const struct one *c, int rank, char **in, char **out)
 {
     size_t block = c->count * value_bytes(c->type);
     *in = buffers[rank].in + GUARD_BYTES + shift_bytes(c, rank, 0);
@@ -162,7 +162,7 @@ static void place(const struct one *c, int rank, char **in, char **out)
 static void fill(const struct one *c, int rank, int n)
 {
     char *in, *out;
-    place(c, rank, &in, &out);
+    set_buffers(c, rank, &in, &out);
     size_t bytes = value_bytes(c->type);
     memset(buffers[rank].out, 0x5a,
            out_blocks(c, rank, n) * c->count * bytes + 2 * GUARD_BYTES + SHIFT_MOST);
@@ -182,7 +182,7 @@ static ncclResult_t send_recv(const struct one *c, const struct world_rank *own,
 static ncclResult_t call(const struct one *c, const struct world_rank *own, int n)
 {
     char *in, *out;
-    place(c, own->rank, &in, &out);
+    set_buffers(c, own->rank, &in, &out);
     ncclRedOp_t op = (ncclRedOp_t)c->op;
     if (c->op == PRE_MUL_HOST) op = buffers[own->rank].by_host[c->type];
     if (c->op == PRE_MUL_DEVICE) op = buffers[own->rank].by_device[c->type];
@@ -219,7 +219,7 @@ static void describe(const struct one *c, int rank)
 static int check(const struct one *c, int rank, int n)
 {
     char *in, *out;
-    place(c, rank, &in, &out);
+    set_buffers(c, rank, &in, &out);
     size_t total = out_blocks(c, rank, n) * c->count;
     for (size_t i = 0; i < total; i++) {
         double found = value_get(out, i, c->type), wanted = expected(c, rank, n, i);
@@ -266,8 +266,8 @@ static int run_places(struct world_team *team, struct one c, int *cases)
     int wrong = 0;
     int nroots = has_root(c.func) ? team->nranks : 1;
     for (c.root = 0; c.root < nroots; c.root++) {
-        for (int place = 0; place < 2; place++) {
-            c.in_place = place == 1;
+        for (int set_buffers = 0; set_buffers < 2; set_buffers++) {
+            c.in_place = set_buffers == 1;
             if (c.in_place && c.func == SEND_RECV) continue;
             c.number = (*cases)++;
             wrong += run_one(team, &c);

@@ -196,8 +196,8 @@ static void prefetch(bool sound) /* moves, does not write */
     OK(cudaMemset(managed, 0, BYTES));
     OK(cudaDeviceSynchronize());
     copy(my.y, managed, my.a);
-    const struct cudaMemLocation place = {.type = cudaMemLocationTypeDevice, .id = 0};
-    OK(cudaMemPrefetchAsync(managed, BYTES, place, 0, my.b));
+    const struct cudaMemLocation location = {.type = cudaMemLocationTypeDevice, .id = 0};
+    OK(cudaMemPrefetchAsync(managed, BYTES, location, 0, my.b));
     if (!sound) OK(cudaMemsetAsync(managed, 1, BYTES, my.b));
     OK(cudaDeviceSynchronize());
     OK(cudaFree(managed));

@@ -107,8 +107,8 @@ static char *take(struct player *p, uint64_t choice, size_t bytes, size_t elem)
     exit(3);
 }
 
-static void place(struct player *p, struct spot *spot, uint64_t choice, size_t elem,
-                  const size_t sizes[4])
+static void set_buffers(struct player *p, struct spot *spot, uint64_t choice, size_t elem,
+                        const size_t sizes[4])
 {
     bool shared = sizes[2] != SIZE_MAX; /* in, out; in place: their places in one buffer */
     size_t out_room = shared && sizes[0] + sizes[2] > sizes[1] + sizes[3] ? sizes[0] + sizes[2]
@@ -132,7 +132,7 @@ static void place_call(struct player *p, const struct script_call *call, int k, 
     const size_t sizes[4] = {script_in_blocks(call, rank, n) * block,
                              script_out_blocks(call, rank, n) * block,
                              shared ? in_block * block : SIZE_MAX, out_block * block};
-    place(p, &p->spots[k][0], choice, elem, sizes);
+    set_buffers(p, &p->spots[k][0], choice, elem, sizes);
 }
 
 static void place_messages(struct player *p, const struct script_call *call, int k, int rank)
@@ -144,7 +144,7 @@ static void place_messages(struct player *p, const struct script_call *call, int
         const size_t sizes[4] = {message->src == rank ? bytes : 0, message->dst == rank ? bytes : 0,
                                  SIZE_MAX, 0};
         if (message->src == rank || message->dst == rank)
-            place(p, &p->spots[k][m], choice, elem, sizes);
+            set_buffers(p, &p->spots[k][m], choice, elem, sizes);
     }
 }
 
@@ -465,8 +465,8 @@ static void split(struct play *play, int which)
         bool halves = which < 3;
         int color = halves ? (even->member[rank] < 0) : 0;
         int key = halves ? -rank : comm->member[rank];
-        int place = halves && color ? 2 : halves ? 1 : 3;
-        world_check(ncclCommSplit(p->comms[0], color, key, &p->comms[place], &config),
+        int set_buffers = halves && color ? 2 : halves ? 1 : 3;
+        world_check(ncclCommSplit(p->comms[0], color, key, &p->comms[set_buffers], &config),
                     "ncclCommSplit");
     }
     world_check(ncclGroupEnd(), "ncclGroupEnd of split");

@@ -7,13 +7,13 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { NRANKS = 3, TURNS = 600, PLACES = 16, COUNT = 64, WORDS = PLACES * COUNT };
+enum { NRANKS = 3, TURNS = 600, SLOTS = 16, COUNT = 64, WORDS = SLOTS * COUNT };
 
 struct world {
     struct harness_rank *rank;
     ncclComm_t comm, twin, solo;
     cudaStream_t stream, other;
-    int32_t *in, *out; /* PLACES blocks of COUNT words */
+    int32_t *in, *out; /* SLOTS blocks of COUNT words */
     int32_t expected[WORDS];
     uint32_t seed; /* of this rank's buffers */
     int turn;
@@ -26,9 +26,9 @@ static uint32_t draw(uint32_t *seed)
 }
 
 /* What a rank has in a place in this turn. */
-static int32_t value(int turn, int rank, int place)
+static int32_t value(int turn, int rank, int slot)
 {
-    return turn * 1000 + rank * 100 + place;
+    return turn * 1000 + rank * 100 + slot;
 }
 
 static int next(const struct world *w)
@@ -41,20 +41,20 @@ static int previous(const struct world *w)
     return (w->rank->rank + NRANKS - 1) % NRANKS;
 }
 
-static int32_t *in_at(const struct world *w, int place)
+static int32_t *in_at(const struct world *w, int slot)
 {
-    return w->in + (size_t)place * COUNT;
+    return w->in + (size_t)slot * COUNT;
 }
 
-static int32_t *out_at(const struct world *w, int place)
+static int32_t *out_at(const struct world *w, int slot)
 {
-    return w->out + (size_t)place * COUNT;
+    return w->out + (size_t)slot * COUNT;
 }
 
-static void expect(struct world *w, int place, int32_t what)
+static void expect(struct world *w, int slot, int32_t what)
 {
     for (int k = 0; k < COUNT; k++)
-        w->expected[place * COUNT + k] = what;
+        w->expected[slot * COUNT + k] = what;
 }
 
 /* Place `at` of this rank goes to the same place of the next one. */
@@ -275,7 +275,7 @@ static void many_groups(struct world *w)
             int way = (int)(draw(&common) % NWAYS);
             const struct kind *kind = &kinds[k % 2 ? second : first];
             begin_turn(w, turn);
-            ways[k < length - 1 ? 0 : way](w, kind, (int)(draw(&common) % (PLACES - 3)));
+            ways[k < length - 1 ? 0 : way](w, kind, (int)(draw(&common) % (SLOTS - 3)));
             end_turn(w, kind->name);
         }
     }

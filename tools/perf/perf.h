@@ -114,7 +114,7 @@ size_t perf_recv_elems(const struct perf_case *pc, int nranks);
 void perf_in_place(const struct perf_case *pc, int rank, int nranks, size_t *send_at,
                    size_t *recv_at);
 
-struct perf_place { /* where a rank runs; what all tell each other */
+struct perf_location { /* where a rank runs; what all tell each other */
     int rank, pid, device;
     char host[64], busid[32], name[64]; /* of the device */
 };
@@ -127,7 +127,7 @@ struct perf_job {
     struct perf_rank *ranks;
     double *agree_send; /* 64 bytes of device memory per local rank */
     double *agree_recv;
-    struct perf_place *places; /* owned; of each rank of the job */
+    struct perf_location *locations; /* owned; of each rank of the job */
 };
 /* Processes of this job by the launcher's variables, else `otherwise`. */
 int perf_processes(int otherwise);

@@ -56,7 +56,7 @@ int perf_rank_of_process(void)
     return from_env(ranks, 0);
 }
 
-static void find_place(struct perf_job *job, int *local)
+static void find_location(struct perf_job *job, int *local)
 {
     static const char *const locals[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                                          "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
@@ -174,48 +174,49 @@ static bool open_comms(struct perf_job *job)
     return !job->options.local_register || register_buffers(job);
 }
 
-static void describe_place(const struct perf_rank *r, struct perf_place *place)
+static void describe_location(const struct perf_rank *r, struct perf_location *location)
 {
     struct cudaDeviceProp prop;
     memset(&prop, 0, sizeof(prop));
-    *place = (struct perf_place){
+    *location = (struct perf_location){
         .rank = r->rank, .pid = (int)getpid(), .device = r->device, .busid = "?"};
-    gethostname(place->host, sizeof(place->host) - 1);
+    gethostname(location->host, sizeof(location->host) - 1);
     cudaGetDeviceProperties(&prop, r->device);
-    cudaDeviceGetPCIBusId(place->busid, sizeof(place->busid), r->device);
-    snprintf(place->name, sizeof(place->name), "%.63s", prop.name);
+    cudaDeviceGetPCIBusId(location->busid, sizeof(location->busid), r->device);
+    snprintf(location->name, sizeof(location->name), "%.63s", prop.name);
 }
 
 /* Every rank's place to all, through the library that is measured. */
 static bool exchange_places(struct perf_job *job)
 {
-    size_t total = (size_t)job->nranks * sizeof(struct perf_place);
+    size_t total = (size_t)job->nranks * sizeof(struct perf_location);
     char **rooms = calloc((size_t)job->nlocal, sizeof(*rooms));
-    job->places = calloc((size_t)job->nranks, sizeof(struct perf_place));
-    bool ok = rooms && job->places;
+    job->locations = calloc((size_t)job->nranks, sizeof(struct perf_location));
+    bool ok = rooms && job->locations;
     for (int i = 0; ok && i < job->nlocal; i++) {
         struct perf_rank *r = &job->ranks[i];
-        describe_place(r, &job->places[r->rank]);
+        describe_location(r, &job->locations[r->rank]);
         cudaSetDevice(r->device);
         ok = !perf_cuda_failed(cudaMalloc((void **)&rooms[i], total), "cudaMalloc") &&
-             !perf_cuda_failed(cudaMemcpy(rooms[i] + (size_t)r->rank * sizeof(struct perf_place),
-                                          &job->places[r->rank], sizeof(struct perf_place),
+             !perf_cuda_failed(cudaMemcpy(rooms[i] + (size_t)r->rank * sizeof(struct perf_location),
+                                          &job->locations[r->rank], sizeof(struct perf_location),
                                           cudaMemcpyHostToDevice),
                                "cudaMemcpy");
     }
     ncclResult_t rc = ncclGroupStart();
     for (int i = 0; ok && !rc && i < job->nlocal; i++) {
         struct perf_rank *r = &job->ranks[i];
-        rc = ncclAllGather(rooms[i] + (size_t)r->rank * sizeof(struct perf_place), rooms[i],
-                           sizeof(struct perf_place), ncclInt8, r->comm, r->stream);
+        rc = ncclAllGather(rooms[i] + (size_t)r->rank * sizeof(struct perf_location), rooms[i],
+                           sizeof(struct perf_location), ncclInt8, r->comm, r->stream);
     }
     ncclResult_t ended = ncclGroupEnd();
     ok = ok && !own_call_failed(rc ? rc : ended, "telling where ranks run");
     for (int i = 0; ok && i < job->nlocal; i++) {
         ok = !perf_cuda_failed(cudaStreamSynchronize(job->ranks[i].stream), "places");
     }
-    ok = ok && !perf_cuda_failed(cudaMemcpy(job->places, rooms[0], total, cudaMemcpyDeviceToHost),
-                                 "cudaMemcpy");
+    ok =
+        ok && !perf_cuda_failed(cudaMemcpy(job->locations, rooms[0], total, cudaMemcpyDeviceToHost),
+                                "cudaMemcpy");
     for (int i = 0; rooms && i < job->nlocal; i++) {
         cudaFree(rooms[i]);
     }
@@ -227,7 +228,7 @@ bool perf_job_open(struct perf_job *job)
 {
     int local = 0;
     int ndevices = 0;
-    find_place(job, &local);
+    find_location(job, &local);
     job->nlocal = job->options.nthreads * job->options.ngpus;
     job->nranks = job->nprocs * job->nlocal;
     job->ranks = calloc((size_t)job->nlocal, sizeof(*job->ranks));
@@ -276,7 +277,7 @@ void perf_job_close(struct perf_job *job)
     }
     cudaFree(job->agree_send);
     cudaFree(job->agree_recv);
-    free(job->places);
+    free(job->locations);
     free(job->ranks);
     job->ranks = NULL;
 }

@@ -53,7 +53,7 @@ static void put_host(FILE *out, const struct perf_job *job)
     int cores = sched_getaffinity(0, sizeof(set), &set) ? 0 : CPU_COUNT(&set);
     processor_name(processor, sizeof(processor));
     fprintf(out, " \"host\": ");
-    text(out, job->places[0].host);
+    text(out, job->locations[0].host);
     fprintf(out, ", \"cpu\": ");
     text(out, processor);
     fprintf(out, ", \"cores\": %d, \"tutti\": ", cores);
@@ -83,14 +83,14 @@ void perf_json_start(FILE *out, const struct perf_job *job)
             o->cpu_time);
     fprintf(out, " \"devices\": [");
     for (int r = 0; r < job->nranks; r++) {
-        const struct perf_place *place = &job->places[r];
-        fprintf(out, "%s\n  {\"rank\": %d, \"pid\": %d, \"host\": ", r ? "," : "", place->rank,
-                place->pid);
-        text(out, place->host);
-        fprintf(out, ", \"device\": %d, \"busid\": ", place->device);
-        text(out, place->busid);
+        const struct perf_location *location = &job->locations[r];
+        fprintf(out, "%s\n  {\"rank\": %d, \"pid\": %d, \"host\": ", r ? "," : "", location->rank,
+                location->pid);
+        text(out, location->host);
+        fprintf(out, ", \"device\": %d, \"busid\": ", location->device);
+        text(out, location->busid);
         fprintf(out, ", \"name\": ");
-        text(out, place->name);
+        text(out, location->name);
         fprintf(out, "}");
     }
     fprintf(out, "],\n \"results\": [");

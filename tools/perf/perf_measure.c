@@ -26,7 +26,7 @@ static double now_usec(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-static void places(const struct lane *lane, const struct perf_rank *r, char **send, char **recv)
+static void buffers_at(const struct lane *lane, const struct perf_rank *r, char **send, char **recv)
 {
     const struct perf_options *o = &lane->job->options;
     size_t elem = perf_type_bytes(lane->pc->type);
@@ -51,7 +51,7 @@ static bool fill(const struct lane *lane)
         struct perf_rank *r = &lane->job->ranks[i];
         char *send;
         char *recv;
-        places(lane, r, &send, &recv);
+        buffers_at(lane, r, &send, &recv);
         cudaSetDevice(r->device);
         if (!pc->in_place) cudaMemset(recv, 0xa5, perf_recv_elems(pc, lane->job->nranks) * elem);
         perf_fill_input(pc, r->rank, lane->job->nranks, blocks, r->check);
@@ -80,7 +80,7 @@ static bool call_once(const struct lane *lane)
             struct perf_rank *r = &lane->job->ranks[i];
             char *send;
             char *recv;
-            places(lane, r, &send, &recv);
+            buffers_at(lane, r, &send, &recv);
             if (lane->count > 1) cudaSetDevice(r->device);
             const struct perf_call call = {.send = send,
                                            .recv = recv,
@@ -250,7 +250,7 @@ static bool checked(struct lane *lane)
         struct perf_rank *r = &lane->job->ranks[i];
         char *send;
         char *recv;
-        places(lane, r, &send, &recv);
+        buffers_at(lane, r, &send, &recv);
         size_t bytes = perf_recv_elems(lane->pc, lane->job->nranks) * elem;
         ok = !perf_cuda_failed(cudaMemcpy(r->check, recv, bytes, cudaMemcpyDeviceToHost),
                                "cudaMemcpy");

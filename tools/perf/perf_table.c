@@ -21,9 +21,9 @@ void perf_table_start(const struct perf_job *job)
            o->check, o->graph_launches);
     printf("# Using devices\n");
     for (int r = 0; r < job->nranks; r++) {
-        const struct perf_place *place = &job->places[r];
-        printf("#  Rank %2d Group  0 Pid %6d on %10s device %2d [%s] %s\n", place->rank, place->pid,
-               place->host, place->device, place->busid, place->name);
+        const struct perf_location *location = &job->locations[r];
+        printf("#  Rank %2d Group  0 Pid %6d on %10s device %2d [%s] %s\n", location->rank,
+               location->pid, location->host, location->device, location->busid, location->name);
     }
     printf("#\n");
 }

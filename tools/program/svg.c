@@ -181,7 +181,7 @@ static size_t box_lines(const struct diagram *diagram, size_t k)
     return end - k;
 }
 
-static void place(struct diagram *diagram)
+static void layout(struct diagram *diagram)
 {
     char text[512];
     double widest = 48;
@@ -339,7 +339,7 @@ bool program_svg(const struct program_source *source, const struct tt_flow *flow
     bool ready = diagram.lines && diagram.arrows && diagram.y;
     if (ready) {
         collect(&diagram);
-        place(&diagram);
+        layout(&diagram);
         put_head(&diagram, title);
         put_ranks(&diagram);
         put_arrows(&diagram);

@@ -87,28 +87,28 @@ static json_t *trees_json(const struct tt_topo_layout *layout)
     for (int t = 0; t < layout->ntrees; t++) {
         json_t *tree = json_array();
         for (int r = 0; r < layout->nranks; r++) {
-            const struct tt_tree_links *place = &layout->tree[t][r];
-            json_array_append_new(tree, json_integer(place->parent));
+            const struct tt_tree_links *links = &layout->tree[t][r];
+            json_array_append_new(tree, json_integer(links->parent));
             for (int k = 0; k < 3; k++)
-                json_array_append_new(tree, json_integer(place->child[k]));
+                json_array_append_new(tree, json_integer(links->child[k]));
         }
         json_array_append_new(trees, tree);
     }
     return trees;
 }
 
-static json_t *nvls_place_json(const struct tt_nvls_links *place)
+static json_t *nvls_links_json(const struct tt_nvls_links *links)
 {
-    return json_pack("[i, i, i, i, i]", place->head, place->parent, place->child[0],
-                     place->child[1], place->child[2]);
+    return json_pack("[i, i, i, i, i]", links->head, links->parent, links->child[0],
+                     links->child[1], links->child[2]);
 }
 
 static json_t *nvls_json(const struct tt_topo_layout *layout)
 {
     json_t *ranks = json_array();
     for (int r = 0; r < layout->nranks; r++) {
-        json_array_append_new(ranks, json_pack("[o, o]", nvls_place_json(&layout->nvls[0][r]),
-                                               nvls_place_json(&layout->nvls[1][r])));
+        json_array_append_new(ranks, json_pack("[o, o]", nvls_links_json(&layout->nvls[0][r]),
+                                               nvls_links_json(&layout->nvls[1][r])));
     }
     return json_pack("{s:i, s:i, s:i, s:o}", "heads", layout->nvls_heads, "chunk_size",
                      layout->nvls_chunk_bytes, "tree_max_chunk_size", layout->nvls_tree_chunk_bytes,

@@ -14,14 +14,14 @@ static bool is_device(const struct box_node *node)
 }
 
 /* Place node k and what is below, from the next free column on. */
-static void place(struct picture *picture, int k)
+static void set_position(struct picture *picture, int k)
 {
     const struct box *box = picture->box;
     double first = -1;
     double last = -1;
     for (int child = k + 1; child < box->count; child++) {
         if (box->node[child].parent != k) continue;
-        place(picture, child);
+        set_position(picture, child);
         if (first < 0) first = picture->x[child];
         last = picture->x[child];
     }
@@ -87,7 +87,7 @@ bool picture_init(struct picture *picture, const struct box *box, FILE *out, dou
     for (int k = 0; k < box->count; k++)
         picture->column[k] = -1;
     for (int k = 0; k < box->count; k++) {
-        if (box->node[k].parent < 0) place(picture, k);
+        if (box->node[k].parent < 0) set_position(picture, k);
     }
     spread(picture, left);
     picture->y_cpu = 150;

@@ -16,8 +16,8 @@ void topo_scenario_free(struct topo_scenario *scenario)
 bool topo_join(struct topo_scenario *scenario)
 {
     size_t count = (size_t)scenario->nodes * (size_t)scenario->ndomains;
-    struct tt_topo_comm_node *places = calloc(count, sizeof(*places));
-    if (!places) {
+    struct tt_topo_comm_node *comm_nodes = calloc(count, sizeof(*comm_nodes));
+    if (!comm_nodes) {
         (void)fprintf(stderr, "tutti topo: out of memory for %zu nodes\n", count);
         return false;
     }
@@ -26,13 +26,13 @@ bool topo_join(struct topo_scenario *scenario)
         ranks += scenario->domains[d].nranks;
     for (size_t p = 0; p < count; p++) {
         int machine = (int)p / scenario->ndomains;
-        places[p].domain = &scenario->domains[(int)p % scenario->ndomains];
-        places[p].rank_offset = machine * ranks;
+        comm_nodes[p].domain = &scenario->domains[(int)p % scenario->ndomains];
+        comm_nodes[p].rank_offset = machine * ranks;
     }
     topo_progress("joining nodes to a communicator");
-    ncclResult_t rc = tt_topo_layout_make(places, (int)count, NULL, &scenario->layout);
+    ncclResult_t rc = tt_topo_layout_make(comm_nodes, (int)count, NULL, &scenario->layout);
     topo_progress(NULL);
-    free(places);
+    free(comm_nodes);
     if (rc) topo_tell();
     return rc == ncclSuccess;
 }

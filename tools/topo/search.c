@@ -210,8 +210,8 @@ static int search_xml(const struct topo_options *options)
     struct topo_scenario scenario = {.nodes = options->nodes[0]};
     char *text = NULL;
     bool done = file && topo_domains(file, &options->look, &scenario);
-    const struct tt_topo_comm_node place = {.domain = scenario.domains};
-    if (done && tt_topo_graphs_print(&place, &text)) topo_tell();
+    const struct tt_topo_comm_node comm_node = {.domain = scenario.domains};
+    if (done && tt_topo_graphs_print(&comm_node, &text)) topo_tell();
     if (text) (void)fputs(text, stdout);
     topo_scenario_free(&scenario);
     tt_topo_file_free(file);

@@ -82,7 +82,8 @@ static void put_name(const struct timeline *run, const struct timeline_event *ev
     if (type == TIMELINE_PROXY_OP) out_text(out, event->flag ? " send" : " receive");
 }
 
-static void put_place(const struct lanes *lanes, uint32_t event, int64_t at_nsec, struct out *out)
+static void put_position(const struct lanes *lanes, uint32_t event, int64_t at_nsec,
+                         struct out *out)
 {
     uint32_t lane = lanes->of_event[event];
     out_text(out, ",\"pid\":");
@@ -102,7 +103,7 @@ static void put_event(const struct timeline *run, const struct lanes *lanes, uin
     out_text(out, "\",\"cat\":\"");
     out_text(out, timeline_type_name((enum timeline_type)event->type));
     out_text(out, "\"");
-    put_place(lanes, index, event->start_nsec, out);
+    put_position(lanes, index, event->start_nsec, out);
     out_text(out, ",\"dur\":");
     out_usec(out, lanes_end(lanes, event) - event->start_nsec);
     out_text(out, ",\"args\":{");
@@ -134,7 +135,7 @@ static void put_arrow(const struct timeline *run, const struct lanes *lanes, uin
         out_text(out, timeline_word(run, operation->func));
         out_text(out, "\",\"id\":");
         out_number(out, index + 1);
-        put_place(lanes, parts[k].event, run->events[parts[k].event].start_nsec, out);
+        put_position(lanes, parts[k].event, run->events[parts[k].event].start_nsec, out);
         out_text(out, "},\n");
     }
     free(parts);

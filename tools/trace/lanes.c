@@ -16,16 +16,16 @@ struct row {
     int depth;
 };
 /* A lane while events are placed. */
-struct place {
+struct lane_row {
     struct lane lane;
     struct row row;
     uint32_t next;  /* row of the same lane, plus 1 */
     uint32_t after; /* place in the same slot of the table, plus 1 */
 };
-struct places {
-    struct place *places; /* owned */
-    uint32_t *slots;      /* owned; first place plus 1 */
-    uint32_t nplaces;
+struct lane_rows {
+    struct lane_row *rows; /* owned */
+    uint32_t *slots;       /* owned; first place plus 1 */
+    uint32_t nrows;
 };
 enum { SLOTS = 4096 };
 
@@ -144,42 +144,42 @@ static bool put(struct row *row, int64_t start_nsec, int64_t end_nsec)
     return true;
 }
 
-static uint32_t add_place(struct places *all, const struct lane *lane, uint8_t row)
+static uint32_t add_row(struct lane_rows *all, const struct lane *lane, uint8_t row)
 {
-    if ((all->nplaces & (all->nplaces - 1)) == 0) {
-        size_t room = all->nplaces ? (size_t)all->nplaces * 2 : 2;
-        struct place *places = realloc(all->places, room * sizeof(*places));
-        if (!places) return TIMELINE_NONE;
-        all->places = places;
+    if ((all->nrows & (all->nrows - 1)) == 0) {
+        size_t room = all->nrows ? (size_t)all->nrows * 2 : 2;
+        struct lane_row *rows = realloc(all->rows, room * sizeof(*rows));
+        if (!rows) return TIMELINE_NONE;
+        all->rows = rows;
     }
-    all->places[all->nplaces] = (struct place){.lane = *lane};
-    all->places[all->nplaces].lane.row = row;
-    return all->nplaces++;
+    all->rows[all->nrows] = (struct lane_row){.lane = *lane};
+    all->rows[all->nrows].lane.row = row;
+    return all->nrows++;
 }
 
 /* TIMELINE_NONE: memory is short. */
-static uint32_t place(struct places *all, const struct lane *lane, int64_t start_nsec,
-                      int64_t end_nsec)
+static uint32_t assign_row(struct lane_rows *all, const struct lane *lane, int64_t start_nsec,
+                           int64_t end_nsec)
 {
     uint32_t slot =
         (lane->group * 31 + lane->thread * 17 + lane->channel * 7u + lane->kind * 2u + lane->send) %
         SLOTS;
-    uint32_t at = all->places ? all->slots[slot] : 0;
-    while (at && !same_lane(&all->places[at - 1].lane, lane))
-        at = all->places[at - 1].after;
+    uint32_t at = all->rows ? all->slots[slot] : 0;
+    while (at && !same_lane(&all->rows[at - 1].lane, lane))
+        at = all->rows[at - 1].after;
     if (!at) {
-        at = add_place(all, lane, 0) + 1;
+        at = add_row(all, lane, 0) + 1;
         if (!at) return TIMELINE_NONE;
-        all->places[at - 1].after = all->slots[slot];
+        all->rows[at - 1].after = all->slots[slot];
         all->slots[slot] = at;
     }
     uint32_t row = at - 1;
-    for (uint8_t k = 1; !put(&all->places[row].row, start_nsec, end_nsec) && k < ROWS; k++) {
-        uint32_t next = all->places[row].next;
+    for (uint8_t k = 1; !put(&all->rows[row].row, start_nsec, end_nsec) && k < ROWS; k++) {
+        uint32_t next = all->rows[row].next;
         if (!next) {
-            next = add_place(all, lane, k) + 1;
+            next = add_row(all, lane, k) + 1;
             if (!next) return TIMELINE_NONE;
-            all->places[row].next = next;
+            all->rows[row].next = next;
         }
         row = next - 1;
     }
@@ -188,7 +188,7 @@ static uint32_t place(struct places *all, const struct lane *lane, int64_t start
 
 static int by_lane(const void *left, const void *right)
 {
-    const struct place *a = left, *b = right;
+    const struct lane_row *a = left, *b = right;
     const struct lane *l = &a->lane, *r = &b->lane;
     if (l->group != r->group) return l->group < r->group ? -1 : 1;
     if (l->kind != r->kind) return l->kind < r->kind ? -1 : 1;
@@ -199,31 +199,31 @@ static int by_lane(const void *left, const void *right)
 }
 
 /* Places in their order; the events follow. */
-static bool sort_rows(const struct timeline *run, struct lanes *lanes, struct places *all)
+static bool sort_rows(const struct timeline *run, struct lanes *lanes, struct lane_rows *all)
 {
-    uint32_t *moved = tt_calloc(all->nplaces + (size_t)1, sizeof(*moved));
-    lanes->lanes = tt_calloc(all->nplaces + (size_t)1, sizeof(lanes->lanes[0]));
+    uint32_t *moved = tt_calloc(all->nrows + (size_t)1, sizeof(*moved));
+    lanes->lanes = tt_calloc(all->nrows + (size_t)1, sizeof(lanes->lanes[0]));
     if (!moved || !lanes->lanes) {
         free(moved);
         return false;
     }
-    for (uint32_t k = 0; k < all->nplaces; k++)
-        all->places[k].next = k;
-    if (all->nplaces) qsort(all->places, all->nplaces, sizeof(all->places[0]), by_lane);
-    for (uint32_t k = 0; k < all->nplaces; k++) {
-        moved[all->places[k].next] = k;
-        lanes->lanes[k] = all->places[k].lane;
+    for (uint32_t k = 0; k < all->nrows; k++)
+        all->rows[k].next = k;
+    if (all->nrows) qsort(all->rows, all->nrows, sizeof(all->rows[0]), by_lane);
+    for (uint32_t k = 0; k < all->nrows; k++) {
+        moved[all->rows[k].next] = k;
+        lanes->lanes[k] = all->rows[k].lane;
     }
-    lanes->nlanes = all->nplaces;
+    lanes->nlanes = all->nrows;
     for (uint32_t e = 0; e < run->nevents; e++)
         lanes->of_event[e] = moved[lanes->of_event[e]];
     free(moved);
     return true;
 }
 
-static bool place_all(const struct timeline *run, struct lanes *lanes, const int *of_member)
+static bool assign_all(const struct timeline *run, struct lanes *lanes, const int *of_member)
 {
-    struct places all = {.slots = tt_calloc(SLOTS, sizeof(uint32_t))};
+    struct lane_rows all = {.slots = tt_calloc(SLOTS, sizeof(uint32_t))};
     bool good = all.slots != NULL;
     for (uint32_t e = 0; e < run->nevents; e++) {
         const struct timeline_event *event = &run->events[e];
@@ -238,11 +238,11 @@ static bool place_all(const struct timeline *run, struct lanes *lanes, const int
         int rank = run->processes[process].nmembers ? of_member[first] : -1;
         if (event->member != TIMELINE_NONE) rank = of_member[event->member];
         struct lane lane = lane_of(run, e, find_group(lanes, process, rank));
-        lanes->of_event[e] = place(&all, &lane, event->start_nsec, lanes_end(lanes, event));
+        lanes->of_event[e] = assign_row(&all, &lane, event->start_nsec, lanes_end(lanes, event));
         good = lanes->of_event[e] != TIMELINE_NONE;
     }
     if (good) good = sort_rows(run, lanes, &all);
-    free(all.places);
+    free(all.rows);
     free(all.slots);
     return good;
 }
@@ -258,7 +258,7 @@ bool lanes_make(const struct timeline *run, struct lanes *lanes)
     bool good = of_member && lanes->groups && lanes->of_event && lanes->order;
     if (good) {
         make_groups(run, lanes, of_member);
-        good = join_threads(run, of_member) && place_all(run, lanes, of_member);
+        good = join_threads(run, of_member) && assign_all(run, lanes, of_member);
     }
     if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
     free(of_member);

@@ -100,7 +100,7 @@ static bool is_reported(const struct otf2_archive *archive,
     for (uint32_t k = 0; k < operation->count; k++) {
         const struct timeline_part *part = &run->parts[operation->first + k];
         const struct timeline_event *event = &run->events[part->event];
-        if (part->end_nsec == TIMELINE_OPEN || archive->place[event->member] == TIMELINE_NONE)
+        if (part->end_nsec == TIMELINE_OPEN || archive->comm_rank[event->member] == TIMELINE_NONE)
             return false;
     }
     return true;
@@ -137,7 +137,7 @@ static uint32_t root_of(const struct otf2_archive *archive,
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         uint32_t member = run->events[run->parts[middle].event].member;
-        if (run->members[member].rank == rank) return archive->place[member];
+        if (run->members[member].rank == rank) return archive->comm_rank[member];
         if (run->members[member].rank < rank) {
             low = middle + 1;
         } else {
@@ -162,7 +162,7 @@ static void end_collective(struct otf2_archive *archive, OTF2_EvtWriter *writer,
     uint32_t root = OTF2_COLLECTIVE_ROOT_NONE;
     if (collective->only_root_sends || collective->only_root_receives)
         root = root_of(archive, operation, event->peer);
-    bool is_root = root == archive->place[event->member];
+    bool is_root = root == archive->comm_rank[event->member];
     uint64_t sent = collective->sends_all ? all : bytes;
     uint64_t received = collective->receives_all ? all : bytes;
     if (collective->only_root_sends && !is_root) sent = 0;
@@ -187,8 +187,8 @@ static void end_part(struct otf2_archive *archive, OTF2_EvtWriter *writer,
         otf2_check(archive, archive->otf2.send_ends(writer, NULL, at, ending->part));
     } else {
         otf2_check(archive, archive->otf2.receive_ends(
-                                writer, NULL, at, archive->place[sender->member], operation->comm,
-                                0, bytes_of(run, sender), ending->part));
+                                writer, NULL, at, archive->comm_rank[sender->member],
+                                operation->comm, 0, bytes_of(run, sender), ending->part));
     }
 }
 
@@ -203,7 +203,7 @@ static void begin_part(struct otf2_archive *archive, OTF2_EvtWriter *writer, uin
         const struct timeline_event *sender = &run->events[run->parts[part].event];
         uint32_t receiver = run->events[run->parts[part + 1].event].member;
         otf2_check(archive,
-                   archive->otf2.send_begins(writer, NULL, at, archive->place[receiver],
+                   archive->otf2.send_begins(writer, NULL, at, archive->comm_rank[receiver],
                                              operation->comm, 0, bytes_of(run, sender), part));
     } else {
         otf2_check(archive, archive->otf2.receive_begins(writer, NULL, at, part));
@@ -374,7 +374,7 @@ bool trace_write_otf2(const struct timeline *run, const char *folder)
     }
     otf2_close(&archive.otf2);
     free(archive.seats);
-    free(archive.place);
+    free(archive.comm_rank);
     free(archive.station);
     free(archive.nevents);
     slice_names_fini(&archive.names);

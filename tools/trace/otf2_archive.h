@@ -23,7 +23,8 @@ struct otf2_archive {
     OTF2_AttributeList *facts; /* owned; of the next event */
     struct otf2_seat *seats;   /* owned; by communicator and rank */
     uint32_t nseats;
-    uint32_t *place;   /* owned; of a member: which of its communicator's seats, or TIMELINE_NONE */
+    uint32_t
+        *comm_rank;    /* owned; of a member: which of its communicator's seats, or TIMELINE_NONE */
     uint32_t *station; /* owned; of a group of lanes: the lane that stands for it, or NONE */
     uint64_t *nevents; /* owned; of a lane */
     int64_t base_nsec; /* time 0 of the archive */

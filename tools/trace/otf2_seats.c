@@ -37,7 +37,7 @@ static void close_group(struct otf2_archive *archive, uint32_t *taken)
         bool twice = kept > first && archive->seats[kept - 1].rank == seat.rank;
         if (twice || taken[seat.group] == seat.comm + 1) continue;
         taken[seat.group] = seat.comm + 1;
-        archive->place[seat.member] = kept - first;
+        archive->comm_rank[seat.member] = kept - first;
         archive->seats[kept++] = seat;
     }
     archive->nseats = kept;
@@ -50,11 +50,11 @@ bool otf2_make_seats(struct otf2_archive *archive)
     uint32_t *group_of = tt_calloc(members, sizeof(*group_of));
     uint32_t *taken = tt_calloc(groups, sizeof(*taken));
     archive->seats = tt_calloc(members, sizeof(archive->seats[0]));
-    archive->place = tt_calloc(members, sizeof(archive->place[0]));
+    archive->comm_rank = tt_calloc(members, sizeof(archive->comm_rank[0]));
     archive->station = tt_calloc(groups, sizeof(archive->station[0]));
-    bool good = group_of && taken && archive->seats && archive->place && archive->station;
+    bool good = group_of && taken && archive->seats && archive->comm_rank && archive->station;
     if (good) {
-        memset(archive->place, 0xff, members * sizeof(archive->place[0]));
+        memset(archive->comm_rank, 0xff, members * sizeof(archive->comm_rank[0]));
         memset(archive->station, 0xff, groups * sizeof(archive->station[0]));
         memset(group_of, 0xff, members * sizeof(*group_of));
         find_groups(archive, group_of);

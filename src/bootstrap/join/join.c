@@ -175,7 +175,7 @@ static ncclResult_t join_root(struct join *join)
 static void tell_tree(struct join *join, ncclResult_t rc)
 {
     struct tt_bootstrap *b = join->b;
-    if (!b->placed) return;
+    if (!b->assigned) return;
     tt_tree_fail(b, b->rank, rc, "rank %d on host %s (pid %d) gave up: %.400s", b->rank,
                  join->request.host, (int)getpid(), tt_join_reason(join));
 }

@@ -16,7 +16,7 @@ struct root_conn { /* to one root */
     int index; /* of the root among the ids */
     struct tt_conn *conn;
     bool opened;                    /* proved and introduced */
-    bool placed;                    /* its block is complete */
+    bool assigned;                  /* its block is complete */
     int32_t root_rank;              /* rank in whose process it is; -1: not known */
     int refusals;                   /* attempts in a row that found nobody listening */
     uint64_t next_nsec, pause_nsec; /* when to try again */
@@ -38,7 +38,7 @@ struct join {
 };
 
 /* Who says this rank's place: the last one. */
-static inline struct root_conn *tt_join_placer(struct join *join)
+static inline struct root_conn *tt_join_last_root(struct join *join)
 {
     return &join->roots[join->nroots - 1];
 }

@@ -91,7 +91,7 @@ static bool root_finished(const struct tt_root *root, uint64_t now)
     for (struct root_client *client = root->clients; client; client = client->next) {
         quiet &= client->conn == NULL;
     }
-    if (root->state == ROOT_PLACED) return quiet;
+    if (root->state == ROOT_ASSIGNED) return quiet;
     if (root->state != ROOT_FAILED) return false;
     bool all = root->slots && root->njoined >= root->nslots;
     return quiet && (all || now >= root->deadline_nsec);

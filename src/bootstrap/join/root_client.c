@@ -135,7 +135,7 @@ void tt_root_list_missing(const struct tt_root *root, char *text, size_t text_by
 
 /* All are there, and the nonce is known: each gets its parent's address. A head gets that from the
  * root above; here it only hears that its block is complete. */
-static void root_place(struct tt_root *root)
+static void root_assign(struct tt_root *root)
 {
     struct tt_root_reply reply = {.root_rank = root->root_rank};
     unsigned char bytes[TT_ROOT_REPLY_BYTES];
@@ -144,7 +144,7 @@ static void root_place(struct tt_root *root)
     memcpy(reply.nonce, root->nonce, sizeof(reply.nonce));
     tt_log_line(TT_LOG_TRACE, TT_LOG_BOOTSTRAP, __FILE__, __LINE__, "bootstrapRoot",
                 "COLLECTED ALL %d HANDLES", root->nslots);
-    root->state = ROOT_PLACED;
+    root->state = ROOT_ASSIGNED;
     tt_acceptor_close(
         &root->acceptor); /* the same id may already be used for the next communicator */
     for (int i = 0; i < root->nslots; i++) {
@@ -156,7 +156,7 @@ static void root_place(struct tt_root *root)
         reply.parent.pid = parent->pid;
         memcpy(reply.parent.host, parent->host, sizeof(reply.parent.host));
         tt_root_reply_pack(&reply, bytes);
-        tt_conn_send(root->slots[i]->conn, TT_FRAME_PLACE, bytes, sizeof(bytes));
+        tt_conn_send(root->slots[i]->conn, TT_FRAME_ASSIGNMENT, bytes, sizeof(bytes));
     }
     sodium_memzero(&reply, sizeof(reply));
     sodium_memzero(bytes, sizeof(bytes));
@@ -190,7 +190,7 @@ static bool all_reachable(struct tt_root *root)
 static void root_step(struct tt_root *root)
 {
     bool ready = root->njoined == root->nslots && (root->first.index == 0 || root->has_nonce);
-    if (root->state == ROOT_OPEN && ready && all_reachable(root)) root_place(root);
+    if (root->state == ROOT_OPEN && ready && all_reachable(root)) root_assign(root);
 }
 
 static void find_root_rank(struct tt_root *root, const struct tt_join *join)

@@ -90,25 +90,25 @@ static void root_conn_opened(struct tt_conn *conn)
 static void pass_nonce(struct join *join)
 {
     struct tt_bootstrap *b = join->b;
-    if (join->nroots < 2 || !b->placed || !join->roots[0].opened) return;
+    if (join->nroots < 2 || !b->assigned || !join->roots[0].opened) return;
     tt_conn_send(join->roots[0].conn, TT_FRAME_NONCE, join->nonce, sizeof(join->nonce));
 }
 
-static void frame_place(struct root_conn *root, const unsigned char *bytes, size_t len)
+static void frame_assignment(struct root_conn *root, const unsigned char *bytes, size_t len)
 {
     struct join *join = root->join;
     struct tt_bootstrap *b = join->b;
     struct tt_root_reply reply;
-    if (root->placed || !tt_root_reply_unpack(&reply, bytes, len)) return;
-    root->placed = true;
+    if (root->assigned || !tt_root_reply_unpack(&reply, bytes, len)) return;
+    root->assigned = true;
     root->root_rank = reply.root_rank;
-    if (root == tt_join_placer(join) && !b->placed) {
+    if (root == tt_join_last_root(join) && !b->assigned) {
         b->parent_contact = reply.parent;
         memcpy(join->nonce, reply.nonce, sizeof(join->nonce));
-        b->placed = true;
+        b->assigned = true;
         pass_nonce(join);
     }
-    b->complete = join->roots[0].placed;
+    b->complete = join->roots[0].assigned;
     sodium_memzero(&reply, sizeof(reply));
 }
 
@@ -122,9 +122,9 @@ static void root_conn_frame(struct tt_conn *conn, uint16_t type, const unsigned 
     if (type == TT_FRAME_REFUSE && !join->code) {
         join->code = tt_refuse_unpack(bytes, len, join->sentence);
         /* once in the tree the caller waits there */
-        if (b->placed) tt_tree_fail(b, b->rank, join->code, "%s", join->sentence);
-    } else if (type == TT_FRAME_PLACE) {
-        frame_place(root, bytes, len);
+        if (b->assigned) tt_tree_fail(b, b->rank, join->code, "%s", join->sentence);
+    } else if (type == TT_FRAME_ASSIGNMENT) {
+        frame_assignment(root, bytes, len);
     } else if (type == TT_FRAME_ROOT_RANK) {
         tt_wire_read(&wire, bytes, len);
         root->root_rank = (int32_t)tt_wire_get32(&wire);
@@ -144,7 +144,7 @@ static void root_conn_closed(struct tt_conn *conn, const char *why)
     root->next_nsec = tt_now_nsec() + root->pause_nsec;
     if (why == tt_conn_starved) {
         tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
-    } else if (root->opened && b->placed) {
+    } else if (root->opened && b->assigned) {
         root_text(root, text, sizeof(text));
         tt_tree_fail(b, b->rank, ncclRemoteError, "%s is gone: %s", text, why);
     }
@@ -280,13 +280,13 @@ ncclResult_t tt_root_conns_wait(struct join *join)
     uint64_t limit = join->deadline_nsec ? join->deadline_nsec + grace_nsec : 0;
     ncclResult_t rc = ncclSuccess;
     pass_nonce(join); /* the root above may have been quicker than the own one */
-    while (!rc && !b->placed && !join->code && !lost(join))
+    while (!rc && !b->assigned && !join->code && !lost(join))
         rc = tt_tree_wait(b, limit);
     if (join->code) {
         return tt_fail(join->code, "rank %d of %d: %s", b->rank, b->nranks, join->sentence);
     }
-    if (rc != ncclTimeout && (rc || b->placed)) return rc;
-    root_text(lost(join) ? lost(join) : tt_join_placer(join), text, sizeof(text));
+    if (rc != ncclTimeout && (rc || b->assigned)) return rc;
+    root_text(lost(join) ? lost(join) : tt_join_last_root(join), text, sizeof(text));
     if (rc) return tt_fail(rc, "rank %d: %s did not answer in time", b->rank, text);
     return tt_fail(ncclRemoteError, "rank %d: %s is gone: %s", b->rank, text, lost(join)->why);
 }

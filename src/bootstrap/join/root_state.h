@@ -16,7 +16,7 @@
 #define TT_ROOT_PROGRESS_NSEC 5000000000ull /* between two lines that say who is missing */
 enum { MOST_REFUSED = 8 };                  /* callers at a time */
 
-enum root_state { ROOT_OPEN, ROOT_PLACED, ROOT_FAILED };
+enum root_state { ROOT_OPEN, ROOT_ASSIGNED, ROOT_FAILED };
 
 struct root_client { /* one connection; lives until that closes */
     struct root_client *next;

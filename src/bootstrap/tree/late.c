@@ -88,8 +88,8 @@ void tt_late_asked(struct tt_bootstrap *b, struct tt_conn *conn, const unsigned 
     if (wire.bad) return;
     send_late(conn, TT_FRAME_HERE, seq);
     if (x->seq < seq) {
-        bool placed = b->rank == 0 || (b->up && !b->dialing); /* else it waits for its parent */
-        if (placed) blame(b, b->rank, "has not come that far");
+        bool assigned = b->rank == 0 || (b->up && !b->dialing); /* else it waits for its parent */
+        if (assigned) blame(b, b->rank, "has not come that far");
     } else if (x->seq == seq && x->entered && !x->arrived) {
         tt_late_begin(b);
     }

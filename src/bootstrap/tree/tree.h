@@ -60,7 +60,7 @@ struct tt_bootstrap {
     struct tt_conn *up;
     struct tt_branch branches[TT_BRANCHES];
     int nbranches, subtree;
-    bool dialing, placed, accepts;
+    bool dialing, assigned, accepts;
     bool complete;            /* all ranks of the block have come to their root */
     struct tt_conn *own_root; /* borrowed: the way to that root, during join */
     struct tt_late late;

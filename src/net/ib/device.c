@@ -31,7 +31,7 @@ static int speed_of(const struct ibv_port_attr *attr)
     return width * speed;
 }
 
-static void find_place(struct ib_port *port)
+static void find_path(struct ib_port *port)
 {
     char path[sizeof(port->sysfs) + 16], real[PATH_MAX];
     snprintf(path, sizeof(path), "%s/device", port->sysfs);
@@ -76,7 +76,7 @@ static bool fill_port(struct ib_port *port, struct ibv_context *context,
         return false;
     }
     port->speed_mbps = speed_of(&port->attr);
-    find_place(port);
+    find_path(port);
     return true;
 }
 
@@ -103,7 +103,7 @@ static void find_ports(struct ibv_device *device)
     if (!used) tt_nets.ib->verbs.close_device(context);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_path(const void *a, const void *b)
 {
     const struct ib_port *first = a, *second = b;
     int order = strcmp(first->pci_path, second->pci_path);
@@ -196,8 +196,7 @@ static void find_devices(void)
         find_ports(list[i]);
     if (list) tt_nets.ib->verbs.free_device_list(list);
     if (tt_param_bool("NCCL_IB_DEVICE_PCI_ORDER"))
-        qsort(tt_nets.ib->ports, (size_t)tt_nets.ib->nports, sizeof(tt_nets.ib->ports[0]),
-              by_place);
+        qsort(tt_nets.ib->ports, (size_t)tt_nets.ib->nports, sizeof(tt_nets.ib->ports[0]), by_path);
     make_devices();
     report();
 }

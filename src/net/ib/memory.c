@@ -64,7 +64,7 @@ static ncclResult_t make_room(struct ib_port *port)
     return ncclSuccess;
 }
 
-static ncclResult_t add_region(struct ib_port *port, size_t place, uintptr_t first, uintptr_t end)
+static ncclResult_t add_region(struct ib_port *port, size_t index, uintptr_t first, uintptr_t end)
 {
     ncclResult_t rc = make_room(port);
     if (rc) return rc;
@@ -75,8 +75,8 @@ static ncclResult_t add_region(struct ib_port *port, size_t place, uintptr_t fir
                        "memory (ulimit -l) too low?",
                        port->name, (size_t)(end - first));
     }
-    struct ib_region *region = &port->regions[place];
-    memmove(region + 1, region, (port->nregions - place) * sizeof(*region));
+    struct ib_region *region = &port->regions[index];
+    memmove(region + 1, region, (port->nregions - index) * sizeof(*region));
     *region = (struct ib_region){first, end, 0, mr};
     port->nregions++;
     return ncclSuccess;
@@ -89,16 +89,16 @@ ncclResult_t tt_ib_region_acquire(struct ib_port *port, void *data, size_t bytes
     uintptr_t first = (uintptr_t)data & ~(page - 1);
     uintptr_t end = ((uintptr_t)data + tt_max_size(bytes, 1) + page - 1) & ~(page - 1);
     ncclResult_t rc = ncclSuccess;
-    size_t place = 0;
+    size_t index = 0;
     pthread_mutex_lock(&port->lock);
-    while (place < port->nregions && port->regions[place].first <= first &&
-           port->regions[place].end < end)
-        place++;
-    bool known = place < port->nregions && port->regions[place].first <= first;
-    if (!known) rc = add_region(port, place, first, end);
+    while (index < port->nregions && port->regions[index].first <= first &&
+           port->regions[index].end < end)
+        index++;
+    bool known = index < port->nregions && port->regions[index].first <= first;
+    if (!known) rc = add_region(port, index, first, end);
     if (!rc) {
-        port->regions[place].users++;
-        *mr_out = port->regions[place].mr;
+        port->regions[index].users++;
+        *mr_out = port->regions[index].mr;
     }
     pthread_mutex_unlock(&port->lock);
     return rc;

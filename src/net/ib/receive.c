@@ -17,17 +17,17 @@ static ncclResult_t write_table(struct ib_comm *comm, const struct ib_slot *slot
     int number = table_qp(comm);
     if (number < 0) return comm->error;
     struct ib_qp *qp = &comm->qps[number];
-    size_t place = (size_t)(slot - comm->slots);
-    struct ib_entry *entries = comm->table->slots[place];
+    size_t index = (size_t)(slot - comm->slots);
+    struct ib_entry *entries = comm->table->slots[index];
     struct ibv_sge sge = {(uintptr_t)entries, (uint32_t)slot->nparts * sizeof(*entries),
                           comm->table_mrs[qp->port]->lkey};
     struct ibv_send_wr *bad, work = {.wr_id = ib_work_pack((struct ib_work){
-                                         IB_KIND_TABLE, (uint8_t)number, (uint8_t)place, 0, 0, 1}),
+                                         IB_KIND_TABLE, (uint8_t)number, (uint8_t)index, 0, 0, 1}),
                                      .opcode = IBV_WR_RDMA_WRITE,
                                      .send_flags = IBV_SEND_SIGNALED,
                                      .sg_list = &sge,
                                      .num_sge = 1};
-    work.wr.rdma.remote_addr = comm->peer.addr + place * sizeof(comm->table->slots[0]);
+    work.wr.rdma.remote_addr = comm->peer.addr + index * sizeof(comm->table->slots[0]);
     work.wr.rdma.rkey = comm->peer.rkeys[qp->peer_port];
     int error = ibv_post_send(qp->qp, &work, &bad);
     if (error) {

@@ -77,13 +77,13 @@ static void add_parts(struct ib_comm *comm, const struct ib_slot *slot, uint32_t
 static void add_record(struct ib_comm *comm, const struct ib_slot *slot, struct chain *chain,
                        const struct ib_qp *qp)
 {
-    size_t place = (size_t)(slot - comm->slots);
-    uint32_t *sizes = comm->record->sizes[place];
+    size_t index = (size_t)(slot - comm->slots);
+    uint32_t *sizes = comm->record->sizes[index];
     for (int i = 0; i < slot->nparts; i++)
         sizes[i] = (uint32_t)slot->requests[i]->size;
     struct ibv_sge sge = {(uintptr_t)sizes, (uint32_t)slot->nparts * sizeof(*sizes),
                           comm->record_mrs[qp->port]->lkey};
-    chain_write(chain, sge, comm->peer.addr + place * sizeof(comm->record->sizes[0]),
+    chain_write(chain, sge, comm->peer.addr + index * sizeof(comm->record->sizes[0]),
                 comm->peer.rkeys[qp->peer_port]);
 }
 

@@ -157,8 +157,8 @@ void tt_gen_hierarchical_allgather(const struct tt_shape *shape, struct tt_build
 /* ---- with a root ---- */
 
 /* Begin a text for rank `local` of the hosts [first, end), counted from the root's. */
-static struct tt_lane begin_place(const struct tt_shape *shape, struct tt_builder *builder,
-                                  int local, int first, int end)
+static struct tt_lane begin_role(const struct tt_shape *shape, struct tt_builder *builder,
+                                 int local, int first, int end)
 {
     int text = tt_build_text(builder), locals = shape->nranks / shape->nhosts, at = 0;
     while (shape->by_host[at] != builder->head.root)
@@ -220,32 +220,31 @@ static void pass_parts(struct tt_builder *builder, const struct tt_lane *lane, i
     }
 }
 
-typedef void place_text(struct tt_builder *builder, const struct tt_lane *lane, int root,
-                        int place);
+typedef void role_text(struct tt_builder *builder, const struct tt_lane *lane, int root, int role);
 
 /* A text for each rank of a host and place in the chain of hosts: the root's (0), the next ones
  * from `second` and from `third` on, counted from it. `root`: its number on its host. */
 static void chain(const struct tt_shape *shape, struct tt_builder *builder, int second, int third,
-                  place_text *write)
+                  role_text *write)
 {
     const int first[] = {0, second, third, shape->nhosts}, root = local_of_root(shape, builder);
     builder->head.nparts = shape->nranks / shape->nhosts;
     for (int k = 0; k < builder->head.nparts * 3; k++) {
-        int local = k / 3, place = k % 3;
-        if (first[place] == first[place + 1]) continue;
-        struct tt_lane lane = begin_place(shape, builder, local, first[place], first[place + 1]);
-        write(builder, &lane, root, place);
+        int local = k / 3, role = k % 3;
+        if (first[role] == first[role + 1]) continue;
+        struct tt_lane lane = begin_role(shape, builder, local, first[role], first[role + 1]);
+        write(builder, &lane, root, role);
         tt_build_stop(builder);
     }
 }
 
 static void broadcast_text(struct tt_builder *builder, const struct tt_lane *lane, int root,
-                           int place)
+                           int role)
 {
-    if (place == 0 && lane->local == root) {
+    if (role == 0 && lane->local == root) {
         root_gives(builder, lane);
     } else {
-        pass_parts(builder, lane, place == 0 ? root : -1, place == 2);
+        pass_parts(builder, lane, role == 0 ? root : -1, role == 2);
     }
 }
 
@@ -254,10 +253,10 @@ void tt_gen_hierarchical_broadcast(const struct tt_shape *shape, struct tt_build
     chain(shape, builder, 1, shape->nhosts - 1, broadcast_text); /* between; the last */
 }
 
-static void reduce_text(struct tt_builder *builder, const struct tt_lane *lane, int root, int place)
+static void reduce_text(struct tt_builder *builder, const struct tt_lane *lane, int root, int role)
 {
     struct tt_gen_chunk own = tt_gen_number(lane->local);
-    struct tt_operand dst = place > 0             ? tt_lane_rail(lane, 1, own)
+    struct tt_operand dst = role > 0              ? tt_lane_rail(lane, 1, own)
                             : lane->local == root ? tt_gen_own(TT_SPACE_OUT, own)
                                                   : tt_lane_beside(lane, root, own);
     for (int j = 0; j < lane->locals; j++) {
@@ -267,11 +266,11 @@ static void reduce_text(struct tt_builder *builder, const struct tt_lane *lane, 
         tt_build_dst(builder, tt_lane_beside(lane, j, tt_gen_number(j)));
     }
     tt_build_move(builder,
-                  (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_PRE | (place == 0 ? TT_MOVE_POST : 0)));
-    if (place != 1) tt_build_src(builder, tt_lane_rail(lane, -1, own));
+                  (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_PRE | (role == 0 ? TT_MOVE_POST : 0)));
+    if (role != 1) tt_build_src(builder, tt_lane_rail(lane, -1, own));
     tt_lane_from_beside(builder, lane, own);
     tt_build_dst(builder, dst);
-    for (int j = 0; place == 0 && lane->local == root && j < lane->locals; j++) {
+    for (int j = 0; role == 0 && lane->local == root && j < lane->locals; j++) {
         if (j == root) continue;
         tt_build_copy(builder, tt_lane_beside(lane, j, tt_gen_number(j)),
                       tt_gen_own(TT_SPACE_OUT, tt_gen_number(j)));

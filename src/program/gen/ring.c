@@ -111,22 +111,22 @@ void tt_gen_ring_allgather(const struct tt_shape *shape, struct tt_builder *buil
 
 /* ---- pipelines ---- */
 
-enum place { AT_ROOT, BETWEEN, BESIDE_ROOT };
+enum position { AT_ROOT, BETWEEN, BESIDE_ROOT };
 
 /* Begin the text of that place; `last`: the one where the pipeline ends or begins beside the root,
  * that many places on from it. */
-static void begin_place(const struct tt_shape *shape, struct tt_builder *builder, enum place place,
-                        int last)
+static void begin_position(const struct tt_shape *shape, struct tt_builder *builder,
+                           enum position position, int last)
 {
     int n = shape->nranks;
-    if (place != AT_ROOT) tt_build_stop(builder);
+    if (position != AT_ROOT) tt_build_stop(builder);
     int text = tt_build_text(builder);
     tt_build_thread(builder);
     int root_pos = 0;
     while (shape->ring_rank[root_pos] != builder->head.root)
         root_pos++;
-    int first = place == BETWEEN ? 1 : place == AT_ROOT ? 0 : last;
-    int end = place == BETWEEN ? n : first + 1;
+    int first = position == BETWEEN ? 1 : position == AT_ROOT ? 0 : last;
+    int end = position == BETWEEN ? n : first + 1;
     for (int k = first; k < end; k++) /* the last place is given its own text after this */
         tt_build_assign(builder, shape->ring_rank[(root_pos + k) % n], text);
 }
@@ -135,15 +135,15 @@ void tt_gen_ring_broadcast(const struct tt_shape *shape, struct tt_builder *buil
 {
     struct tt_gen_chunk all = tt_gen_number(0);
     int last = shape->nranks - 1;
-    begin_place(shape, builder, AT_ROOT, last);
+    begin_position(shape, builder, AT_ROOT, last);
     tt_build_move(builder, 0);
     tt_build_src(builder, tt_gen_own(TT_SPACE_IN, all));
     tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, all));
     tt_build_dst(builder, to_next(all));
-    begin_place(shape, builder, BETWEEN, last);
+    begin_position(shape, builder, BETWEEN, last);
     keep(builder, all);
     tt_build_dst(builder, to_next(all));
-    begin_place(shape, builder, BESIDE_ROOT, last);
+    begin_position(shape, builder, BESIDE_ROOT, last);
     keep(builder, all);
     tt_build_stop(builder);
 }
@@ -151,13 +151,13 @@ void tt_gen_ring_broadcast(const struct tt_shape *shape, struct tt_builder *buil
 void tt_gen_ring_reduce(const struct tt_shape *shape, struct tt_builder *builder)
 {
     struct tt_gen_chunk all = tt_gen_number(0);
-    begin_place(shape, builder, AT_ROOT, 1);
+    begin_position(shape, builder, AT_ROOT, 1);
     reduce(builder, TT_MOVE_POST, all);
     tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, all));
-    begin_place(shape, builder, BETWEEN, 1);
+    begin_position(shape, builder, BETWEEN, 1);
     reduce(builder, 0, all);
     tt_build_dst(builder, to_next(all));
-    begin_place(shape, builder, BESIDE_ROOT, 1);
+    begin_position(shape, builder, BESIDE_ROOT, 1);
     send(builder, TT_MOVE_PRE, all);
     tt_build_stop(builder);
 }

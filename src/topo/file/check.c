@@ -12,12 +12,12 @@
 
 /* ---- elements and attributes ---- */
 
-struct place {
+struct nesting {
     const char *element;
     const char *parents[2];
 };
 
-static const struct place places[] = {
+static const struct nesting nestings[] = {
     {"cpu", {"system", NULL}}, {"pci", {"cpu", "pci"}},    {"gpu", {"pci", NULL}},
     {"nvlink", {"gpu", NULL}}, {"c2c", {"gpu", NULL}},     {"nic", {"pci", "cpu"}},
     {"net", {"nic", NULL}},    {"pcilink", {"pci", NULL}},
@@ -76,12 +76,12 @@ static const struct rule rules[] = {
 
 #undef MOST
 
-static bool knows_place(const struct tt_xml_node *node)
+static bool knows_nesting(const struct tt_xml_node *node)
 {
-    for (size_t k = 0; k < TT_LEN(places); k++) {
-        if (strcmp(places[k].element, node->name) != 0) continue;
+    for (size_t k = 0; k < TT_LEN(nestings); k++) {
+        if (strcmp(nestings[k].element, node->name) != 0) continue;
         for (int p = 0; p < 2; p++) {
-            const char *parent = places[k].parents[p];
+            const char *parent = nestings[k].parents[p];
             if (parent && strcmp(parent, node->parent->name) == 0) return true;
         }
     }
@@ -92,7 +92,7 @@ static void prune(struct tt_topo_file *file, struct tt_xml_node *node)
 {
     for (int k = 0; k < node->nchildren; k++) {
         struct tt_xml_node *child = node->children[k];
-        if (knows_place(child)) {
+        if (knows_nesting(child)) {
             prune(file, child);
             continue;
         }

@@ -10,21 +10,21 @@
 
 /* ---- nodes ---- */
 
-static int first_rank(const struct tt_topo_comm_node *place)
+static int first_rank(const struct tt_topo_comm_node *comm_node)
 {
-    int first = tt_topo_rank_at(place, place->domain->rank[0]);
-    for (int k = 1; k < place->domain->nranks; k++) {
-        int rank = tt_topo_rank_at(place, place->domain->rank[k]);
+    int first = tt_topo_rank_at(comm_node, comm_node->domain->rank[0]);
+    for (int k = 1; k < comm_node->domain->nranks; k++) {
+        int rank = tt_topo_rank_at(comm_node, comm_node->domain->rank[k]);
         if (rank < first) first = rank;
     }
     return first;
 }
 
-static ncclResult_t claim(struct tt_topo_layout *layout, const struct tt_topo_comm_node *place,
+static ncclResult_t claim(struct tt_topo_layout *layout, const struct tt_topo_comm_node *comm_node,
                           int number)
 {
-    for (int k = 0; k < place->domain->nranks; k++) {
-        int rank = tt_topo_rank_at(place, place->domain->rank[k]);
+    for (int k = 0; k < comm_node->domain->nranks; k++) {
+        int rank = tt_topo_rank_at(comm_node, comm_node->domain->rank[k]);
         if (rank < 0 || rank >= layout->nranks || layout->node_of[rank] >= 0) {
             return tt_fail(ncclInvalidArgument,
                            "topology: rank %d of %d is out of range or on two nodes", rank,
@@ -35,25 +35,25 @@ static ncclResult_t claim(struct tt_topo_layout *layout, const struct tt_topo_co
     return ncclSuccess;
 }
 
-/* Every rank's place first, then numbers by the first rank. */
+/* Every rank's node first, then numbers by the first rank. */
 static ncclResult_t order_nodes(struct tt_topo_layout *layout,
-                                const struct tt_topo_comm_node *places,
+                                const struct tt_topo_comm_node *comm_nodes,
                                 struct tt_layout_nodes *nodes)
 {
     for (int r = 0; r < layout->nranks; r++)
         layout->node_of[r] = -1;
     for (int p = 0; p < layout->nnodes; p++) {
-        ncclResult_t rc = claim(layout, &places[p], p);
+        ncclResult_t rc = claim(layout, &comm_nodes[p], p);
         if (rc) return rc;
     }
     for (int r = 0; r < layout->nranks; r++) {
-        const struct tt_topo_comm_node *place = &places[layout->node_of[r]];
-        if (first_rank(place) == r) nodes->place[nodes->count++] = place;
+        const struct tt_topo_comm_node *comm_node = &comm_nodes[layout->node_of[r]];
+        if (first_rank(comm_node) == r) nodes->comm_node[nodes->count++] = comm_node;
     }
     for (int v = 0; v < nodes->count; v++) {
-        const struct tt_topo_comm_node *place = nodes->place[v];
-        for (int k = 0; k < place->domain->nranks; k++)
-            layout->node_of[tt_topo_rank_at(place, place->domain->rank[k])] = v;
+        const struct tt_topo_comm_node *comm_node = nodes->comm_node[v];
+        for (int k = 0; k < comm_node->domain->nranks; k++)
+            layout->node_of[tt_topo_rank_at(comm_node, comm_node->domain->rank[k])] = v;
     }
     return ncclSuccess;
 }
@@ -98,7 +98,7 @@ static void agree_on_facts(struct tt_topo_layout *layout, const struct tt_topo_d
 
 static void agree(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes)
 {
-    const struct tt_topo_domain *first = nodes->place[0]->domain;
+    const struct tt_topo_domain *first = nodes->comm_node[0]->domain;
     layout->least_local = layout->most_local = first->nranks;
     layout->cc_least = first->cc_least;
     layout->cc_most = first->cc_most;
@@ -111,7 +111,7 @@ static void agree(struct tt_topo_layout *layout, const struct tt_layout_nodes *n
         layout->graph[kind].inter = NULL;
     }
     for (int v = 0; v < nodes->count; v++)
-        agree_on_facts(layout, nodes->place[v]->domain);
+        agree_on_facts(layout, nodes->comm_node[v]->domain);
     bool enough = layout->nnodes >= tt_param_int("NCCL_COLLNET_NODE_THRESHOLD");
     layout->collnet = layout->graph[TT_GRAPH_CHAIN].nchannels > 0 && enough;
 }
@@ -154,31 +154,32 @@ static ncclResult_t join(struct tt_topo_layout *layout, const struct tt_layout_n
     if (rc) return rc;
     int per_peer = TT_MAX_CHANNELS;
     for (int v = 0; v < nodes->count; v++)
-        per_peer = least(per_peer, nodes->place[v]->domain->p2p_channels);
+        per_peer = least(per_peer, nodes->comm_node[v]->domain->p2p_channels);
     tt_layout_channels(layout, wishes, base);
     tt_layout_p2p_channels(layout, wishes, per_peer);
     return tt_layout_nvls(layout, nodes, wishes);
 }
 
-ncclResult_t tt_topo_layout_make(const struct tt_topo_comm_node *places, int nplaces,
+ncclResult_t tt_topo_layout_make(const struct tt_topo_comm_node *comm_nodes, int ncomm_nodes,
                                  const struct tt_topo_wishes *wishes,
                                  struct tt_topo_layout **layout_out)
 {
     static const struct tt_topo_wishes none;
     struct tt_topo_layout *layout = tt_calloc(1, sizeof(*layout));
-    struct tt_layout_nodes nodes = {.place = tt_calloc((size_t)nplaces, sizeof(*nodes.place))};
+    struct tt_layout_nodes nodes = {.comm_node =
+                                        tt_calloc((size_t)ncomm_nodes, sizeof(*nodes.comm_node))};
     ncclResult_t rc = ncclSuccess;
     size_t nranks = 0;
-    for (int p = 0; p < nplaces; p++)
-        nranks += (size_t)places[p].domain->nranks;
+    for (int p = 0; p < ncomm_nodes; p++)
+        nranks += (size_t)comm_nodes[p].domain->nranks;
     if (layout) layout->node_of = tt_calloc(nranks, sizeof(int));
-    if (!layout || !layout->node_of || !nodes.place || nranks > 1 << 24) {
+    if (!layout || !layout->node_of || !nodes.comm_node || nranks > 1 << 24) {
         rc = tt_fail(ncclSystemError, "topology: out of memory for %zu ranks", nranks);
         goto out;
     }
     layout->nranks = (int)nranks;
-    layout->nnodes = nplaces;
-    rc = order_nodes(layout, places, &nodes);
+    layout->nnodes = ncomm_nodes;
+    rc = order_nodes(layout, comm_nodes, &nodes);
     if (rc) goto out;
     agree(layout, &nodes);
     rc = join(layout, &nodes, wishes ? wishes : &none);
@@ -186,7 +187,7 @@ ncclResult_t tt_topo_layout_make(const struct tt_topo_comm_node *places, int npl
     *layout_out = layout;
     layout = NULL;
 out:
-    free(nodes.place);
+    free(nodes.comm_node);
     tt_topo_layout_free(layout);
     return rc;
 }

@@ -5,17 +5,17 @@
 
 /* Nodes in the order of their first rank. */
 struct tt_layout_nodes {
-    const struct tt_topo_comm_node **place; /* owned; borrowed entries */
+    const struct tt_topo_comm_node **comm_node; /* owned; borrowed entries */
     int count;
 };
 
 /* Rank at a position of a channel of a node. */
-static inline int tt_layout_rank(const struct tt_topo_comm_node *place, enum tt_graph_kind kind,
+static inline int tt_layout_rank(const struct tt_topo_comm_node *comm_node, enum tt_graph_kind kind,
                                  int channel, int position)
 {
-    const struct tt_topo_graph *graph = &place->domain->graph[kind];
+    const struct tt_topo_graph *graph = &comm_node->domain->graph[kind];
     int rank = graph->intra[(size_t)channel * (size_t)graph->ngpus + (size_t)position];
-    return tt_topo_rank_at(place, rank);
+    return tt_topo_rank_at(comm_node, rank);
 }
 
 /* rings.c, layout_trees.c: the first `nchannels` channels' rings, and twice as many trees, one

@@ -16,12 +16,12 @@ struct heads { /* a node's heads: distinct first GPUs of its channels */
     int count;
 };
 
-static void find_heads(const struct tt_topo_comm_node *place, struct heads *heads)
+static void find_heads(const struct tt_topo_comm_node *comm_node, struct heads *heads)
 {
-    int nchannels = place->domain->graph[TT_GRAPH_NVLS].nchannels;
+    int nchannels = comm_node->domain->graph[TT_GRAPH_NVLS].nchannels;
     heads->count = 0;
     for (int c = 0; c < nchannels && heads->count < MOST_HEADS; c++) {
-        int rank = tt_layout_rank(place, TT_GRAPH_NVLS, c, 0);
+        int rank = tt_layout_rank(comm_node, TT_GRAPH_NVLS, c, 0);
         bool known = false;
         for (int h = 0; h < heads->count; h++)
             known = known || heads->rank[h] == rank;
@@ -88,9 +88,9 @@ static int within(int64_t value, int64_t low, int64_t high)
 
 static float least_net_bw(const struct tt_layout_nodes *nodes)
 {
-    float bw = nodes->place[0]->domain->net_bw;
+    float bw = nodes->comm_node[0]->domain->net_bw;
     for (int v = 1; v < nodes->count; v++) {
-        if (nodes->place[v]->domain->net_bw < bw) bw = nodes->place[v]->domain->net_bw;
+        if (nodes->comm_node[v]->domain->net_bw < bw) bw = nodes->comm_node[v]->domain->net_bw;
     }
     return bw;
 }
@@ -119,22 +119,22 @@ static void set_sizes(struct tt_topo_layout *layout, const struct tt_topo_wishes
 static void link_heads(struct tt_topo_layout *layout, const struct heads *heads, int node,
                        int which)
 {
-    struct tt_tree_node place = tt_tree_node(which, node, layout->nnodes);
+    struct tt_tree_node comm_node = tt_tree_node(which, node, layout->nnodes);
     for (int h = 0; h < layout->nvls_heads; h++) {
         struct tt_nvls_links *own = &layout->nvls[which][heads[node].rank[h]];
-        if (place.parent >= 0) own->parent = heads[place.parent].rank[h];
+        if (comm_node.parent >= 0) own->parent = heads[comm_node.parent].rank[h];
         for (int k = 0; k < 2; k++) {
-            if (place.child[k] >= 0)
-                own->child[own->child[1] < 0 ? 1 : 2] = heads[place.child[k]].rank[h];
+            if (comm_node.child[k] >= 0)
+                own->child[own->child[1] < 0 ? 1 : 2] = heads[comm_node.child[k]].rank[h];
         }
     }
 }
 
-static void fill_places(struct tt_topo_layout *layout, const struct heads *heads, int which)
+static void fill_links(struct tt_topo_layout *layout, const struct heads *heads, int which)
 {
     for (int r = 0; r < layout->nranks; r++) {
-        struct tt_nvls_links *place = &layout->nvls[which][r];
-        *place = (struct tt_nvls_links){.head = -1, .parent = -1, .child = {-1, -1, -1}};
+        struct tt_nvls_links *comm_node = &layout->nvls[which][r];
+        *comm_node = (struct tt_nvls_links){.head = -1, .parent = -1, .child = {-1, -1, -1}};
     }
     for (int v = 0; v < layout->nnodes; v++) {
         for (int h = 0; h < layout->nvls_heads; h++)
@@ -142,8 +142,8 @@ static void fill_places(struct tt_topo_layout *layout, const struct heads *heads
     }
     if (layout->nnodes == 1) return;
     for (int r = 0; r < layout->nranks; r++) {
-        struct tt_nvls_links *place = &layout->nvls[which][r];
-        place->child[0] = layout->nranks + 1 + place->head;
+        struct tt_nvls_links *comm_node = &layout->nvls[which][r];
+        comm_node->child[0] = layout->nranks + 1 + comm_node->head;
     }
     for (int v = 0; v < layout->nnodes; v++)
         link_heads(layout, heads, v, which);
@@ -162,12 +162,12 @@ ncclResult_t tt_layout_nvls(struct tt_topo_layout *layout, const struct tt_layou
     }
     layout->nvls_heads = MOST_HEADS;
     for (int v = 0; v < nodes->count; v++) {
-        find_heads(nodes->place[v], &heads[v]);
+        find_heads(nodes->comm_node[v], &heads[v]);
         if (heads[v].count < layout->nvls_heads) layout->nvls_heads = heads[v].count;
     }
     set_sizes(layout, wishes, least_net_bw(nodes));
-    fill_places(layout, heads, 0);
-    fill_places(layout, heads, 1);
+    fill_links(layout, heads, 0);
+    fill_links(layout, heads, 1);
     free(heads);
     return ncclSuccess;
 }

@@ -15,7 +15,7 @@ static int channel_on(const struct tt_topo_layout *layout, int nchannels, int no
     return paired && node % 2 == 1 ? channel ^ 1 : channel;
 }
 
-/* One node's part of the ring, from place `at` on; returns where the next begins. */
+/* One node's part of the ring, from index `at` on; returns where the next begins. */
 static int fill_node(const struct tt_topo_comm_node *node, int channel, int *ring, int at)
 {
     for (int k = 0; k < node->domain->nranks; k++)
@@ -47,7 +47,7 @@ static int *make_ring(const struct tt_topo_layout *layout, const struct tt_layou
     int at = 0;
     for (int v = 0; v < nodes->count && ring; v++) {
         int own = channel_on(layout, nchannels, v, channel);
-        at = fill_node(nodes->place[v], own, ring, at);
+        at = fill_node(nodes->comm_node[v], own, ring, at);
     }
     if (ring && turn(ring, layout->nranks)) return ring;
     free(ring);

@@ -11,22 +11,22 @@
 #include <string.h>
 
 /* Rank of a node that talks to its child number `which` (0, 1), or to its parent (-1). */
-static int speaker(const struct tt_topo_comm_node *place, int channel, int which)
+static int speaker(const struct tt_topo_comm_node *comm_node, int channel, int which)
 {
-    enum tt_graph_pattern pattern = place->domain->graph[TT_GRAPH_TREE].pattern;
+    enum tt_graph_pattern pattern = comm_node->domain->graph[TT_GRAPH_TREE].pattern;
     bool second =
         (which == 0 && pattern != TT_PATTERN_TREE) || (which == 1 && pattern == TT_PATTERN_SPLIT);
-    if (place->domain->nranks < 2) second = false;
-    return tt_layout_rank(place, TT_GRAPH_TREE, channel, second ? 1 : 0);
+    if (comm_node->domain->nranks < 2) second = false;
+    return tt_layout_rank(comm_node, TT_GRAPH_TREE, channel, second ? 1 : 0);
 }
 
-static void add_child(struct tt_tree_links *place, int child)
+static void add_child(struct tt_tree_links *comm_node, int child)
 {
     int slot = 0;
-    while (slot < 2 && place->child[slot] >= 0) {
+    while (slot < 2 && comm_node->child[slot] >= 0) {
         slot++;
     }
-    place->child[slot] = child;
+    comm_node->child[slot] = child;
 }
 
 static void fill_chain(const struct tt_topo_comm_node *node, int channel,
@@ -34,10 +34,10 @@ static void fill_chain(const struct tt_topo_comm_node *node, int channel,
 {
     int n = node->domain->nranks;
     for (int k = 0; k < n; k++) {
-        struct tt_tree_links *place = &tree[tt_layout_rank(node, TT_GRAPH_TREE, channel, k)];
-        *place = (struct tt_tree_links){.parent = -1, .child = {-1, -1, -1}};
-        if (k > 0) place->parent = tt_layout_rank(node, TT_GRAPH_TREE, channel, k - 1);
-        if (k + 1 < n) place->child[0] = tt_layout_rank(node, TT_GRAPH_TREE, channel, k + 1);
+        struct tt_tree_links *comm_node = &tree[tt_layout_rank(node, TT_GRAPH_TREE, channel, k)];
+        *comm_node = (struct tt_tree_links){.parent = -1, .child = {-1, -1, -1}};
+        if (k > 0) comm_node->parent = tt_layout_rank(node, TT_GRAPH_TREE, channel, k - 1);
+        if (k + 1 < n) comm_node->child[0] = tt_layout_rank(node, TT_GRAPH_TREE, channel, k + 1);
     }
 }
 
@@ -45,17 +45,17 @@ static void fill_tree(const struct tt_layout_nodes *nodes, int which, int channe
                       struct tt_tree_links *tree)
 {
     for (int v = 0; v < nodes->count; v++)
-        fill_chain(nodes->place[v], channel, tree);
+        fill_chain(nodes->comm_node[v], channel, tree);
     for (int v = 0; v < nodes->count; v++) {
-        struct tt_tree_node place = tt_tree_node(which, v, nodes->count);
-        int up = speaker(nodes->place[v], channel, -1);
-        if (place.parent >= 0) {
-            tree[up].parent = speaker(nodes->place[place.parent], channel, place.which);
+        struct tt_tree_node comm_node = tt_tree_node(which, v, nodes->count);
+        int up = speaker(nodes->comm_node[v], channel, -1);
+        if (comm_node.parent >= 0) {
+            tree[up].parent = speaker(nodes->comm_node[comm_node.parent], channel, comm_node.which);
         }
         for (int k = 0; k < 2; k++) {
-            if (place.child[k] < 0) continue;
-            add_child(&tree[speaker(nodes->place[v], channel, k)],
-                      speaker(nodes->place[place.child[k]], channel, -1));
+            if (comm_node.child[k] < 0) continue;
+            add_child(&tree[speaker(nodes->comm_node[v], channel, k)],
+                      speaker(nodes->comm_node[comm_node.child[k]], channel, -1));
         }
     }
 }

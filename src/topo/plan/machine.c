@@ -25,14 +25,14 @@ struct unit {        /* a node */
     int count;
 };
 
-struct join { /* nodes on their way to places */
+struct join { /* nodes until the layout has them */
     const struct tt_topo_machine *machine;
-    int nunits, nplaces;
-    int *unit_of;                     /* owned; of every host */
-    int *member, *first;              /* owned; ranks by unit; unit u's begin at first[u] */
-    struct tt_topo_domain **domains;  /* owned, of every unit that searched; else NULL */
-    int *ndomains, *same;             /* owned; same[u]: the unit whose domains u shares */
-    struct tt_topo_comm_node *places; /* owned */
+    int nunits, ncomm_nodes;
+    int *unit_of;                         /* owned; of every host */
+    int *member, *first;                  /* owned; ranks by unit; unit u's begin at first[u] */
+    struct tt_topo_domain **domains;      /* owned, of every unit that searched; else NULL */
+    int *ndomains, *same;                 /* owned; same[u]: the unit whose domains u shares */
+    struct tt_topo_comm_node *comm_nodes; /* owned */
 };
 
 static struct unit unit_at(const struct join *join, int u)
@@ -55,7 +55,7 @@ static void join_fini(struct join *join)
     free(join->unit_of);
     free(join->member);
     free(join->first);
-    free(join->places);
+    free(join->comm_nodes);
 }
 
 static void number_units(struct join *join)
@@ -76,9 +76,9 @@ static ncclResult_t join_init(struct join *join, const struct tt_topo_machine *m
     join->domains = tt_calloc(hosts, sizeof(struct tt_topo_domain *));
     join->ndomains = tt_calloc(hosts, sizeof(int));
     join->same = tt_calloc(hosts, sizeof(int));
-    join->places = tt_calloc(nranks, sizeof(struct tt_topo_comm_node));
+    join->comm_nodes = tt_calloc(nranks, sizeof(struct tt_topo_comm_node));
     if (!join->unit_of || !join->member || !join->first || !join->domains || !join->ndomains ||
-        !join->same || !join->places)
+        !join->same || !join->comm_nodes)
         return tt_fail(ncclSystemError, "topology: out of memory for %zu ranks", nranks);
     number_units(join);
     for (int r = 0; r < machine->nranks; r++)
@@ -92,7 +92,7 @@ static ncclResult_t join_init(struct join *join, const struct tt_topo_machine *m
 
 /* ---- one node ---- */
 
-/* Same files in the same places, same devices in the same order. */
+/* Same files for the same members, same devices in the same order. */
 static bool alike(const struct join *join, int a, int b)
 {
     struct unit one = unit_at(join, a), two = unit_at(join, b);
@@ -282,7 +282,7 @@ static ncclResult_t search_unit(struct join *join, int u)
     return rc;
 }
 
-static ncclResult_t place_unit(struct join *join, int u)
+static ncclResult_t add_comm_node(struct join *join, int u)
 {
     int same = u;
     for (int before = 0; before < u && same == u; before++)
@@ -290,7 +290,7 @@ static ncclResult_t place_unit(struct join *join, int u)
     join->same[u] = same;
     ncclResult_t rc = same == u ? search_unit(join, u) : ncclSuccess;
     for (int d = 0; d < join->ndomains[same] && !rc; d++) {
-        join->places[join->nplaces++] = (struct tt_topo_comm_node){
+        join->comm_nodes[join->ncomm_nodes++] = (struct tt_topo_comm_node){
             .domain = &join->domains[same][d], .member = unit_at(join, u).rank};
     }
     return rc;
@@ -327,8 +327,8 @@ ncclResult_t tt_topo_plan_from_machine(const struct tt_topo_machine *machine, in
     struct tt_topo_layout *layout = NULL;
     ncclResult_t rc = join_init(&join, machine);
     for (int u = 0; u < join.nunits && !rc; u++)
-        rc = place_unit(&join, u);
-    if (!rc) rc = tt_topo_layout_make(join.places, join.nplaces, &machine->wishes, &layout);
+        rc = add_comm_node(&join, u);
+    if (!rc) rc = tt_topo_layout_make(join.comm_nodes, join.ncomm_nodes, &machine->wishes, &layout);
     if (!rc) take_over(layout, nchannels_most, plan_out);
     join_fini(&join);
     return rc;
@@ -441,9 +441,9 @@ ncclResult_t tt_topo_machine_graphs(const struct tt_topo_machine *machine, int r
     int u = rc ? 0 : join.unit_of[machine->ranks[rank].node];
     if (!rc) rc = search_unit(&join, u);
     if (!rc) {
-        const struct tt_topo_comm_node place = {.domain = domain_of(&join, u, rank),
-                                                .member = unit_at(&join, u).rank};
-        rc = tt_topo_graphs_print(&place, graphs_out);
+        const struct tt_topo_comm_node comm_node = {.domain = domain_of(&join, u, rank),
+                                                    .member = unit_at(&join, u).rank};
+        rc = tt_topo_graphs_print(&comm_node, graphs_out);
     }
     join_fini(&join);
     return rc;

@@ -68,29 +68,29 @@ static int head(const struct nodes *nodes, int node)
 }
 
 /* The chain inside node `v`. */
-static void fill_chain(const struct nodes *nodes, int v, struct tt_tree_links *places)
+static void fill_chain(const struct nodes *nodes, int v, struct tt_tree_links *all)
 {
     int end = nodes->first[v + 1];
     for (int k = nodes->first[v]; k < end; k++) {
-        struct tt_tree_links *place = &places[nodes->member[k]];
-        *place = (struct tt_tree_links){.parent = -1, .child = {-1, -1, -1}};
-        if (k + 1 < end) place->child[0] = nodes->member[k + 1];
-        if (k > nodes->first[v]) place->parent = nodes->member[k - 1];
+        struct tt_tree_links *links = &all[nodes->member[k]];
+        *links = (struct tt_tree_links){.parent = -1, .child = {-1, -1, -1}};
+        if (k + 1 < end) links->child[0] = nodes->member[k + 1];
+        if (k > nodes->first[v]) links->parent = nodes->member[k - 1];
     }
 }
 
 /* A chain inside each node; its head carries the edges of the node in the tree between nodes. */
-static void fill_tree(const struct nodes *nodes, int tree, struct tt_tree_links *places)
+static void fill_tree(const struct nodes *nodes, int tree, struct tt_tree_links *all)
 {
     for (int v = 0; v < nodes->count; v++) {
-        fill_chain(nodes, v, places);
+        fill_chain(nodes, v, all);
         if (nodes->first[v] == nodes->first[v + 1]) continue;
-        struct tt_tree_links *place = &places[head(nodes, v)];
+        struct tt_tree_links *links = &all[head(nodes, v)];
         struct tt_tree_node node = tt_tree_node(tree, v, nodes->count);
-        place->parent = head(nodes, node.parent);
+        links->parent = head(nodes, node.parent);
         bool only_second = node.child[0] < 0; /* of the root */
-        place->child[1] = head(nodes, node.child[only_second ? 1 : 0]);
-        place->child[2] = head(nodes, only_second ? -1 : node.child[1]);
+        links->child[1] = head(nodes, node.child[only_second ? 1 : 0]);
+        links->child[2] = head(nodes, only_second ? -1 : node.child[1]);
     }
 }
 

@@ -7,17 +7,17 @@
  * half, quarter, ... steps that stays inside. */
 static struct tt_tree_node below_zero(int v, int low, int n)
 {
-    struct tt_tree_node place = {.parent = (v ^ low) | (low << 1), .child = {-1, -1}};
-    if (place.parent >= n) place.parent = v ^ low;
-    place.which = v < place.parent ? 0 : 1;
-    if (low == 1) return place;
-    place.child[0] = v - low / 2;
+    struct tt_tree_node links = {.parent = (v ^ low) | (low << 1), .child = {-1, -1}};
+    if (links.parent >= n) links.parent = v ^ low;
+    links.which = v < links.parent ? 0 : 1;
+    if (low == 1) return links;
+    links.child[0] = v - low / 2;
     int step = low / 2;
     while (step > 0 && v + step >= n) {
         step /= 2;
     }
-    if (step > 0) place.child[1] = v + step;
-    return place;
+    if (step > 0) links.child[1] = v + step;
+    return links;
 }
 
 static struct tt_tree_node first_tree(int v, int n)
@@ -47,9 +47,9 @@ static int from_first(int v, int n)
 struct tt_tree_node tt_tree_node(int tree, int node, int nnodes)
 {
     if (tree == 0) return first_tree(node, nnodes);
-    struct tt_tree_node place = first_tree(to_first(node, nnodes), nnodes);
-    place.parent = from_first(place.parent, nnodes);
-    place.child[0] = from_first(place.child[0], nnodes);
-    place.child[1] = from_first(place.child[1], nnodes);
-    return place;
+    struct tt_tree_node links = first_tree(to_first(node, nnodes), nnodes);
+    links.parent = from_first(links.parent, nnodes);
+    links.child[0] = from_first(links.child[0], nnodes);
+    links.child[1] = from_first(links.child[1], nnodes);
+    return links;
 }

@@ -68,34 +68,36 @@ static bool add_net(struct tt_xml_node *channel, uint64_t id)
     return net && set_id(net, id);
 }
 
-static bool add_gpu(struct tt_xml_node *channel, const struct tt_topo_comm_node *place, int rank)
+static bool add_gpu(struct tt_xml_node *channel, const struct tt_topo_comm_node *comm_node,
+                    int rank)
 {
     struct tt_xml_node *gpu = tt_xml_add(channel, "gpu");
-    const struct tt_topo_domain *domain = place->domain;
+    const struct tt_topo_domain *domain = comm_node->domain;
     int at = 0;
     while (at + 1 < domain->nranks && domain->rank[at] != rank) {
         at++;
     }
     return gpu && set_id(gpu, domain->device[at]) &&
-           set_integer(gpu, "rank", tt_topo_rank_at(place, rank));
+           set_integer(gpu, "rank", tt_topo_rank_at(comm_node, rank));
 }
 
-static bool add_channel(struct tt_xml_node *parent, const struct tt_topo_comm_node *place,
+static bool add_channel(struct tt_xml_node *parent, const struct tt_topo_comm_node *comm_node,
                         const struct tt_topo_graph *graph, int c)
 {
     struct tt_xml_node *channel = tt_xml_add(parent, "channel");
     bool nvls = graph->kind == TT_GRAPH_NVLS;
     bool done = channel != NULL;
-    bool inter = place->domain->inter;
+    bool inter = comm_node->domain->inter;
     if (inter) done = done && add_net(channel, graph->inter[c].first);
     for (int p = 0; p < (nvls ? 1 : graph->ngpus) && done; p++) {
-        done = add_gpu(channel, place, graph->intra[(size_t)c * (size_t)graph->ngpus + (size_t)p]);
+        done =
+            add_gpu(channel, comm_node, graph->intra[(size_t)c * (size_t)graph->ngpus + (size_t)p]);
     }
     if (inter) done = done && add_net(channel, nvls ? graph->inter[c].first : graph->inter[c].last);
     return done;
 }
 
-static bool add_graph(struct tt_xml_node *root, const struct tt_topo_comm_node *place,
+static bool add_graph(struct tt_xml_node *root, const struct tt_topo_comm_node *comm_node,
                       const struct tt_topo_graph *graph)
 {
     struct tt_xml_node *node = tt_xml_add(root, "graph");
@@ -110,11 +112,11 @@ static bool add_graph(struct tt_xml_node *root, const struct tt_topo_comm_node *
                 tt_xml_set(node, "typeinter", type_word(graph->type_inter)) &&
                 set_integer(node, "samechannels", graph->same_channels);
     for (int c = 0; c < graph->nchannels && done; c++)
-        done = add_channel(node, place, graph, c);
+        done = add_channel(node, comm_node, graph, c);
     return done;
 }
 
-ncclResult_t tt_topo_graphs_print(const struct tt_topo_comm_node *place, char **text_out)
+ncclResult_t tt_topo_graphs_print(const struct tt_topo_comm_node *comm_node, char **text_out)
 {
     static const enum tt_graph_kind order[] = {TT_GRAPH_RING, TT_GRAPH_TREE, TT_GRAPH_DIRECT,
                                                TT_GRAPH_CHAIN, TT_GRAPH_NVLS};
@@ -122,7 +124,7 @@ ncclResult_t tt_topo_graphs_print(const struct tt_topo_comm_node *place, char **
     bool done = root && tt_xml_set(root, "version", "1");
     ncclResult_t rc = ncclSuccess;
     for (size_t k = 0; k < TT_LEN(order) && done && !rc; k++) {
-        const struct tt_topo_graph *graph = &place->domain->graph[order[k]];
+        const struct tt_topo_graph *graph = &comm_node->domain->graph[order[k]];
         if (graph->nchannels == 0) continue;
         if (!type_word(graph->type_intra) || !type_word(graph->type_inter)) {
             rc = tt_fail(ncclInvalidUsage,
@@ -131,7 +133,7 @@ ncclResult_t tt_topo_graphs_print(const struct tt_topo_comm_node *place, char **
                          tt_path_type_name(graph->type_intra), tt_path_type_name(graph->type_inter),
                          tt_graph_kind_name(graph->kind));
         } else {
-            done = add_graph(root, place, graph);
+            done = add_graph(root, comm_node, graph);
         }
     }
     char *text = done && !rc ? tt_xml_print(root) : NULL;

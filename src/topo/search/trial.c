@@ -300,8 +300,8 @@ static void leave_to_net(struct tt_trial *trial, struct tt_trial_frame *frame)
 
 /* ---- where channels begin ---- */
 
-static struct tt_trial_position first_place(const struct tt_trial *trial, struct tt_topo_node *gpu,
-                                            enum tt_trial_order order)
+static struct tt_trial_position first_position(const struct tt_trial *trial,
+                                               struct tt_topo_node *gpu, enum tt_trial_order order)
 {
     int last = trial->at.ngpus - 1;
     struct tt_trial_position position = {
@@ -321,7 +321,7 @@ static void try_index_order(struct tt_trial *trial, struct tt_topo_node *net)
 {
     push(trial, (struct tt_trial_frame){.kind = FRAME_STEPS, .left = trial->steps});
     trial->steps = INDEX_STEPS;
-    enter(trial, net, first_place(trial, tt_trial_gpu(trial, 0), TT_ORDER_INDEX));
+    enter(trial, net, first_position(trial, tt_trial_gpu(trial, 0), TT_ORDER_INDEX));
 }
 
 /* GPUs as near to the NIC as any, but for the one it prefers, which comes first. */
@@ -371,7 +371,7 @@ static void try_chain(struct tt_trial *trial, struct tt_trial_frame *frame)
         return;
     }
     struct tt_topo_node *gpu = tt_trial_gpu(trial, trial->next[frame->first + (size_t)k]);
-    enter(trial, net, first_place(trial, gpu, TT_ORDER_FREE));
+    enter(trial, net, first_position(trial, gpu, TT_ORDER_FREE));
 }
 
 static bool is_head(const struct tt_trial *trial, const struct tt_topo_node *gpu)
@@ -421,11 +421,11 @@ static void begin_at(struct tt_trial *trial, struct tt_trial_frame *frame, struc
     frame->done = head;
     push(trial, (struct tt_trial_frame){.kind = FRAME_PORT, .other = net});
     if (!hub && trial->at.nchannels > 0 && trial->at.same_channels) {
-        enter(trial, net, first_place(trial, tt_trial_replay(trial, 0), TT_ORDER_REPLAY));
+        enter(trial, net, first_position(trial, tt_trial_replay(trial, 0), TT_ORDER_REPLAY));
     } else if (!hub) {
         push(trial, (struct tt_trial_frame){.kind = FRAME_CHAIN, .k = -2, .other = net});
     } else if (head) {
-        enter(trial, net, first_place(trial, net->local_gpu, TT_ORDER_FREE));
+        enter(trial, net, first_position(trial, net->local_gpu, TT_ORDER_FREE));
     }
 }
 
@@ -449,11 +449,11 @@ static void begin_inside(struct tt_trial *trial, struct tt_trial_frame *frame)
     if (k == frame->count) {
         trial->depth--;
     } else if (k >= 0) {
-        enter(trial, NULL, first_place(trial, tt_trial_gpu(trial, k), TT_ORDER_FREE));
+        enter(trial, NULL, first_position(trial, tt_trial_gpu(trial, k), TT_ORDER_FREE));
     } else if (first) {
-        enter(trial, NULL, first_place(trial, tt_trial_gpu(trial, 0), TT_ORDER_INDEX));
+        enter(trial, NULL, first_position(trial, tt_trial_gpu(trial, 0), TT_ORDER_INDEX));
     } else {
-        enter(trial, NULL, first_place(trial, tt_trial_replay(trial, 0), TT_ORDER_REPLAY));
+        enter(trial, NULL, first_position(trial, tt_trial_replay(trial, 0), TT_ORDER_REPLAY));
     }
 }
 
@@ -466,7 +466,7 @@ static void begin_channel(struct tt_trial *trial)
         push(trial, (struct tt_trial_frame){.kind = FRAME_BEGIN_NETS, .count = count});
     } else if (at->pattern == TT_PATTERN_NVLS) {
         struct tt_topo_node *head = tt_trial_gpu(trial, at->nchannels);
-        enter(trial, NULL, first_place(trial, head, TT_ORDER_FREE));
+        enter(trial, NULL, first_position(trial, head, TT_ORDER_FREE));
     } else {
         int count = again ? 0 : at->ngpus;
         push(trial, (struct tt_trial_frame){.kind = FRAME_INSIDE, .k = -1, .count = count});

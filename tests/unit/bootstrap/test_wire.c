@@ -129,13 +129,14 @@ static void who_listens_reads_nothing(void **state)
 /* In the greeting, the length, the text and the tag: no rank takes the change. */
 static void who_changes_a_byte_is_noticed(void **state)
 {
-    static const size_t places[] = {20, GREETING, GREETING + 20, GREETING + 16 + TT_JOIN_BYTES + 3};
+    static const size_t offsets[] = {20, GREETING, GREETING + 20,
+                                     GREETING + 16 + TT_JOIN_BYTES + 3};
     (void)state;
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
         static struct relay relay;
         struct team team;
-        print_message("byte %zu\n", places[i]);
-        run_through(&relay, &team, places[i]);
+        print_message("byte %zu\n", offsets[i]);
+        run_through(&relay, &team, offsets[i]);
         bool met = team.reports[0].rc == ncclSuccess && team.reports[1].rc == ncclSuccess;
         bool again = relay.nseen > GREETING + 32 + TT_JOIN_BYTES + TT_HELLO_BYTES;
         assert_true(!met || again); /* a greeting that was spoiled may be tried again */

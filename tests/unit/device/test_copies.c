@@ -70,7 +70,7 @@ static void memory_ends_where_it_was_asked_to(void **state)
 
 /* ---- all ways give the same bytes ---- */
 
-struct place {
+struct region {
     unsigned char *from, *to;
     size_t bytes;
 };
@@ -84,25 +84,25 @@ static void fill(unsigned char *ptr, size_t bytes, unsigned turn)
 }
 
 /* The copy arrived, and the guards around it are as they were. */
-static bool arrived(const struct place *place, unsigned char guard)
+static bool arrived(const struct region *region, unsigned char guard)
 {
     for (int i = 0; i < GUARD; i++) {
-        if (place->to[-1 - i] != guard || place->to[place->bytes + (size_t)i] != guard)
+        if (region->to[-1 - i] != guard || region->to[region->bytes + (size_t)i] != guard)
             return false;
     }
-    return memcmp(place->to, place->from, place->bytes) == 0;
+    return memcmp(region->to, region->from, region->bytes) == 0;
 }
 
 /* As many copies as see a calibration, trials and, of the smaller ones, a calibration more. */
-static void copy_often(struct CUstream_st *stream, const struct place *place, int turns)
+static void copy_often(struct CUstream_st *stream, const struct region *region, int turns)
 {
-    memset(place->to - GUARD, 0xa5, place->bytes + 2 * (size_t)GUARD);
+    memset(region->to - GUARD, 0xa5, region->bytes + 2 * (size_t)GUARD);
     for (int turn = 0; turn < turns; turn++) {
-        if (turn % 16 == 0) fill(place->from, place->bytes, (unsigned)turn);
-        place->to[turn % (int)place->bytes] ^= 1;
-        assert_int_equal(copy(stream, place->to, place->from, place->bytes, turn & 1), 0);
+        if (turn % 16 == 0) fill(region->from, region->bytes, (unsigned)turn);
+        region->to[turn % (int)region->bytes] ^= 1;
+        assert_int_equal(copy(stream, region->to, region->from, region->bytes, turn & 1), 0);
         assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
-        assert_true(arrived(place, 0xa5));
+        assert_true(arrived(region, 0xa5));
     }
 }
 
@@ -117,8 +117,8 @@ static void *copy_all_sizes(void *arg)
     unsigned char *to = new_memory(most);
     const size_t shift = *(const size_t *)arg;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        const struct place place = {from + shift, to + GUARD + 3 * shift, sizes[i]};
-        copy_often(stream, &place, turns[i]);
+        const struct region region = {from + shift, to + GUARD + 3 * shift, sizes[i]};
+        copy_often(stream, &region, turns[i]);
     }
     tuttiHostFree(from);
     tuttiHostFree(to);

@@ -14,7 +14,7 @@
 enum {
     MOST_THREADS = 64,
     MOST_EDGES = 2 * 16 * 16,
-    MOST_PLACES = 64,
+    MOST_LOCATIONS = 64,
     MOST_SLOTS = 256,
 };
 
@@ -57,36 +57,37 @@ struct run {
     bool entered[16], left[16];
     bool seen[16][16];               /* by rank: whom it saw enter */
     uint64_t enters[16], leaves[16]; /* by rank: the threads that do it */
-    struct tt_location src[MOST_PLACES], dst[MOST_PLACES];
+    struct tt_location src[MOST_LOCATIONS], dst[MOST_LOCATIONS];
     long time;
     long over_at[16]; /* by rank: when its last thread was over; 0: not yet */
 };
 
 /* ---- where things are ---- */
 
-static struct edge *edge_at(struct run *run, int rank, const struct tt_location *place, bool sends)
+static struct edge *edge_at(struct run *run, int rank, const struct tt_location *location,
+                            bool sends)
 {
-    int n = run->set->program->nranks, channel = place->edge / n;
-    int from = sends ? rank : place->rank, to = sends ? place->rank : rank;
+    int n = run->set->program->nranks, channel = location->edge / n;
+    int from = sends ? rank : location->rank, to = sends ? location->rank : rank;
     return &run->edges[(channel * n + from) * n + to];
 }
 
 /* In place the smaller buffer is a block of the larger one. */
 static struct element element_of(const struct run *run, const struct thread *thread,
-                                 const struct tt_location *place)
+                                 const struct tt_location *location)
 {
     const struct schedules_set *set = run->set;
     const struct tt_program *program = set->program;
     uint32_t pass = thread->stepper.pass;
-    struct element element = {.rank = place->rank, .region = place->space};
-    if (place->space == TT_SPACE_SCRATCH) {
-        element.first = tt_geometry_scratch(&set->geometry, pass, place->chunk).first;
+    struct element element = {.rank = location->rank, .region = location->space};
+    if (location->space == TT_SPACE_SCRATCH) {
+        element.first = tt_geometry_scratch(&set->geometry, pass, location->chunk).first;
     } else {
-        bool larger = place->space == TT_SPACE_IN ? program->in_blocks : program->out_blocks;
-        element.first = tt_geometry_extent(&set->geometry, pass, place->chunk).first;
+        bool larger = location->space == TT_SPACE_IN ? program->in_blocks : program->out_blocks;
+        element.first = tt_geometry_extent(&set->geometry, pass, location->chunk).first;
         if (set->in_place) element.region = TT_SPACE_IN;
         if (set->in_place && program->in_blocks != program->out_blocks && !larger)
-            element.first += (size_t)place->rank * set->geometry.block_stride;
+            element.first += (size_t)location->rank * set->geometry.block_stride;
     }
     element.first += thread->slice * set->slice;
     return element;
@@ -126,16 +127,16 @@ static bool measure(const struct run *run, const struct thread *thread, const st
     bool sized = false;
     *count_out = tt_geometry_scratch(&run->set->geometry, thread->stepper.pass, 0).count;
     for (int k = 0; k < move->nsrcs + move->ndsts; k++) {
-        const struct tt_location *place =
+        const struct tt_location *location =
             k < move->nsrcs ? &move->src[k] : &move->dst[k - move->nsrcs];
         int in = tt_program_in_chunks(program), out = tt_program_out_chunks(program);
         int bound = in > out ? in : out;
-        if (place->space == TT_SPACE_SCRATCH) bound = program->scratch;
-        if (place->chunk < 0 || place->chunk >= bound) return false;
-        if (place->space == TT_SPACE_SLOT && place->rank == thread->rank) return false;
-        if (sized || place->space == TT_SPACE_SCRATCH) continue;
+        if (location->space == TT_SPACE_SCRATCH) bound = program->scratch;
+        if (location->chunk < 0 || location->chunk >= bound) return false;
+        if (location->space == TT_SPACE_SLOT && location->rank == thread->rank) return false;
+        if (sized || location->space == TT_SPACE_SCRATCH) continue;
         *count_out =
-            tt_geometry_extent(&run->set->geometry, thread->stepper.pass, place->chunk).count;
+            tt_geometry_extent(&run->set->geometry, thread->stepper.pass, location->chunk).count;
         sized = true;
     }
     return true;
@@ -173,12 +174,12 @@ static const struct tt_location *referred(const struct run *run, const struct th
 static void take(struct run *run, struct thread *thread, const struct tt_move *move, bool moves)
 {
     for (int k = 0; k < move->nsrcs; k++) {
-        const struct tt_location *place = &move->src[k];
-        if (place->space != TT_SPACE_SLOT) {
-            if (moves) note(run, thread, element_of(run, thread, place), false);
+        const struct tt_location *location = &move->src[k];
+        if (location->space != TT_SPACE_SLOT) {
+            if (moves) note(run, thread, element_of(run, thread, location), false);
             continue;
         }
-        struct edge *edge = edge_at(run, thread->rank, place, false);
+        struct edge *edge = edge_at(run, thread->rank, location, false);
         uint32_t slot = edge->head % MOST_SLOTS;
         if (edge->refers[slot] && moves) /* reads where the sender's memory lies */
             note(run, thread, edge->element[slot], false);
@@ -191,9 +192,9 @@ static void give(struct run *run, struct thread *thread, const struct tt_move *m
                   move->src[0].space != TT_SPACE_SLOT;
     const struct tt_location *memory = moves ? referred(run, thread, move) : NULL;
     for (int k = 0; k < move->ndsts && moves; k++) {
-        const struct tt_location *place = &move->dst[k];
-        if (place->space == TT_SPACE_SLOT) continue;
-        struct element element = element_of(run, thread, place);
+        const struct tt_location *location = &move->dst[k];
+        if (location->space == TT_SPACE_SLOT) continue;
+        struct element element = element_of(run, thread, location);
         bool onto_itself = copies && same(element, element_of(run, thread, &move->src[0]));
         if (!onto_itself) note(run, thread, element, true);
     }
@@ -294,11 +295,11 @@ static bool step(struct run *run, int t)
 static void survey_side(struct run *run, int t, const struct tt_stepper *stepper, bool sends)
 {
     struct tt_side side = {.sends = sends};
-    struct tt_location place;
+    struct tt_location location;
     int rank = run->threads[t].rank;
-    while (tt_stepper_location(stepper, &side, &place)) {
-        if (place.space != TT_SPACE_SLOT || place.rank == rank) continue;
-        struct edge *edge = edge_at(run, rank, &place, sends);
+    while (tt_stepper_location(stepper, &side, &location)) {
+        if (location.space != TT_SPACE_SLOT || location.rank == rank) continue;
+        struct edge *edge = edge_at(run, rank, &location, sends);
         *(sends ? &edge->senders : &edge->receivers) |= (uint64_t)1 << t;
     }
 }
@@ -326,7 +327,7 @@ static struct run *begin(const struct schedules_set *set)
     int n = set->program->nranks, count = 0;
     for (int r = 0; r < n; r++) {
         run->first_thread[r] = count;
-        assert_true(tt_stepper_locations(set->program, r) <= MOST_PLACES);
+        assert_true(tt_stepper_locations(set->program, r) <= MOST_LOCATIONS);
         for (int t = 0; t < tt_program_nthreads(set->program, r); t++, count++) {
             assert_true(count < MOST_THREADS);
             run->threads[count].rank = r;
@@ -370,11 +371,11 @@ static bool run_others(struct run *run, int but)
 static uint64_t awaited_side(struct run *run, const struct thread *thread, bool sends)
 {
     struct tt_side side = {.sends = sends};
-    struct tt_location place;
+    struct tt_location location;
     uint64_t threads = 0;
-    while (tt_stepper_location(&thread->stepper, &side, &place)) {
-        if (place.space != TT_SPACE_SLOT) continue;
-        const struct edge *edge = edge_at(run, thread->rank, &place, sends);
+    while (tt_stepper_location(&thread->stepper, &side, &location)) {
+        if (location.space != TT_SPACE_SLOT) continue;
+        const struct edge *edge = edge_at(run, thread->rank, &location, sends);
         bool full = edge->tail - edge->head >= (uint32_t)run->set->nslots;
         if (sends && full) threads |= edge->receivers;
         if (!sends && edge->head == edge->tail) threads |= edge->senders;

@@ -469,15 +469,15 @@ static bool transfer_inside(const struct tt_stepper *stepper)
     const struct tt_program *program = stepper->program;
     for (int sends = 0; sends < 2; sends++) {
         struct tt_side side = {.sends = sends};
-        struct tt_location place;
-        while (tt_stepper_location(stepper, &side, &place)) {
-            bool slot = place.space == TT_SPACE_SLOT;
+        struct tt_location location;
+        while (tt_stepper_location(stepper, &side, &location)) {
+            bool slot = location.space == TT_SPACE_SLOT;
             int in = tt_program_in_chunks(program), out = tt_program_out_chunks(program);
-            int bound = place.space == TT_SPACE_IN ? in : out;
-            if (place.space == TT_SPACE_SCRATCH) bound = program->scratch;
+            int bound = location.space == TT_SPACE_IN ? in : out;
+            if (location.space == TT_SPACE_SCRATCH) bound = program->scratch;
             if (slot && in > out) bound = in;
-            if (place.chunk < 0 || place.chunk >= bound) return false;
-            if (slot == (place.rank == stepper->rank)) return false;
+            if (location.chunk < 0 || location.chunk >= bound) return false;
+            if (slot == (location.rank == stepper->rank)) return false;
         }
     }
     return true;

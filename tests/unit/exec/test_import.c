@@ -60,7 +60,7 @@ static bool has_result(const struct trial *trial, int rank)
 
 /* ---- running ---- */
 
-static void place(struct trial *trial, int r)
+static void set_buffers(struct trial *trial, int r)
 {
     const struct tt_program *program = trial->program;
     size_t n = (size_t)trial->world->n, own = (size_t)r * trial->count;
@@ -142,7 +142,7 @@ static void run(struct trial *trial, uint8_t *const *refs)
 {
     world_reset(trial->world);
     for (int r = 0; r < trial->world->n; r++)
-        place(trial, r);
+        set_buffers(trial, r);
     for (int r = 0; r < trial->world->n; r++)
         submit(trial, r, refs[r]);
     world_run(trial->world, (unsigned)trial->count);

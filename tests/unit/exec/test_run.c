@@ -110,7 +110,7 @@ static void *some_memory(struct trial *trial, size_t bytes)
 }
 
 /* In place: the smaller buffer lies in the larger at the place of the own block. */
-static void place(struct trial *trial, int r, size_t in, size_t out)
+static void set_buffers(struct trial *trial, int r, size_t in, size_t out)
 {
     size_t block = trial->count, own = (size_t)r * block;
     size_t most = tt_max_size(in, out) * block;
@@ -125,7 +125,7 @@ static void allocate(struct trial *trial, int r)
     size_t in, out;
     blocks_of(trial, r, &in, &out);
     if (trial->in_place && in && out) {
-        place(trial, r, in, out);
+        set_buffers(trial, r, in, out);
     } else {
         trial->in[r] = some_memory(trial, in * trial->count * 4);
         trial->out[r] = some_memory(trial, out * trial->count * 4);

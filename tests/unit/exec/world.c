@@ -28,11 +28,12 @@ static void map_twice(struct world *world)
     close(fd);
 }
 
-static void tree_place(int rank, int n, struct tt_tree_links *place)
+static void set_tree_links(int rank, int n, struct tt_tree_links *links_out)
 {
-    *place = (struct tt_tree_links){.parent = rank ? (rank - 1) / 2 : -1, .child = {-1, -1, -1}};
+    *links_out =
+        (struct tt_tree_links){.parent = rank ? (rank - 1) / 2 : -1, .child = {-1, -1, -1}};
     for (int k = 0; k < 2; k++) {
-        if (2 * rank + 1 + k < n) place->child[k] = 2 * rank + 1 + k;
+        if (2 * rank + 1 + k < n) links_out->child[k] = 2 * rank + 1 + k;
     }
 }
 
@@ -197,7 +198,7 @@ static void make_program(struct world *world, int r, const struct world_call *ca
                              .by_host = by_host,
                              .nhosts = nhosts};
     for (int rank = 0; rank < world->n; rank++) {
-        tree_place(rank, world->n, &tree[rank]);
+        set_tree_links(rank, world->n, &tree[rank]);
         by_host[rank % nhosts * (world->n / nhosts) + rank / nhosts] = rank;
     }
     assert_int_equal(

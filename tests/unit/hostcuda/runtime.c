@@ -356,11 +356,11 @@ static void pool_access(cudaMemPool_t pool)
 {
     struct cudaMemAccessDesc access;
     enum cudaMemAccessFlags flags = cudaMemAccessFlagsProtNone;
-    struct cudaMemLocation place = {cudaMemLocationTypeDevice, 1};
-    access.location = place;
+    struct cudaMemLocation where = {cudaMemLocationTypeDevice, 1};
+    access.location = where;
     access.flags = cudaMemAccessFlagsProtReadWrite;
     WORKS(cudaMemPoolSetAccess(pool, &access, 1));
-    WORKS(cudaMemPoolGetAccess(&flags, pool, &place));
+    WORKS(cudaMemPoolGetAccess(&flags, pool, &where));
     HOLDS(flags == cudaMemAccessFlagsProtReadWrite);
     access.location.id = 0;
     access.flags = cudaMemAccessFlagsProtNone;

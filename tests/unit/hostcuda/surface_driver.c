@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-static int wrong_place; /* its address is no handle */
+static int not_a_handle; /* its address is no handle */
 
 static void wait_inside(void *arg)
 {
@@ -205,7 +205,7 @@ static void batch(CUstream stream, CUdeviceptr ptr, unsigned *words)
 
 static void words(void)
 {
-    CUstream stream = NULL, wrong = (CUstream)&wrong_place;
+    CUstream stream = NULL, wrong = (CUstream)&not_a_handle;
     CUdeviceptr ptr = 0;
     WORKS(cuMemAlloc(&ptr, 64));
     WORKS(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

@@ -2,7 +2,7 @@
 #include "conform.h"
 
 static char *device;
-static int wrong_place; /* its address is no handle */
+static int not_a_handle; /* its address is no handle */
 static cudaGraph_t wrong_graph;
 static cudaGraphNode_t wrong_node;
 static cudaGraphExec_t wrong_exec;
@@ -46,7 +46,7 @@ static void instances(void)
     WORKS(cudaGraphCreate(&graph, 0));
     WORKS(cudaGraphInstantiateWithFlags(&exec, graph, cudaGraphInstantiateFlagAutoFreeOnLaunch));
     WORKS(cudaGraphUpload(exec, NULL));
-    ANSWERS(cudaErrorInvalidResourceHandle, cudaGraphUpload(exec, (cudaStream_t)&wrong_place));
+    ANSWERS(cudaErrorInvalidResourceHandle, cudaGraphUpload(exec, (cudaStream_t)&not_a_handle));
     ANSWERS(cudaErrorInvalidValue, cudaGraphUpload(wrong_exec, NULL));
     WORKS(cudaGraphExecDestroy(exec));
     ANSWERS(cudaErrorInvalidValue, cudaGraphUpload(exec, NULL)); /* gone */
@@ -279,7 +279,7 @@ static void host_functions(void)
 static void events(void)
 {
     cudaGraphNode_t record = NULL, wait = NULL, node = NULL;
-    cudaEvent_t one = NULL, two = NULL, wrong = (cudaEvent_t)&wrong_place;
+    cudaEvent_t one = NULL, two = NULL, wrong = (cudaEvent_t)&not_a_handle;
     cudaGraphExec_t exec = NULL;
     cudaGraph_t graph = NULL;
     float msec = -1;
@@ -341,7 +341,7 @@ static void memory(void)
 
 static void objects(void)
 {
-    cudaUserObject_t object = NULL, wrong = (cudaUserObject_t)&wrong_place;
+    cudaUserObject_t object = NULL, wrong = (cudaUserObject_t)&not_a_handle;
     cudaGraph_t graph = NULL;
     int gone = 0;
     WORKS(cudaGraphCreate(&graph, 0));
@@ -367,9 +367,9 @@ static void objects(void)
 
 int main(void)
 {
-    wrong_graph = (cudaGraph_t)&wrong_place;
-    wrong_node = (cudaGraphNode_t)&wrong_place;
-    wrong_exec = (cudaGraphExec_t)&wrong_place;
+    wrong_graph = (cudaGraph_t)&not_a_handle;
+    wrong_node = (cudaGraphNode_t)&not_a_handle;
+    wrong_exec = (cudaGraphExec_t)&not_a_handle;
     WORKS(cudaMalloc((void **)&device, 4096));
     instances();
     lists();

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-static struct cudaMemLocation place(enum cudaMemLocationType type, int id)
+static struct cudaMemLocation location_of(enum cudaMemLocationType type, int id)
 {
     struct cudaMemLocation location;
     memset(&location, 0, sizeof(location));
@@ -243,8 +243,8 @@ static void batches(void)
 }
 
 #if CUDART_VERSION >= 13000
-#define DEVICE(number) place(cudaMemLocationTypeDevice, number), 0
-#define PLACE(number) place(cudaMemLocationTypeDevice, number)
+#define DEVICE(number) location_of(cudaMemLocationTypeDevice, number), 0
+#define PLACE(number) location_of(cudaMemLocationTypeDevice, number)
 #else
 #define DEVICE(number) number
 #define PLACE(number) number
@@ -356,8 +356,8 @@ static void pools(void)
 {
     struct cudaMemPoolProps props;
     cudaMemPool_t pool = NULL, wrong = (cudaMemPool_t)&props;
-    struct cudaMemLocation here = place(cudaMemLocationTypeDevice, 1);
-    struct cudaMemLocation nowhere = place(cudaMemLocationTypeDevice, 9);
+    struct cudaMemLocation here = location_of(cudaMemLocationTypeDevice, 1);
+    struct cudaMemLocation nowhere = location_of(cudaMemLocationTypeDevice, 9);
     enum cudaMemAccessFlags flags = cudaMemAccessFlagsProtNone;
     unsigned long long value = 0;
     void *ptr = NULL, *other = NULL;
@@ -401,7 +401,7 @@ static void shared_pools(void)
     int fd = -1, none = -1, ends[2];
     memset(&props, 0, sizeof(props));
     props.allocType = cudaMemAllocationTypePinned;
-    props.location = place(cudaMemLocationTypeDevice, 0);
+    props.location = location_of(cudaMemLocationTypeDevice, 0);
     WORKS(cudaMemPoolCreate(&plain, &props));
     props.handleTypes = cudaMemHandleTypePosixFileDescriptor;
     WORKS(cudaMemPoolCreate(&pool, &props));

@@ -2,7 +2,7 @@
  * four devices. */
 #include "conform.h"
 
-static int wrong_place; /* its address is no handle */
+static int not_a_handle; /* its address is no handle */
 
 static void CUDART_CB nothing(cudaStream_t stream, cudaError_t status, void *arg)
 {
@@ -16,7 +16,7 @@ static void gone_by(void *arg)
 
 static void questions(void)
 {
-    cudaStream_t stream = NULL, wrong = (cudaStream_t)&wrong_place;
+    cudaStream_t stream = NULL, wrong = (cudaStream_t)&not_a_handle;
     unsigned long long id = 0, other = 0;
     unsigned int flags = 9;
     int device = -1, priority = 7;
@@ -44,7 +44,7 @@ static void questions(void)
 
 static void attributes(void)
 {
-    cudaStream_t stream = NULL, wrong = (cudaStream_t)&wrong_place;
+    cudaStream_t stream = NULL, wrong = (cudaStream_t)&not_a_handle;
     cudaLaunchAttributeValue value;
     WORKS(cudaStreamCreate(&stream));
     memset(&value, 0, sizeof(value));
@@ -73,7 +73,7 @@ static void attributes(void)
 
 static void events(void)
 {
-    cudaEvent_t event = NULL, wrong = (cudaEvent_t)&wrong_place, captured = NULL;
+    cudaEvent_t event = NULL, wrong = (cudaEvent_t)&not_a_handle, captured = NULL;
     cudaIpcEventHandle_t handle;
     cudaStream_t stream = NULL;
     cudaGraph_t graph = NULL;
@@ -102,7 +102,7 @@ static void events(void)
 
 static void captures(void)
 {
-    cudaStream_t stream = NULL, wrong = (cudaStream_t)&wrong_place;
+    cudaStream_t stream = NULL, wrong = (cudaStream_t)&not_a_handle;
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
     enum cudaStreamCaptureMode mode = (enum cudaStreamCaptureMode)9;
     cudaGraph_t graph = NULL, into = NULL;
@@ -142,7 +142,7 @@ static void captures(void)
     WORKS(cudaGraphGetNodes(into, NULL, &count));
     HOLDS(count == 2);
     ANSWERS(cudaErrorInvalidValue,
-            cudaStreamBeginCaptureToGraph(stream, (cudaGraph_t)&wrong_place, NULL, NULL, 0,
+            cudaStreamBeginCaptureToGraph(stream, (cudaGraph_t)&not_a_handle, NULL, NULL, 0,
                                           cudaStreamCaptureModeRelaxed));
     WORKS(cudaGraphDestroy(into));
     WORKS(cudaStreamDestroy(stream));

@@ -568,7 +568,7 @@ static ncclResult_t slow_run(struct tt_job *base)
 
 struct slow_arg {
     struct tt_comm *comm;
-    _Atomic int place, go;
+    _Atomic int waiting, go;
 };
 
 static void *run_slowly(void *arg)
@@ -576,7 +576,7 @@ static void *run_slowly(void *arg)
     struct slow_arg *slow = arg;
     struct test_job *job = job_of(slow->comm, ncclSuccess);
     job->base.run = slow_run;
-    job->undone = &slow->place;
+    job->undone = &slow->waiting;
     job->wait_for = &slow->go;
     assert_int_equal(tt_group_job(&job->base), ncclSuccess);
     return NULL;
@@ -589,10 +589,10 @@ static void ended_while_a_job_runs(void **state)
     pthread_t thread;
     (void)state;
     assert_int_equal(pthread_create(&thread, NULL, run_slowly, &slow), 0);
-    while (slow.place != 1)
+    while (slow.waiting != 1)
         continue;
     struct test_job *job = end_job(slow.comm, ncclInternalError);
-    job->undone = &slow.place;
+    job->undone = &slow.waiting;
     job->wait_for = &slow.go;
     assert_int_equal(tt_group_job(&job->base), ncclSuccess);
     pthread_join(thread, NULL);

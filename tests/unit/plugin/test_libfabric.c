@@ -372,7 +372,7 @@ static void strangers(void **state)
     void *ctx = NULL;
     const ncclNet_v12_t *net = newest(&ctx);
     struct pair pair = {.net = net, .ctx = ctx};
-    struct sockaddr_in place;
+    struct sockaddr_in addr;
     const struct in_addr loopback = {htonl(INADDR_LOOPBACK)};
     int fds[12];
     char garbage[4096];
@@ -381,10 +381,10 @@ static void strangers(void **state)
     assert_int_equal(net->listen(ctx, 0, pair.handle, &pair.listener), ncclSuccess);
     const char *found = memmem(pair.handle, sizeof(pair.handle), &loopback, sizeof(loopback));
     assert_non_null(found);
-    memcpy(&place, found - offsetof(struct sockaddr_in, sin_addr), sizeof(place));
+    memcpy(&addr, found - offsetof(struct sockaddr_in, sin_addr), sizeof(addr));
     for (int i = 0; i < 12; i++) {
         fds[i] = socket(AF_INET, SOCK_STREAM, 0);
-        assert_int_equal(connect(fds[i], (struct sockaddr *)&place, sizeof(place)), 0);
+        assert_int_equal(connect(fds[i], (struct sockaddr *)&addr, sizeof(addr)), 0);
         if (i % 2) (void)send(fds[i], garbage, sizeof(garbage), MSG_NOSIGNAL);
     }
     pair_meet(&pair);

@@ -417,14 +417,14 @@ static struct tt_operand multicast(enum tt_space space, struct tt_gen_chunk chun
 }
 
 /* An AllReduce by a load and a store of all ranks; all but the first are wrong. */
-enum { SOUND, SAME_SOURCE, SAME_PLACE, NO_PRE, LEAVES_EARLY, NWAYS };
+enum { SOUND, SAME_SOURCE, SAME_OFFSET, NO_PRE, LEAVES_EARLY, NWAYS };
 
 static struct tt_program *multicast_allreduce(int way)
 {
     struct tt_builder builder;
     struct tt_program *program = NULL;
     struct tt_gen_chunk from = way == SAME_SOURCE ? tt_gen_number(0) : tt_gen_me();
-    struct tt_gen_chunk to = way == SAME_PLACE ? tt_gen_number(0) : tt_gen_me();
+    struct tt_gen_chunk to = way == SAME_OFFSET ? tt_gen_number(0) : tt_gen_me();
     tt_build_begin(&builder, 4);
     builder.head.func = TT_FUNC_ALLREDUCE;
     builder.head.nparts = 4;

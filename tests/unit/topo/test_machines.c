@@ -115,24 +115,24 @@ static json_t *scenario(const char *topology, const struct tt_topo_options *opti
     struct tt_topo_file *file = NULL;
     struct tt_topo_domain *domains = NULL;
     struct tt_topo_layout *layout = NULL;
-    struct tt_topo_comm_node places[64];
+    struct tt_topo_comm_node comm_nodes[64];
     int ndomains = 0;
     join_path(path, sizeof(path), folder, topology);
     assert_int_equal(tt_topo_file_read(path, &file), ncclSuccess);
     assert_int_equal(tt_topo_domains_make(file, options, nodes, &domains, &ndomains), ncclSuccess);
-    int nplaces = nodes * ndomains;
+    int ncomm_nodes = nodes * ndomains;
     int ranks = 0;
     json_t *list = json_array();
     for (int d = 0; d < ndomains; d++) {
         ranks += domains[d].nranks;
         json_array_append_new(list, topo_domain_json(&domains[d]));
     }
-    assert_in_range(nplaces, 1, 64);
-    for (int p = 0; p < nplaces; p++) {
-        places[p] = (struct tt_topo_comm_node){.domain = &domains[p % ndomains],
-                                               .rank_offset = p / ndomains * ranks};
+    assert_in_range(ncomm_nodes, 1, 64);
+    for (int p = 0; p < ncomm_nodes; p++) {
+        comm_nodes[p] = (struct tt_topo_comm_node){.domain = &domains[p % ndomains],
+                                                   .rank_offset = p / ndomains * ranks};
     }
-    assert_int_equal(tt_topo_layout_make(places, nplaces, NULL, &layout), ncclSuccess);
+    assert_int_equal(tt_topo_layout_make(comm_nodes, ncomm_nodes, NULL, &layout), ncclSuccess);
     json_t *have = json_pack("{s:i, s:i, s:o, s:o}", "nodes", nodes, "ranks", layout->nranks,
                              "domains", list, "layout", topo_layout_json(layout));
     tt_topo_layout_free(layout);

@@ -36,19 +36,19 @@ static void check_ring(const struct tt_topo_plan *plan, const struct tt_topo_ran
 
 static void check_tree(const struct tt_topo_plan *plan, const struct tt_topo_rank *ranks, int tree)
 {
-    const struct tt_tree_links *places = plan->tree[tree];
+    const struct tt_tree_links *links = plan->tree[tree];
     int edges = 0;
     int crossings = 0;
     for (int r = 0; r < plan->nranks; r++) {
         for (int k = 0; k < 3; k++) {
-            int child = places[r].child[k];
+            int child = links[r].child[k];
             if (child < 0) continue;
             edges++;
             crossings += ranks[child].node != ranks[r].node;
-            assert_int_equal(places[child].parent, r);
+            assert_int_equal(links[child].parent, r);
         }
         int steps = 0;
-        for (int up = r; up >= 0; up = places[up].parent)
+        for (int up = r; up >= 0; up = links[up].parent)
             assert_true(++steps <= plan->nranks);
     }
     assert_int_equal(edges, plan->nranks - 1);

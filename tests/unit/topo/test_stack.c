@@ -34,8 +34,8 @@ static void *search(void *context)
     task->rc = tt_topo_file_read(task->path, &file);
     if (!task->rc) task->rc = tt_topo_domains_make(file, &options, 1, &domains, &ndomains);
     if (!task->rc && ndomains == 1) {
-        struct tt_topo_comm_node place = {.domain = &domains[0]};
-        task->rc = tt_topo_layout_make(&place, 1, NULL, &layout);
+        struct tt_topo_comm_node comm_node = {.domain = &domains[0]};
+        task->rc = tt_topo_layout_make(&comm_node, 1, NULL, &layout);
         task->ranks = layout ? layout->nranks : 0;
     }
     tt_topo_layout_free(layout);

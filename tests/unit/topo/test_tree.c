@@ -15,13 +15,13 @@ static int depth_of(int tree, int node, int n)
 
 static int children_of(int tree, int node, int n)
 {
-    struct tt_tree_node place = tt_tree_node(tree, node, n);
+    struct tt_tree_node node_links = tt_tree_node(tree, node, n);
     int count = 0;
     for (int k = 0; k < 2; k++) {
-        if (place.child[k] < 0) continue;
+        if (node_links.child[k] < 0) continue;
         count++;
-        assert_true(place.child[k] < n);
-        assert_int_equal(tt_tree_node(tree, place.child[k], n).parent, node);
+        assert_true(node_links.child[k] < n);
+        assert_int_equal(tt_tree_node(tree, node_links.child[k], n).parent, node);
     }
     return count;
 }

@@ -10,7 +10,7 @@
 
 enum { MOST = 300, LARGE = 1 << 20, FOLDED = 64 * TT_MAC_BLOCK_BYTES };
 
-static const uint64_t here[TT_MAC_PLACE_WORDS] = {1, 2, 3};
+static const uint64_t here[TT_MAC_CONTEXT_WORDS] = {1, 2, 3};
 static struct tt_mac_key key;
 
 static void fill(unsigned char *bytes, size_t n)
@@ -116,8 +116,8 @@ static void fits_one_place_and_key(void **state)
         uint64_t before = tag(bytes, sizes[i]);
         assert_true(tt_mac(&again, here, bytes, sizes[i]) == before);
         assert_true(tt_mac(&other, here, bytes, sizes[i]) != before);
-        for (int word = 0; word < TT_MAC_PLACE_WORDS; word++) {
-            uint64_t there[TT_MAC_PLACE_WORDS];
+        for (int word = 0; word < TT_MAC_CONTEXT_WORDS; word++) {
+            uint64_t there[TT_MAC_CONTEXT_WORDS];
             memcpy(there, here, sizeof(here));
             there[word]++;
             assert_true(tt_mac(&key, there, bytes, sizes[i]) != before);

@@ -192,15 +192,15 @@ static void bad_lines_are_named_and_skipped(void **state)
     };
     (void)state;
     for (size_t i = 0; i < TT_LEN(cases); i++) {
-        char text[512], place[128];
+        char text[512], prefix[128];
         snprintf(text, sizeof(text), "# first\n%s\nallreduce,0,64,ring,ll,2,-1,-1\n",
                  cases[i].line);
         log_text[0] = '\0';
         write_rules(text);
         void *ctx = open_six(8, 1);
-        snprintf(place, sizeof(place), "2 TUNER/Tutti: %s:2: %s", rules_path, cases[i].reason);
+        snprintf(prefix, sizeof(prefix), "2 TUNER/Tutti: %s:2: %s", rules_path, cases[i].reason);
         print_message("case: %s\n%s", cases[i].line, log_text);
-        assert_non_null(strstr(log_text, place));
+        assert_non_null(strstr(log_text, prefix));
         assert_non_null(strstr(log_text, "; the line is skipped"));
         assert_non_null(strstr(log_text, "1 rules from"));
         assert_string_equal(wish(ctx, ncclFuncAllReduce, 64, 1, 0), "1,0,2");

@@ -71,7 +71,7 @@ static bool add_task(struct host_check *check, const struct CUstream_st *stream)
     return true;
 }
 
-static bool knows_place(struct host_check *check, size_t number)
+static bool knows_task(struct host_check *check, size_t number)
 {
     if (number < check->task_of_room) return true;
     size_t room = check->task_of_room ? check->task_of_room : 64;
@@ -90,7 +90,7 @@ size_t check_task_of(struct host_check *check, const struct CUstream_st *stream)
 {
     size_t number = host_stream_number(stream);
     if (!check->ntasks && !add_task(check, NULL)) return CHECK_HOST;
-    if (!knows_place(check, number) || !check->tasks) return CHECK_HOST;
+    if (!knows_task(check, number) || !check->tasks) return CHECK_HOST;
     size_t index = check->task_of[number];
     struct check_task *task = index ? &check->tasks[index] : NULL;
     if (task && task->stream_id == stream->id) return index;

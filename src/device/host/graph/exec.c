@@ -120,7 +120,7 @@ struct host_exec *host_exec_copy(const struct host_exec *from, struct host_launc
     return NULL;
 }
 
-static bool deps_placed(const struct CUgraphNode_st *node, const size_t *position)
+static bool deps_sorted(const struct CUgraphNode_st *node, const size_t *position)
 {
     for (size_t d = 0; d < node->ndeps; d++) {
         if (position[node->deps[d]->index] == SIZE_MAX) return false;
@@ -131,20 +131,20 @@ static bool deps_placed(const struct CUgraphNode_st *node, const size_t *positio
 /* Position of every node in an order that respects the edges; false on a cycle. */
 static bool sort_nodes(const struct CUgraph_st *graph, size_t *position)
 {
-    size_t placed = 0;
+    size_t sorted = 0;
     bool moved = true;
     for (size_t i = 0; i < graph->nnodes; i++) {
         position[i] = SIZE_MAX;
     }
-    while (placed < graph->nnodes && moved) {
+    while (sorted < graph->nnodes && moved) {
         moved = false;
         for (size_t i = 0; i < graph->nnodes; i++) {
-            if (position[i] != SIZE_MAX || !deps_placed(graph->nodes[i], position)) continue;
-            position[i] = placed++;
+            if (position[i] != SIZE_MAX || !deps_sorted(graph->nodes[i], position)) continue;
+            position[i] = sorted++;
             moved = true;
         }
     }
-    return placed == graph->nnodes;
+    return sorted == graph->nnodes;
 }
 
 bool host_op_has_calls(const struct host_op *op)

@@ -28,7 +28,7 @@ static struct exec_op *find_op(struct host_exec *exec, const struct CUgraphNode_
 /* ---- what may change ---- */
 
 /* Memory that one device holds, or the host, stays there. */
-static bool same_place(const void *a, const void *b)
+static bool same_address(const void *a, const void *b)
 {
     struct tt_pointer old, fresh;
     tuttiHostPointer(a, &old);
@@ -43,11 +43,12 @@ static bool is_flat(const struct host_op *op)
     return op->copy.height <= 1 && op->copy.depth <= 1;
 }
 
-static bool same_places(const struct host_op *old, const struct host_op *fresh)
+static bool same_addresses(const struct host_op *old, const struct host_op *fresh)
 {
-    if (old->kind == HOST_OP_SET) return same_place(old->set.ptr, fresh->set.ptr);
+    if (old->kind == HOST_OP_SET) return same_address(old->set.ptr, fresh->set.ptr);
     if (old->kind != HOST_OP_COPY) return true;
-    return same_place(old->copy.dst, fresh->copy.dst) && same_place(old->copy.src, fresh->copy.src);
+    return same_address(old->copy.dst, fresh->copy.dst) &&
+           same_address(old->copy.src, fresh->copy.src);
 }
 
 /* Of a fill with rows only the address and the value may change in an update. */
@@ -69,7 +70,7 @@ static enum tt_update compare_ops(const struct exec_op *old, const struct exec_o
         if (old->deps[d] != fresh->deps[d]) return TT_UPDATE_TOPOLOGY;
     }
     if (old->kind != fresh->kind || old->op.kind != fresh->op.kind) return TT_UPDATE_KIND;
-    if (!same_places(&old->op, &fresh->op) || !same_box(&old->op, &fresh->op))
+    if (!same_addresses(&old->op, &fresh->op) || !same_box(&old->op, &fresh->op))
         return TT_UPDATE_PARAMETERS;
     if (old->op.kind != HOST_OP_GRAPH) return TT_UPDATE_OK;
     return compare_bodies(old->op.launch.exec, fresh->op.launch.exec, &inside);
@@ -124,7 +125,7 @@ static bool may_replace(const struct host_op *old, const struct host_op *fresh)
 {
     if (old->kind != fresh->kind) return false;
     if (old->kind != HOST_OP_COPY && old->kind != HOST_OP_SET) return true;
-    return is_flat(old) && is_flat(fresh) && same_places(old, fresh);
+    return is_flat(old) && is_flat(fresh) && same_addresses(old, fresh);
 }
 
 static int replace_op(struct host_exec *exec, struct exec_op *old, const struct tt_node *params)
