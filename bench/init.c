@@ -15,7 +15,7 @@
 
 #define MAX_RANKS 128
 
-struct board { /* shared by all processes */
+struct shared { /* shared by all processes */
     _Atomic int round, arrived, failed;
     ncclUniqueId id;
     double start_sec[MAX_RANKS], end_sec[MAX_RANKS], busy_sec[MAX_RANKS];
@@ -34,22 +34,22 @@ static void nap(void)
     nanosleep(&some, NULL);
 }
 
-static void rank_main(struct board *board, int nranks, int rank, int rounds)
+static void rank_main(struct shared *shared, int nranks, int rank, int rounds)
 {
     for (int round = 1; round <= rounds; round++) {
         ncclComm_t comm = NULL;
-        while (atomic_load(&board->round) < round)
+        while (atomic_load(&shared->round) < round)
             nap();
         double busy_sec = clock_sec(CLOCK_PROCESS_CPUTIME_ID);
-        board->start_sec[rank] = clock_sec(CLOCK_MONOTONIC);
-        ncclResult_t rc = ncclCommInitRank(&comm, nranks, board->id, rank);
-        board->end_sec[rank] = clock_sec(CLOCK_MONOTONIC);
-        board->busy_sec[rank] = clock_sec(CLOCK_PROCESS_CPUTIME_ID) - busy_sec;
+        shared->start_sec[rank] = clock_sec(CLOCK_MONOTONIC);
+        ncclResult_t rc = ncclCommInitRank(&comm, nranks, shared->id, rank);
+        shared->end_sec[rank] = clock_sec(CLOCK_MONOTONIC);
+        shared->busy_sec[rank] = clock_sec(CLOCK_PROCESS_CPUTIME_ID) - busy_sec;
         if (rc) {
             fprintf(stderr, "rank %d: %s\n", rank, ncclGetLastError(NULL));
-            atomic_fetch_add(&board->failed, 1);
+            atomic_fetch_add(&shared->failed, 1);
         }
-        atomic_fetch_add(&board->arrived, 1);
+        atomic_fetch_add(&shared->arrived, 1);
         ncclCommDestroy(comm);
     }
 }
@@ -60,21 +60,21 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static double round_sec(const struct board *board, int nranks)
+static double round_sec(const struct shared *shared, int nranks)
 {
-    double first = board->start_sec[0], last = board->end_sec[0];
+    double first = shared->start_sec[0], last = shared->end_sec[0];
     for (int r = 1; r < nranks; r++) {
-        if (board->start_sec[r] < first) first = board->start_sec[r];
-        if (board->end_sec[r] > last) last = board->end_sec[r];
+        if (shared->start_sec[r] < first) first = shared->start_sec[r];
+        if (shared->end_sec[r] > last) last = shared->end_sec[r];
     }
     return last - first;
 }
 
-static double busy_sum(const struct board *board, int nranks)
+static double busy_sum(const struct shared *shared, int nranks)
 {
     double sum = 0;
     for (int r = 0; r < nranks; r++)
-        sum += board->busy_sec[r];
+        sum += shared->busy_sec[r];
     return sum;
 }
 
@@ -85,32 +85,32 @@ struct times { /* of the rounds, the shortest first */
 
 static int run(int nranks, int rounds, struct times *times)
 {
-    struct board *board =
-        mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     times->wall_sec = calloc((size_t)rounds, sizeof(double));
     times->busy_sec = calloc((size_t)rounds, sizeof(double));
-    if (board == MAP_FAILED || !times->wall_sec || !times->busy_sec) return 1;
+    if (shared == MAP_FAILED || !times->wall_sec || !times->busy_sec) return 1;
     fflush(NULL);
     for (int r = 0; r < nranks; r++) {
         if (fork()) continue;
-        rank_main(board, nranks, r, rounds);
+        rank_main(shared, nranks, r, rounds);
         exit(0);
     }
     for (int round = 1; round <= rounds; round++) {
-        if (ncclGetUniqueId(&board->id)) return 1;
-        atomic_store(&board->arrived, 0);
-        atomic_store(&board->round, round);
-        while (atomic_load(&board->arrived) < nranks)
+        if (ncclGetUniqueId(&shared->id)) return 1;
+        atomic_store(&shared->arrived, 0);
+        atomic_store(&shared->round, round);
+        while (atomic_load(&shared->arrived) < nranks)
             nap();
-        times->wall_sec[round - 1] = round_sec(board, nranks);
-        times->busy_sec[round - 1] = busy_sum(board, nranks);
+        times->wall_sec[round - 1] = round_sec(shared, nranks);
+        times->busy_sec[round - 1] = busy_sum(shared, nranks);
     }
     while (wait(NULL) > 0)
         nap();
     qsort(times->wall_sec, (size_t)rounds, sizeof(double), compare);
     qsort(times->busy_sec, (size_t)rounds, sizeof(double), compare);
-    times->failed = atomic_load(&board->failed);
-    munmap(board, sizeof(*board));
+    times->failed = atomic_load(&shared->failed);
+    munmap(shared, sizeof(*shared));
     return times->failed != 0;
 }
 

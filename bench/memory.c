@@ -15,7 +15,7 @@
 enum { MAX_RANKS = 128, STAGES = 3, KIB = 1024, BUFFER_BYTES = 64 << 20 };
 static const char *const stage_names[STAGES] = {"after init", "with buffers", "after AllReduce"};
 
-struct board { /* shared by all processes */
+struct shared { /* shared by all processes */
     _Atomic int ready, failed;
     _Atomic int arrived[STAGES][2];
     ncclUniqueId id;
@@ -44,47 +44,47 @@ static void meet(_Atomic int *arrived, int nranks)
 }
 
 /* All measure while nobody changes anything. */
-static void weigh(struct board *board, int stage, int rank, int nranks)
+static void weigh(struct shared *shared, int stage, int rank, int nranks)
 {
-    _Atomic int *arrived = board->arrived[stage];
+    _Atomic int *arrived = shared->arrived[stage];
     meet(&arrived[0], nranks);
-    board->pss_kib[stage][rank] = pss_kib();
+    shared->pss_kib[stage][rank] = pss_kib();
     meet(&arrived[1], nranks);
 }
 
-static int rank_main(struct board *board, int nranks, int rank)
+static int rank_main(struct shared *shared, int nranks, int rank)
 {
     ncclComm_t comm = NULL;
     void *send = NULL, *recv = NULL;
-    while (!atomic_load(&board->ready))
+    while (!atomic_load(&shared->ready))
         usleep(200);
     int bad = cudaSetDevice(rank) != cudaSuccess;
-    bad = bad || ncclCommInitRank(&comm, nranks, board->id, rank) != ncclSuccess;
+    bad = bad || ncclCommInitRank(&comm, nranks, shared->id, rank) != ncclSuccess;
     if (bad) fprintf(stderr, "rank %d: %s\n", rank, ncclGetLastError(NULL));
-    weigh(board, 0, rank, nranks);
+    weigh(shared, 0, rank, nranks);
     bad = bad || cudaMalloc(&send, BUFFER_BYTES) || cudaMalloc(&recv, BUFFER_BYTES);
     if (!bad) {
         memset(send, 0, BUFFER_BYTES);
         memset(recv, 0, BUFFER_BYTES);
     }
-    weigh(board, 1, rank, nranks);
+    weigh(shared, 1, rank, nranks);
     bad = bad || ncclAllReduce(send, recv, BUFFER_BYTES / 4, ncclFloat, ncclSum, comm, NULL);
     bad = bad || cudaStreamSynchronize(NULL) != cudaSuccess;
-    weigh(board, 2, rank, nranks);
-    if (bad) atomic_fetch_add(&board->failed, 1);
+    weigh(shared, 2, rank, nranks);
+    if (bad) atomic_fetch_add(&shared->failed, 1);
     cudaFree(send);
     cudaFree(recv);
     ncclCommDestroy(comm);
     return bad;
 }
 
-static void print(const struct board *board, int nranks)
+static void print(const struct shared *shared, int nranks)
 {
     for (int stage = 0; stage < STAGES; stage++) {
         double buffers = stage == 0 ? 0 : 2.0 * BUFFER_BYTES / KIB;
         double sum = 0, most = 0;
         for (int r = 0; r < nranks; r++) {
-            double own = board->pss_kib[stage][r];
+            double own = shared->pss_kib[stage][r];
             sum += own;
             most = own > most ? own : most;
         }
@@ -96,9 +96,9 @@ static void print(const struct board *board, int nranks)
 int main(int argc, char **argv)
 {
     int nranks = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 8;
-    struct board *board =
-        mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (nranks < 1 || nranks > MAX_RANKS || board == MAP_FAILED) return 2;
+    struct shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (nranks < 1 || nranks > MAX_RANKS || shared == MAP_FAILED) return 2;
     setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
     char devices[16];
     snprintf(devices, sizeof(devices), "%d", nranks);
@@ -106,12 +106,12 @@ int main(int argc, char **argv)
     fflush(NULL);
     for (int r = 0; r < nranks; r++) {
         if (fork()) continue;
-        exit(rank_main(board, nranks, r));
+        exit(rank_main(shared, nranks, r));
     }
-    if (ncclGetUniqueId(&board->id)) return 1;
-    atomic_store(&board->ready, 1);
+    if (ncclGetUniqueId(&shared->id)) return 1;
+    atomic_store(&shared->ready, 1);
     while (wait(NULL) > 0)
         continue;
-    print(board, nranks);
-    return atomic_load(&board->failed) != 0;
+    print(shared, nranks);
+    return atomic_load(&shared->failed) != 0;
 }

@@ -26,13 +26,13 @@
 
 enum { MOST_RANKS = 4, COUNT = 256, REPEATS = 4, CYCLES = 6, BATCH = 10 };
 
-struct board { /* shared by all processes */
+struct shared { /* shared by all processes */
     _Atomic int arrived;
     ncclUniqueId id;
 };
 
 struct process {
-    struct board *board;
+    struct shared *shared;
     int number, count, met, calls;
 };
 
@@ -62,8 +62,8 @@ static double now_usec(void)
 static void meet(struct process *self)
 {
     int want = self->count * ++self->met;
-    atomic_fetch_add(&self->board->arrived, 1);
-    while (atomic_load(&self->board->arrived) < want)
+    atomic_fetch_add(&self->shared->arrived, 1);
+    while (atomic_load(&self->shared->arrived) < want)
         sched_yield();
 }
 
@@ -85,9 +85,9 @@ static void pin(const struct process *self)
 static ncclUniqueId new_id(struct process *self)
 {
     meet(self);
-    if (self->number == 0) must(ncclGetUniqueId(&self->board->id), "unique id");
+    if (self->number == 0) must(ncclGetUniqueId(&self->shared->id), "unique id");
     meet(self);
-    return self->board->id;
+    return self->shared->id;
 }
 
 static void rank_open(struct rank *rank)
@@ -272,11 +272,11 @@ static const struct {
 static int start(size_t program, int calls)
 {
     int failed = 0, status;
-    struct board *board =
-        mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    must(board == MAP_FAILED, "memory");
+    struct shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    must(shared == MAP_FAILED, "memory");
     for (int p = 0; p < programs[program].processes; p++) {
-        struct process self = {board, p, programs[program].processes, 0, calls};
+        struct process self = {shared, p, programs[program].processes, 0, calls};
         pid_t child = fork();
         must(child < 0, "fork");
         if (child) continue;
@@ -285,7 +285,7 @@ static int start(size_t program, int calls)
     }
     while (wait(&status) > 0)
         failed |= status != 0;
-    munmap(board, sizeof(*board));
+    munmap(shared, sizeof(*shared));
     return failed;
 }
 

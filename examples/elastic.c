@@ -2,7 +2,7 @@
  * without them (ncclCommShrink), new ones join (ncclCommGrow), and the sums stay right.
  *   ./elastic [WORKERS [DEATHS [SEED]]]
  * The first process starts the workers, kills one now and then, and says who is dead: a real job
- * learns that from its scheduler. What the workers share lies on a board in shared memory, where a
+ * learns that from its scheduler. What the workers share lies in shared memory, where a
  * job of several hosts would have its store. */
 #include "check.h"
 
@@ -23,7 +23,7 @@ enum {
     WORDS
 }; /* what a step adds up: the gradient, and what rank 0 has been told */
 
-struct board {
+struct shared {
     ncclUniqueId id;
     _Atomic int has_id;  /* of the start, then of each newcomer's number */
     _Atomic int deaths;  /* dead[] has so many */
@@ -37,7 +37,7 @@ struct board {
 };
 
 struct worker {
-    struct board *board;
+    struct shared *shared;
     ncclComm_t comm;
     cudaStream_t stream;
     int64_t *device;
@@ -77,7 +77,7 @@ static int find_dead(const struct worker *w, int deaths, int *ranks)
     int count = 0;
     for (int r = 0; r < w->nranks; r++) {
         for (int k = w->deaths; k < deaths; k++) {
-            if (w->board->dead[k] == w->seats[r]) ranks[count++] = r;
+            if (w->shared->dead[k] == w->seats[r]) ranks[count++] = r;
         }
     }
     return count;
@@ -88,9 +88,9 @@ static void recover(struct worker *w)
 {
     int dead[MOST], left = 0;
     ncclComm_t smaller = NULL;
-    while (atomic_load(&w->board->deaths) == w->deaths)
+    while (atomic_load(&w->shared->deaths) == w->deaths)
         usleep(200);
-    int deaths = atomic_load(&w->board->deaths);
+    int deaths = atomic_load(&w->shared->deaths);
     int count = find_dead(w, deaths, dead);
     NCCL(ncclCommShrink(w->comm, dead, count, &smaller, NULL, NCCL_SHRINK_ABORT));
     NCCL(ncclCommAbort(w->comm));
@@ -108,21 +108,22 @@ static void recover(struct worker *w)
     NCCL(all_reduce(w, &least, 1, ncclMin));
     if (least < w->step) w->weight = w->before;
     w->step = least;
-    if (w->rank == 0) atomic_store(&w->board->whole, deaths);
+    if (w->rank == 0) atomic_store(&w->shared->whole, deaths);
 }
 
 /* All old ranks come here after the same step; the newcomer takes the last rank. */
 static void grow(struct worker *w, int number, int seat)
 {
-    struct board *board = w->board;
+    struct shared *shared = w->shared;
     ncclComm_t larger;
     if (w->rank == 0) {
-        NCCL(ncclCommGetUniqueId(w->comm, &board->id));
-        memcpy(board->seats, w->seats, sizeof(w->seats));
-        board->nranks = w->nranks;
-        atomic_store(&board->has_id, number);
+        NCCL(ncclCommGetUniqueId(w->comm, &shared->id));
+        memcpy(shared->seats, w->seats, sizeof(w->seats));
+        shared->nranks = w->nranks;
+        atomic_store(&shared->has_id, number);
     }
-    NCCL(ncclCommGrow(w->comm, w->nranks + 1, w->rank == 0 ? &board->id : NULL, -1, &larger, NULL));
+    NCCL(
+        ncclCommGrow(w->comm, w->nranks + 1, w->rank == 0 ? &shared->id : NULL, -1, &larger, NULL));
     NCCL(ncclCommDestroy(w->comm));
     w->comm = larger;
     w->seats[w->nranks++] = seat;
@@ -130,15 +131,15 @@ static void grow(struct worker *w, int number, int seat)
 
 static void join(struct worker *w, int number)
 {
-    struct board *board = w->board;
-    while (atomic_load(&board->has_id) != number)
+    struct shared *shared = w->shared;
+    while (atomic_load(&shared->has_id) != number)
         usleep(200);
-    w->rank = board->nranks;
-    w->nranks = board->nranks + 1;
-    memcpy(w->seats, board->seats, sizeof(w->seats));
+    w->rank = shared->nranks;
+    w->nranks = shared->nranks + 1;
+    memcpy(w->seats, shared->seats, sizeof(w->seats));
     w->seats[w->rank] = w->seat;
-    w->deaths = atomic_load(&board->deaths);
-    NCCL(ncclCommGrow(NULL, w->nranks, &board->id, w->rank, &w->comm, NULL));
+    w->deaths = atomic_load(&shared->deaths);
+    NCCL(ncclCommGrow(NULL, w->nranks, &shared->id, w->rank, &w->comm, NULL));
 }
 
 /* The newcomer gets what a checkpoint would hold. */
@@ -152,18 +153,18 @@ static void share_state(struct worker *w, int number)
     w->step = state[0];
     w->weight = state[1];
     w->before = state[2];
-    if (w->rank == w->nranks - 1) atomic_store(&w->board->joined, number);
+    if (w->rank == w->nranks - 1) atomic_store(&w->shared->joined, number);
 }
 
 /* One step; true when all have been told to stop. */
 static int train(struct worker *w)
 {
-    struct board *board = w->board;
+    struct shared *shared = w->shared;
     int64_t words[WORDS] = {gradient(w->step, w->rank, w->nranks), 0, 0};
     if (w->rank == 0) {
-        words[JOIN] = atomic_load(&board->joining);
-        words[STOP] = atomic_load(&board->stop);
-        atomic_store(&board->step, (long)w->step);
+        words[JOIN] = atomic_load(&shared->joining);
+        words[STOP] = atomic_load(&shared->stop);
+        atomic_store(&shared->step, (long)w->step);
     }
     if (all_reduce(w, words, WORDS, ncclSum) != ncclSuccess) {
         recover(w);
@@ -174,19 +175,19 @@ static int train(struct worker *w)
     w->step++;
     if (words[JOIN]) {
         int number = (int)(words[JOIN] / MOST), seat = (int)(words[JOIN] % MOST);
-        if (number > atomic_load(&board->joined)) {
+        if (number > atomic_load(&shared->joined)) {
             grow(w, number, seat);
             share_state(w, number);
-            while (atomic_load(&board->joining)) /* until it is known that the newcomer is in */
+            while (atomic_load(&shared->joining)) /* until it is known that the newcomer is in */
                 usleep(200);
         }
     }
     return words[STOP] != 0;
 }
 
-static void work(struct board *board, int seat, int nranks, int number)
+static void work(struct shared *shared, int seat, int nranks, int number)
 {
-    struct worker w = {.board = board, .seat = seat, .rank = seat, .nranks = nranks};
+    struct worker w = {.shared = shared, .seat = seat, .rank = seat, .nranks = nranks};
     int64_t expected = 0;
     int devices;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -201,11 +202,11 @@ static void work(struct board *board, int seat, int nranks, int number)
         join(&w, number);
         share_state(&w, number);
     } else {
-        if (seat == 0) NCCL(ncclGetUniqueId(&board->id));
-        if (seat == 0) atomic_store(&board->has_id, 1);
-        while (!atomic_load(&board->has_id))
+        if (seat == 0) NCCL(ncclGetUniqueId(&shared->id));
+        if (seat == 0) atomic_store(&shared->has_id, 1);
+        while (!atomic_load(&shared->has_id))
             usleep(200);
-        NCCL(ncclCommInitRank(&w.comm, nranks, board->id, seat));
+        NCCL(ncclCommInitRank(&w.comm, nranks, shared->id, seat));
     }
     while (!train(&w)) {
         alarm(WAIT_SEC); /* whoever waits so long waits in vain */
@@ -223,11 +224,11 @@ static void work(struct board *board, int seat, int nranks, int number)
     exit(0);
 }
 
-static pid_t start(struct board *board, int seat, int nranks, int number)
+static pid_t start(struct shared *shared, int seat, int nranks, int number)
 {
     fflush(NULL);
     pid_t pid = fork();
-    if (pid == 0) work(board, seat, nranks, number);
+    if (pid == 0) work(shared, seat, nranks, number);
     return pid;
 }
 
@@ -249,30 +250,30 @@ int main(int argc, char **argv)
     int workers = argc > 1 ? atoi(argv[1]) : 3, deaths = argc > 2 ? atoi(argv[2]) : 4;
     unsigned seed = argc > 3 ? (unsigned)atoi(argv[3]) : 1;
     pid_t pids[MOST];
-    struct board *board =
-        mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (board == MAP_FAILED || workers < 2 || workers > MOST || deaths < 0 || deaths > 1024)
+    struct shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED || workers < 2 || workers > MOST || deaths < 0 || deaths > 1024)
         return 2;
     for (int seat = 0; seat < workers; seat++)
-        pids[seat] = start(board, seat, workers, 1);
+        pids[seat] = start(shared, seat, workers, 1);
     for (int k = 0; k < deaths; k++) {
         int seat = rand_r(&seed) % workers, number = k + 2;
-        long step = atomic_load(&board->step) + 2 + rand_r(&seed) % 20;
-        while (atomic_load(&board->step) < step)
-            await(&board->whole, k); /* looks after them */
+        long step = atomic_load(&shared->step) + 2 + rand_r(&seed) % 20;
+        while (atomic_load(&shared->step) < step)
+            await(&shared->whole, k); /* looks after them */
         kill(pids[seat], SIGKILL);
         waitpid(pids[seat], NULL, 0);
-        board->dead[k] = seat;
-        atomic_store(&board->deaths, k + 1);
-        await(&board->whole, k + 1);
+        shared->dead[k] = seat;
+        atomic_store(&shared->deaths, k + 1);
+        await(&shared->whole, k + 1);
         printf("worker %d was killed after step %ld, the others go on\n", seat,
-               atomic_load(&board->step));
-        pids[seat] = start(board, seat, workers, number);
-        atomic_store(&board->joining, number * MOST + seat);
-        await(&board->joined, number);
-        atomic_store(&board->joining, 0);
+               atomic_load(&shared->step));
+        pids[seat] = start(shared, seat, workers, number);
+        atomic_store(&shared->joining, number * MOST + seat);
+        await(&shared->joined, number);
+        atomic_store(&shared->joining, 0);
     }
-    atomic_store(&board->stop, 1);
+    atomic_store(&shared->stop, 1);
     for (int seat = 0; seat < workers; seat++) {
         int status;
         if (waitpid(pids[seat], &status, 0) < 0 || status) {
@@ -281,6 +282,6 @@ int main(int argc, char **argv)
         }
     }
     printf("elastic: %d workers, %d killed and replaced, %ld steps, all sums right\n", workers,
-           deaths, atomic_load(&board->step));
+           deaths, atomic_load(&shared->step));
     return 0;
 }

@@ -24,7 +24,7 @@ struct row {
 };
 
 struct faults {
-    struct fault_board *board;
+    struct fault_shared *shared;
     int fd;
     char hooks[512];
     const char *no_hosts; /* NULL: there are */
@@ -45,7 +45,7 @@ static void tell_wrong(const struct faults *f, const struct fault_scene *scene,
         word->word, fault_ways[scene->way], scene->nranks, scene->victim,
         (unsigned long long)scene->seed, (unsigned long long)scene->moment);
     for (int r = 0; r < scene->nranks; r++) {
-        const struct fault_seat *seat = &f->board->seats[r];
+        const struct fault_seat *seat = &f->shared->seats[r];
         fprintf(stderr, "    rank %d, %s: %s: code %d: %s\n", r, seat->step,
                 seat->end == END_NONE   ? "no end"
                 : seat->end == END_WELL ? "well"
@@ -62,7 +62,7 @@ static bool be_calm(struct faults *f, const struct fault_scene *like)
     if (f->calm_usec[way][n]) return true;
     scene.kind = FAULT_NONE;
     scene.moment = 0;
-    struct fault_result result = fault_play(f->board, f->fd, f->hooks, &scene);
+    struct fault_result result = fault_play(f->shared, f->fd, f->hooks, &scene);
     if (result.wrong) {
         tell_wrong(f, &scene, &result);
         return false;
@@ -70,7 +70,7 @@ static bool be_calm(struct faults *f, const struct fault_scene *like)
     f->calm_usec[way][n] = result.usec;
     for (int r = 0; r < n; r++) {
         for (int k = 0; k < FAULT_KINDS; k++)
-            f->counts[way][n][r][k] = atomic_load(&f->board->seats[r].counts[k]);
+            f->counts[way][n][r][k] = atomic_load(&f->shared->seats[r].counts[k]);
     }
     return true;
 }
@@ -110,7 +110,7 @@ static void tell_logs(int nranks)
 static void play(struct faults *f, const struct fault_scene *scene, bool is_loud)
 {
     struct row *row = &f->rows[scene->kind][scene->way];
-    struct fault_result result = fault_play(f->board, f->fd, f->hooks, scene);
+    struct fault_result result = fault_play(f->shared, f->fd, f->hooks, scene);
     row->points++;
     row->struck += result.struck;
     row->wrong += result.wrong != NULL;
@@ -237,15 +237,15 @@ static bool play_all(struct faults *f, int argc, char **argv)
     return well;
 }
 
-static void open_board(struct faults *f)
+static void open_shared(struct faults *f)
 {
     ssize_t len = readlink("/proc/self/exe", f->hooks, sizeof(f->hooks) - 32);
     f->fd = memfd_create("faults", 0);
-    if (len < 0 || f->fd < 0 || ftruncate(f->fd, sizeof(*f->board))) exit(2);
+    if (len < 0 || f->fd < 0 || ftruncate(f->fd, sizeof(*f->shared))) exit(2);
     f->hooks[len] = 0;
     strcpy(strrchr(f->hooks, '/') + 1, "libfaults-hooks.so");
-    f->board = mmap(NULL, sizeof(*f->board), PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
-    if (f->board == MAP_FAILED) exit(2);
+    f->shared = mmap(NULL, sizeof(*f->shared), PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+    if (f->shared == MAP_FAILED) exit(2);
 }
 
 int main(int argc, char **argv)
@@ -255,7 +255,7 @@ int main(int argc, char **argv)
     bool again = argc > 1 && !strcmp(argv[1], "again");
     if (again ? argc != 8 : argc > 6) usage();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    open_board(&f);
+    open_shared(&f);
     f.no_hosts = hosts_open(FAULT_RANKS);
     bool well = again ? play_again(&f, argv + 2) : play_all(&f, argc, argv);
     hosts_close();

@@ -1,7 +1,7 @@
 /* Loaded before the C library into a rank of `bench-faults`: counts the calls that the library
  * makes, and lets those of the victim go wrong at the scene's moment. What others in the process
  * call (the program, the C library itself) passes through. */
-#include "board.h"
+#include "shared.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { IN_A_ROW = 3, JUMP_EVERY = 4 };
 
-static struct fault_board *board; /* NULL: not a rank, or not yet */
+static struct fault_shared *shared; /* NULL: not a rank, or not yet */
 static int own_rank;
 static uintptr_t library_begin, library_end;
 
@@ -66,29 +66,29 @@ static int find_library(struct dl_phdr_info *object, size_t size, void *arg)
 
 __attribute__((constructor)) static void attach(void)
 {
-    const char *fd = getenv("FAULTS_BOARD"), *rank = getenv("FAULTS_RANK");
+    const char *fd = getenv("FAULTS_SHARED"), *rank = getenv("FAULTS_RANK");
     resolve();
     if (!fd || !rank) return;
     own_rank = atoi(rank);
     dl_iterate_phdr(find_library, NULL);
-    void *at = real_mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(fd), 0);
-    if (at != MAP_FAILED) board = at;
+    void *at = real_mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, atoi(fd), 0);
+    if (at != MAP_FAILED) shared = at;
 }
 
 /* ---- when ---- */
 
 static bool counts_for(const void *caller)
 {
-    return board && (uintptr_t)caller >= library_begin && (uintptr_t)caller < library_end &&
-           atomic_load_explicit(&board->begin_usec, memory_order_relaxed) != 0;
+    return shared && (uintptr_t)caller >= library_begin && (uintptr_t)caller < library_end &&
+           atomic_load_explicit(&shared->begin_usec, memory_order_relaxed) != 0;
 }
 
 /* Count `n` of that kind; which of them the fault is about, 1 to n; 0: none. */
 static uint64_t is_due(enum fault_kind kind, const void *caller, uint64_t n)
 {
     if (!counts_for(caller)) return 0;
-    uint64_t before = atomic_fetch_add(&board->seats[own_rank].counts[kind], n);
-    const struct fault_scene *scene = &board->scene;
+    uint64_t before = atomic_fetch_add(&shared->seats[own_rank].counts[kind], n);
+    const struct fault_scene *scene = &shared->scene;
     if (scene->kind != kind || scene->victim != own_rank) return 0;
     return scene->moment > before && scene->moment <= before + n ? scene->moment - before : 0;
 }
@@ -96,7 +96,7 @@ static uint64_t is_due(enum fault_kind kind, const void *caller, uint64_t n)
 static void strike(void)
 {
     int64_t none = 0;
-    atomic_compare_exchange_strong(&board->struck_usec, &none, fault_now_usec());
+    atomic_compare_exchange_strong(&shared->struck_usec, &none, fault_now_usec());
 }
 
 /* Some in a row fail. */
@@ -106,7 +106,7 @@ static bool fails(enum fault_kind kind, const void *caller)
     bool due = is_due(kind, caller, 1) != 0;
     if (due) {
         strike();
-        atomic_store(&more[kind], (int)(board->scene.seed % IN_A_ROW));
+        atomic_store(&more[kind], (int)(shared->scene.seed % IN_A_ROW));
         return true;
     }
     return counts_for(caller) && atomic_load(&more[kind]) > 0 &&
@@ -150,7 +150,7 @@ void *mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
 int memfd_create(const char *name, unsigned flags)
 {
     resolve();
-    if (board && board->scene.kind == FAULT_MEMFD && board->scene.victim == own_rank) {
+    if (shared && shared->scene.kind == FAULT_MEMFD && shared->scene.victim == own_rank) {
         strike();
         return errno = EPERM, -1;
     }
@@ -172,7 +172,7 @@ static void close_at_moment(int fd, const void *caller)
 {
     struct sockaddr_in peer;
     if (!counts_for(caller) || !is_network(fd, &peer) || !is_due(FAULT_CLOSED, caller, 1)) return;
-    atomic_store(&board->peer, ntohl(peer.sin_addr.s_addr));
+    atomic_store(&shared->peer, ntohl(peer.sin_addr.s_addr));
     strike();
     shutdown(fd, SHUT_RDWR);
 }
@@ -191,8 +191,8 @@ static void flip_at_moment(int fd, const struct iovec *pieces, size_t npieces, s
     for (size_t i = 0; at && i < npieces; i++) {
         if (at <= pieces[i].iov_len) {
             ((unsigned char *)pieces[i].iov_base)[at - 1] ^=
-                (unsigned char)(1u << board->scene.seed % 8);
-            atomic_store(&board->peer, ntohl(peer.sin_addr.s_addr));
+                (unsigned char)(1u << shared->scene.seed % 8);
+            atomic_store(&shared->peer, ntohl(peer.sin_addr.s_addr));
             strike();
             break;
         }
@@ -235,11 +235,11 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
  * clock that somebody sets. */
 static time_t jump(void)
 {
-    if (!board || board->scene.kind != FAULT_CLOCK || board->scene.victim != own_rank) return 0;
-    if (!atomic_load(&board->begin_usec)) return 0;
+    if (!shared || shared->scene.kind != FAULT_CLOCK || shared->scene.victim != own_rank) return 0;
+    if (!atomic_load(&shared->begin_usec)) return 0;
     uint64_t n =
-        atomic_fetch_add(&board->seats[own_rank].counts[FAULT_CLOCK], 1) + board->scene.moment;
-    time_t by = (time_t)(1 + board->scene.seed % (365 * 86400));
+        atomic_fetch_add(&shared->seats[own_rank].counts[FAULT_CLOCK], 1) + shared->scene.moment;
+    time_t by = (time_t)(1 + shared->scene.seed % (365 * 86400));
     strike();
     return n / JUMP_EVERY % 2 ? by : -by;
 }

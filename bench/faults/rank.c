@@ -1,8 +1,8 @@
 /* A rank of a scene: an init, calls by chance, a split and calls in it, the end. Every result is
  * compared with what it must be; the first error ends the life by an abort. What it came to stands
- * on the board. */
+ * in the shared memory. */
 #include "../soak_call.h"
-#include "board.h"
+#include "shared.h"
 
 #include <cuda_runtime.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 enum { CALLS = 6, CALLS_OF_SPLIT = 2, MOST_BYTES = FAULT_RANKS * SOAK_MOST_COUNT * 8, ODD = 100 };
 
 struct life {
-    struct fault_board *board;
+    struct fault_shared *shared;
     struct fault_seat *seat;
     int rank, nranks;
     ncclComm_t comm;
@@ -150,11 +150,11 @@ static ncclResult_t part(struct life *life, uint64_t *state)
 
 static ncclResult_t live(struct life *life)
 {
-    struct fault_board *board = life->board;
-    uint64_t state = board->scene.seed;
+    struct fault_shared *shared = life->shared;
+    uint64_t state = shared->scene.seed;
     doing(life, "init");
     ncclResult_t rc =
-        say(life, ncclCommInitRank(&life->comm, life->nranks, board->id, life->rank), NULL);
+        say(life, ncclCommInitRank(&life->comm, life->nranks, shared->id, life->rank), NULL);
     struct group g = {life->comm, life->rank, life->nranks};
     if (!rc) doing(life, "calls");
     for (int k = 0; k < CALLS && !rc; k++) {
@@ -172,7 +172,7 @@ static ncclResult_t live(struct life *life)
 /* Descriptors for as many more as the scene says. */
 static void limit_descriptors(const struct life *life)
 {
-    const struct fault_scene *scene = &life->board->scene;
+    const struct fault_scene *scene = &life->shared->scene;
     struct rlimit limit;
     if (scene->kind != FAULT_DESCRIPTORS || scene->victim != life->rank) return;
     int next = dup(0);
@@ -180,34 +180,34 @@ static void limit_descriptors(const struct life *life)
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = (rlim_t)next + scene->moment;
     setrlimit(RLIMIT_NOFILE, &limit);
-    atomic_store(&life->board->struck_usec, fault_now_usec());
+    atomic_store(&life->shared->struck_usec, fault_now_usec());
 }
 
 /* All begin together, so that what was told of the scene's moment has one meaning. */
 static void meet(struct life *life)
 {
-    struct fault_board *board = life->board;
+    struct fault_shared *shared = life->shared;
     if (life->rank == 0) {
-        if (!say(life, ncclGetUniqueId(&board->id), NULL)) atomic_store(&board->has_id, true);
+        if (!say(life, ncclGetUniqueId(&shared->id), NULL)) atomic_store(&shared->has_id, true);
     }
-    while (!atomic_load(&board->has_id)) {
+    while (!atomic_load(&shared->has_id)) {
         usleep(100);
     }
     limit_descriptors(life);
-    atomic_fetch_add(&board->ready, 1);
-    while (!atomic_load(&board->begin_usec)) { /* the driver's clock runs from here on */
+    atomic_fetch_add(&shared->ready, 1);
+    while (!atomic_load(&shared->begin_usec)) { /* the driver's clock runs from here on */
         usleep(100);
     }
 }
 
 int fault_rank(int fd, int rank)
 {
-    struct fault_board *board =
-        mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct fault_shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     int ndevices = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (board == MAP_FAILED) return 2;
-    struct life life = {board, &board->seats[rank], rank, board->scene.nranks, NULL, NULL, NULL,
+    if (shared == MAP_FAILED) return 2;
+    struct life life = {shared, &shared->seats[rank], rank, shared->scene.nranks, NULL, NULL, NULL,
                         NULL};
     doing(&life, "start");
     ncclResult_t rc = cuda(&life, cudaGetDeviceCount(&ndevices));

@@ -1,4 +1,4 @@
-/* Starts the ranks, strikes, waits, and judges what is on the board. */
+/* Starts the ranks, injects the fault, waits, and judges what they wrote. */
 #include "scene.h"
 
 #include "hosts.h"
@@ -54,7 +54,7 @@ const struct fault_word fault_words[FAULT_KINDS] = {
 const char *const fault_ways[FAULT_WAYS] = {"memory", "hosts", "sockets"};
 
 struct play { /* a scene under way */
-    struct fault_board *board;
+    struct fault_shared *shared;
     const struct fault_scene *scene;
     pid_t pids[FAULT_RANKS];
     int alive, crashed; /* rank that ended as it should not; -1: none */
@@ -90,15 +90,15 @@ static void set_environment(const struct fault_scene *scene, int rank)
 static _Noreturn void become_rank(const struct fault_scene *scene, int fd, const char *hooks,
                                   int rank)
 {
-    char board[16], number[16];
-    snprintf(board, sizeof(board), "%d", fd);
+    char shared[16], number[16];
+    snprintf(shared, sizeof(shared), "%d", fd);
     snprintf(number, sizeof(number), "%d", rank);
     hosts_enter(host_of(scene, rank));
     set_environment(scene, rank);
     setenv("LD_PRELOAD", hooks, 1);
-    setenv("FAULTS_BOARD", board, 1);
+    setenv("FAULTS_SHARED", shared, 1);
     setenv("FAULTS_RANK", number, 1);
-    execl("/proc/self/exe", "bench-faults", "rank", board, number, (char *)NULL);
+    execl("/proc/self/exe", "bench-faults", "rank", shared, number, (char *)NULL);
     _exit(2);
 }
 
@@ -157,11 +157,11 @@ static void strike(struct play *p)
     case FAULT_PARTED: hosts_link(host, false); break;
     default: return;
     }
-    p->board->all_called = true;
+    p->shared->all_called = true;
     for (int r = 0; r < scene->nranks; r++) {
-        p->board->all_called &= !strcmp(p->board->seats[r].step, "calls");
+        p->shared->all_called &= !strcmp(p->shared->seats[r].step, "calls");
     }
-    atomic_store(&p->board->struck_usec, now);
+    atomic_store(&p->shared->struck_usec, now);
 }
 
 static void undo(struct play *p)
@@ -201,10 +201,10 @@ static bool misses(const char *sentence, int rank)
 }
 
 /* By its number, or by its pid where that is not known yet. */
-static bool tells_of(const struct fault_board *board, const char *sentence, int rank)
+static bool tells_of(const struct fault_shared *shared, const char *sentence, int rank)
 {
     char pid[32];
-    snprintf(pid, sizeof(pid), "(pid %d", board->seats[rank].pid);
+    snprintf(pid, sizeof(pid), "(pid %d", shared->seats[rank].pid);
     return names(sentence, rank) || misses(sentence, rank) || strstr(sentence, pid);
 }
 
@@ -219,15 +219,15 @@ static int aborter(const char *sentence)
 }
 
 /* Both ends of what broke are to blame: of a connection, or of a link, which parts hosts. */
-static bool names_other_end(const struct fault_board *board, int rank, bool in_part)
+static bool names_other_end(const struct fault_shared *shared, int rank, bool in_part)
 {
-    const struct fault_scene *scene = &board->scene;
-    const char *sentence = board->seats[rank].sentence;
-    int peer = (int)(board->peer & 0xff) - 1;
+    const struct fault_scene *scene = &shared->scene;
+    const char *sentence = shared->seats[rank].sentence;
+    int peer = (int)(shared->peer & 0xff) - 1;
     for (int r = 0; r < scene->nranks && (scene->kind == FAULT_PARTED || scene->kind == FAULT_CUT);
          r++) {
         bool apart = host_of(scene, r) != host_of(scene, rank);
-        if (scene->way == WAY_HOSTS && apart && tells_of(board, sentence, r)) return true;
+        if (scene->way == WAY_HOSTS && apart && tells_of(shared, sentence, r)) return true;
     }
     if (scene->kind != FAULT_CLOSED && scene->kind != FAULT_FLIPPED) return false;
     /* which ranks share an address cannot be told here */
@@ -237,27 +237,27 @@ static bool names_other_end(const struct fault_board *board, int rank, bool in_p
 
 /* A rank in a part knows the victim by its number there; ranks of the other part hear of those that
  * gave up because of it. */
-static bool names_culprit(const struct fault_board *board, int rank)
+static bool names_culprit(const struct fault_shared *shared, int rank)
 {
-    const struct fault_scene *scene = &board->scene;
-    const char *sentence = board->seats[rank].sentence;
+    const struct fault_scene *scene = &shared->scene;
+    const char *sentence = shared->seats[rank].sentence;
     int who = aborter(sentence);
-    bool in_part = !strcmp(board->seats[rank].step, "calls of the split");
-    if (tells_of(board, sentence, scene->victim)) return true;
+    bool in_part = !strcmp(shared->seats[rank].step, "calls of the split");
+    if (tells_of(shared, sentence, scene->victim)) return true;
     if (in_part && rank % 2 == scene->victim % 2 && names(sentence, scene->victim / 2)) return true;
     if (who >= 0 && who < scene->nranks && who % 2 == scene->victim % 2 &&
-        board->seats[who].end == END_ERROR)
+        shared->seats[who].end == END_ERROR)
         return true;
-    return names_other_end(board, rank, in_part);
+    return names_other_end(shared, rank, in_part);
 }
 
 /* Who waits for a process that is stopped is told so in its log; only an init says it later. */
 static void judge_stop(const struct play *p, int r, struct fault_result *result)
 {
-    const struct fault_board *board = p->board;
+    const struct fault_shared *shared = p->shared;
     char path[160], text[4096] = "";
-    if (r == p->scene->victim || !board->all_called) return;
-    if (board->seats[r].end_usec - board->struck_usec < STOPPED_USEC) return;
+    if (r == p->scene->victim || !shared->all_called) return;
+    if (shared->seats[r].end_usec - shared->struck_usec < STOPPED_USEC) return;
     snprintf(path, sizeof(path), "%s/%d", hosts_folder("log"), r);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && read(fd, text, sizeof(text) - 1) < 0) text[0] = 0;
@@ -268,7 +268,7 @@ static void judge_stop(const struct play *p, int r, struct fault_result *result)
 
 static void judge_rank(const struct play *p, int r, struct fault_result *result)
 {
-    const struct fault_seat *seat = &p->board->seats[r];
+    const struct fault_seat *seat = &p->shared->seats[r];
     const struct fault_scene *scene = p->scene;
     bool harmless = fault_words[scene->kind].is_harmless, victim = r == scene->victim;
     const char *wrong = NULL;
@@ -276,11 +276,11 @@ static void judge_rank(const struct play *p, int r, struct fault_result *result)
     if (seat->end == END_WRONG) wrong = "wrong data";
     if (seat->end == END_WELL) result->well++;
     if (seat->end == END_ERROR) {
-        int64_t took = result->struck ? seat->end_usec - p->board->struck_usec : 0;
+        int64_t took = result->struck ? seat->end_usec - p->shared->struck_usec : 0;
         result->reported++;
         if (took > result->reported_usec) result->reported_usec = took;
         if (!victim) result->asked++;
-        if (!victim && names_culprit(p->board, r)) result->named++;
+        if (!victim && names_culprit(p->shared, r)) result->named++;
         if (harmless) wrong = "an error, although nothing was lost";
         if (!result->struck) wrong = "an error before the fault";
         if (!seat->sentence[0]) wrong = "an error without a sentence";
@@ -293,8 +293,8 @@ static void judge_rank(const struct play *p, int r, struct fault_result *result)
 
 static void judge(const struct play *p, struct fault_result *result)
 {
-    result->struck = p->board->struck_usec != 0;
-    result->usec = p->board->ended_usec - p->board->begin_usec;
+    result->struck = p->shared->struck_usec != 0;
+    result->usec = p->shared->ended_usec - p->shared->begin_usec;
     for (int r = 0; r < p->scene->nranks; r++) {
         judge_rank(p, r, result);
         if (p->scene->kind == FAULT_STOPPED && *hosts_folder("log")) judge_stop(p, r, result);
@@ -323,41 +323,41 @@ static void begin(struct play *p, int fd, const char *hooks)
     for (int r = 0; r < scene->nranks; r++) {
         p->pids[r] = fork();
         if (p->pids[r] == 0) become_rank(scene, fd, hooks, r);
-        p->board->seats[r].pid = (int)p->pids[r];
+        p->shared->seats[r].pid = (int)p->pids[r];
         p->alive += p->pids[r] > 0;
     }
     if (scene->kind == FAULT_DISK || scene->kind == FAULT_LOSS)
-        atomic_store(&p->board->struck_usec, fault_now_usec());
+        atomic_store(&p->shared->struck_usec, fault_now_usec());
 }
 
-struct fault_result fault_play(struct fault_board *board, int fd, const char *hooks,
+struct fault_result fault_play(struct fault_shared *shared, int fd, const char *hooks,
                                const struct fault_scene *scene)
 {
-    struct play p = {.board = board, .scene = scene, .crashed = -1};
+    struct play p = {.shared = shared, .scene = scene, .crashed = -1};
     struct fault_result result = {0};
     int64_t start = fault_now_usec(), now = start;
-    memset(board, 0, sizeof(*board));
-    board->scene = *scene;
+    memset(shared, 0, sizeof(*shared));
+    shared->scene = *scene;
     begin(&p, fd, hooks);
     while (p.alive > 0) {
-        bool ready = atomic_load(&board->ready) >= scene->nranks;
-        if (ready && !board->begin_usec) atomic_store(&board->begin_usec, fault_now_usec());
-        int64_t end = ready ? board->begin_usec + (int64_t)BOUND_SEC * 1000000
+        bool ready = atomic_load(&shared->ready) >= scene->nranks;
+        if (ready && !shared->begin_usec) atomic_store(&shared->begin_usec, fault_now_usec());
+        int64_t end = ready ? shared->begin_usec + (int64_t)BOUND_SEC * 1000000
                             : start + (int64_t)START_SEC * 1000000;
         now = fault_now_usec();
         if (now > end) break;
         if (ready && !p.began && fault_words[scene->kind].is_timed &&
-            now >= board->begin_usec + (int64_t)scene->moment)
+            now >= shared->begin_usec + (int64_t)scene->moment)
             strike(&p);
         if (p.undo_usec && !p.undone && now >= p.undo_usec) undo(&p);
         look_after(&p);
         usleep(200);
     }
-    board->ended_usec = fault_now_usec();
+    shared->ended_usec = fault_now_usec();
     if (!p.undone) undo(&p);
     for (int r = 0; r < scene->nranks; r++) {
         if (p.pids[r] <= 0) continue;
-        if (board->seats[r].end == END_WELL) board->seats[r].end = END_NONE; /* it did not exit */
+        if (shared->seats[r].end == END_WELL) shared->seats[r].end = END_NONE; /* it did not exit */
         kill(p.pids[r], SIGKILL);
         waitpid(p.pids[r], NULL, 0);
     }

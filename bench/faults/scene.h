@@ -1,7 +1,7 @@
 /* One job that something happens to, and what became of it. */
 #pragma once
 
-#include "board.h"
+#include "shared.h"
 
 struct fault_result {
     bool struck;
@@ -24,6 +24,6 @@ struct fault_word {
 extern const struct fault_word fault_words[FAULT_KINDS];
 extern const char *const fault_ways[FAULT_WAYS];
 
-/* Play it; the board keeps what the ranks said. `fd` is the board's, `hooks` the library. */
-struct fault_result fault_play(struct fault_board *board, int fd, const char *hooks,
+/* Run it; the shared memory keeps what the ranks reported. `fd` is its, `hooks` the library. */
+struct fault_result fault_play(struct fault_shared *shared, int fd, const char *hooks,
                                const struct fault_scene *scene);

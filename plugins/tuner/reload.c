@@ -1,10 +1,10 @@
 /* Ranks that choose differently hang, so all ranks of a communicator must take new rules at the
- * same call. They count their calls on a board in shared memory. Whoever sees that the file changed
+ * same call. They count their calls in a shared segment. Whoever sees that the file changed
  * puts its text there, and the first call that no rank has made yet as the one from which it holds.
  * Calls of one communicator come in the same order on all ranks, so that is the same call for all.
  *
  * A change is believed when two looks a second apart see the same file: half-written ones are not
- * read. What is larger than the board holds for later communicators only. */
+ * read. What is larger than the segment holds for later communicators only. */
 #include "reload.h"
 
 #include "file.h"
@@ -26,13 +26,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BOARD_MAGIC = 0x74754e31, TEXT_MOST = 256 << 10 };
+enum { SEGMENT_MAGIC = 0x74754e31, TEXT_MOST = 256 << 10 };
 
 struct stamp { /* tells one state of the file from another */
     uint64_t inode, size, sec, nsec;
 };
 
-struct board { /* shared by the ranks; guarded by its lock once magic is set */
+struct segment { /* shared by the ranks; guarded by its lock once magic is set */
     uint32_t magic;
     pthread_mutex_t lock;
     size_t attached, left;  /* ranks that ever came, and went */
@@ -46,7 +46,7 @@ struct board { /* shared by the ranks; guarded by its lock once magic is set */
 };
 
 struct tuner_reload {
-    struct board *board; /* mapped */
+    struct segment *segment; /* mapped */
     char path[PATH_MAX];
     char name[64]; /* of the shared memory */
     size_t nranks;
@@ -78,56 +78,57 @@ static time_t now_sec(void)
 }
 
 /* A rank that dies with the lock leaves counters behind that are at worst one call old. */
-static bool take_lock(struct board *board)
+static bool take_lock(struct segment *segment)
 {
-    int err = pthread_mutex_lock(&board->lock);
-    if (err == EOWNERDEAD) err = pthread_mutex_consistent(&board->lock);
+    int err = pthread_mutex_lock(&segment->lock);
+    if (err == EOWNERDEAD) err = pthread_mutex_consistent(&segment->lock);
     return err == 0;
 }
 
 /* What the first rank reads holds for all: the file may change while they come. */
-static void first_text(struct board *board, const char *path)
+static void first_text(struct segment *segment, const char *path)
 {
     const char *reason;
     size_t bytes = 0;
-    look(path, &board->published);
+    look(path, &segment->published);
     char *text = tuner_file_read(path, &bytes, &reason);
     if (text && bytes <= TEXT_MOST) {
-        memcpy(board->text, text, bytes);
-        board->text_bytes = bytes;
-        board->generation = 1;
+        memcpy(segment->text, text, bytes);
+        segment->text_bytes = bytes;
+        segment->generation = 1;
     }
     free(text);
 }
 
-static bool prepare(struct board *board, const char *path)
+static bool prepare(struct segment *segment, const char *path)
 {
     pthread_mutexattr_t attr;
-    if (board->magic == BOARD_MAGIC) return true;
-    if (board->magic != 0 || pthread_mutexattr_init(&attr)) return false;
+    if (segment->magic == SEGMENT_MAGIC) return true;
+    if (segment->magic != 0 || pthread_mutexattr_init(&attr)) return false;
     bool good = !pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED) &&
                 !pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST) &&
-                !pthread_mutex_init(&board->lock, &attr);
+                !pthread_mutex_init(&segment->lock, &attr);
     pthread_mutexattr_destroy(&attr);
     if (!good) return false;
-    first_text(board, path);
-    board->magic = BOARD_MAGIC;
+    first_text(segment, path);
+    segment->magic = SEGMENT_MAGIC;
     return true;
 }
 
 /* The lock is held. */
 static char *take(struct tuner_reload *reload, size_t *bytes_out)
 {
-    struct board *board = reload->board;
-    if (reload->generation == board->generation || reload->calls < board->from_call) return NULL;
-    if (board->text_bytes > TEXT_MOST) return NULL; /* somebody else wrote there */
-    char *text = malloc(board->text_bytes + 1);
-    reload->generation = board->generation;
-    board->taken++;
+    struct segment *segment = reload->segment;
+    if (reload->generation == segment->generation || reload->calls < segment->from_call)
+        return NULL;
+    if (segment->text_bytes > TEXT_MOST) return NULL; /* somebody else wrote there */
+    char *text = malloc(segment->text_bytes + 1);
+    reload->generation = segment->generation;
+    segment->taken++;
     if (!text) return NULL;
-    memcpy(text, board->text, board->text_bytes);
-    text[board->text_bytes] = '\0';
-    *bytes_out = board->text_bytes;
+    memcpy(text, segment->text, segment->text_bytes);
+    text[segment->text_bytes] = '\0';
+    *bytes_out = segment->text_bytes;
     return text;
 }
 
@@ -140,31 +141,31 @@ static bool is_ours(int fd)
     return st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-/* Under the file lock it is empty or a whole board; another size is another program's. */
+/* Under the file lock it is empty or a whole segment; another size is another program's. */
 static bool set_size(int fd)
 {
     struct stat st;
     if (fstat(fd, &st)) return false;
-    if (st.st_size == (off_t)sizeof(struct board)) return true;
-    return st.st_size == 0 && ftruncate(fd, sizeof(struct board)) == 0;
+    if (st.st_size == (off_t)sizeof(struct segment)) return true;
+    return st.st_size == 0 && ftruncate(fd, sizeof(struct segment)) == 0;
 }
 
 /* The file lock orders those who come; the last one takes the name away. */
 static bool join(int fd, struct tuner_reload *reload)
 {
-    struct board *board = NULL;
+    struct segment *segment = NULL;
     if (!is_ours(fd) || flock(fd, LOCK_EX) || !set_size(fd)) return false;
-    void *at = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *at = mmap(NULL, sizeof(*segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) return false;
-    board = at;
-    if (!prepare(board, reload->path) || !take_lock(board)) {
-        munmap(board, sizeof(*board));
+    segment = at;
+    if (!prepare(segment, reload->path) || !take_lock(segment)) {
+        munmap(segment, sizeof(*segment));
         return false;
     }
-    if (++board->attached == reload->nranks) shm_unlink(reload->name);
-    if (board->generation == 0) board->taken++; /* nothing to take */
-    pthread_mutex_unlock(&board->lock);
-    reload->board = board;
+    if (++segment->attached == reload->nranks) shm_unlink(reload->name);
+    if (segment->generation == 0) segment->taken++; /* nothing to take */
+    pthread_mutex_unlock(&segment->lock);
+    reload->segment = segment;
     return true;
 }
 
@@ -202,7 +203,7 @@ static char *news(struct tuner_reload *reload, struct stamp *stamp, size_t *byte
     if (!look(reload->path, stamp)) return NULL;
     bool stable = same(stamp, &reload->glimpse);
     reload->glimpse = *stamp;
-    if (!stable || same(stamp, &reload->board->published)) return NULL;
+    if (!stable || same(stamp, &reload->segment->published)) return NULL;
     return tuner_file_read(reload->path, bytes_out, &reason);
 }
 
@@ -210,23 +211,23 @@ static char *news(struct tuner_reload *reload, struct stamp *stamp, size_t *byte
 static void publish(const struct tuner_reload *reload, const struct stamp *stamp, const char *text,
                     size_t bytes)
 {
-    struct board *board = reload->board;
-    bool ready = board->attached == reload->nranks && board->taken == reload->nranks;
-    if (!ready || board->left || same(stamp, &board->published)) return;
-    board->published = *stamp;
+    struct segment *segment = reload->segment;
+    bool ready = segment->attached == reload->nranks && segment->taken == reload->nranks;
+    if (!ready || segment->left || same(stamp, &segment->published)) return;
+    segment->published = *stamp;
     if (bytes > TEXT_MOST) return;
-    memcpy(board->text, text, bytes);
-    board->text_bytes = bytes;
-    board->generation++;
-    board->from_call = board->most_calls + 1;
-    board->taken = 0;
+    memcpy(segment->text, text, bytes);
+    segment->text_bytes = bytes;
+    segment->generation++;
+    segment->from_call = segment->most_calls + 1;
+    segment->taken = 0;
 }
 
 char *tuner_reload_first(struct tuner_reload *reload, size_t *bytes_out)
 {
-    if (!reload || !take_lock(reload->board)) return NULL;
+    if (!reload || !take_lock(reload->segment)) return NULL;
     char *text = take(reload, bytes_out);
-    pthread_mutex_unlock(&reload->board->lock);
+    pthread_mutex_unlock(&reload->segment->lock);
     return text;
 }
 
@@ -237,12 +238,13 @@ char *tuner_reload_step(struct tuner_reload *reload, size_t *bytes_out)
     if (!reload) return NULL;
     char *fresh = news(reload, &stamp, &bytes);
     char *text = NULL;
-    if (take_lock(reload->board)) {
+    if (take_lock(reload->segment)) {
         reload->calls++;
-        if (reload->calls > reload->board->most_calls) reload->board->most_calls = reload->calls;
+        if (reload->calls > reload->segment->most_calls)
+            reload->segment->most_calls = reload->calls;
         if (fresh) publish(reload, &stamp, fresh, bytes);
         text = take(reload, bytes_out);
-        pthread_mutex_unlock(&reload->board->lock);
+        pthread_mutex_unlock(&reload->segment->lock);
     }
     free(fresh);
     return text;
@@ -251,12 +253,12 @@ char *tuner_reload_step(struct tuner_reload *reload, size_t *bytes_out)
 void tuner_reload_close(struct tuner_reload *reload)
 {
     if (!reload) return;
-    if (take_lock(reload->board)) {
-        bool lonely = reload->board->attached < reload->nranks;
-        reload->board->left++;
+    if (take_lock(reload->segment)) {
+        bool lonely = reload->segment->attached < reload->nranks;
+        reload->segment->left++;
         if (lonely) shm_unlink(reload->name);
-        pthread_mutex_unlock(&reload->board->lock);
+        pthread_mutex_unlock(&reload->segment->lock);
     }
-    munmap(reload->board, sizeof(*reload->board));
+    munmap(reload->segment, sizeof(*reload->segment));
     free(reload);
 }

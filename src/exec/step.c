@@ -228,7 +228,7 @@ static ncclResult_t begin(struct tt_work *work)
         ncclResult_t rc = tt_stage_scratch(work);
         if (rc) return rc;
     }
-    if (work->nboarded == 0) return ncclSuccess;
+    if (work->nentered == 0) return ncclSuccess;
     for (int f = 0; f < work->nframes; f++) {
         work->frames[f].in = work->user_in;
         work->frames[f].out = work->user_out;
@@ -370,14 +370,14 @@ static void tell_message(const struct tt_work *work, const struct tt_frame *fram
  * also where another rank made a work of its own for it. */
 static __attribute__((noinline)) void tell_touches(const struct tt_work *work)
 {
-    bool boarded = work->nboarded > 0; /* then the frames' buffers may be staging */
+    bool on_buffers = work->nentered > 0; /* then the frames' buffers may be staging */
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
         tuttiHostTouchPart(part_of(work, f));
         const struct tt_touched touched = {.func = (enum tt_func)frame->program->func,
                                            .root = frame->rank == frame->program->root,
-                                           .in = boarded ? work->user_in : frame->in,
-                                           .out = boarded ? work->user_out : frame->out,
+                                           .in = on_buffers ? work->user_in : frame->in,
+                                           .out = on_buffers ? work->user_out : frame->out,
                                            .in_bytes = frame->in_bytes,
                                            .out_bytes = frame->out_bytes};
         tt_touch_buffers(&touched);

@@ -296,13 +296,13 @@ static void count_alike(struct tt_work *work)
 static void survey_frames(struct tt_work *work)
 {
     size_t touched = 0;
-    work->nboarded = 0;
+    work->nentered = 0;
     work->uses_transport = work->has_scratch = false;
     work->each_counts = true;
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
         bool enters = frame->program->needs_barrier;
-        if (enters) work->nboarded++;
+        if (enters) work->nentered++;
         if (frame->program->scratch) work->has_scratch = true;
         /* A rank that has no part in an operation counts it as the others do. */
         bool counts = frame->conn == TT_CONN_COLL && frame->program->nranks > 1;

@@ -59,12 +59,12 @@ static char *addressed(const struct tt_peer_reach *peer, uint64_t pointer, uint6
 static ncclResult_t mismatch(struct tt_transport *transport, uint64_t match, int rank,
                              uint64_t found)
 {
-    struct tt_board_entry own, theirs;
-    if (!tt_board_find(transport, transport->config.member->rank, match >> 32, &own))
-        own = (struct tt_board_entry){.match = match};
-    if (!tt_board_find(transport, rank, found >> 32, &theirs) || theirs.match != found)
-        theirs = (struct tt_board_entry){.match = found};
-    return tt_board_mismatch(transport, &own, rank, &theirs);
+    struct tt_call_entry own, theirs;
+    if (!tt_call_log_find(transport, transport->config.member->rank, match >> 32, &own))
+        own = (struct tt_call_entry){.match = match};
+    if (!tt_call_log_find(transport, rank, found >> 32, &theirs) || theirs.match != found)
+        theirs = (struct tt_call_entry){.match = found};
+    return tt_call_log_mismatch(transport, &own, rank, &theirs);
 }
 
 ncclResult_t tt_barrier_arrived(struct tt_transport *transport, uint64_t match, int rank,

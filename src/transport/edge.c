@@ -9,7 +9,7 @@ ncclResult_t tt_edge_mismatch(const struct tt_edge *edge, uint64_t expected, uin
 {
     struct tt_transport *transport = edge->config->transport;
     int rank = edge->config->member->rank, peer = edge->key.peer;
-    struct tt_board_entry own, theirs;
+    struct tt_call_entry own, theirs;
     if (edge->key.conn == TT_CONN_P2P) {
         return tt_transport_accuse(transport,
                                    "send and receive do not match: rank %d receives %u bytes (mod "
@@ -17,12 +17,12 @@ ncclResult_t tt_edge_mismatch(const struct tt_edge *edge, uint64_t expected, uin
                                    rank, (uint32_t)expected, (uint32_t)(expected >> 32) + 1, peer,
                                    (uint32_t)found, (uint32_t)(found >> 32) + 1);
     }
-    if (!tt_board_find(transport, rank, expected >> 32, &own))
-        own = (struct tt_board_entry){.match = expected};
-    if (call || !tt_board_find(transport, peer, found >> 32, &theirs) || theirs.match != found)
-        theirs = (struct tt_board_entry){.match = found};
+    if (!tt_call_log_find(transport, rank, expected >> 32, &own))
+        own = (struct tt_call_entry){.match = expected};
+    if (call || !tt_call_log_find(transport, peer, found >> 32, &theirs) || theirs.match != found)
+        theirs = (struct tt_call_entry){.match = found};
     if (call) theirs.call = *call;
-    return tt_board_mismatch(transport, &own, peer, &theirs);
+    return tt_call_log_mismatch(transport, &own, peer, &theirs);
 }
 
 void tt_edge_name(const struct tt_edge *edge, char *text, size_t text_bytes)

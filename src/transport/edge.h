@@ -54,20 +54,20 @@ extern const struct tt_transport_ops tt_transport_net;    /* net.c */
 /* ---- edge.c ---- */
 
 /* The match headers of a slot and of its receiver differ: tell all ranks which calls met, once, and
- * return ncclInvalidUsage. `call` is the sender's; NULL: it may still stand on its board. */
+ * return ncclInvalidUsage. `call` is the sender's; NULL: it may still stand in its call log. */
 ncclResult_t tt_edge_mismatch(const struct tt_edge *edge, uint64_t expected, uint64_t found,
                               const struct tt_call *call);
 
-/* ---- board.c ---- */
+/* ---- call_log.c ---- */
 
-struct tt_board_entry {
+struct tt_call_entry {
     uint64_t match, history;
     struct tt_call call;
 };
 /* Tell all ranks that this rank and `peer` are in different operations. */
-ncclResult_t tt_board_mismatch(struct tt_transport *transport, const struct tt_board_entry *own,
-                               int peer, const struct tt_board_entry *theirs);
+ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct tt_call_entry *own,
+                                  int peer, const struct tt_call_entry *theirs);
 /* What `rank`, in reach of this host's memory, or this rank itself has begun with that number;
  * false when it has not, or too long ago. */
-bool tt_board_find(const struct tt_transport *transport, int rank, uint64_t number,
-                   struct tt_board_entry *entry_out);
+bool tt_call_log_find(const struct tt_transport *transport, int rank, uint64_t number,
+                      struct tt_call_entry *entry_out);

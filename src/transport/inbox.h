@@ -59,11 +59,11 @@ struct tt_begun { /* beside the match header of an operation, valid as long as t
 };
 
 struct tt_barrier {
-    _Atomic uint64_t begun[TT_BOARD_CALLS]; /* match header of operation k at k mod their number;
+    _Atomic uint64_t begun[TT_CALL_LOG_LEN]; /* match header of operation k at k mod their number;
                                                stored last */
-    _Atomic uint64_t left;                  /* barrier operations left */
+    _Atomic uint64_t left;                   /* barrier operations left */
     uint64_t pad[7];
-    struct tt_begun calls[TT_BOARD_CALLS];
+    struct tt_begun calls[TT_CALL_LOG_LEN];
     struct tt_barrier_cell cell[TT_SLOTS];
 };
 

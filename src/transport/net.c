@@ -39,11 +39,11 @@ static void post(struct net_edge *edge, uint64_t match, size_t bytes, const void
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
     struct net_slot *slot = net_slot_at(edge, filled);
     struct net_op *op = atomic_load_explicit(&edge->op, memory_order_acquire);
-    struct tt_board_entry begun;
+    struct tt_call_entry begun;
     *slot = (struct net_slot){.match = match, .bytes = (uint32_t)bytes};
     edge->memory[filled % TT_SLOTS].at = (char *)(uintptr_t)memory;
     if (edge->edge.key.conn == TT_CONN_COLL &&
-        tt_board_find(edge->transport, edge->edge.config->member->rank, match >> 32, &begun))
+        tt_call_log_find(edge->transport, edge->edge.config->member->rank, match >> 32, &begun))
         slot->call = begun.call; /* for whoever made another */
     if (op) tt_net_watch_start(op, edge, filled, ncclProfilerProxyStepSendGPUWait);
     /* pairs with the acquire load in issue_step() */

@@ -1,4 +1,4 @@
-/* What the way of small messages needs of edges and of the board, by calls that who makes them
+/* What the way of small messages needs of edges and of the call log, by calls that who makes them
  * looks up once. */
 #pragma once
 

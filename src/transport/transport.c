@@ -58,7 +58,7 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
         transport->config.group = &transport->group;
     }
     transport->inbox = inbox;
-    transport->board = tt_inbox_barrier(inbox);
+    transport->call_log = tt_inbox_barrier(inbox);
     transport->edges = tt_calloc(nranks, sizeof(struct tt_edge **));
     transport->barriers = tt_calloc(nranks, sizeof(struct tt_barrier *));
     transport->messages = tt_calloc(2 * nranks, sizeof(*transport->messages));

@@ -178,7 +178,7 @@ void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track);
  * meets its k-th receive, so both ends count alike. */
 uint32_t tt_edge_next_message(struct tt_edge *edge);
 
-/* ---- which call every rank is in (board.c) ---- */
+/* ---- which call every rank is in (call_log.c) ---- */
 
 /* Match header of this communicator's next collective operation, whose number counts from 1; all
  * ranks count alike. Called when the operation starts, in issue order. Publishes it with the call
@@ -195,17 +195,18 @@ uint64_t tt_transport_patience(struct tt_transport *transport, int rank);
  * in an operation of the same number with another fingerprint; for those who wait long. */
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank);
 
-#define TT_BOARD_CALLS 64 /* the last operations that a rank remembers */
-#define TT_BOARD_ENTRY_WORDS 5
-#define TT_BOARD_WORDS (1 + TT_SLOTS * TT_BOARD_ENTRY_WORDS)
+#define TT_CALL_LOG_LEN 64 /* the last operations that a rank remembers */
+#define TT_CALL_ENTRY_WORDS 5
+#define TT_CALL_LOG_WORDS (1 + TT_SLOTS * TT_CALL_ENTRY_WORDS)
 /* This rank's last operations as another rank can be told them. Any thread. */
-void tt_board_pack(const struct tt_transport *transport, uint64_t words_out[TT_BOARD_WORDS]);
+void tt_call_log_pack(const struct tt_transport *transport, uint64_t words_out[TT_CALL_LOG_WORDS]);
 /* Compare them with what `rank` packed: ncclInvalidUsage (told to all ranks) when one of the
  * operations that both know, or anything before it, differs. Any thread. */
-ncclResult_t tt_board_compare(struct tt_transport *transport, int rank,
-                              const uint64_t words[TT_BOARD_WORDS]);
+ncclResult_t tt_call_log_compare(struct tt_transport *transport, int rank,
+                                 const uint64_t words[TT_CALL_LOG_WORDS]);
 /* The call of the operation with that number; false when it is too long ago. Any thread. */
-bool tt_board_call(const struct tt_transport *transport, uint64_t number, struct tt_call *call_out);
+bool tt_call_log_get(const struct tt_transport *transport, uint64_t number,
+                     struct tt_call *call_out);
 /* Messages that this rank has begun to send to `rank`, or to receive from it. Any thread. */
 uint32_t tt_transport_messages(const struct tt_transport *transport, int rank, bool sending);
 /* Fail with ncclInvalidUsage and that sentence at all ranks, unless the communicator has failed.

@@ -11,7 +11,7 @@ struct tt_transport {
     struct tt_transport_config config;
     struct tt_transport_group group; /* what config.group points to, where there is one */
     void *inbox;                     /* borrowed */
-    struct tt_barrier *board;        /* at its start */
+    struct tt_barrier *call_log;     /* at its start */
     struct tt_edge ***edges; /* owned: per peer, made on first use: [channel][conn][sending] */
     bool all_direct, all_process;
     struct tt_net_edges *net_edges; /* owned; NULL without a network */

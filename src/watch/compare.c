@@ -1,8 +1,8 @@
 /* Two questions go over the bootstrap.
  *
- * BOARD: a rank whose calls have come to rest (none began between two looks) sends its last ones to
- * the rank after it, which compares them with its own. When all neighbours agree, all ranks do; so
- * each rank sends one message however many there are.
+ * CALL_LOG: a rank whose calls have come to rest (none began between two looks) sends its last ones
+ * to the rank after it, which compares them with its own. When all neighbours agree, all ranks do;
+ * so each rank sends one message however many there are.
  *
  * ASK: a rank that waits long tells the one it waits for in which call it is and how many messages
  * the two have exchanged by its count. The asked one compares that with what it waits for itself.
@@ -25,13 +25,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { TAG_BOARD = TT_TAG_OWNER, TAG_ASK };
+enum { TAG_CALL_LOG = TT_TAG_OWNER, TAG_ASK };
 enum { LISTED_WAITS = 8 };
 #define ASK_AGE_NSEC 40000000ull /* younger waits are left alone */
 #define ASK_PAUSE_NSEC 50000000ull
 #define ASK_MOST_NSEC 1000000000ull
 
-/* ---- the other's board ---- */
+/* ---- the other's call log ---- */
 
 static void turn_words(uint64_t *words, int count)
 {
@@ -39,26 +39,27 @@ static void turn_words(uint64_t *words, int count)
         words[k] = htole64(words[k]); /* its own inverse */
 }
 
-static void tell_board(const struct tt_watch_subject *subject)
+static void send_call_log(const struct tt_watch_subject *subject)
 {
-    uint64_t words[TT_BOARD_WORDS];
+    uint64_t words[TT_CALL_LOG_WORDS];
     int next = (subject->member->rank + 1) % subject->member->nranks;
-    tt_board_pack(subject->transport, words);
-    turn_words(words, TT_BOARD_WORDS);
-    tt_bootstrap_send(subject->bootstrap, next, TAG_BOARD, words, sizeof(words));
+    tt_call_log_pack(subject->transport, words);
+    turn_words(words, TT_CALL_LOG_WORDS);
+    tt_bootstrap_send(subject->bootstrap, next, TAG_CALL_LOG, words, sizeof(words));
 }
 
 /* True when the rank before this one told something new. */
-static bool hear_board(struct tt_watch_compare *compare, const struct tt_watch_subject *subject)
+static bool receive_call_log(struct tt_watch_compare *compare,
+                             const struct tt_watch_subject *subject)
 {
-    uint64_t words[TT_BOARD_WORDS];
+    uint64_t words[TT_CALL_LOG_WORDS];
     size_t bytes = 0;
     bool news = false;
     int nranks = subject->member->nranks, before = (subject->member->rank + nranks - 1) % nranks;
-    while (
-        !tt_bootstrap_poll(subject->bootstrap, before, TAG_BOARD, words, sizeof(words), &bytes)) {
+    while (!tt_bootstrap_poll(subject->bootstrap, before, TAG_CALL_LOG, words, sizeof(words),
+                              &bytes)) {
         if (bytes != sizeof(words)) continue;
-        turn_words(words, TT_BOARD_WORDS);
+        turn_words(words, TT_CALL_LOG_WORDS);
         memcpy(compare->theirs, words, sizeof(words));
         compare->heard = news = true;
     }
@@ -97,7 +98,7 @@ static struct side side_of(const struct tt_watch_subject *subject, const struct 
         .received = tt_transport_messages(subject->transport, other, false)};
     memcpy(&side.call, wait->call, sizeof(side.call));
     side.messages = side.call.known != 0;
-    if (!side.messages) tt_board_call(subject->transport, side.number, &side.call);
+    if (!side.messages) tt_call_log_get(subject->transport, side.number, &side.call);
     return side;
 }
 
@@ -311,17 +312,17 @@ void tt_compare_look(struct tt_watch_compare *compare, const struct tt_watch_sub
     compare->begun = begun;
     if (mail != compare->mail) {
         compare->mail = mail;
-        news = hear_board(compare, subject);
+        news = receive_call_log(compare, subject);
         hear_asks(compare, subject, waits, nwaits);
     }
     if (compare->heard && (news || moved)) {
         int nranks = subject->member->nranks,
             before = (subject->member->rank + nranks - 1) % nranks;
-        tt_board_compare(subject->transport, before, compare->theirs);
+        tt_call_log_compare(subject->transport, before, compare->theirs);
     }
     if (!moved && begun != compare->reported) {
         compare->reported = begun;
-        tell_board(subject);
+        send_call_log(subject);
     }
     ask(compare, subject, waits, nwaits, now);
 }

@@ -184,7 +184,7 @@ static void prepare(void)
     tt_watches.flights.prepared = true;
     tt_watches.flights.pid = getpid();
     tt_watches.flights.most =
-        (int)(most < 1 || most > TT_BOARD_CALLS - 1 ? TT_BOARD_CALLS - 1 : most);
+        (int)(most < 1 || most > TT_CALL_LOG_LEN - 1 ? TT_CALL_LOG_LEN - 1 : most);
     gethostname(tt_watches.flights.host, sizeof(tt_watches.flights.host) - 1);
     tt_watches.flights.host[strcspn(tt_watches.flights.host, ".")] = '\0';
     snprintf(tt_watches.flights.exe, sizeof(tt_watches.flights.exe), "%s", program_invocation_name);
@@ -253,12 +253,12 @@ void tt_flight_look(struct tt_watch *watch, uint64_t now, bool stands_still)
     uint64_t served = atomic_load(&subject->queue->served);
     bool idle = served == atomic_load(&subject->queue->issued);
     uint64_t n = atomic_load_explicit(&flight->nlooks, memory_order_relaxed);
-    const struct tt_flight_look *last = &flight->looks[(n + TT_BOARD_CALLS - 1) % TT_BOARD_CALLS];
+    const struct tt_flight_look *last = &flight->looks[(n + TT_CALL_LOG_LEN - 1) % TT_CALL_LOG_LEN];
     if (atomic_load(&last->begun) == begun && atomic_load(&last->ended) == begun) return;
     int nwaits = idle ? 0 : tt_wait_list(subject->member, waits, TT_STATUS_WAITS);
     uint64_t ended = tt_flight_ended(flight, begun, idle, waits, nwaits);
     if (atomic_load(&last->begun) == begun && atomic_load(&last->ended) == ended) return;
-    struct tt_flight_look *next = &flight->looks[n % TT_BOARD_CALLS];
+    struct tt_flight_look *next = &flight->looks[n % TT_CALL_LOG_LEN];
     atomic_store_explicit(&next->nsec, now, memory_order_relaxed);
     atomic_store_explicit(&next->begun, begun, memory_order_relaxed);
     atomic_store_explicit(&next->ended, ended, memory_order_relaxed);

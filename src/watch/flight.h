@@ -1,6 +1,6 @@
 /* The flight recorder: what this process's ranks did last, as a file that `tutti trace` reads. The
- * operations stand on the board of room transport, which every launch writes anyway; this adds the
- * times at which the watchdog saw them begin and end. Private to the room. */
+ * operations stand in the call log of room transport, which every launch writes anyway; this adds
+ * the times at which the watchdog saw them begin and end. Private to the room. */
 #pragma once
 
 #include "transport/transport.h"
@@ -16,7 +16,7 @@ struct tt_flight_look { /* counters that changed, and when that was seen */
 };
 
 struct tt_flight { /* of one communicator; the watchdog's thread writes, a signal handler reads */
-    struct tt_flight_look looks[TT_BOARD_CALLS];
+    struct tt_flight_look looks[TT_CALL_LOG_LEN];
     _Atomic uint64_t nlooks;
     int slot; /* in the list of flight.c, plus 1; 0: none */
     _Atomic bool

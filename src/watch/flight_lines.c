@@ -100,8 +100,8 @@ static uint64_t seen_at(const struct own *own, uint64_t least, bool ends)
     const struct tt_flight *flight = &own->watch->flight;
     uint64_t n = atomic_load_explicit(&flight->nlooks, memory_order_acquire);
     uint64_t at_nsec = own->now;
-    for (uint64_t k = 0; k < n && k < TT_BOARD_CALLS; k++) { /* newest first */
-        const struct tt_flight_look *look = &flight->looks[(n - 1 - k) % TT_BOARD_CALLS];
+    for (uint64_t k = 0; k < n && k < TT_CALL_LOG_LEN; k++) { /* newest first */
+        const struct tt_flight_look *look = &flight->looks[(n - 1 - k) % TT_CALL_LOG_LEN];
         if (atomic_load_explicit(ends ? &look->ended : &look->begun, memory_order_relaxed) < least)
             break;
         at_nsec = atomic_load_explicit(&look->nsec, memory_order_relaxed);
@@ -127,7 +127,7 @@ static void put_operation(struct flight_out *out, struct own *own, uint64_t k)
 {
     struct tt_call call;
     uint64_t since_nsec = seen_at(own, k, false);
-    if (!tt_board_call(own->watch->subject.transport, k, &call)) return; /* just overwritten */
+    if (!tt_call_log_get(own->watch->subject.transport, k, &call)) return; /* just overwritten */
     put_event(out, own, k, &call, since_nsec);
     if (k <= own->ended) {
         number(out, "dur", (int64_t)(seen_at(own, k, true) - since_nsec));
@@ -198,7 +198,7 @@ uint64_t tt_flight_ended(const struct tt_flight *flight, uint64_t begun, bool id
 {
     uint64_t n = atomic_load_explicit(&flight->nlooks, memory_order_acquire);
     /* the newest look; before the first one it says 0 */
-    const struct tt_flight_look *look = &flight->looks[(n + TT_BOARD_CALLS - 1) % TT_BOARD_CALLS];
+    const struct tt_flight_look *look = &flight->looks[(n + TT_CALL_LOG_LEN - 1) % TT_CALL_LOG_LEN];
     uint64_t least = atomic_load_explicit(&look->ended, memory_order_relaxed);
     if (idle) least = begun;
     if (idle || begun == 0) return least;

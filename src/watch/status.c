@@ -30,7 +30,7 @@ static void fill_waits(const struct tt_watch_subject *subject, uint64_t now,
                                         .number = waits[i].op_seq};
         memcpy(&wait->call, waits[i].call, sizeof(wait->call));
         if (!wait->call.known && subject->transport)
-            tt_board_call(subject->transport, wait->number, &wait->call);
+            tt_call_log_get(subject->transport, wait->number, &wait->call);
     }
 }
 
@@ -50,7 +50,7 @@ void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
     if (subject->transport) {
         status.begun =
             atomic_load_explicit(tt_transport_begun(subject->transport), memory_order_relaxed);
-        tt_board_call(subject->transport, status.begun, &status.last);
+        tt_call_log_get(subject->transport, status.begun, &status.last);
     }
     for (int f = 0; subject->calls && f < TT_STATUS_FUNCS; f++) {
         status.launched[f] =

@@ -25,7 +25,7 @@ struct seat { /* what a process found */
     char sentence[1024];
 };
 
-struct board { /* shared by all processes of a scene */
+struct shared { /* shared by all processes of a scene */
     ncclUniqueId ids[2];
     _Atomic int ids_made;
     _Atomic int entered; /* ranks that are about to make the call that cannot end well */
@@ -33,7 +33,7 @@ struct board { /* shared by all processes of a scene */
 };
 
 struct player {
-    struct board *board;
+    struct shared *shared;
     int index;        /* process number */
     int rank, nranks; /* as this process believes */
 };
@@ -52,7 +52,7 @@ struct scene {
 
 static _Noreturn void leave(const struct player *p, ncclResult_t rc)
 {
-    struct seat *seat = &p->board->seats[p->index];
+    struct seat *seat = &p->shared->seats[p->index];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
     seat->rc = rc;
     exit(0);
@@ -60,14 +60,14 @@ static _Noreturn void leave(const struct player *p, ncclResult_t rc)
 
 static const ncclUniqueId *share_id(const struct player *p, int maker)
 {
-    struct board *board = p->board;
+    struct shared *shared = p->shared;
     if (p->index == maker) {
-        if (ncclGetUniqueId(&board->ids[0]) || ncclGetUniqueId(&board->ids[1])) _exit(3);
-        atomic_store(&board->ids_made, 1);
+        if (ncclGetUniqueId(&shared->ids[0]) || ncclGetUniqueId(&shared->ids[1])) _exit(3);
+        atomic_store(&shared->ids_made, 1);
     }
-    while (!atomic_load(&board->ids_made))
+    while (!atomic_load(&shared->ids_made))
         sched_yield();
-    return &board->ids[0];
+    return &shared->ids[0];
 }
 
 static ncclResult_t init(const struct player *p, const ncclUniqueId *id, ncclComm_t *comm)
@@ -86,7 +86,7 @@ static ncclComm_t must_init(const struct player *p)
 
 static void await_entered(const struct player *p, int count)
 {
-    while (atomic_load(&p->board->entered) < count)
+    while (atomic_load(&p->shared->entered) < count)
         sched_yield();
 }
 
@@ -106,7 +106,7 @@ static _Noreturn void finish_stuck(const struct player *p, ncclComm_t comm, cuda
     if (cudaMalloc(&word, sizeof(float))) leave(p, ncclSuccess);
     ncclResult_t next = ncclAllReduce(word, word, 1, ncclFloat32, ncclSum, comm, stream);
     if (next != rc) rc = ncclSuccess;
-    struct seat *seat = &p->board->seats[p->index];
+    struct seat *seat = &p->shared->seats[p->index];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
     if (ncclCommAbort(comm)) rc = ncclSuccess;
     cudaStreamSynchronize(stream);
@@ -121,7 +121,7 @@ static void stuck_operation(struct player *p, ncclComm_t comm)
     cudaStream_t stream;
     if (cudaMalloc((void **)&buffer, COUNT * sizeof(float))) leave(p, ncclSuccess);
     if (cudaStreamCreate(&stream)) leave(p, ncclSuccess);
-    atomic_fetch_add(&p->board->entered, 1);
+    atomic_fetch_add(&p->shared->entered, 1);
     ncclAllReduce(buffer, buffer, COUNT, ncclFloat32, ncclSum, comm, stream);
     finish_stuck(p, comm, stream);
 }
@@ -211,7 +211,7 @@ static void fails_in_init(struct player *p)
     usleep(300000); /* it introduces itself */
     while (dup(STDERR_FILENO) >= 0) {
     }
-    atomic_fetch_add(&p->board->entered, 1);
+    atomic_fetch_add(&p->shared->entered, 1);
     while (state == ncclInProgress)
         ncclCommGetAsyncError(comm, &state);
     leave(p, state);
@@ -237,7 +237,7 @@ static void killed_in_init(struct player *p)
     const ncclUniqueId *id = share_id(p, 0);
     p->nranks++; /* one never comes: init lasts until somebody dies */
     if (p->index != 1) {
-        atomic_fetch_add(&p->board->entered, 1);
+        atomic_fetch_add(&p->shared->entered, 1);
         leave(p, init(p, id, &comm));
     }
     await_entered(p, 2);
@@ -258,7 +258,7 @@ static void root_killed(struct player *p)
         raise(SIGKILL);
     }
     const ncclUniqueId *id = share_id(p, 0);
-    atomic_fetch_add(&p->board->entered, 1);
+    atomic_fetch_add(&p->shared->entered, 1);
     leave(p, init(p, id, &comm));
 }
 
@@ -295,7 +295,7 @@ static void exits_before_message(struct player *p)
     if (cudaMalloc((void **)&buffer, COUNT * sizeof(float))) leave(p, ncclSuccess);
     if (cudaStreamCreate(&stream)) leave(p, ncclSuccess);
     ncclRecv(buffer, COUNT, ncclFloat32, 1, comm, stream);
-    atomic_fetch_add(&p->board->entered, 1);
+    atomic_fetch_add(&p->shared->entered, 1);
     finish_stuck(p, comm, stream);
 }
 
@@ -318,7 +318,7 @@ static void exits_after_message(struct player *p)
         exit(rc ? 3 : 0);
     }
     if (ncclRecv(buffer, COUNT, ncclInt32, 1, comm, stream)) leave(p, ncclSuccess);
-    atomic_fetch_add(&p->board->entered, 1);
+    atomic_fetch_add(&p->shared->entered, 1);
     cudaStreamSynchronize(stream);
     if (buffer[0] == 0 && buffer[COUNT - 1] == COUNT - 1) rc = ncclRemoteError;
     ncclCommAbort(comm);
@@ -337,7 +337,7 @@ static void calls_after_exit(struct player *p)
         exit(0);
     }
     if (cudaMalloc((void **)&word, sizeof(float))) leave(p, ncclSuccess);
-    atomic_fetch_add(&p->board->entered, 1);
+    atomic_fetch_add(&p->shared->entered, 1);
     while (!rc)
         rc = ncclAllReduce(word, word, 0, ncclFloat32, ncclSum, comm, NULL);
     if (ncclCommGetAsyncError(comm, &state) || state != rc) leave(p, ncclSuccess);
@@ -385,9 +385,9 @@ static void killed_in_split(struct player *p)
         await_entered(p, 2);
         raise(SIGKILL);
     }
-    atomic_fetch_add(&p->board->entered, 1);
+    atomic_fetch_add(&p->shared->entered, 1);
     ncclResult_t rc = ncclCommSplit(comm, 0, 0, &child, NULL);
-    struct seat *seat = &p->board->seats[p->index];
+    struct seat *seat = &p->shared->seats[p->index];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
     ncclCommAbort(child);
     ncclCommAbort(comm);
@@ -406,7 +406,7 @@ static void fails_in_split(struct player *p)
         leave(p, ncclSuccess);
     if (p->index == 1) config.netName = "other";
     ncclResult_t rc = ncclCommSplit(comm, 0, 0, &child, &config);
-    struct seat *seat = &p->board->seats[p->index];
+    struct seat *seat = &p->shared->seats[p->index];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
     ncclCommAbort(child);
     ncclCommDestroy(comm);
@@ -418,13 +418,13 @@ static void fails_in_split(struct player *p)
 static void abort_in_grow(struct player *p, bool late)
 {
     ncclComm_t comm = NULL, grown = NULL;
-    struct board *board = p->board;
+    struct shared *shared = p->shared;
     const ncclUniqueId *id = share_id(p, 0);
     int old = p->nranks - 1;
     cudaSetDevice(p->index);
     if (p->index < old && ncclCommInitRank(&comm, old, *id, p->rank)) leave(p, ncclSuccess);
-    if (p->index == 0 && ncclCommGetUniqueId(comm, &board->ids[1])) leave(p, ncclSuccess);
-    if (p->index == 0) atomic_fetch_add(&board->entered, 1);
+    if (p->index == 0 && ncclCommGetUniqueId(comm, &shared->ids[1])) leave(p, ncclSuccess);
+    if (p->index == 0) atomic_fetch_add(&shared->entered, 1);
     await_entered(p, 1);
     if (p->index == 1) await_entered(p, 2);
     if (p->index == 1) leave(p, ncclCommAbort(comm) ? ncclSuccess : ncclRemoteError);
@@ -432,18 +432,18 @@ static void abort_in_grow(struct player *p, bool late)
     if (p->index == old) {
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0;
-        ncclCommGrow(NULL, old + 1, &board->ids[1], old, &grown, &config);
+        ncclCommGrow(NULL, old + 1, &shared->ids[1], old, &grown, &config);
         while (!is_connected())
             usleep(1000);
         usleep(100000); /* it introduces itself */
-        atomic_fetch_add(&board->entered, 1);
+        atomic_fetch_add(&shared->entered, 1);
         rc = await_error(grown);
     } else {
         if (p->index == 0 && late) await_entered(p, 2);
         if (p->index == 0 && late) usleep(300000);
         rc = ncclCommGrow(comm, old + 1, NULL, -1, &grown, NULL);
     }
-    struct seat *seat = &p->board->seats[p->index];
+    struct seat *seat = &p->shared->seats[p->index];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
     ncclCommAbort(grown);
     ncclCommAbort(comm);
@@ -471,7 +471,7 @@ static void killed_in_destroy(struct player *p)
         await_entered(p, 2);
         raise(SIGKILL);
     }
-    atomic_fetch_add(&p->board->entered, 1);
+    atomic_fetch_add(&p->shared->entered, 1);
     ncclCommDestroy(comm);
     leave(p, ncclRemoteError);
 }
@@ -490,7 +490,7 @@ static void recovers(struct player *p)
     if (ncclCommCount(child, &count) || count != 2) leave(p, ncclSuccess);
     if (ncclCommDestroy(child)) leave(p, ncclSuccess);
     ncclCommDestroy(comm);
-    p->board->seats[p->index].rc = rc;
+    p->shared->seats[p->index].rc = rc;
     exit(0);
 }
 
@@ -524,11 +524,11 @@ static const struct scene scenes[] = {
 
 /* ---- the stage ---- */
 
-static int judge(const struct scene *scene, const char *way, const struct board *board)
+static int judge(const struct scene *scene, const char *way, const struct shared *shared)
 {
     int wrong = 0;
     for (int i = 0; i < scene->processes; i++) {
-        const struct seat *seat = &board->seats[i];
+        const struct seat *seat = &shared->seats[i];
         if (i == scene->victim) continue;
         bool code = scene->code ? seat->rc == (int)scene->code : seat->rc > 0;
         if (code && strstr(seat->sentence, scene->words)) continue;
@@ -560,17 +560,17 @@ static bool await_all(const pid_t *pids, int n)
     return false;
 }
 
-static int perform(const struct scene *scene, const char *way, struct board *board)
+static int perform(const struct scene *scene, const char *way, struct shared *shared)
 {
     pid_t pids[SEATS];
-    memset(board, 0, sizeof(*board));
+    memset(shared, 0, sizeof(*shared));
     for (int i = 0; i < scene->processes; i++) {
-        board->seats[i].rc = -1;
+        shared->seats[i].rc = -1;
         fflush(stdout);
         pids[i] = fork();
         if (pids[i] == 0) {
             struct player player = {
-                .board = board, .index = i, .rank = i, .nranks = scene->processes};
+                .shared = shared, .index = i, .rank = i, .nranks = scene->processes};
             sigset_t none;
             sigemptyset(&none);
             sigprocmask(SIG_SETMASK, &none, NULL);
@@ -578,7 +578,7 @@ static int perform(const struct scene *scene, const char *way, struct board *boa
             _exit(4);
         }
     }
-    if (await_all(pids, scene->processes)) return judge(scene, way, board);
+    if (await_all(pids, scene->processes)) return judge(scene, way, shared);
     printf("wrong: %s (%s): hung\n", scene->name, way);
     return 1;
 }
@@ -588,9 +588,9 @@ int main(void)
     static const char *const ways[] = {"mapped memory", "shared memory", "sockets"};
     int wrong = 0;
     sigset_t child;
-    struct board *board =
-        mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (board == MAP_FAILED) return 2;
+    struct shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return 2;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
@@ -601,7 +601,7 @@ int main(void)
         setenv("NCCL_P2P_DISABLE", way > 0 ? "1" : "0", 1);
         setenv("NCCL_SHM_DISABLE", way > 1 ? "1" : "0", 1);
         for (size_t k = 0; k < sizeof(scenes) / sizeof(scenes[0]); k++) {
-            if (way == 0 || scenes[k].wired) wrong += perform(&scenes[k], ways[way], board);
+            if (way == 0 || scenes[k].wired) wrong += perform(&scenes[k], ways[way], shared);
         }
     }
     printf("faults: %d wrong\n", wrong);

@@ -108,7 +108,7 @@ static const struct scene scenes[] = {
     {SPLIT, 4, 0, 0, false, false},    {SPLIT, 4, 3, 0, true, false},
 };
 
-struct board { /* shared by the processes of a scene */
+struct shared { /* shared by the processes of a scene */
     ncclUniqueId ids[IDS];
     _Atomic int ids_made;
     _Atomic int steps; /* calls of the victim */
@@ -121,21 +121,21 @@ struct board { /* shared by the processes of a scene */
 
 struct player {
     const struct scene *scene;
-    struct board *board;
+    struct shared *shared;
     int index;
 };
 
-static void make_ids(struct board *board, int index, const struct scene *scene)
+static void make_ids(struct shared *shared, int index, const struct scene *scene)
 {
     for (int i = 0; i < IDS; i++) {
         bool mine = index == scene->maker;
         /* several ids: one more root in the victim's process, one in the last rank's */
         if (scene->form == SCALABLE && i > 0) mine = index == (i == 1 ? 1 : scene->n - 1);
         if (!mine) continue;
-        if (ncclGetUniqueId(&board->ids[i])) _exit(3);
-        atomic_fetch_add(&board->ids_made, 1);
+        if (ncclGetUniqueId(&shared->ids[i])) _exit(3);
+        atomic_fetch_add(&shared->ids_made, 1);
     }
-    while (atomic_load(&board->ids_made) < IDS)
+    while (atomic_load(&shared->ids_made) < IDS)
         sched_yield();
 }
 
@@ -143,8 +143,8 @@ static ncclResult_t first_init(const struct player *p, ncclComm_t *comm)
 {
     const struct scene *scene = p->scene;
     if (scene->form == SCALABLE)
-        return ncclCommInitRankScalable(comm, scene->n, p->index, IDS, p->board->ids, NULL);
-    return ncclCommInitRank(comm, scene->n, p->board->ids[0], p->index);
+        return ncclCommInitRankScalable(comm, scene->n, p->index, IDS, p->shared->ids, NULL);
+    return ncclCommInitRank(comm, scene->n, p->shared->ids[0], p->index);
 }
 
 static ncclResult_t async_error(ncclComm_t comm)
@@ -168,19 +168,19 @@ static void next_words(ncclComm_t comm)
 
 static void survive(const struct player *p, ncclResult_t rc, ncclComm_t comm)
 {
-    struct board *board = p->board;
-    char *words = board->sentences[p->index];
+    struct shared *shared = p->shared;
+    char *words = shared->sentences[p->index];
     bool killing = strike.signal == SIGKILL && atomic_load(&strike.at);
     if (!rc && killing) { /* it came through before the blow fell */
         rc = async_error(comm);
         next_words(comm);
     }
-    snprintf(words, sizeof(board->sentences[0]), "%s", ncclGetLastError(comm));
-    board->rc[p->index] = (int)rc;
-    atomic_fetch_add(&board->ended, 1);
+    snprintf(words, sizeof(shared->sentences[0]), "%s", ncclGetLastError(comm));
+    shared->rc[p->index] = (int)rc;
+    atomic_fetch_add(&shared->ended, 1);
     /* the parent of a split ends only when nobody is in it any more */
     int others = p->scene->n - (atomic_load(&strike.at) ? 1 : 0);
-    while (p->scene->form == SPLIT && atomic_load(&board->ended) < others)
+    while (p->scene->form == SPLIT && atomic_load(&shared->ended) < others)
         poll(NULL, 0, 1);
     ncclCommAbort(comm);
 }
@@ -191,13 +191,13 @@ static void play(struct player *p)
     bool victim = p->index == scene->victim;
     ncclComm_t world = NULL, comm = NULL;
     ncclResult_t rc = ncclSuccess;
-    make_ids(p->board, p->index, scene);
-    while (p->index >= scene->n && !atomic_load(&p->board->over))
+    make_ids(p->shared, p->index, scene);
+    while (p->index >= scene->n && !atomic_load(&p->shared->over))
         poll(NULL, 0, 1); /* only holds the roots */
     if (p->index >= scene->n) return;
     cudaSetDevice(p->index);
     if (scene->form == SPLIT && first_init(p, &world)) _exit(4);
-    strike.known = &p->board->known;
+    strike.known = &p->shared->known;
     strike.enough = scene->form == SCALABLE ? 8 : 2; /* heads visit two roots, and may be one */
     if (scene->form == SPLIT || scene->maker == scene->victim) strike.enough = 0;
     strike.early = scene->early || strike.signal == SIGSTOP;
@@ -205,8 +205,8 @@ static void play(struct player *p)
     rc = world ? ncclCommSplit(world, 0, p->index, &comm, NULL) : first_init(p, &comm);
     atomic_store(&strike.armed, false);
     if (victim) {
-        atomic_store(&p->board->steps, atomic_load(&strike.count));
-        atomic_store(&p->board->known, true);
+        atomic_store(&p->shared->steps, atomic_load(&strike.count));
+        atomic_store(&p->shared->known, true);
         if (atomic_load(&strike.at)) raise(strike.signal); /* this time it was quicker */
     }
     survive(p, rc, comm ? comm : world);
@@ -223,7 +223,7 @@ static double now_sec(void)
 }
 
 /* Who still runs after LIMIT_SEC hangs. The victim is not waited for. */
-static bool await_others(struct board *board, const struct scene *scene, bool struck)
+static bool await_others(struct shared *shared, const struct scene *scene, bool struck)
 {
     double limit = now_sec() + LIMIT_SEC;
     bool gone[SEATS] = {false};
@@ -231,61 +231,61 @@ static bool await_others(struct board *board, const struct scene *scene, bool st
     while (left > 0 && now_sec() < limit) {
         for (int i = 0; i < scene->n; i++) {
             if ((struck && i == scene->victim) || gone[i]) continue;
-            gone[i] = waitpid(board->pids[i], NULL, WNOHANG) == board->pids[i];
+            gone[i] = waitpid(shared->pids[i], NULL, WNOHANG) == shared->pids[i];
             left -= gone[i];
         }
         if (left > 0) poll(NULL, 0, 1);
     }
-    atomic_store(&board->over, true);
+    atomic_store(&shared->over, true);
     for (int i = 0; i < SEATS; i++) {
-        if (board->pids[i] <= 0 || gone[i]) continue;
-        if (i < scene->n) kill(board->pids[i], SIGKILL);
-        waitpid(board->pids[i], NULL, 0);
+        if (shared->pids[i] <= 0 || gone[i]) continue;
+        if (i < scene->n) kill(shared->pids[i], SIGKILL);
+        waitpid(shared->pids[i], NULL, 0);
     }
     return left == 0;
 }
 
-static bool named(const struct board *board, const struct scene *scene, int index)
+static bool named(const struct shared *shared, const struct scene *scene, int index)
 {
     char rank[32], list[32], pid[32];
     snprintf(rank, sizeof(rank), "rank %d ", scene->victim);
     snprintf(list, sizeof(list), "missing %d", scene->victim);
-    snprintf(pid, sizeof(pid), "pid %d", (int)board->pids[scene->victim]);
-    return strstr(board->sentences[index], rank) || strstr(board->sentences[index], list) ||
-           strstr(board->sentences[index], pid);
+    snprintf(pid, sizeof(pid), "pid %d", (int)shared->pids[scene->victim]);
+    return strstr(shared->sentences[index], rank) || strstr(shared->sentences[index], list) ||
+           strstr(shared->sentences[index], pid);
 }
 
 /* A stopped one may have given all it had to; one that is killed before it spoke to anybody is one
  * that never comes; all others are noticed, and named. */
-static bool good(const struct board *board, const struct scene *scene, int at, int index)
+static bool good(const struct shared *shared, const struct scene *scene, int at, int index)
 {
-    ncclResult_t rc = (ncclResult_t)board->rc[index];
+    ncclResult_t rc = (ncclResult_t)shared->rc[index];
     bool stopped = strike.signal == SIGSTOP;
     if (at == 0 || (stopped && rc == ncclSuccess)) return rc == ncclSuccess;
-    bool late_allowed = stopped || (!atomic_load(&board->known) && scene->form != SPLIT);
+    bool late_allowed = stopped || (!atomic_load(&shared->known) && scene->form != SPLIT);
     if (rc == ncclTimeout && !late_allowed) return false;
-    return (int)rc > 0 && named(board, scene, index);
+    return (int)rc > 0 && named(shared, scene, index);
 }
 
-static int judge(const struct board *board, const struct scene *scene, int at)
+static int judge(const struct shared *shared, const struct scene *scene, int at)
 {
     int wrong = 0;
     for (int i = 0; i < scene->n; i++) {
         if (at && i == scene->victim) continue;
-        if (good(board, scene, at, i)) continue;
+        if (good(shared, scene, at, i)) continue;
         printf("wrong: form %d n %d victim %d maker %d call %d: rank %d: code %d, \"%s\"\n",
-               (int)scene->form, scene->n, scene->victim, scene->maker, at, i, board->rc[i],
-               board->sentences[i]);
+               (int)scene->form, scene->n, scene->victim, scene->maker, at, i, shared->rc[i],
+               shared->sentences[i]);
         wrong++;
     }
     return wrong;
 }
 
-static void start(struct board *board, const struct scene *scene, int index, const char *init_sec)
+static void start(struct shared *shared, const struct scene *scene, int index, const char *init_sec)
 {
-    struct player player = {.scene = scene, .board = board, .index = index};
+    struct player player = {.scene = scene, .shared = shared, .index = index};
     pid_t pid = fork();
-    if (pid) board->pids[index] = pid; /* the page is the child's too */
+    if (pid) shared->pids[index] = pid; /* the page is the child's too */
     if (pid) return;
     if (scene->sockets) {
         setenv("NCCL_P2P_DISABLE", "1", 1);
@@ -296,44 +296,44 @@ static void start(struct board *board, const struct scene *scene, int index, con
     exit(0);
 }
 
-static int perform_once(struct board *board, const struct scene *scene, int at,
+static int perform_once(struct shared *shared, const struct scene *scene, int at,
                         const char *init_sec)
 {
     int nplaces = scene->n + (scene->maker >= scene->n);
-    memset(board, 0, sizeof(*board));
+    memset(shared, 0, sizeof(*shared));
     atomic_store(&strike.at, at);
     fflush(stdout);
     for (int i = 0; i < nplaces; i++) {
-        board->rc[i] = -1;
-        start(board, scene, i, at == 0 ? "60" : init_sec);
+        shared->rc[i] = -1;
+        start(shared, scene, i, at == 0 ? "60" : init_sec);
     }
-    bool over = await_others(board, scene, at != 0);
+    bool over = await_others(shared, scene, at != 0);
     if (!over) {
         printf("wrong: form %d n %d victim %d maker %d call %d: hung\n", (int)scene->form, scene->n,
                scene->victim, scene->maker, at);
     }
-    return judge(board, scene, at) + !over;
+    return judge(shared, scene, at) + !over;
 }
 
 /* A time-out names who is late, which on a oversubscribed machine may be another: then give them
  * more time.
  */
-static int perform(struct board *board, const struct scene *scene, int at)
+static int perform(struct shared *shared, const struct scene *scene, int at)
 {
-    if (strike.signal == SIGKILL) return perform_once(board, scene, at, scene->early ? "2" : "60");
-    int wrong = perform_once(board, scene, at, "2");
-    if (wrong && at) wrong = perform_once(board, scene, at, "20");
+    if (strike.signal == SIGKILL) return perform_once(shared, scene, at, scene->early ? "2" : "60");
+    int wrong = perform_once(shared, scene, at, "2");
+    if (wrong && at) wrong = perform_once(shared, scene, at, "20");
     return wrong;
 }
 
 /* Once without harm, which counts the calls; then a blow at each of `points` of them. */
-static int perform_all(struct board *board, const struct scene *scene, int points)
+static int perform_all(struct shared *shared, const struct scene *scene, int points)
 {
-    int wrong = perform(board, scene, 0);
-    int calls = atomic_load(&board->steps);
+    int wrong = perform(shared, scene, 0);
+    int calls = atomic_load(&shared->steps);
     if (points == 0 || points > calls) points = calls;
     for (int k = 0; k < points; k++) {
-        wrong += perform(board, scene, 1 + (int)((long long)k * calls / points));
+        wrong += perform(shared, scene, 1 + (int)((long long)k * calls / points));
     }
     if (calls == 0) printf("wrong: no call was counted\n");
     return wrong + (calls == 0);
@@ -350,12 +350,12 @@ int main(int argc, char **argv)
     for (int lane = 0; lane < lanes; lane++) {
         pid_t pid = fork();
         if (pid == 0) {
-            struct board *board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
-                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+            struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+                                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
             int wrong = 0;
             for (size_t k = (size_t)lane; k < sizeof(scenes) / sizeof(scenes[0]);
                  k += (size_t)lanes)
-                wrong += perform_all(board, &scenes[k], points);
+                wrong += perform_all(shared, &scenes[k], points);
             fflush(stdout);
             _exit(wrong != 0);
         }

@@ -62,7 +62,7 @@ struct seat { /* what a rank found; shared between processes */
     char sentence[768];
 };
 
-struct board {
+struct shared {
     ncclUniqueId id;
     _Atomic int ready, called, done;
     struct seat seats[MOST_RANKS];
@@ -70,7 +70,7 @@ struct board {
 
 struct stage {
     const struct row *row;
-    struct board *board;
+    struct shared *shared;
     int nranks, odd; /* who makes the one call */
 };
 
@@ -126,8 +126,8 @@ static ncclResult_t await(ncclComm_t comm, const struct stage *stage, double sta
 
 static void play(const struct stage *stage, int rank)
 {
-    struct board *board = stage->board;
-    struct seat *seat = &board->seats[rank];
+    struct shared *shared = stage->shared;
+    struct seat *seat = &shared->seats[rank];
     bool odd = rank == stage->odd;
     const struct call *call = odd ? &stage->row->one : &stage->row->others;
     size_t bytes = (call->count + 1) * sizeof(double) * (size_t)stage->nranks;
@@ -137,24 +137,24 @@ static void play(const struct stage *stage, int rank)
     cudaStream_t stream;
     void *in, *out;
     CUDA(cudaSetDevice(rank));
-    NCCL(ncclCommInitRank(&comm, stage->nranks, board->id, rank));
+    NCCL(ncclCommInitRank(&comm, stage->nranks, shared->id, rank));
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CUDA(cudaMalloc(&in, bytes));
     CUDA(cudaMalloc(&out, bytes));
-    atomic_fetch_add(&board->ready, 1);
-    while (atomic_load(&board->ready) < stage->nranks)
+    atomic_fetch_add(&shared->ready, 1);
+    while (atomic_load(&shared->ready) < stage->nranks)
         sched_yield();
     ncclResult_t rc = make(call, peer, in, out, comm, stream);
-    atomic_fetch_add(&board->called, 1);
-    while (atomic_load(&board->called) < stage->nranks)
+    atomic_fetch_add(&shared->called, 1);
+    while (atomic_load(&shared->called) < stage->nranks)
         sched_yield();
     double start = now_sec();
     if (!rc || rc == ncclInvalidUsage) rc = await(comm, stage, start);
     seat->sec = now_sec() - start;
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(comm));
     atomic_store(&seat->rc, (int)rc);
-    atomic_fetch_add(&board->done, 1);
-    while (atomic_load(&board->done) < stage->nranks) /* an abort would be told to the others */
+    atomic_fetch_add(&shared->done, 1);
+    while (atomic_load(&shared->done) < stage->nranks) /* an abort would be told to the others */
         sched_yield();
     NCCL(ncclCommAbort(comm));
     cudaStreamSynchronize(stream);
@@ -181,7 +181,7 @@ static void with_threads(const struct stage *stage)
 {
     pthread_t threads[MOST_RANKS];
     struct actor actors[MOST_RANKS];
-    NCCL(ncclGetUniqueId(&stage->board->id));
+    NCCL(ncclGetUniqueId(&stage->shared->id));
     for (int r = 0; r < stage->nranks; r++) {
         actors[r] = (struct actor){stage, r};
         CHECK(pthread_create(&threads[r], NULL, thread_main, &actors[r]) == 0);
@@ -286,7 +286,7 @@ static void judge(const struct stage *stage, const char *way, struct sum *sum)
     const struct row *row = stage->row;
     sum->cases++;
     for (int r = 0; r < stage->nranks; r++) {
-        const struct seat *seat = &stage->board->seats[r];
+        const struct seat *seat = &stage->shared->seats[r];
         int want = row->verdict == DIFFERS ? ncclInvalidUsage : ncclSuccess;
         if (row->verdict == EITHER && atomic_load(&seat->rc)) want = ncclInvalidUsage;
         bool reported = atomic_load(&seat->rc) == want;
@@ -323,14 +323,14 @@ static void print_sum(const struct way *way, int nranks, size_t bytes, struct su
 static void run_rows(const struct row *rows, int nrows, int nranks, const struct way *way,
                      struct sum *sum)
 {
-    static struct board board;
+    static struct shared shared;
     const char *only = getenv("MISMATCH_ROW");
     int every = sum->all_rows ? 1 : 8; /* the others: with --table */
     for (int k = only ? 0 : (nranks + (int)(way - ways)) % every; k < nrows;
          k += only ? 1 : every) {
         if (only && strcmp(only, rows[k].name) != 0) continue;
-        memset(&board, 0, sizeof(board));
-        const struct stage stage = {&rows[k], &board, nranks, k / 8 % 2 ? nranks - 1 : 0};
+        memset(&shared, 0, sizeof(shared));
+        const struct stage stage = {&rows[k], &shared, nranks, k / 8 % 2 ? nranks - 1 : 0};
         with_threads(&stage);
         judge(&stage, way->name, sum);
     }

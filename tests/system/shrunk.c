@@ -10,7 +10,7 @@
 
 enum { RANKS = 4, EXCLUDED = 2, MEMBER = 3, COUNT = 64 };
 
-struct board {             /* shared by the processes */
+struct shared {            /* shared by the processes */
     _Atomic int shrinking; /* ranks that are about to call Shrink */
     _Atomic int failed;    /* the rank that fails has */
     _Atomic int refused;   /* survivors whose Shrink came back with its failure */
@@ -82,19 +82,19 @@ static void before(struct harness_rank *rank)
 /* Rank 0 is in the call when the other one fails; the others come later. */
 static void meanwhile(struct harness_rank *rank)
 {
-    struct board *board = rank->arg;
+    struct shared *shared = rank->arg;
     ncclComm_t child = NULL;
     if (rank->rank == EXCLUDED) {
-        await(&board->shrinking, 1);
+        await(&shared->shrinking, 1);
         usleep(20000); /* so that it is there as a rule; right either way */
         abort_own(rank);
-        atomic_store(&board->failed, 1);
+        atomic_store(&shared->failed, 1);
         return;
     }
     if (rank->rank == 0) {
-        atomic_fetch_add(&board->shrinking, 1);
+        atomic_fetch_add(&shared->shrinking, 1);
     } else {
-        await(&board->failed, 1);
+        await(&shared->failed, 1);
         CHECK(await_error(rank->comm) == ncclRemoteError);
     }
     NCCL(shrink(rank, &child));
@@ -106,21 +106,21 @@ static void meanwhile(struct harness_rank *rank)
  * nobody shares, and the end of the parent is not one of the child. */
 static void shares(struct harness_rank *rank)
 {
-    struct board *board = rank->arg;
+    struct shared *shared = rank->arg;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclComm_t child = NULL, whole = rank->comm;
     config.shrinkShare = 1;
     NCCL(ncclCommSplit(whole, 0, rank->rank, &rank->comm, &config));
     if (rank->rank == EXCLUDED) {
-        await(&board->shrinking, 1);
+        await(&shared->shrinking, 1);
         usleep(20000); /* as in meanwhile() */
         abort_own(rank);
-        atomic_store(&board->failed, 1);
+        atomic_store(&shared->failed, 1);
     } else {
         if (rank->rank == 0) {
-            atomic_fetch_add(&board->shrinking, 1);
+            atomic_fetch_add(&shared->shrinking, 1);
         } else {
-            await(&board->failed, 1);
+            await(&shared->failed, 1);
             CHECK(await_error(rank->comm) == ncclRemoteError);
         }
         NCCL(shrink(rank, &child));
@@ -133,20 +133,20 @@ static void shares(struct harness_rank *rank)
 
 static void member(struct harness_rank *rank)
 {
-    struct board *board = rank->arg;
+    struct shared *shared = rank->arg;
     ncclComm_t child = NULL;
     if (rank->rank == EXCLUDED) {
-        await(&board->refused, RANKS - 2); /* it leaves by an abort, too */
+        await(&shared->refused, RANKS - 2); /* it leaves by an abort, too */
     } else if (rank->rank == MEMBER) {
-        await(&board->shrinking, 2);
+        await(&shared->shrinking, 2);
         abort_own(rank);
-        atomic_store(&board->failed, 1);
+        atomic_store(&shared->failed, 1);
     } else {
-        atomic_fetch_add(&board->shrinking, 1);
+        atomic_fetch_add(&shared->shrinking, 1);
         CHECK(shrink(rank, &child) == ncclRemoteError);
         CHECK(strstr(ncclGetLastError(NULL), "rank 3 aborted"));
         if (child) NCCL(ncclCommAbort(child));
-        atomic_fetch_add(&board->refused, 1);
+        atomic_fetch_add(&shared->refused, 1);
     }
     leave(rank);
 }
@@ -154,23 +154,23 @@ static void member(struct harness_rank *rank)
 /* The call was in order when it was made; the member fails before its group is run. */
 static void member_in_group(struct harness_rank *rank)
 {
-    struct board *board = rank->arg;
+    struct shared *shared = rank->arg;
     ncclComm_t child = NULL;
     if (rank->rank == EXCLUDED) {
-        await(&board->refused, RANKS - 2); /* it leaves by an abort, too */
+        await(&shared->refused, RANKS - 2); /* it leaves by an abort, too */
     } else if (rank->rank == MEMBER) {
-        await(&board->shrinking, 2);
+        await(&shared->shrinking, 2);
         abort_own(rank);
-        atomic_store(&board->failed, 1);
+        atomic_store(&shared->failed, 1);
     } else {
         NCCL(ncclGroupStart());
         NCCL(shrink(rank, &child));
-        atomic_fetch_add(&board->shrinking, 1);
+        atomic_fetch_add(&shared->shrinking, 1);
         CHECK(await_error(rank->comm) == ncclRemoteError);
         CHECK(ncclGroupEnd() == ncclRemoteError);
         CHECK(strstr(ncclGetLastError(NULL), "rank 3 aborted"));
         if (child) NCCL(ncclCommAbort(child));
-        atomic_fetch_add(&board->refused, 1);
+        atomic_fetch_add(&shared->refused, 1);
     }
     leave(rank);
 }
@@ -179,11 +179,11 @@ int main(void)
 {
     static harness_fn *const cases[] = {before, meanwhile, shares, member, member_in_group};
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
-        struct board *board =
-            mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        CHECK(board != MAP_FAILED);
-        harness_processes(RANKS, cases[k], board, 0);
-        munmap(board, sizeof(*board));
+        struct shared *shared =
+            mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        CHECK(shared != MAP_FAILED);
+        harness_processes(RANKS, cases[k], shared, 0);
+        munmap(shared, sizeof(*shared));
     }
     puts("shrunk: a rank that is left out may fail, a member may not");
     return 0;

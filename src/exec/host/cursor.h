@@ -137,7 +137,7 @@ struct tt_work {
     bool heralded;       /* it or a profiler does before the first step */
     /* shared barrier */
     uint64_t match; /* of frame 0 */
-    int nboarded;   /* frames with ENTER */
+    int nentered;   /* frames with ENTER */
     bool entered, left;
     int nleaving, narrived, ngone;
     struct tt_arrival *arrivals; /* nranks */

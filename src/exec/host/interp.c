@@ -52,7 +52,7 @@ static enum tt_run step_leave(struct tt_work *work, struct tt_cursor *cursor,
         cursor->leaving = true;
         work->nleaving++;
     }
-    if (work->nleaving < work->nboarded)
+    if (work->nleaving < work->nentered)
         return tt_cursor_wait(cursor, work->member->rank, "channel of");
     if (!work->left) {
         work->left = true;

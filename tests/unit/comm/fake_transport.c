@@ -26,20 +26,21 @@ uint32_t tt_transport_messages(const struct tt_transport *transport, int rank, b
     return 0;
 }
 
-bool tt_board_call(const struct tt_transport *transport, uint64_t number, struct tt_call *call_out)
+bool tt_call_log_get(const struct tt_transport *transport, uint64_t number,
+                     struct tt_call *call_out)
 {
     (void)transport, (void)number, (void)call_out;
     return false;
 }
 
-void tt_board_pack(const struct tt_transport *transport, uint64_t words_out[TT_BOARD_WORDS])
+void tt_call_log_pack(const struct tt_transport *transport, uint64_t words_out[TT_CALL_LOG_WORDS])
 {
     (void)transport;
-    memset(words_out, 0, TT_BOARD_WORDS * sizeof(uint64_t));
+    memset(words_out, 0, TT_CALL_LOG_WORDS * sizeof(uint64_t));
 }
 
-ncclResult_t tt_board_compare(struct tt_transport *transport, int rank,
-                              const uint64_t words[TT_BOARD_WORDS])
+ncclResult_t tt_call_log_compare(struct tt_transport *transport, int rank,
+                                 const uint64_t words[TT_CALL_LOG_WORDS])
 {
     (void)transport, (void)rank, (void)words;
     return ncclSuccess;

@@ -217,7 +217,7 @@ static void messages_count_per_edge(void **state)
 
 /* ---- barrier ---- */
 
-static void the_board_shows_buffers(void **state)
+static void the_call_log_shows_buffers(void **state)
 {
     (void)state;
     for (int kind = WORLD_PROCESS; kind <= WORLD_MAPPED; kind++) {
@@ -288,22 +288,22 @@ static void begun_operations_are_compared(void **state)
 }
 
 /* As for ranks on other hosts: packed here, compared there. */
-static void packed_boards_are_compared(void **state)
+static void packed_call_logs_are_compared(void **state)
 {
-    uint64_t words[TT_BOARD_WORDS];
+    uint64_t words[TT_CALL_LOG_WORDS];
     (void)state;
-    for (int differ = 0; differ <= 40; differ += 5) { /* 0: never; the board keeps the last 8 */
+    for (int differ = 0; differ <= 40; differ += 5) { /* 0: never; the log keeps the last 8 */
         struct world *world = world_create(2, WORLD_MAPPED, 4096);
         struct tt_transport *a = world->rank[0].transport, *b = world->rank[1].transport;
-        tt_board_pack(b, words);
-        assert_int_equal(tt_board_compare(a, 1, words), ncclSuccess);
+        tt_call_log_pack(b, words);
+        assert_int_equal(tt_call_log_compare(a, 1, words), ncclSuccess);
         for (int k = 1; k <= 40; k++) {
             tt_transport_begin(a, 5, &sum_of_8);
             if (k <= 38) tt_transport_begin(b, k == differ ? 6 : 5, &sum_of_8);
         }
-        tt_board_pack(b, words);
+        tt_call_log_pack(b, words);
         bool seen = differ > 0 && differ <= 38;
-        assert_int_equal(tt_board_compare(a, 1, words), seen ? ncclInvalidUsage : ncclSuccess);
+        assert_int_equal(tt_call_log_compare(a, 1, words), seen ? ncclInvalidUsage : ncclSuccess);
         if (differ == 5) assert_non_null(strstr(tt_last_error(), "not in all before"));
         if (differ == 35) assert_non_null(strstr(tt_last_error(), "as operation 35"));
         world_destroy(world);
@@ -337,10 +337,10 @@ int main(void)
         cmocka_unit_test(names_are_nccls),
         cmocka_unit_test(bad_keys_are_refused),
         cmocka_unit_test(messages_count_per_edge),
-        cmocka_unit_test(the_board_shows_buffers),
+        cmocka_unit_test(the_call_log_shows_buffers),
         cmocka_unit_test(who_runs_ahead_waits_for_cells),
         cmocka_unit_test(begun_operations_are_compared),
-        cmocka_unit_test(packed_boards_are_compared),
+        cmocka_unit_test(packed_call_logs_are_compared),
         cmocka_unit_test(reach_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

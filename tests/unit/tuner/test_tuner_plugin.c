@@ -405,9 +405,9 @@ static void all_ranks_follow_a_change_at_one_call(void **state)
     munmap(calls, 4096);
 }
 
-/* What stands under the board's name without being a board of this user is left alone: the rules
- * are read from the file, and nothing that is written there is believed. */
-static void foreign_boards_are_not_joined(void **state)
+/* What stands under the segment's name without being a segment of this user is left alone: the
+ * rules are read from the file, and nothing that is written there is believed. */
+static void foreign_segments_are_not_joined(void **state)
 {
     enum { BAD_BYTES = 4096 };
     static const struct {
@@ -455,7 +455,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(measured_times_replace_predictions, start),
         cmocka_unit_test_setup(every_version_answers, start),
         cmocka_unit_test_setup(all_ranks_follow_a_change_at_one_call, start),
-        cmocka_unit_test_setup(foreign_boards_are_not_joined, start),
+        cmocka_unit_test_setup(foreign_segments_are_not_joined, start),
     };
     int fd = mkstemp(rules_path);
     library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;

@@ -1,4 +1,4 @@
-/* The board: which collective operations a rank has begun, with the calls themselves. Peers on this
+/* The call log: which collective operations a rank has begun, with the calls themselves. Peers on this
  * host read it where it lies; others are sent it. Ranks that differ learn both calls in words, all
  * ranks of the communicator alike. */
 #include "base/error.h"
@@ -17,22 +17,22 @@ uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint
 {
     uint64_t number = atomic_load_explicit(&transport->begun, memory_order_relaxed) + 1;
     uint64_t match = number << 32 | fingerprint;
-    _Atomic uint64_t *match_at = &transport->board->begun[number % TT_BOARD_CALLS];
-    struct tt_begun *begun = &transport->board->calls[number % TT_BOARD_CALLS];
+    _Atomic uint64_t *match_at = &transport->call_log->begun[number % TT_CALL_LOG_LEN];
+    struct tt_begun *begun = &transport->call_log->calls[number % TT_CALL_LOG_LEN];
     uint64_t words[3]; /* one by one, which needs no stack */
     memcpy(&words[0], call, sizeof(uint64_t));
     memcpy(&words[1], (const char *)call + sizeof(uint64_t), sizeof(uint64_t));
     memcpy(&words[2], (const char *)call + 2 * sizeof(uint64_t), sizeof(uint64_t));
     const uint64_t history = (transport->history ^ match) * 0x9e3779b97f4a7c15ull;
     transport->history = history;
-    /* pairs with the acquire fence in tt_board_find(): who sees these finds another match header */
+    /* pairs with the acquire fence in tt_call_log_find(): who sees these finds another match header */
     atomic_store_explicit(match_at, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&begun->call[0], words[0], memory_order_relaxed);
     atomic_store_explicit(&begun->call[1], words[1], memory_order_relaxed);
     atomic_store_explicit(&begun->call[2], words[2], memory_order_relaxed);
     atomic_store_explicit(&begun->history, history, memory_order_relaxed);
-    /* pairs with the acquire loads in tt_transport_compare() and tt_board_find() */
+    /* pairs with the acquire loads in tt_transport_compare() and tt_call_log_find() */
     atomic_store_explicit(match_at, match, memory_order_release);
     atomic_store_explicit(&transport->begun, number, memory_order_relaxed);
     return match;
@@ -47,21 +47,21 @@ static inline uint64_t word_of(const struct tt_call *call, size_t k)
 }
 
 /* As above, for one of several operations. Returns the hash of all up to it. */
-static inline uint64_t put(struct tt_barrier *board, uint64_t match, uint64_t history,
+static inline uint64_t put(struct tt_barrier *call_log, uint64_t match, uint64_t history,
                            const uint64_t words[3])
 {
     const uint64_t number = match >> 32;
-    _Atomic uint64_t *match_at = &board->begun[number % TT_BOARD_CALLS];
-    struct tt_begun *begun = &board->calls[number % TT_BOARD_CALLS];
+    _Atomic uint64_t *match_at = &call_log->begun[number % TT_CALL_LOG_LEN];
+    struct tt_begun *begun = &call_log->calls[number % TT_CALL_LOG_LEN];
     history = (history ^ match) * 0x9e3779b97f4a7c15ull;
-    /* pairs with the acquire fence in tt_board_find(): who sees these finds another match header */
+    /* pairs with the acquire fence in tt_call_log_find(): who sees these finds another match header */
     atomic_store_explicit(match_at, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&begun->call[0], words[0], memory_order_relaxed);
     atomic_store_explicit(&begun->call[1], words[1], memory_order_relaxed);
     atomic_store_explicit(&begun->call[2], words[2], memory_order_relaxed);
     atomic_store_explicit(&begun->history, history, memory_order_relaxed);
-    /* pairs with the acquire loads in tt_transport_compare() and tt_board_find() */
+    /* pairs with the acquire loads in tt_transport_compare() and tt_call_log_find() */
     atomic_store_explicit(match_at, match, memory_order_release);
     return history;
 }
@@ -69,13 +69,13 @@ static inline uint64_t put(struct tt_barrier *board, uint64_t match, uint64_t hi
 uint64_t tt_transport_begin_alike(struct tt_transport *transport, uint32_t fingerprint,
                                   const struct tt_call *call, int ncalls)
 {
-    struct tt_barrier *const board = transport->board;
+    struct tt_barrier *const call_log = transport->call_log;
     const uint64_t before = atomic_load_explicit(&transport->begun, memory_order_relaxed);
     const uint64_t first = (before + 1) << 32 | fingerprint;
     const uint64_t words[3] = {word_of(call, 0), word_of(call, 1), word_of(call, 2)};
     uint64_t history = transport->history, match = first;
     for (int left = ncalls; left > 0; left--, match += TT_MATCH_STEP)
-        history = put(board, match, history, words);
+        history = put(call_log, match, history, words);
     transport->history = history;
     atomic_store_explicit(&transport->begun, before + (uint64_t)ncalls, memory_order_relaxed);
     return first;
@@ -93,13 +93,13 @@ uint32_t tt_transport_messages(const struct tt_transport *transport, int rank, b
 
 /* ---- reading ---- */
 
-bool tt_board_find(const struct tt_transport *transport, int rank, uint64_t number,
-                   struct tt_board_entry *entry_out)
+bool tt_call_log_find(const struct tt_transport *transport, int rank, uint64_t number,
+                   struct tt_call_entry *entry_out)
 {
-    const struct tt_barrier *board = transport->barriers[rank];
-    if (!board) return false;
-    const _Atomic uint64_t *match = &board->begun[number % TT_BOARD_CALLS];
-    const struct tt_begun *begun = &board->calls[number % TT_BOARD_CALLS];
+    const struct tt_barrier *call_log = transport->barriers[rank];
+    if (!call_log) return false;
+    const _Atomic uint64_t *match = &call_log->begun[number % TT_CALL_LOG_LEN];
+    const struct tt_begun *begun = &call_log->calls[number % TT_CALL_LOG_LEN];
     uint64_t words[3];
     uint64_t before = atomic_load_explicit(match, memory_order_acquire);
     for (int k = 0; k < 3; k++)
@@ -108,28 +108,28 @@ bool tt_board_find(const struct tt_transport *transport, int rank, uint64_t numb
     atomic_thread_fence(memory_order_acquire); /* pairs with the fence in tt_transport_begin() */
     if (atomic_load_explicit(match, memory_order_relaxed) != before) return false;
     if (before >> 32 != number || number == 0) return false;
-    *entry_out = (struct tt_board_entry){.match = before, .history = history};
+    *entry_out = (struct tt_call_entry){.match = before, .history = history};
     memcpy(&entry_out->call, words, sizeof(words));
     return true;
 }
 
-bool tt_board_call(const struct tt_transport *transport, uint64_t number, struct tt_call *call_out)
+bool tt_call_log_get(const struct tt_transport *transport, uint64_t number, struct tt_call *call_out)
 {
-    struct tt_board_entry entry;
-    bool found = tt_board_find(transport, transport->config.member->rank, number, &entry);
+    struct tt_call_entry entry;
+    bool found = tt_call_log_find(transport, transport->config.member->rank, number, &entry);
     if (found) *call_out = entry.call;
     return found;
 }
 
-void tt_board_pack(const struct tt_transport *transport, uint64_t words_out[TT_BOARD_WORDS])
+void tt_call_log_pack(const struct tt_transport *transport, uint64_t words_out[TT_CALL_LOG_WORDS])
 {
     uint64_t newest = atomic_load_explicit(&transport->begun, memory_order_relaxed);
-    memset(words_out, 0, TT_BOARD_WORDS * sizeof(uint64_t));
+    memset(words_out, 0, TT_CALL_LOG_WORDS * sizeof(uint64_t));
     words_out[0] = newest;
     for (uint64_t k = 0; k < TT_SLOTS && k < newest; k++) {
-        struct tt_board_entry entry;
-        uint64_t *at = words_out + 1 + k * TT_BOARD_ENTRY_WORDS;
-        if (!tt_board_find(transport, transport->config.member->rank, newest - k, &entry)) break;
+        struct tt_call_entry entry;
+        uint64_t *at = words_out + 1 + k * TT_CALL_ENTRY_WORDS;
+        if (!tt_call_log_find(transport, transport->config.member->rank, newest - k, &entry)) break;
         at[0] = entry.match;
         at[1] = entry.history;
         memcpy(at + 2, &entry.call, sizeof(entry.call));
@@ -152,8 +152,8 @@ ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt
     return ncclInvalidUsage;
 }
 
-ncclResult_t tt_board_mismatch(struct tt_transport *transport, const struct tt_board_entry *own,
-                               int peer, const struct tt_board_entry *theirs)
+ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct tt_call_entry *own,
+                               int peer, const struct tt_call_entry *theirs)
 {
     int rank = transport->config.member->rank;
     bool chosen = tt_call_same(&own->call, &theirs->call); /* then this is what differs */
@@ -172,24 +172,24 @@ ncclResult_t tt_board_mismatch(struct tt_transport *transport, const struct tt_b
 
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank)
 {
-    struct tt_board_entry own, theirs;
-    if (!tt_board_find(transport, rank, match >> 32, &theirs) || theirs.match == match)
+    struct tt_call_entry own, theirs;
+    if (!tt_call_log_find(transport, rank, match >> 32, &theirs) || theirs.match == match)
         return ncclSuccess;
-    if (!tt_board_find(transport, transport->config.member->rank, match >> 32, &own))
-        own = (struct tt_board_entry){.match = match};
-    return tt_board_mismatch(transport, &own, rank, &theirs);
+    if (!tt_call_log_find(transport, transport->config.member->rank, match >> 32, &own))
+        own = (struct tt_call_entry){.match = match};
+    return tt_call_log_mismatch(transport, &own, rank, &theirs);
 }
 
-ncclResult_t tt_board_compare(struct tt_transport *transport, int rank,
-                              const uint64_t words[TT_BOARD_WORDS])
+ncclResult_t tt_call_log_compare(struct tt_transport *transport, int rank,
+                              const uint64_t words[TT_CALL_LOG_WORDS])
 {
-    struct tt_board_entry own, theirs;
+    struct tt_call_entry own, theirs;
     for (int k = TT_SLOTS - 1; k >= 0; k--) { /* oldest first */
-        const uint64_t *at = words + 1 + k * TT_BOARD_ENTRY_WORDS;
-        theirs = (struct tt_board_entry){.match = at[0], .history = at[1]};
+        const uint64_t *at = words + 1 + k * TT_CALL_ENTRY_WORDS;
+        theirs = (struct tt_call_entry){.match = at[0], .history = at[1]};
         memcpy(&theirs.call, at + 2, sizeof(theirs.call));
-        if (!tt_board_find(transport, transport->config.member->rank, at[0] >> 32, &own)) continue;
-        if (own.match != theirs.match) return tt_board_mismatch(transport, &own, rank, &theirs);
+        if (!tt_call_log_find(transport, transport->config.member->rank, at[0] >> 32, &own)) continue;
+        if (own.match != theirs.match) return tt_call_log_mismatch(transport, &own, rank, &theirs);
         if (own.history == theirs.history) continue;
         return tt_transport_accuse(transport,
                                    "ranks called different operations: rank %d and rank %d agree "

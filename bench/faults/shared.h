@@ -50,7 +50,7 @@ struct fault_seat { /* a rank */
     _Atomic uint64_t counts[FAULT_KINDS]; /* calls that faults of this kind are about */
 };
 
-struct fault_board {
+struct fault_shared {
     struct fault_scene scene;
     ncclUniqueId id;
     _Atomic bool has_id;
@@ -64,5 +64,5 @@ struct fault_board {
 };
 
 int64_t fault_now_usec(void);
-/* One rank's life; `fd` is the board's. */
+/* One rank's life; `fd` is the shared memory's. */
 int fault_rank(int fd, int rank);
