@@ -15,7 +15,7 @@
 
 enum { MAX_RANKS = 64, MAX_SIZES = 32, SAMPLES = 15 };
 
-struct meeting {
+struct shared {
     _Atomic uint32_t arrived;
     char pad0[60];
     _Atomic uint32_t generation;
@@ -26,7 +26,7 @@ struct meeting {
 };
 
 struct state { /* of this process */
-    struct meeting *meeting;
+    struct shared *shared;
     uint32_t nranks;
     bool oversubscribed;
 };
@@ -47,12 +47,12 @@ bool bench_attach(struct bench_peer *peer)
         fprintf(stderr, "bench: BENCH_SHM names no shared memory; start this by bench/run\n");
         return false;
     }
-    void *map = mmap(NULL, sizeof(struct meeting), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *map = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (map == MAP_FAILED || peer->nranks > MAX_RANKS) return false;
     cpu_set_t cores;
     sched_getaffinity(0, sizeof(cores), &cores);
-    state.meeting = map;
+    state.shared = map;
     state.nranks = (uint32_t)peer->nranks;
     state.oversubscribed = peer->nranks > CPU_COUNT(&cores);
     return true;
@@ -60,12 +60,12 @@ bool bench_attach(struct bench_peer *peer)
 
 void *bench_blob(void)
 {
-    return state.meeting->blob;
+    return state.shared->blob;
 }
 
-void bench_meet(void)
+void bench_barrier(void)
 {
-    struct meeting *m = state.meeting;
+    struct shared *m = state.shared;
     uint32_t generation = atomic_load(&m->generation);
     if (atomic_fetch_add(&m->arrived, 1) + 1 == state.nranks) {
         atomic_store(&m->arrived, 0);
@@ -137,18 +137,18 @@ size_t bench_max_bytes(void)
 
 static double batch_usec(struct bench_peer *peer, const struct bench_point *point, uint64_t batch)
 {
-    bench_meet();
+    bench_barrier();
     double start = now_usec();
     for (uint64_t i = 0; i < batch; i++) {
         peer->call(peer, point);
     }
-    state.meeting->usec[peer->rank][0] = (now_usec() - start) / (double)batch;
-    bench_meet();
+    state.shared->usec[peer->rank][0] = (now_usec() - start) / (double)batch;
+    bench_barrier();
     double longest = 0;
     for (int r = 0; r < peer->nranks; r++) {
-        if (state.meeting->usec[r][0] > longest) longest = state.meeting->usec[r][0];
+        if (state.shared->usec[r][0] > longest) longest = state.shared->usec[r][0];
     }
-    bench_meet();
+    bench_barrier();
     return longest;
 }
 
@@ -183,18 +183,18 @@ static void one_point(struct bench_peer *peer, const struct bench_point *point)
     for (size_t i = 0; i < point->bytes / 4; i++) {
         ((float *)(void *)peer->send)[i] = point->type == BENCH_FLOAT32 ? 1.0f : 0.0f;
     }
-    bench_meet();
+    bench_barrier();
     if (peer->call(peer, point) < 0) return; /* the same answer on every rank */
     bool ok = right(peer, point);
     double first = batch_usec(peer, point, 3);
     if (peer->rank == 0) {
         double batch = want_usec / (first > 0.01 ? first : 0.01);
-        atomic_store(&state.meeting->batch, batch < 1        ? 1
-                                            : batch > 100000 ? 100000
-                                                             : (uint64_t)batch);
+        atomic_store(&state.shared->batch, batch < 1        ? 1
+                                           : batch > 100000 ? 100000
+                                                            : (uint64_t)batch);
     }
-    bench_meet();
-    uint64_t batch = atomic_load(&state.meeting->batch);
+    bench_barrier();
+    uint64_t batch = atomic_load(&state.shared->batch);
     batch_usec(peer, point, batch / 4 + 1);
     int nsamples = first > 200000 ? 3 : SAMPLES;
     for (int s = 0; s < nsamples; s++) {
@@ -233,6 +233,6 @@ int bench_run(struct bench_peer *peer)
             }
         }
     }
-    bench_meet();
+    bench_barrier();
     return 0;
 }

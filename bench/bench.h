@@ -1,4 +1,4 @@
-/* What the measuring programs share: the list of points, the meeting place in shared memory, and
+/* What the measuring programs share: the list of points, the shared memory, and
  * the loop that times one blocking collective per call. A peer supplies bench_call() and its own
  * start and end. */
 #pragma once
@@ -39,12 +39,12 @@ struct bench_peer {
     /* Host view of the buffers for filling and checking (the same pointers on CPUs). */
 };
 
-/* Attach to the meeting place named by BENCH_SHM; rank and nranks must be known. */
+/* Attach to the shared memory named by BENCH_SHM; rank and nranks must be known. */
 bool bench_attach(struct bench_peer *peer);
-/* 4 KiB that rank 0 may write before the first bench_meet(). */
+/* 4 KiB that rank 0 may write before the first bench_barrier(). */
 void *bench_blob(void);
 /* All ranks wait for each other: spins, yields when there are more ranks than cores. */
-void bench_meet(void);
+void bench_barrier(void);
 /* Pin this process to core rank % cores, unless BENCH_PIN=0. */
 void bench_pin(int rank);
 

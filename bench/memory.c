@@ -36,7 +36,7 @@ static double pss_kib(void)
     return kib;
 }
 
-static void meet(_Atomic int *arrived, int nranks)
+static void barrier(_Atomic int *arrived, int nranks)
 {
     atomic_fetch_add(arrived, 1);
     while (atomic_load(arrived) < nranks)
@@ -47,9 +47,9 @@ static void meet(_Atomic int *arrived, int nranks)
 static void weigh(struct shared *shared, int stage, int rank, int nranks)
 {
     _Atomic int *arrived = shared->arrived[stage];
-    meet(&arrived[0], nranks);
+    barrier(&arrived[0], nranks);
     shared->pss_kib[stage][rank] = pss_kib();
-    meet(&arrived[1], nranks);
+    barrier(&arrived[1], nranks);
 }
 
 static int rank_main(struct shared *shared, int nranks, int rank)

@@ -31,7 +31,7 @@ enum { MOST_ROUNDS = 101, MOST_LANES = 16, STREAM = 16, PINGS = 500, MIB = 1 << 
 #define LONE_BYTES ((size_t)16 * MIB)
 #define STREAM_BYTES ((size_t)4 * MIB)
 
-struct meeting { /* shared by both processes */
+struct shared { /* shared by both processes */
     _Atomic int arrived;
     ncclUniqueId id;
     uint16_t port;
@@ -42,8 +42,8 @@ struct meeting { /* shared by both processes */
 struct side {
     int rank, nstreams, fds[MOST_LANES];
     bool registered;
-    struct meeting *meeting;
-    int met;
+    struct shared *shared;
+    int barriers;
     ncclComm_t comm;
     cudaStream_t stream;
     char *out, *in;
@@ -109,13 +109,13 @@ static double cpu_sec(void)
            (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1e-6;
 }
 
-static void meet(struct side *side)
+static void barrier(struct side *side)
 {
-    int want = 2 * ++side->met;
-    side->meeting->calls[side->rank] = atomic_load(&calls);
-    side->meeting->cpu_sec[side->rank] = cpu_sec();
-    atomic_fetch_add(&side->meeting->arrived, 1);
-    while (atomic_load(&side->meeting->arrived) < want)
+    int want = 2 * ++side->barriers;
+    side->shared->calls[side->rank] = atomic_load(&calls);
+    side->shared->cpu_sec[side->rank] = cpu_sec();
+    atomic_fetch_add(&side->shared->arrived, 1);
+    while (atomic_load(&side->shared->arrived) < want)
         sched_yield();
 }
 
@@ -129,10 +129,10 @@ static void raw_connect(struct side *side)
     if (side->rank == 0) {
         must(bind(listener, (struct sockaddr *)&addr, len) || listen(listener, MOST_LANES), "raw");
         getsockname(listener, (struct sockaddr *)&addr, &len);
-        side->meeting->port = addr.sin_port;
+        side->shared->port = addr.sin_port;
     }
-    meet(side);
-    addr.sin_port = side->meeting->port;
+    barrier(side);
+    addr.sin_port = side->shared->port;
     for (int i = 0; i < side->nstreams; i++) {
         int fd = side->rank ? socket(AF_INET, SOCK_STREAM, 0) : accept(listener, NULL, NULL);
         if (side->rank) must(connect(fd, (struct sockaddr *)&addr, len) != 0, "raw connect");
@@ -283,17 +283,17 @@ static int by_value(const void *a, const void *b)
 static void measure_round(struct side *side, const struct measure *measure, bool raw, int round,
                           struct figures *figures)
 {
-    const struct meeting *meeting = side->meeting;
-    meet(side);
+    const struct shared *shared = side->shared;
+    barrier(side);
     double start = now_sec();
-    double before = (double)(meeting->calls[0] + meeting->calls[1]);
-    double cpu_before = meeting->cpu_sec[0] + meeting->cpu_sec[1];
+    double before = (double)(shared->calls[0] + shared->calls[1]);
+    double cpu_before = shared->cpu_sec[0] + shared->cpu_sec[1];
     measure->run(side, raw);
-    meet(side);
+    barrier(side);
     figures->sec[round] = now_sec() - start;
-    figures->calls += (double)(meeting->calls[0] + meeting->calls[1]) - before;
-    figures->cpu_sec += meeting->cpu_sec[0] + meeting->cpu_sec[1] - cpu_before;
-    meet(side);
+    figures->calls += (double)(shared->calls[0] + shared->calls[1]) - before;
+    figures->cpu_sec += shared->cpu_sec[0] + shared->cpu_sec[1] - cpu_before;
+    barrier(side);
 }
 
 static void measure_one(struct side *side, const struct measure *measure, int rounds)
@@ -320,20 +320,20 @@ static void measure_one(struct side *side, const struct measure *measure, int ro
 /* Rank 0 waits for a message that comes after 3 s. */
 static void measure_waiting(struct side *side)
 {
-    meet(side);
+    barrier(side);
     double before = cpu_sec();
     if (side->rank) sleep(3);
     nccl_pass(side, 8, side->rank == 1);
     if (side->rank == 0) printf("3 s of waiting    %.3f s of processor time\n", cpu_sec() - before);
-    meet(side);
+    barrier(side);
 }
 
 static void run(struct side *side, int rounds)
 {
-    if (side->rank == 0) must(ncclGetUniqueId(&side->meeting->id) != ncclSuccess, "id");
-    meet(side);
+    if (side->rank == 0) must(ncclGetUniqueId(&side->shared->id) != ncclSuccess, "id");
+    barrier(side);
     must(cudaSetDevice(side->rank) != cudaSuccess, "device");
-    must(ncclCommInitRank(&side->comm, 2, side->meeting->id, side->rank) != ncclSuccess, "init");
+    must(ncclCommInitRank(&side->comm, 2, side->shared->id, side->rank) != ncclSuccess, "init");
     must(cudaStreamCreate(&side->stream) != cudaSuccess, "stream");
     must(cudaMalloc((void **)&side->out, LONE_BYTES) != cudaSuccess, "memory");
     must(cudaMalloc((void **)&side->in, LONE_BYTES) != cudaSuccess, "memory");
@@ -367,10 +367,10 @@ int main(int argc, char **argv)
     if (argc > 3) setenv("NCCL_NET_PLUGIN", argv[3], 1);
     struct side side = {.nstreams = lanes ? lanes : 1};
     side.registered = argc > 4 && strcmp(argv[4], "registered") == 0;
-    side.meeting = mmap(NULL, sizeof(*side.meeting), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    side.shared =
+        mmap(NULL, sizeof(*side.shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t child = fork();
-    must(side.meeting == MAP_FAILED || child < 0, "start");
+    must(side.shared == MAP_FAILED || child < 0, "start");
     side.rank = child == 0;
     run(&side, rounds);
     fflush(stdout);

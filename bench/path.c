@@ -20,7 +20,7 @@
 
 enum { CALLS = 2000, ROUNDS = 51 };
 
-struct meeting {
+struct shared {
     _Atomic int ready;
     ncclUniqueId id;
 };
@@ -169,7 +169,7 @@ static void print(const char *what, int nranks, struct figures f)
     }
 }
 
-static void run(struct meeting *meeting, int rank, int nranks)
+static void run(struct shared *shared, int rank, int nranks)
 {
     struct call c = {.rank = rank, .nranks = nranks};
     cpu_set_t core;
@@ -177,14 +177,14 @@ static void run(struct meeting *meeting, int rank, int nranks)
     CPU_SET(rank, &core);
     sched_setaffinity(0, sizeof(core), &core);
     if (rank == 0) {
-        must(ncclGetUniqueId(&meeting->id) != ncclSuccess, "id");
-        atomic_store(&meeting->ready, 1);
+        must(ncclGetUniqueId(&shared->id) != ncclSuccess, "id");
+        atomic_store(&shared->ready, 1);
     }
-    while (!atomic_load(&meeting->ready)) {
+    while (!atomic_load(&shared->ready)) {
         usleep(100);
     }
     must(cudaSetDevice(rank) != cudaSuccess, "device");
-    must(ncclCommInitRank(&c.comm, nranks, meeting->id, rank) != ncclSuccess, "init");
+    must(ncclCommInitRank(&c.comm, nranks, shared->id, rank) != ncclSuccess, "init");
     must(cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking) != cudaSuccess, "stream");
     must(cudaMalloc((void **)&c.send, 64) != cudaSuccess, "memory");
     must(cudaMalloc((void **)&c.recv, 64) != cudaSuccess, "memory");
@@ -218,16 +218,16 @@ static void run(struct meeting *meeting, int rank, int nranks)
 int main(void)
 {
     for (int nranks = 1; nranks <= 2; nranks++) {
-        struct meeting *meeting =
-            mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (meeting == MAP_FAILED) return 1;
+        struct shared *shared =
+            mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (shared == MAP_FAILED) return 1;
         fflush(stdout);
         for (int rank = 0; rank < nranks; rank++) {
-            if (fork() == 0) run(meeting, rank, nranks);
+            if (fork() == 0) run(shared, rank, nranks);
         }
         while (wait(NULL) > 0) {
         }
-        munmap(meeting, sizeof(*meeting));
+        munmap(shared, sizeof(*shared));
     }
     return 0;
 }

@@ -28,7 +28,7 @@ struct bound {
     bool oversubscribed;
 };
 
-static void meet(struct bound *b)
+static void barrier(struct bound *b)
 {
     atomic_store_explicit(&b->cells[b->peer.rank].count, ++b->turn, memory_order_release);
     for (int r = 0; r < b->peer.nranks; r++) {
@@ -95,7 +95,7 @@ static int call(const struct bench_peer *peer, const struct bench_point *point)
     size_t block = point->bytes / n;
     bool stream = point->bytes >= STREAM_FROM;
     if (point->type != BENCH_FLOAT32 || point->op == BENCH_PINGPONG) return -1;
-    meet(b);
+    barrier(b);
     switch (point->op) {
     case BENCH_ALLREDUCE: reduce(b, first, last, stream, -1); break;
     case BENCH_REDUCE: reduce(b, first, last, stream, 0); break;
@@ -115,7 +115,7 @@ static int call(const struct bench_peer *peer, const struct bench_point *point)
         break;
     default: break;
     }
-    meet(b);
+    barrier(b);
     return 0;
 }
 
@@ -138,7 +138,7 @@ int main(void)
     size_t total = 4096 + 2 * bytes * (size_t)b.peer.nranks;
     int fd = shm_open(name, O_RDWR, 0600);
     if (fd < 0 || (b.peer.rank == 0 && ftruncate(fd, (off_t)total))) return 2;
-    bench_meet();
+    bench_barrier();
     char *map = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) return 2;
     b.cells = (struct cell *)(void *)map;
@@ -152,6 +152,6 @@ int main(void)
     b.peer.recv = b.out[b.peer.rank];
     memset(b.peer.send, 0, bytes);
     memset(b.peer.recv, 0, bytes);
-    bench_meet();
+    bench_barrier();
     return bench_run(&b.peer);
 }

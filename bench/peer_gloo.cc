@@ -150,7 +150,7 @@ void connect(Peer &p)
         std::strcpy(folder, "/dev/shm/tutti-bench-gloo-XXXXXX");
         if (!mkdtemp(folder)) std::exit(2);
     }
-    bench_meet();
+    bench_barrier();
     gloo::transport::tcp::attr address;
     address.hostname = "127.0.0.1";
     auto device = gloo::transport::tcp::CreateDevice(address);
@@ -161,7 +161,7 @@ void connect(Peer &p)
     for (int r = 0; p.sync && r < p.head.nranks; r++) {
         if (r != p.head.rank) p.context->getPair(r)->setSync(true, true);
     }
-    bench_meet();
+    bench_barrier();
     std::string command = "rm -rf '" + std::string(folder) + "'";
     if (p.head.rank == 0 && std::system(command.c_str())) std::perror("rm");
 }

@@ -88,7 +88,7 @@ int main(void)
         must(ncclGetUniqueId(&id) != ncclSuccess, "ncclGetUniqueId");
         memcpy(bench_blob(), &id, sizeof(id));
     }
-    bench_meet();
+    bench_barrier();
     memcpy(&id, bench_blob(), sizeof(id));
     must(cudaSetDevice(o.peer.rank) != cudaSuccess, "cudaSetDevice");
     must(ncclCommInitRank(&o.comm, o.peer.nranks, id, o.peer.rank) != ncclSuccess,

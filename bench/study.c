@@ -33,7 +33,7 @@ struct shared { /* shared by all processes */
 
 struct process {
     struct shared *shared;
-    int number, count, met, calls;
+    int number, count, barriers, calls;
 };
 
 struct rank {
@@ -59,9 +59,9 @@ static double now_usec(void)
     return (double)at.tv_sec * 1e6 + (double)at.tv_nsec * 1e-3;
 }
 
-static void meet(struct process *self)
+static void barrier(struct process *self)
 {
-    int want = self->count * ++self->met;
+    int want = self->count * ++self->barriers;
     atomic_fetch_add(&self->shared->arrived, 1);
     while (atomic_load(&self->shared->arrived) < want)
         sched_yield();
@@ -84,9 +84,9 @@ static void pin(const struct process *self)
 /* The id of a communicator of all processes: process 0 makes it. */
 static ncclUniqueId new_id(struct process *self)
 {
-    meet(self);
+    barrier(self);
     if (self->number == 0) must(ncclGetUniqueId(&self->shared->id), "unique id");
-    meet(self);
+    barrier(self);
     return self->shared->id;
 }
 
@@ -210,7 +210,7 @@ static double call_usec(struct process *self, struct rank *rank, bool messages)
 {
     double least = 1e12;
     for (int done = -BATCH; done < self->calls; done += BATCH) { /* the first connects the ranks */
-        meet(self);
+        barrier(self);
         double begin = now_usec();
         for (int i = 0; i < BATCH; i++) {
             if (messages) pass_on(rank, self->count);
@@ -228,18 +228,18 @@ static void cycle(struct process *self)
     struct rank rank = {.number = self->number, .device = self->number, .id = new_id(self)};
     ncclComm_t part;
     rank_open(&rank);
-    meet(self);
+    barrier(self);
     double begin = now_usec();
     must(ncclCommInitRank(&rank.comm, self->count, rank.id, rank.number), "init");
     double init = now_usec() - begin;
     double collective = call_usec(self, &rank, false);
     double message = call_usec(self, &rank, true);
-    meet(self);
+    barrier(self);
     begin = now_usec();
     must(ncclCommSplit(rank.comm, 0, rank.number, &part, NULL), "split");
     double split = now_usec() - begin;
     must(ncclCommDestroy(part), "destroy");
-    meet(self);
+    barrier(self);
     begin = now_usec();
     must(ncclCommDestroy(rank.comm), "destroy");
     double destroy = now_usec() - begin;

@@ -184,7 +184,7 @@ static void limit_descriptors(const struct life *life)
 }
 
 /* All begin together, so that what was told of the scene's moment has one meaning. */
-static void meet(struct life *life)
+static void barrier(struct life *life)
 {
     struct fault_shared *shared = life->shared;
     if (life->rank == 0) {
@@ -216,7 +216,7 @@ int fault_rank(int fd, int rank)
     if (!rc) rc = cuda(&life, cudaMalloc((void **)&life.in, MOST_BYTES));
     if (!rc) rc = cuda(&life, cudaMalloc((void **)&life.out, MOST_BYTES));
     if (rc) return 2;
-    meet(&life);
+    barrier(&life);
     rc = live(&life);
     if (rc && life.comm && ncclCommAbort(life.comm)) (void)ncclCommAbort(life.comm);
     ends(&life, END_WELL, 0, "");

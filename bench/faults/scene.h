@@ -11,7 +11,7 @@ struct fault_result {
     int64_t reported_usec; /* from the fault to the last error */
     const char *wrong;     /* NULL: all is as it must be */
     int wrong_rank;
-    int64_t usec; /* from the meeting to the end */
+    int64_t usec; /* from the barrier to the end */
 };
 
 struct fault_word {

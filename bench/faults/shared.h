@@ -35,7 +35,7 @@ struct fault_scene {
     enum fault_way way;
     int nranks, victim;
     uint64_t seed;   /* of the calls */
-    uint64_t moment; /* microseconds from the meeting on, or the count of the calls that it is
+    uint64_t moment; /* microseconds from the barrier on, or the count of the calls that it is
                         about; of descriptors, how many more there may be */
 };
 

@@ -28,7 +28,7 @@ ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func);
 ncclResult_t tt_child_create(const struct tt_comm_request *request, struct tt_comm *parent,
                              struct tt_comm **child_out);
 
-/* An init or grow of the request does not come to its meeting: its root hears it, so that nobody
+/* An init or grow of the request never joins its bootstrap: its root hears of it, so that nobody
  * waits for it. refused: the call only returns `rc`, which is returned; the caller may call again.
  * declined: its job never ran; with `rc` if it was ended, ncclSuccess if its group was refused. */
 ncclResult_t tt_init_refused(const struct tt_comm_request *request, ncclResult_t rc);

@@ -69,7 +69,7 @@ struct tt_bootstrap_config {
     int64_t timeout_sec;         /* TUTTI_INIT_TIMEOUT; 0 none */
     int32_t thread;              /* of this process that called the init */
     struct tt_bootstrap *parent; /* borrowed: whose ranks grow, with the same numbers; NULL: none.
-                                    Its failure is one of this meeting */
+                                    Its failure is one of this bootstrap */
 };
 
 /* Meet all ranks; *records_out = nranks * TT_RECORD_BYTES in rank order (owned by the bootstrap).
@@ -97,7 +97,7 @@ struct tt_bootstrap_child {
     uint64_t salt[3];         /* kind, child counter, color: go into the child's secret */
     bool whole_parent;        /* any failure of the parent is the child's; else only a member's, */
     bool leaves_parent;       /* and if the parent may have been given up before: only one that
-                                 comes during the meeting */
+                                 comes during the bootstrap */
     const void *record;
 };
 /* A child of an existing membership; all its members call. The parent must stay alive meanwhile. */

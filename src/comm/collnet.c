@@ -243,7 +243,7 @@ static ncclResult_t exchange_outcomes(struct tt_comm *comm, const struct outcome
     return rc;
 }
 
-static ncclResult_t meet_group(struct tt_comm *comm, const struct group *group)
+static ncclResult_t open_group(struct tt_comm *comm, const struct group *group)
 {
     int n = comm->member.nranks, lacking = -1;
     void *listen_comm = NULL;
@@ -281,7 +281,7 @@ ncclResult_t tt_collnets_agree(struct tt_comm *comm, const struct tt_agreement *
     group.timeout_sec = timeout_sec;
     ncclResult_t rc =
         comm->net ? tt_collnet_open(comm->net, comm->member.comm_id, &comm->collnet) : ncclSuccess;
-    return rc ? rc : meet_group(comm, &group);
+    return rc ? rc : open_group(comm, &group);
 }
 
 void tt_collnets_close(struct tt_comm *comm)

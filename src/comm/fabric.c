@@ -106,7 +106,7 @@ void tt_fabric_fill(struct tt_comm_record *record)
             record->fabric_clique, record->fabric_uuid ? COMPLETED : 0);
 }
 
-/* ---- after the meeting ---- */
+/* ---- after the bootstrap ---- */
 
 struct cliques {
     int *first; /* owned; by rank: the first of its clique */

@@ -31,7 +31,7 @@ bool tt_comm_grow_made(struct tt_comm *parent, ncclUniqueId *id_out)
     return made;
 }
 
-/* ---- the meeting's id ---- */
+/* ---- the bootstrap's id ---- */
 
 #define SHOWN_NSEC 1000000000ull /* rank 0 may come later than that: then it compares */
 #define OWN_GROWS 64 /* so many numbers back an id is still known to be of this parent */

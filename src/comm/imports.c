@@ -27,7 +27,7 @@ struct entry { /* a file, as ranks compare it */
 };
 _Static_assert(sizeof(struct entry) == 64, "a packet is at most 64 KiB");
 
-struct meeting { /* what one rank finds out about everybody's files */
+struct comparison { /* what one rank finds out about everybody's files */
     struct tt_comm *comm;
     int nranks, rank;
     int most;              /* files of the rank that has most */
@@ -38,9 +38,9 @@ struct meeting { /* what one rank finds out about everybody's files */
 
 /* ---- comparing ---- */
 
-static const struct entry *entries_of(const struct meeting *meeting, int rank)
+static const struct entry *entries_of(const struct comparison *comparison, int rank)
 {
-    return &meeting->entries[meeting->alike ? 0 : (size_t)rank * (size_t)meeting->most];
+    return &comparison->entries[comparison->alike ? 0 : (size_t)rank * (size_t)comparison->most];
 }
 
 static uint64_t key_of(const char *name)
@@ -48,10 +48,10 @@ static uint64_t key_of(const char *name)
     return tt_hash_bytes(TT_HASH_START, name, strlen(name));
 }
 
-static const struct entry *find_entry(const struct meeting *meeting, int rank, uint64_t key)
+static const struct entry *find_entry(const struct comparison *comparison, int rank, uint64_t key)
 {
-    const struct entry *entries = entries_of(meeting, rank);
-    for (int k = 0; k < meeting->most && entries[k].name[0]; k++) {
+    const struct entry *entries = entries_of(comparison, rank);
+    for (int k = 0; k < comparison->most && entries[k].name[0]; k++) {
         if (entries[k].key == key) return &entries[k];
     }
     return NULL;
@@ -70,57 +70,57 @@ static void fill_entries(const struct tt_imports *imports, struct entry *own)
 }
 
 /* Everybody's entries, packet by packet. */
-static ncclResult_t exchange(struct meeting *meeting, const struct entry *own)
+static ncclResult_t exchange(struct comparison *comparison, const struct entry *own)
 {
-    size_t n = (size_t)meeting->nranks, most = (size_t)meeting->most;
+    size_t n = (size_t)comparison->nranks, most = (size_t)comparison->most;
     size_t step = tt_min_size(most, PACKET_ENTRIES);
     struct entry *packet = tt_calloc(n * step, sizeof(*packet));
     ncclResult_t rc = ncclSuccess;
     if (!packet) return tt_fail(ncclSystemError, "imported programs: out of memory");
     for (size_t at = 0; at < most && !rc; at += step) {
         size_t count = tt_min_size(step, most - at);
-        rc = tt_bootstrap_allgather(meeting->comm->bootstrap, own + at, count * sizeof(*own),
+        rc = tt_bootstrap_allgather(comparison->comm->bootstrap, own + at, count * sizeof(*own),
                                     packet);
         for (size_t r = 0; r < n && !rc; r++)
-            memcpy(meeting->entries + r * most + at, packet + r * count, count * sizeof(*own));
+            memcpy(comparison->entries + r * most + at, packet + r * count, count * sizeof(*own));
     }
     free(packet);
     return rc;
 }
 
-static ncclResult_t compare_begin(struct meeting *meeting)
+static ncclResult_t compare_begin(struct comparison *comparison)
 {
-    struct tt_comm *comm = meeting->comm;
+    struct tt_comm *comm = comparison->comm;
     const struct tt_comm_record *first = tt_record_of(comm, 0);
-    meeting->alike = true;
-    for (int r = 0; r < meeting->nranks; r++) {
+    comparison->alike = true;
+    for (int r = 0; r < comparison->nranks; r++) {
         const struct tt_comm_record *record = tt_record_of(comm, r);
-        if (record->nimports > meeting->most) meeting->most = record->nimports;
-        if (record->imports != first->imports) meeting->alike = false;
+        if (record->nimports > comparison->most) comparison->most = record->nimports;
+        if (record->imports != first->imports) comparison->alike = false;
     }
-    if (meeting->most == 0) return ncclSuccess;
-    size_t most = (size_t)meeting->most;
-    size_t rows = meeting->alike ? 1 : (size_t)meeting->nranks;
+    if (comparison->most == 0) return ncclSuccess;
+    size_t most = (size_t)comparison->most;
+    size_t rows = comparison->alike ? 1 : (size_t)comparison->nranks;
     struct entry *own = tt_calloc(most, sizeof(*own));
-    meeting->entries = tt_calloc(rows * most, sizeof(*meeting->entries));
-    meeting->usable = tt_calloc(most, 1);
+    comparison->entries = tt_calloc(rows * most, sizeof(*comparison->entries));
+    comparison->usable = tt_calloc(most, 1);
     ncclResult_t rc = ncclSuccess;
-    if (!own || !meeting->entries || !meeting->usable) {
+    if (!own || !comparison->entries || !comparison->usable) {
         rc = tt_fail(ncclSystemError, "imported programs: out of memory");
     } else {
         fill_entries(comm->imports, own);
-        if (meeting->alike) memcpy(meeting->entries, own, most * sizeof(*own));
-        if (!meeting->alike) rc = exchange(meeting, own);
+        if (comparison->alike) memcpy(comparison->entries, own, most * sizeof(*own));
+        if (!comparison->alike) rc = exchange(comparison, own);
     }
     free(own);
     return rc;
 }
 
 /* Hash of that file at every rank; 0: it has none. */
-static void hashes_of(const struct meeting *meeting, uint64_t key, uint64_t *hashes)
+static void hashes_of(const struct comparison *comparison, uint64_t key, uint64_t *hashes)
 {
-    for (int r = 0; r < meeting->nranks; r++) {
-        const struct entry *entry = find_entry(meeting, r, key);
+    for (int r = 0; r < comparison->nranks; r++) {
+        const struct entry *entry = find_entry(comparison, r, key);
         hashes[r] = entry ? entry->hash : 0;
     }
 }
@@ -142,14 +142,14 @@ static void list_ranks(const uint64_t *hashes, int nranks, char *text, size_t te
 }
 
 /* Rank 0 tells a file that is not the same everywhere. True: it is. */
-static bool compare_file(const struct meeting *meeting, const char *name, uint64_t key,
+static bool compare_file(const struct comparison *comparison, const char *name, uint64_t key,
                          uint64_t *hashes)
 {
     char others[64] = "";
-    hashes_of(meeting, key, hashes);
-    if (tt_program_agree(hashes, meeting->nranks) == meeting->nranks) return true;
-    if (meeting->rank != 0) return false;
-    list_ranks(hashes, meeting->nranks, others, sizeof(others));
+    hashes_of(comparison, key, hashes);
+    if (tt_program_agree(hashes, comparison->nranks) == comparison->nranks) return true;
+    if (comparison->rank != 0) return false;
+    list_ranks(hashes, comparison->nranks, others, sizeof(others));
     tt_warn_setting("TUTTI_PROGRAM_DIR: program file %s of rank 0 (%016llx) is not what rank(s) "
                     "%s have: it is not used, all ranks must read the same files",
                     name, (unsigned long long)hashes[0], others);
@@ -157,41 +157,41 @@ static bool compare_file(const struct meeting *meeting, const char *name, uint64
 }
 
 /* Files that rank 0 does not have are told by rank 0 too. */
-static void tell_missing(const struct meeting *meeting, uint64_t *hashes)
+static void tell_missing(const struct comparison *comparison, uint64_t *hashes)
 {
-    for (int r = 1; r < meeting->nranks && meeting->rank == 0 && !meeting->alike; r++) {
-        const struct entry *entries = entries_of(meeting, r);
-        for (int k = 0; k < meeting->most && entries[k].name[0]; k++) {
+    for (int r = 1; r < comparison->nranks && comparison->rank == 0 && !comparison->alike; r++) {
+        const struct entry *entries = entries_of(comparison, r);
+        for (int k = 0; k < comparison->most && entries[k].name[0]; k++) {
             bool reported = false;
             for (int before = 0; before < r && !reported; before++)
-                reported = find_entry(meeting, before, entries[k].key) != NULL;
-            if (!reported) compare_file(meeting, entries[k].name, entries[k].key, hashes);
+                reported = find_entry(comparison, before, entries[k].key) != NULL;
+            if (!reported) compare_file(comparison, entries[k].name, entries[k].key, hashes);
         }
     }
 }
 
 /* The lowest rank that refused this file tells why. */
-static void tell_fault(const struct meeting *meeting, const struct tt_import_file *file)
+static void tell_fault(const struct comparison *comparison, const struct tt_import_file *file)
 {
-    for (int r = 0; r < meeting->rank; r++) {
-        const struct entry *entry = find_entry(meeting, r, key_of(file->name));
+    for (int r = 0; r < comparison->rank; r++) {
+        const struct entry *entry = find_entry(comparison, r, key_of(file->name));
         if (entry && entry->refused) return;
     }
     tt_warn_setting("TUTTI_PROGRAM_DIR: %s is refused: %s", file->path, file->fault);
 }
 
-static ncclResult_t compare(struct meeting *meeting)
+static ncclResult_t compare(struct comparison *comparison)
 {
-    const struct tt_imports *imports = meeting->comm->imports;
-    uint64_t *hashes = tt_calloc((size_t)meeting->nranks, sizeof(*hashes));
+    const struct tt_imports *imports = comparison->comm->imports;
+    uint64_t *hashes = tt_calloc((size_t)comparison->nranks, sizeof(*hashes));
     if (!hashes) return tt_fail(ncclSystemError, "imported programs: out of memory");
     for (int k = 0; imports && k < imports->nfiles; k++) {
         const struct tt_import_file *file = &imports->files[k];
-        bool same = compare_file(meeting, file->name, key_of(file->name), hashes);
-        if (file->fault) tell_fault(meeting, file);
-        meeting->usable[k] = same && file->import && !file->fault;
+        bool same = compare_file(comparison, file->name, key_of(file->name), hashes);
+        if (file->fault) tell_fault(comparison, file);
+        comparison->usable[k] = same && file->import && !file->fault;
     }
-    tell_missing(meeting, hashes);
+    tell_missing(comparison, hashes);
     free(hashes);
     return ncclSuccess;
 }
@@ -219,29 +219,29 @@ static void tell_disproved(const struct tt_import_file *file, const char *fault)
 }
 
 /* Own share of the proofs; all ranks come to the same files, and learn what is proved. */
-static ncclResult_t prove_all(struct meeting *meeting)
+static ncclResult_t prove_all(struct comparison *comparison)
 {
-    struct tt_imports *imports = meeting->comm->imports;
-    size_t n = (size_t)meeting->nranks, count = (size_t)meeting->most;
+    struct tt_imports *imports = comparison->comm->imports;
+    size_t n = (size_t)comparison->nranks, count = (size_t)comparison->most;
     uint8_t *proved = tt_calloc((n + 1) * count, 1);
     if (!proved) return tt_fail(ncclSystemError, "imported programs: out of memory");
     int turn = 0;
     for (int k = 0; imports && k < imports->nfiles; k++) {
         char fault[FAULT_BYTES] = "";
         const struct tt_import_file *file = &imports->files[k];
-        if (!meeting->usable[k] || turn++ % meeting->nranks != meeting->rank) continue;
+        if (!comparison->usable[k] || turn++ % comparison->nranks != comparison->rank) continue;
         proved[turn - 1] = prove(file->import->program, fault, sizeof(fault)) == ncclSuccess;
         if (!proved[turn - 1]) {
             tell_disproved(file, fault);
         }
     }
     uint8_t *all = proved + count;
-    ncclResult_t rc = tt_bootstrap_allgather(meeting->comm->bootstrap, proved, count, all);
+    ncclResult_t rc = tt_bootstrap_allgather(comparison->comm->bootstrap, proved, count, all);
     turn = 0;
     for (int k = 0; imports && k < imports->nfiles && !rc; k++) {
-        if (!meeting->usable[k]) continue;
+        if (!comparison->usable[k]) continue;
         size_t prover = (size_t)turn % n;
-        meeting->usable[k] = all[prover * count + (size_t)turn];
+        comparison->usable[k] = all[prover * count + (size_t)turn];
         turn++;
     }
     free(proved);
@@ -250,11 +250,11 @@ static ncclResult_t prove_all(struct meeting *meeting)
 
 /* ---- candidates ---- */
 
-static bool has_channels(const struct meeting *meeting, const struct tt_import_file *file)
+static bool has_channels(const struct comparison *comparison, const struct tt_import_file *file)
 {
-    int have = meeting->comm->edge_channels, need = file->import->program->nchannels;
+    int have = comparison->comm->edge_channels, need = file->import->program->nchannels;
     if (need <= have) return true;
-    if (meeting->rank == 0) {
+    if (comparison->rank == 0) {
         tt_warn_setting("TUTTI_PROGRAM_DIR: program %s needs %d channels, there are %d "
                         "(NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS, the parent's): it is not used",
                         file->name, need, have);
@@ -273,16 +273,16 @@ static ncclResult_t predict(struct tt_import_file *file, const struct tt_program
     return ncclSuccess;
 }
 
-static ncclResult_t make_candidates(struct meeting *meeting)
+static ncclResult_t make_candidates(struct comparison *comparison)
 {
-    struct tt_comm *comm = meeting->comm;
+    struct tt_comm *comm = comparison->comm;
     struct tt_imports *imports = comm->imports;
     if (!imports) return ncclSuccess;
     imports->programs = tt_calloc((size_t)imports->nfiles, sizeof(*imports->programs));
     if (!imports->programs) return tt_fail(ncclSystemError, "imported programs: out of memory");
     for (int k = 0; k < imports->nfiles; k++) {
         struct tt_import_file *file = &imports->files[k];
-        if (!meeting->usable[k] || !has_channels(meeting, file)) continue;
+        if (!comparison->usable[k] || !has_channels(comparison, file)) continue;
         const struct tt_program *program = file->import->program;
         file->refs = tt_calloc(program->ninsns, 1);
         if (!file->refs) return tt_fail(ncclSystemError, "imported programs: out of memory");
@@ -298,10 +298,11 @@ static ncclResult_t make_candidates(struct meeting *meeting)
                                      .load = load,
                                      .least_bytes = file->least_bytes,
                                      .most_bytes = file->most_bytes};
-        if (meeting->rank) continue;
+        if (comparison->rank) continue;
         tt_info(TT_LOG_TUNING, "program %s (%016llx): %s of %d ranks, %d channels, proved, runs %s",
                 file->name, (unsigned long long)imports->programs[imports->nprograms - 1].hash,
-                tt_func_name((enum tt_func)program->func), meeting->nranks, (int)program->nchannels,
+                tt_func_name((enum tt_func)program->func), comparison->nranks,
+                (int)program->nchannels,
                 load ? "where it is predicted to be fastest" : "within its sizes");
     }
     comm->tune.programs = imports->programs;
@@ -311,17 +312,17 @@ static ncclResult_t make_candidates(struct meeting *meeting)
 
 ncclResult_t tt_imports_agree(struct tt_comm *comm, const struct tt_agreement *agreed)
 {
-    struct meeting meeting = {
+    struct comparison comparison = {
         .comm = comm, .nranks = comm->member.nranks, .rank = comm->member.rank};
     int topo = comm->topo.nchannels;
     comm->edge_channels = agreed->edge_channels > topo ? agreed->edge_channels : topo;
-    ncclResult_t rc = compare_begin(&meeting);
-    if (!rc && meeting.most > 0) {
-        rc = compare(&meeting);
-        if (!rc) rc = prove_all(&meeting);
-        if (!rc) rc = make_candidates(&meeting);
+    ncclResult_t rc = compare_begin(&comparison);
+    if (!rc && comparison.most > 0) {
+        rc = compare(&comparison);
+        if (!rc) rc = prove_all(&comparison);
+        if (!rc) rc = make_candidates(&comparison);
     }
-    free(meeting.entries);
-    free(meeting.usable);
+    free(comparison.entries);
+    free(comparison.usable);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* Programs from files (TUTTI_PROGRAM_DIR): read by every rank before the meeting, compared and
+/* Programs from files (TUTTI_PROGRAM_DIR): read by every rank before the bootstrap, compared and
  * proved after it. Private to comm/. */
 #pragma once
 

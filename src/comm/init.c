@@ -1,5 +1,5 @@
 /* Init: prepare what the record names (prepare.c), meet, derive what all ranks agree on, connect.
- * A rank that fails after the meeting tells the others, so that nobody waits for it. */
+ * A rank that fails after the bootstrap tells the others, so that nobody waits for it. */
 #include "comm/init.h"
 
 #include "base/clock.h"
@@ -22,9 +22,9 @@ int64_t tt_init_timeout_sec(void)
     return strict ? STRICT_TIMEOUT_SEC : tt_param_int("TUTTI_INIT_TIMEOUT");
 }
 
-/* ---- the meeting ---- */
+/* ---- bootstrap ---- */
 
-static ncclResult_t meet(struct tt_init *init, const struct tt_comm_record *record)
+static ncclResult_t join(struct tt_init *init, const struct tt_comm_record *record)
 {
     struct tt_comm *comm = init->comm;
     unsigned char bytes[TT_RECORD_BYTES] = {0};
@@ -32,7 +32,7 @@ static ncclResult_t meet(struct tt_init *init, const struct tt_comm_record *reco
     struct tt_bootstrap *bootstrap = NULL;
     ncclResult_t rc;
     memcpy(bytes, record, sizeof(*record));
-    init->met = true;
+    init->joined = true;
     if (init->parent && init->child.parent_ranks) {
         init->child.member = &comm->member;
         init->child.record = bytes;
@@ -49,7 +49,7 @@ static ncclResult_t meet(struct tt_init *init, const struct tt_comm_record *reco
         rc = tt_bootstrap_join(&config, &bootstrap, &records);
     }
     if (rc) return rc;
-    tt_sharers_met(comm->member.nranks);
+    tt_sharers_count(comm->member.nranks);
     comm->bootstrap = bootstrap;
     comm->someone_exited = tt_bootstrap_exit_flag(bootstrap);
     comm->records = records;
@@ -57,7 +57,7 @@ static ncclResult_t meet(struct tt_init *init, const struct tt_comm_record *reco
     return ncclSuccess;
 }
 
-/* ---- after the meeting ---- */
+/* ---- after the bootstrap ---- */
 
 static void fill_tune(struct tt_comm *comm, const struct tt_agreement *agreed, bool any_net)
 {
@@ -174,7 +174,7 @@ static ncclResult_t init_steps(struct tt_init *init)
     memset(&record, 0, sizeof(record));
     ncclResult_t rc = tt_init_prepare(init, &record);
     init->alloc_sec = lap_sec(&clock);
-    if (!rc) rc = meet(init, &record);
+    if (!rc) rc = join(init, &record);
     init->bootstrap_sec = lap_sec(&clock);
     if (rc) return rc;
     rc = tt_record_check(comm);

@@ -17,7 +17,8 @@ struct tt_init { /* one init under way */
     int nids, thread;
     struct tt_bootstrap *parent;     /* of a split, shrink or grow; NULL: none */
     struct tt_bootstrap_child child; /* salt, parent_ranks, whole_parent; the rest is filled in */
-    bool met; /* the meeting was begun: from then on bootstrap tells the others what goes wrong */
+    bool
+        joined; /* bootstrap was begun: from then on bootstrap tells the others what goes wrong */
     struct tt_topo_file *machine;    /* owned; NULL: the devices emulate none */
     struct tt_topo_machine emulated; /* of all hosts; its hosts are owned, the rest borrowed */
     struct tt_topo_file **others;    /* owned; files of other hosts, where they differ */
@@ -36,7 +37,7 @@ ncclResult_t tt_init_run(struct tt_init *init);
  * Errors: ncclSystemError (memory), those of the machine file. */
 ncclResult_t tt_init_prepare(struct tt_init *init, struct tt_comm_record *record);
 
-/* machine.c: the file that NCCL_TOPO_FILE names, with a hash of it (0: none), before the meeting;
+/* machine.c: the file that NCCL_TOPO_FILE names, with a hash of it (0: none), before the bootstrap;
  * the plan that follows from it, or that of flat hosts, after it. Collective.
  * Errors: ncclInvalidUsage with file and line; ranks that found different plans. */
 ncclResult_t tt_machine_read(struct tt_init *init, uint64_t *hash_out);
@@ -99,7 +100,7 @@ int64_t tt_init_timeout_sec(void);
 /* sharers.c: zeroed storage, NULL when memory is short; a child that shares its parent's resources.
  * hide: abort leaves it alone from now on; free: its storage, now or with the last child. */
 struct tt_comm *tt_sharers_alloc(void);
-void tt_sharers_met(int nranks); /* a communicator of so many came about */
+void tt_sharers_count(int nranks); /* a communicator of so many came about */
 ncclResult_t tt_sharers_join(struct tt_comm *parent, struct tt_comm *child);
 /* In the child's init: some rank of it shares nothing, so this one does not either. */
 void tt_sharers_part(struct tt_comm *child);

@@ -1,4 +1,4 @@
-/* Machines that the devices emulate (NCCL_TOPO_FILE): a file is read before the meeting and
+/* Machines that the devices emulate (NCCL_TOPO_FILE): a file is read before the bootstrap and
  * completed after it; when all ranks have one, rings and trees come from the search in them. */
 #include "base/error.h"
 #include "base/log.h"

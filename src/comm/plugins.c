@@ -1,4 +1,4 @@
-/* Networks, tuner and profiler of one communicator: opened after the meeting, closed before the
+/* Networks, tuner and profiler of one communicator: opened after the bootstrap, closed before the
  * end. Networks first: a net plugin's init may set NCCL_TUNER_PLUGIN, and its library may hold the
  * others. The profiler before the proxy, which emits events. */
 #include "base/log.h"

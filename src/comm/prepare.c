@@ -1,4 +1,4 @@
-/* Init before the meeting: what this rank has and wants, from its variables, config and machine
+/* Init before the bootstrap: what this rank has and wants, from its variables, config and machine
  * file, goes into its record; the control memory that peers will write to is there. */
 #include "base/error.h"
 #include "base/log.h"

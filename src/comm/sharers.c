@@ -63,7 +63,7 @@ struct tt_comm *tt_sharers_alloc(void)
     return comm;
 }
 
-void tt_sharers_met(int nranks)
+void tt_sharers_count(int nranks)
 {
     pthread_mutex_lock(&tt_comms.storage.lock);
     if (nranks > tt_comms.storage.largest) tt_comms.storage.largest = nranks;

@@ -43,7 +43,7 @@ static ncclResult_t share_parent(struct tt_comm *parent, struct tt_comm *child, 
 }
 
 /* init->child.parent_ranks: parent ranks of the child's members in child order. Who cannot go to
- * the meeting tells those that may be there. */
+ * the bootstrap tells those that may be there. */
 static ncclResult_t child_run(struct tt_comm *parent, struct tt_comm *child, int nranks,
                               struct tt_init *init, bool share)
 {
@@ -61,7 +61,7 @@ static ncclResult_t child_run(struct tt_comm *parent, struct tt_comm *child, int
     ncclResult_t rc = share_parent(parent, child, share);
     if (!rc) rc = tt_init_run(init);
     tuttiHostSetDevice(before);
-    if (rc && !init->met)
+    if (rc && !init->joined)
         tt_bootstrap_child_fail(parent->bootstrap, &init->child, nranks, tt_last_error());
     return rc;
 }

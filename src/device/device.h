@@ -131,18 +131,18 @@ uint64_t tuttiHostWordNow(const struct tt_word *word); /* what it holds, loaded 
 void tuttiHostTouchWord(const struct tt_word *word);
 /* A collective of the ranks of `group` that are in this process. `member` is this rank's, counted
  * by calls. */
-enum tt_meeting {
-    TT_MEETING_ALL,   /* waits for what all others bring, and they for it */
-    TT_MEETING_GIVES, /* they wait for it, it for nobody: the root that gives */
-    TT_MEETING_TAKES, /* it waits for them */
-    TT_MEETING_NONE,  /* work of the member all the same */
+enum tt_sync_role {
+    TT_SYNC_ALL,    /* waits for what all others bring, and they for it */
+    TT_SYNC_SOURCE, /* they wait for it, it for nobody: the root that gives */
+    TT_SYNC_SINK,   /* it waits for them */
+    TT_SYNC_NONE,   /* work of the member all the same */
 };
-struct tt_met {
+struct tt_collective {
     uint64_t group;
     int nranks; /* of the group, in all processes */
-    enum tt_meeting meeting;
+    enum tt_sync_role role;
 };
-void tuttiHostTouchMeet(const void *member, const struct tt_met *met);
+void tuttiHostTouchCollective(const void *member, const struct tt_collective *collective);
 /* A message from rank to rank of the group: who receives it waits for who sends it. */
 struct tt_peer_message {
     uint64_t group;

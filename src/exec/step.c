@@ -314,12 +314,12 @@ __attribute__((noinline)) void tt_work_release(struct tt_work *work)
 }
 
 /* Who waits for whom in a collective, whatever program it runs. */
-static enum tt_meeting meeting_of(const struct tt_frame *frame)
+static enum tt_sync_role sync_role_of(const struct tt_frame *frame)
 {
     const struct tt_program *program = frame->program;
     bool from = tt_func_from_root((enum tt_func)program->func);
-    if (!from && !tt_func_to_root((enum tt_func)program->func)) return TT_MEETING_ALL;
-    return (frame->rank == program->root) == from ? TT_MEETING_GIVES : TT_MEETING_TAKES;
+    if (!from && !tt_func_to_root((enum tt_func)program->func)) return TT_SYNC_ALL;
+    return (frame->rank == program->root) == from ? TT_SYNC_SOURCE : TT_SYNC_SINK;
 }
 
 /* Messages to one peer keep their order: the first of them. */
@@ -387,13 +387,14 @@ static __attribute__((noinline)) void tell_touches(const struct tt_work *work)
     tuttiHostTouchName(tt_func_name((enum tt_func)work->frames[0].program->func));
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
-        bool meets = frame->conn == TT_CONN_COLL;
-        if (!meets) tell_message(work, frame);
-        if (f > 0 && (!meets || !frame->begins)) continue;
-        const struct tt_met met = {.group = work->member->comm_id,
-                                   .nranks = work->member->nranks,
-                                   .meeting = meets ? meeting_of(frame) : TT_MEETING_NONE};
-        tuttiHostTouchMeet(work->member, &met);
+        bool syncs = frame->conn == TT_CONN_COLL;
+        if (!syncs) tell_message(work, frame);
+        if (f > 0 && (!syncs || !frame->begins)) continue;
+        const struct tt_collective collective = {.group = work->member->comm_id,
+                                                 .nranks = work->member->nranks,
+                                                 .role =
+                                                     syncs ? sync_role_of(frame) : TT_SYNC_NONE};
+        tuttiHostTouchCollective(work->member, &collective);
     }
 }
 

@@ -83,7 +83,7 @@ ncclResult_t tt_window_register(struct tt_registry *registry,
 {
     int nranks = request->member->nranks;
     struct window_note own;
-    ncclResult_t met = ncclSuccess, rc = note_fill(request, &own);
+    ncclResult_t exchanged = ncclSuccess, rc = note_fill(request, &own);
     struct tt_window *window = window_alloc(request);
     struct window_note *notes = tt_calloc((size_t)nranks, sizeof(*notes));
     if (!rc && !window) rc = tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
@@ -93,16 +93,16 @@ ncclResult_t tt_window_register(struct tt_registry *registry,
                      request->member->rank);
         tt_bootstrap_fail_all(request->bootstrap, rc, tt_last_error());
     } else if (nranks > 1) {
-        met = tt_bootstrap_allgather(request->bootstrap, &own, sizeof(own), notes);
+        exchanged = tt_bootstrap_allgather(request->bootstrap, &own, sizeof(own), notes);
     } else {
         notes[0] = own;
     }
-    for (int r = 0; r < nranks && !met && !rc; r++) {
+    for (int r = 0; r < nranks && !exchanged && !rc; r++) {
         if (notes[r].rc == ncclSuccess) continue;
         rc = tt_fail((ncclResult_t)notes[r].rc,
                      "ncclCommWindowRegister: rank %d refused its part (its log says why)", r);
     }
-    if (!rc) rc = met;
+    if (!rc) rc = exchanged;
     for (int r = 0; r < nranks && !rc; r++) {
         window->parts[r] = part_of(request, r, &notes[r]);
         window->sizes[r] = notes[r].bytes;

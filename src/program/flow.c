@@ -170,7 +170,7 @@ static bool run_move(struct follow *follow, struct lane *lane)
 /* ---- waits ---- */
 
 /* Publish, and wait for `only` or all others; a barrier is a step. */
-static bool meet(const struct follow *follow, struct lane *lane, int32_t *times, int only)
+static bool barrier(const struct follow *follow, struct lane *lane, int32_t *times, int only)
 {
     int32_t latest = lane->time;
     if (times[lane->rank] < 0) times[lane->rank] = lane->time;
@@ -202,9 +202,9 @@ static bool run_step(struct follow *follow, struct lane *lane)
     const struct tt_insn *insn = tt_stepper_insn(&lane->stepper);
     switch (next) {
     case TT_NEXT_MOVE: done = run_move(follow, lane); break;
-    case TT_NEXT_ENTER: done = meet(follow, lane, follow->entered, insn->arg); break;
+    case TT_NEXT_ENTER: done = barrier(follow, lane, follow->entered, insn->arg); break;
     case TT_NEXT_LEAVE:
-        done = meet(follow, lane, follow->left, insn->flags & TT_MOVE_ONE_WAY ? lane->rank : -1);
+        done = barrier(follow, lane, follow->left, insn->flags & TT_MOVE_ONE_WAY ? lane->rank : -1);
         break;
     case TT_NEXT_AWAIT: done = run_await(follow, lane); break;
     case TT_NEXT_OVER: lane->over = true; return false;

@@ -203,7 +203,7 @@ static void part(void)
     tt_service_wait_idle();
 }
 
-static void meet(void)
+static void connect_ranks(void)
 {
     ncclUniqueId id;
     pthread_t threads[RANKS];
@@ -219,7 +219,7 @@ static void meet(void)
 
 static void as_neighbour(struct input *input)
 {
-    if (!ranks[0].bootstrap || !ranks[1].bootstrap) meet();
+    if (!ranks[0].bootstrap || !ranks[1].bootstrap) connect_ranks();
     feed(input, next_byte(input) & 1);
     bool failed = !ranks[0].bootstrap || tt_bootstrap_error(ranks[0].bootstrap, NULL) ||
                   tt_bootstrap_error(ranks[1].bootstrap, NULL);

@@ -1,4 +1,4 @@
-/* Ranks that were to come to a meeting and do not: aborted before or while their init begins,
+/* Ranks that were to take part in an init and do not: aborted before or while their init begins,
  * refused for an argument, dropped with their group. The others hear it long before
  * TUTTI_INIT_TIMEOUT (300 s, more than this test may take); who corrects a refused call loses
  * nothing. */

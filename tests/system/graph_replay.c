@@ -55,12 +55,12 @@ static void check(const float *got, float want, const char *what, int turn)
     }
 }
 
-static void meet(const struct replay *p)
+static void barrier(const struct replay *p)
 {
     if (p->together) pthread_barrier_wait(p->together);
 }
 
-/* Only launches happen in this process between the two meetings. */
+/* Only launches happen in this process between the two barriers. */
 static void replay(const struct replay *p, int turn)
 {
     float n = (float)p->rank->nranks;
@@ -69,18 +69,18 @@ static void replay(const struct replay *p, int turn)
     for (int i = 0; i < COUNT; i++) {
         p->send[i] = (float)(turn % 100 + p->rank->rank);
     }
-    meet(p);
+    barrier(p);
     long before = atomic_load(&entered);
-    meet(p);
+    barrier(p);
     CUDA(cudaGraphLaunch(p->first, p->rank->stream));
     if (both) CUDA(cudaGraphLaunch(p->second, p->rank->stream));
     CUDA(cudaStreamSynchronize(p->rank->stream));
-    meet(p);
+    barrier(p);
     long calls = atomic_load(&entered) - before;
     if (calls)
         harness_fail(__FILE__, __LINE__, "turn %d: a replay made %ld calls in plan or tune", turn,
                      calls);
-    meet(p);
+    barrier(p);
     check(p->one, sum, "first graph", turn);
     if (both) check(p->two, sum * n, "second graph", turn);
 }

@@ -201,7 +201,7 @@ static int check_alltoall(ncclComm_t comm, cudaStream_t stream, int rank, int32_
 }
 
 /* Rank 0 makes the id, after its variables are set. */
-static ncclUniqueId meet(struct page *page, int rank)
+static ncclUniqueId share_id(struct page *page, int rank)
 {
     if (rank == 0 && ncclGetUniqueId(&page->id)) _exit(3);
     if (rank == 0) atomic_store(&page->ready, 1);
@@ -212,7 +212,7 @@ static ncclUniqueId meet(struct page *page, int rank)
 
 static int run_rank(const struct one *row, int rank, struct page *page)
 {
-    ncclUniqueId id = meet(page, rank);
+    ncclUniqueId id = share_id(page, rank);
     ncclComm_t comm;
     cudaStream_t stream;
     void *memory;

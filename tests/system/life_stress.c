@@ -43,7 +43,7 @@ struct life {
     _Atomic int grow_id_made; /* 1: there it is, 2: it never comes */
     _Atomic bool broken;      /* an abort was made: errors are right from now on */
     _Atomic int over;         /* seats that are done */
-    _Atomic int met[2 * STEPS + 4];
+    _Atomic int arrived[2 * STEPS + 4];
     struct seat seats[RANKS + 1];
 };
 
@@ -126,10 +126,10 @@ static void dawdle(struct seat *seat)
 }
 
 /* Until n ranks are here, as an abort is told to those that still work. */
-static void meet(int point, int n)
+static void barrier(int point, int n)
 {
-    life.met[point]++;
-    while (life.met[point] < n && !life.broken)
+    life.arrived[point]++;
+    while (life.arrived[point] < n && !life.broken)
         sched_yield();
 }
 
@@ -300,7 +300,7 @@ static bool use_child(struct seat *seat, ncclComm_t child, struct family members
     }
     if (made && way == 2) {
         synchronize(seat);
-        meet(2 * seat->step + members.color, members.count);
+        barrier(2 * seat->step + members.color, members.count);
     }
     end_child(seat, child, made ? way : 2);
     return made;
@@ -424,7 +424,7 @@ static void end_well(struct seat *seat, int way)
 {
     if (way == 2) {
         synchronize(seat);
-        meet(2 * STEPS + 2, life.nranks);
+        barrier(2 * STEPS + 2, life.nranks);
     }
     if (way != 2) drop_graph(seat); /* Finalize and Destroy wait for it, Abort does not */
     ncclComm_t comm = way == 0 ? borrow(seat, "finalize") : NULL;
@@ -524,7 +524,7 @@ static void live_once(uint64_t seed)
     l->broken = false;
     l->over = 0;
     for (int k = 0; k < 2 * STEPS + 4; k++)
-        l->met[k] = 0;
+        l->arrived[k] = 0;
     NCCL(ncclGetUniqueId(&l->id));
     for (int k = 0; k < l->nranks + l->grows; k++) {
         struct seat *seat = &l->seats[k];

@@ -331,13 +331,13 @@ static void through_events(bool sound) /* a message's order goes on by an event 
 }
 
 static bool is_sound;
-static pthread_barrier_t met;
+static pthread_barrier_t barrier;
 
 static void *run_rank(void *arg)
 {
     int r = arg != NULL;
     OK(cudaSetDevice(r));
-    pthread_barrier_wait(&met);
+    pthread_barrier_wait(&barrier);
     fill(r ? my.x : my.y, is_sound ? ranks.stream[r] : ranks.other[r]);
     all_reduce(r, ranks.in[r], ranks.out[r], COUNT);
     copy(r ? my.z : my.pinned, r ? my.y : my.x, ranks.stream[r]);
@@ -349,8 +349,8 @@ static void thread_per_rank(bool sound) /* a collective orders, whichever thread
     pthread_t thread;
     racy_start_ranks();
     is_sound = sound;
-    OK(pthread_barrier_init(&met, NULL, RANKS));
-    OK(pthread_create(&thread, NULL, run_rank, &met));
+    OK(pthread_barrier_init(&barrier, NULL, RANKS));
+    OK(pthread_create(&thread, NULL, run_rank, &barrier));
     run_rank(NULL);
     OK(pthread_join(thread, NULL));
     racy_finish_ranks();

@@ -31,7 +31,7 @@ SEEN ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t cou
                                 cudaStream_t stream)
 {
     enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
-    if (datatype == ncclFloat64) { /* the program's own meeting points */
+    if (datatype == ncclFloat64) { /* the program's own barriers */
         return pncclAllReduce(sendbuff, recvbuff, count, datatype, op, comm, stream);
     }
     cudaStreamIsCapturing(stream, &capturing);

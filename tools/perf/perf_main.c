@@ -128,7 +128,7 @@ static bool open_json(struct walk *walk)
     return false;
 }
 
-/* -T bounds the ranks' meeting, too: what is left of it since the launcher began, which may be much
+/* -T bounds the ranks' init, too: what is left of it since the launcher began, which may be much
  * less than all where ranks are many more than cores. */
 static bool bound_start(const struct perf_options *o)
 {

@@ -155,7 +155,7 @@ static bool calls(const struct lane *lane, int count)
 }
 
 /* All ranks of all processes: a small AllReduce on every rank of the lane. */
-static bool meet(const struct lane *lane)
+static bool synchronize(const struct lane *lane)
 {
     ncclResult_t rc = ncclGroupStart();
     for (int i = lane->first; !rc && i < lane->first + lane->count; i++) {
@@ -164,7 +164,7 @@ static bool meet(const struct lane *lane)
                            ncclFloat64, ncclMax, r->comm, r->stream);
     }
     ncclResult_t ended = ncclGroupEnd();
-    return !perf_nccl_failed(rc ? rc : ended, "meeting") && wait_all(lane);
+    return !perf_nccl_failed(rc ? rc : ended, "barrier") && wait_all(lane);
 }
 
 static bool capture(const struct lane *lane, int ncalls, cudaGraphExec_t *execs)
@@ -217,7 +217,7 @@ static bool timed(struct lane *lane)
     double ncalls = (double)o->iters * o->agg_iters * (o->graph_launches ? o->graph_launches : 1);
     bool ok = calls(lane, o->warmup_iters) && wait_all(lane);
     if (ok && o->graph_launches) ok = capture(lane, o->iters, execs);
-    ok = ok && meet(lane);
+    ok = ok && synchronize(lane);
     double start = now_usec();
     ok = ok && (o->graph_launches ? launch_graphs(lane, o->graph_launches, execs)
                                   : calls(lane, o->iters));
@@ -233,8 +233,8 @@ static bool call_as_timed(const struct lane *lane)
 {
     cudaGraphExec_t execs[PERF_MAX_LOCAL] = {NULL};
     if (!lane->job->options.graph_launches) return call_once(lane) && wait_all(lane);
-    bool ok =
-        capture(lane, 1, execs) && meet(lane) && launch_graphs(lane, 1, execs) && wait_all(lane);
+    bool ok = capture(lane, 1, execs) && synchronize(lane) && launch_graphs(lane, 1, execs) &&
+              wait_all(lane);
     destroy_graphs(lane, execs);
     return ok;
 }
@@ -242,7 +242,7 @@ static bool call_as_timed(const struct lane *lane)
 static bool checked(struct lane *lane)
 {
     size_t elem = perf_type_bytes(lane->pc->type);
-    bool ok = fill(lane) && meet(lane);
+    bool ok = fill(lane) && synchronize(lane);
     if (lane->pc->in_place) lane->agg = 1; /* a second pass would change in-place data */
     ok = ok && call_as_timed(lane);
     lane->agg = lane->job->options.agg_iters;

@@ -90,12 +90,12 @@ static enum tt_path_type distance(struct tt_xml_node *a, struct tt_xml_node *b)
     if (a->parent == b->parent) return TT_PATH_NVL;
     if (one && two && same_but_last(tt_xml_get(one, "busid"), tt_xml_get(two, "busid")))
         return TT_PATH_NVL;
-    struct tt_xml_node *meet = common(a, b);
-    if (one && two && is(meet, "pci")) {
-        bool children = one->parent == meet && two->parent == meet;
-        return one == meet || two == meet || children ? TT_PATH_PIX : TT_PATH_PXB;
+    struct tt_xml_node *ancestor = common(a, b);
+    if (one && two && is(ancestor, "pci")) {
+        bool children = one->parent == ancestor && two->parent == ancestor;
+        return one == ancestor || two == ancestor || children ? TT_PATH_PIX : TT_PATH_PXB;
     }
-    if (is(meet, "cpu")) return TT_PATH_PHB;
+    if (is(ancestor, "cpu")) return TT_PATH_PHB;
     const char *here = tt_xml_get(above(a, "cpu"), "host_hash");
     const char *there = tt_xml_get(above(b, "cpu"), "host_hash");
     bool same_host = (!here && !there) || (here && there && strcmp(here, there) == 0);
@@ -111,17 +111,17 @@ static int64_t width_of(const struct tt_xml_node *pci)
 }
 
 /* Lanes of all members, as many as the ways up to where they meet can carry. */
-static int64_t lanes(const struct group *group, const struct tt_xml_node *meet)
+static int64_t lanes(const struct group *group, const struct tt_xml_node *ancestor)
 {
     int64_t sum = 0;
     for (int k = 0; k < group->count; k++) {
-        int64_t own = is(meet, "pci") ? width_of(meet) : INT64_MAX;
-        for (struct tt_xml_node *at = above(group->net[k], "pci"); at != meet; at = at->parent)
+        int64_t own = is(ancestor, "pci") ? width_of(ancestor) : INT64_MAX;
+        for (struct tt_xml_node *at = above(group->net[k], "pci"); at != ancestor; at = at->parent)
             if (width_of(at) < own) own = width_of(at);
         sum += own;
     }
-    bool capped = is(meet, "pci") && width_of(meet) < sum;
-    return capped ? width_of(meet) : sum;
+    bool capped = is(ancestor, "pci") && width_of(ancestor) < sum;
+    return capped ? width_of(ancestor) : sum;
 }
 
 static bool is_taken(const struct tt_xml_node *node, uint64_t busid)
@@ -145,13 +145,13 @@ static bool free_busid(const struct merge *merge, const struct tt_xml_node *pci,
 
 /* A pci element like the first member's, with a nic inside. NULL: no memory or no bus id. */
 static struct tt_xml_node *add_pci(const struct merge *merge, const struct group *group,
-                                   struct tt_xml_node *meet)
+                                   struct tt_xml_node *ancestor)
 {
     const struct tt_xml_node *like = above(group->net[0], "pci");
     char busid[24], width[24];
     if (!free_busid(merge, like, busid)) return NULL;
-    (void)snprintf(width, sizeof(width), "%lld", (long long)lanes(group, meet));
-    struct tt_xml_node *pci = tt_xml_add(meet, "pci");
+    (void)snprintf(width, sizeof(width), "%lld", (long long)lanes(group, ancestor));
+    struct tt_xml_node *pci = tt_xml_add(ancestor, "pci");
     for (int k = 0; pci && k < like->nattrs; k++)
         if (!tt_xml_set(pci, like->attrs[k].key, like->attrs[k].value)) return NULL;
     bool set = pci && tt_xml_set(pci, "busid", busid) && tt_xml_set(pci, "link_width", width);
@@ -210,20 +210,20 @@ static const char *name_of(const struct tt_xml_node *net)
 
 static ncclResult_t join(struct merge *merge, const struct group *group, int dev)
 {
-    struct tt_xml_node *meet = group->net[0];
+    struct tt_xml_node *ancestor = group->net[0];
     for (int k = 1; k < group->count; k++)
-        meet = common(meet, group->net[k]);
-    if (!is(meet, "nic") && !is(meet, "pci") && !is(meet, "cpu")) {
+        ancestor = common(ancestor, group->net[k]);
+    if (!is(ancestor, "nic") && !is(ancestor, "pci") && !is(ancestor, "cpu")) {
         return tt_fail(ncclInvalidUsage,
                        "topology of %s: NICs %s and %s cannot be one: they hang on different NUMA "
                        "domains",
                        merge->file, name_of(group->net[0]), name_of(group->net[1]));
     }
     const struct tt_xml_node *first = above(group->net[0], "pci");
-    struct tt_xml_node *nic = meet;
-    if (!is(meet, "nic")) {
-        bool new_pci = first && first != meet;
-        nic = new_pci ? add_pci(merge, group, meet) : tt_xml_add(meet, "nic");
+    struct tt_xml_node *nic = ancestor;
+    if (!is(ancestor, "nic")) {
+        bool new_pci = first && first != ancestor;
+        nic = new_pci ? add_pci(merge, group, ancestor) : tt_xml_add(ancestor, "nic");
     }
     struct tt_xml_node *net = nic ? tt_xml_add(nic, "net") : NULL;
     if (!net || !describe(group, net, dev)) {

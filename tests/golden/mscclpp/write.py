@@ -68,7 +68,7 @@ def others(rank, count):
     return [peer for peer in range(count) if peer != rank]
 
 
-def meet(count, name=""):
+def barrier(count, name=""):
     """Signal all peers and wait for all: channel k is to the k-th of them."""
     return ([signal(k, name=name + "signal") for k in range(count - 1)] +
             [wait(k, name=name + "wait") for k in range(count - 1)] + [NOP])
@@ -148,9 +148,9 @@ def allreduce_packet_chain():
 def allreduce_switch(count):
     """Each rank loads the sum of one chunk from the switch, and stores it to all."""
     def rank(r):
-        ops = meet(count, "rlx") + [
+        ops = barrier(count, "rlx") + [
             op("pipeline", iter_context={"unit_size": 1 << 20, "num_chunks": 1},
-               ops=[add("glres", [switch(0, r)], [switch(0, r)], channel_type="switch")]), NOP] + meet(count, "rlx")
+               ops=[add("glres", [switch(0, r)], [switch(0, r)], channel_type="switch")]), NOP] + barrier(count, "rlx")
         group = {"channel_type": "switch", "buffer_type": "i", "rank_groups": [{"size": count, "ranks": list(range(count))}]}
         return gpu(r, (count, count, 0), [block(0, ops, (("memory", list(range(count - 1))), ("switch", [0])), ())],
                    [connected(*others(r, count)), group])
@@ -180,8 +180,8 @@ def allreduce_pairs(count):
 def reducescatter_read(count):
     """Everybody reads its chunk of all inputs."""
     def rank(r):
-        ops = meet(count) + [add("rre", [here("i", r)] + [there(k, r) for k in range(count - 1)], [here("o", 0)]), NOP]
-        ops += meet(count)
+        ops = barrier(count) + [add("rre", [here("i", r)] + [there(k, r) for k in range(count - 1)], [here("o", 0)]), NOP]
+        ops += barrier(count)
         channels = (("memory", list(range(count - 1))),)
         return gpu(r, (count, 1, 0), [block(0, ops, channels, channels)], [connected(*others(r, count))],
                    [(peer, "i") for peer in others(r, count)])
@@ -190,10 +190,10 @@ def reducescatter_read(count):
 
 def alltoall_get(count):
     def rank(r):
-        ops = meet(count) + [move("copy", [here("i", r)], [here("o", r)])]
+        ops = barrier(count) + [move("copy", [here("i", r)], [here("o", r)])]
         ops += [move("get", [there(k, r)], [here("o", peer)], channel_ids=[k]) for k, peer in enumerate(others(r, count))]
         channels = (("memory", list(range(count - 1))),)
-        return gpu(r, (count, count, 0), [block(0, ops + [NOP] + meet(count), channels, channels)],
+        return gpu(r, (count, count, 0), [block(0, ops + [NOP] + barrier(count), channels, channels)],
                    [connected(*others(r, count))], [(peer, "i") for peer in others(r, count)])
     return plan("alltoall_get", "alltoall", [rank(r) for r in range(count)], inplace=False)
 

@@ -127,7 +127,7 @@ static void several_ids(void **state)
     }
 }
 
-static void body_meet(struct team_seat *seat)
+static void body_barrier(struct team_seat *seat)
 {
     struct tt_member member = {0};
     struct tt_bootstrap *b = NULL;
@@ -161,7 +161,7 @@ static void roots_share_the_work(void **state)
         }
         tt_service()->busiest_root = 0;
         struct team team = {.nranks = N, .ids = ids, .nids = counts[i], .timeout_sec = 60};
-        team_run(&team, TEAM_THREADS, body_meet);
+        team_run(&team, TEAM_THREADS, body_barrier);
         for (int r = 0; r < N; r++) {
             assert_int_equal(team.reports[r].rc, ncclSuccess);
             assert_int_equal(team.reports[r].wrong, 0);

@@ -39,7 +39,7 @@ static int knock(const ncclUniqueId *id)
     return fd;
 }
 
-static void body_meet(struct team_seat *seat)
+static void body_barrier(struct team_seat *seat)
 {
     struct tt_member member = {0};
     struct tt_bootstrap *b = NULL;
@@ -49,10 +49,10 @@ static void body_meet(struct team_seat *seat)
     tt_bootstrap_leave(b);
 }
 
-static void meet(const ncclUniqueId *id, int nranks)
+static void init_all(const ncclUniqueId *id, int nranks)
 {
     struct team team = {.nranks = nranks, .ids = id, .nids = 1, .timeout_sec = 30};
-    team_run(&team, form, body_meet);
+    team_run(&team, form, body_barrier);
     for (int r = 0; r < nranks; r++) {
         if (team.reports[r].rc) print_message("rank %d: %s\n", r, team.reports[r].sentence);
         assert_int_equal(team.reports[r].rc, ncclSuccess);
@@ -88,7 +88,7 @@ static void strangers_have_no_effect(void **state)
             fds[i] = knock(&id);
             if (fds[i] >= 0) say(fds[i], kind);
         }
-        meet(&id, 6);
+        init_all(&id, 6);
         for (int i = 0; i < STRANGERS; i++) {
             if (fds[i] >= 0) close(fds[i]);
         }
@@ -103,7 +103,7 @@ static void nothing_is_left(void **state)
     for (int round = 0; round < 30; round++) {
         ncclUniqueId id;
         assert_int_equal(tt_id_create(&id), ncclSuccess);
-        meet(&id, 5);
+        init_all(&id, 5);
         if (round == 10) {
             fds = team_entries("/proc/self/fd");
             threads = team_entries("/proc/self/task");
@@ -157,7 +157,7 @@ static void body_fixed(struct team_seat *seat)
     seat->report->rc = tt_id_create(&id);
     seat->ids = &id;
     for (int round = 0; round < 3 && !seat->report->rc; round++)
-        body_meet(seat);
+        body_barrier(seat);
     seat->ids = NULL;
 }
 

@@ -118,10 +118,10 @@ void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends)
     (void)sends;
 }
 
-void tuttiHostTouchMeet(const void *member, const struct tt_met *met)
+void tuttiHostTouchCollective(const void *member, const struct tt_collective *collective)
 {
     (void)member;
-    (void)met;
+    (void)collective;
 }
 
 int tuttiHostControlAlloc(size_t bytes, void **ptr_out)

@@ -77,7 +77,7 @@ static void submit_group(struct world *world, int rank, struct tt_work *work,
 }
 
 /* Rank 0 makes its calls one by one: the others need not know. */
-static void meet(int n, enum world_kind kind, int nalike, int before)
+static void run_ranks(int n, enum world_kind kind, int nalike, int before)
 {
     struct world *world = world_create(n, kind, 4096);
     struct world_call calls[3][CALLS];
@@ -104,7 +104,7 @@ static void meet(int n, enum world_kind kind, int nalike, int before)
 static void a_group_meets_single_calls(void **state)
 {
     (void)state;
-    meet(3, WORLD_MAPPED, 1, 0);
+    run_ranks(3, WORLD_MAPPED, 1, 0);
 }
 
 /* Calls that are alike share slots; who makes them one by one takes each message for itself, and
@@ -114,8 +114,8 @@ static void calls_alike_meet_single_calls(void **state)
     (void)state;
     for (int n = 2; n <= 3; n++) {
         for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
-            meet(n, (enum world_kind)kind, ALIKE, 0);
-            meet(n, (enum world_kind)kind, ALIKE, 3);
+            run_ranks(n, (enum world_kind)kind, ALIKE, 0);
+            run_ranks(n, (enum world_kind)kind, ALIKE, 3);
         }
     }
 }

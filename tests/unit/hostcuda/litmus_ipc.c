@@ -155,7 +155,7 @@ static void take_turn(int step)
 
 /* ---- processes ---- */
 
-static void meet(int count)
+static void barrier(int count)
 {
     atomic_fetch_add(&world.common->ready, 1);
     while (atomic_load(&world.common->ready) < count) {
@@ -177,7 +177,7 @@ static void share(void)
                                       cudaEventDisableTiming | cudaEventInterprocess));
         MUST(cudaIpcGetEventHandle(&common->events[i], world.events[i]));
     }
-    meet(PROCESSES);
+    barrier(PROCESSES);
     if (world.self)
         MUST(cudaIpcOpenMemHandle((void **)&world.bytes, common->memory,
                                   cudaIpcMemLazyEnablePeerAccess));
@@ -185,7 +185,7 @@ static void share(void)
         if (i % PROCESSES != world.self)
             MUST(cudaIpcOpenEventHandle(&world.events[i], common->events[i]));
     }
-    meet(2 * PROCESSES);
+    barrier(2 * PROCESSES);
 }
 
 static int play(struct common *common, int self, unsigned seed)
@@ -202,12 +202,12 @@ static int play(struct common *common, int self, unsigned seed)
         take_turn(step);
     }
     MUST(cudaDeviceSynchronize());
-    meet(3 * PROCESSES);
+    barrier(3 * PROCESSES);
     for (int i = 0; i < EVENTS; i++) {
         MUST(cudaEventDestroy(world.events[i]));
     }
     if (self) MUST(cudaIpcCloseMemHandle(world.bytes));
-    meet(4 * PROCESSES);
+    barrier(4 * PROCESSES);
     return atomic_load(&common->refused) != 0;
 }
 

@@ -88,7 +88,7 @@ struct pair {
     void *listener;
 };
 
-static void pair_meet(struct pair *pair)
+static void pair_connect(struct pair *pair)
 {
     while (!pair->sender || !pair->receiver) {
         if (!pair->sender) {
@@ -106,7 +106,7 @@ static struct pair pair_open(const ncclNet_v12_t *net, void *ctx)
 {
     struct pair pair = {.net = net, .ctx = ctx};
     assert_int_equal(net->listen(ctx, 0, pair.handle, &pair.listener), ncclSuccess);
-    pair_meet(&pair);
+    pair_connect(&pair);
     return pair;
 }
 
@@ -387,7 +387,7 @@ static void strangers(void **state)
         assert_int_equal(connect(fds[i], (struct sockaddr *)&addr, sizeof(addr)), 0);
         if (i % 2) (void)send(fds[i], garbage, sizeof(garbage), MSG_NOSIGNAL);
     }
-    pair_meet(&pair);
+    pair_connect(&pair);
     for (int i = 0; i < 12; i++)
         close(fds[i]);
     pair_close(&pair, true);
@@ -429,7 +429,7 @@ static void closed_midway(void **state)
     memset(out, SENT, BYTES);
     memset(in, 0, BYTES);
     assert_int_equal(net->listen(ctxs[0], 0, pair.handle, &pair.listener), ncclSuccess);
-    pair_meet(&pair);
+    pair_connect(&pair);
     void *receiving = receive(&pair, in, BYTES, 0), *sending = send_now(&pair, out, BYTES, 0);
     while (*(volatile char *)in != SENT && !done) {
         assert_int_equal(net->test(receiving, &done, &size), ncclSuccess);
@@ -457,72 +457,72 @@ static void closed_midway(void **state)
 
 /* ---- two processes ---- */
 
-struct meeting {
+struct connecting {
     _Atomic int step;
     char handle[NCCL_NET_HANDLE_MAXSIZE];
 };
 
-static void await(struct meeting *meeting, int step)
+static void await(struct connecting *connecting, int step)
 {
-    while (meeting->step < step)
+    while (connecting->step < step)
         sched_yield();
 }
 
-static struct meeting *new_meeting(void)
+static struct connecting *new_meeting(void)
 {
-    struct meeting *meeting =
-        mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(meeting, MAP_FAILED);
-    return meeting;
+    struct connecting *connecting =
+        mmap(NULL, sizeof(*connecting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(connecting, MAP_FAILED);
+    return connecting;
 }
 
 /* The other process receives; it sends a message of its own, and ends without a word. */
-static void child_ends(struct meeting *meeting, bool receives)
+static void child_ends(struct connecting *connecting, bool receives)
 {
     void *ctx = NULL, *comm = NULL;
     alarm(MOST_SEC); /* forks do not inherit it */
     const ncclNet_v12_t *net = newest(&ctx);
     if (receives) {
         void *listener = NULL;
-        (void)net->listen(ctx, 0, meeting->handle, &listener);
-        meeting->step = 1;
+        (void)net->listen(ctx, 0, connecting->handle, &listener);
+        connecting->step = 1;
         while (!comm && !net->accept(listener, &comm, NULL))
             sched_yield();
     } else {
         char handle[NCCL_NET_HANDLE_MAXSIZE];
-        await(meeting, 1);
-        memcpy(handle, meeting->handle, sizeof(handle));
+        await(connecting, 1);
+        memcpy(handle, connecting->handle, sizeof(handle));
         while (!comm && !net->connect(ctx, 0, handle, &comm, NULL))
             sched_yield();
     }
-    await(meeting, 2);
+    await(connecting, 2);
     _exit(comm ? 0 : 1);
 }
 
 static void peer_ends(bool child_receives)
 {
     static char data[BIG];
-    struct meeting *meeting = new_meeting();
+    struct connecting *connecting = new_meeting();
     struct pair pair = {.net = NULL};
     pid_t child = fork();
     int status = 0, sizes[64];
-    if (child == 0) child_ends(meeting, child_receives);
+    if (child == 0) child_ends(connecting, child_receives);
     pair.net = newest(&pair.ctx);
     if (child_receives) {
-        await(meeting, 1);
-        memcpy(pair.handle, meeting->handle, sizeof(pair.handle));
+        await(connecting, 1);
+        memcpy(pair.handle, connecting->handle, sizeof(pair.handle));
         while (!pair.sender)
             assert_int_equal(pair.net->connect(pair.ctx, 0, pair.handle, &pair.sender, NULL), 0);
     } else {
-        assert_int_equal(pair.net->listen(pair.ctx, 0, meeting->handle, &pair.listener), 0);
-        meeting->step = 1;
+        assert_int_equal(pair.net->listen(pair.ctx, 0, connecting->handle, &pair.listener), 0);
+        connecting->step = 1;
         while (!pair.receiver)
             assert_int_equal(pair.net->accept(pair.listener, &pair.receiver, NULL), ncclSuccess);
         assert_int_equal(pair.net->closeListen(pair.listener), ncclSuccess);
     }
     void *request = child_receives ? send_now(&pair, data, sizeof(data), 0)
                                    : receive(&pair, data, sizeof(data), 0);
-    meeting->step = 2;
+    connecting->step = 2;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     ncclResult_t rc = finish(pair.net, request, sizes); /* seconds, never for ever */
@@ -534,7 +534,7 @@ static void peer_ends(bool child_receives)
                                     : pair.net->closeRecv(pair.receiver),
                      ncclSuccess);
     assert_int_equal(pair.net->finalize(pair.ctx), ncclSuccess);
-    munmap(meeting, sizeof(*meeting));
+    munmap(connecting, sizeof(*connecting));
 }
 
 static void receiver_ends(void **state)
@@ -551,7 +551,7 @@ static void sender_ends(void **state)
 
 static void other_provider(void **state)
 {
-    struct meeting *meeting = new_meeting();
+    struct connecting *connecting = new_meeting();
     const char *other = strcmp(provider, "shm") ? "shm" : "tcp";
     void *ctx = NULL, *comm = NULL, *listener = NULL;
     pid_t child = fork();
@@ -559,11 +559,11 @@ static void other_provider(void **state)
     (void)state;
     if (child == 0) {
         setenv("TUTTI_OFI_PROVIDER", other, 1);
-        child_ends(meeting, false);
+        child_ends(connecting, false);
     }
     const ncclNet_v12_t *net = newest(&ctx);
-    assert_int_equal(net->listen(ctx, 0, meeting->handle, &listener), ncclSuccess);
-    meeting->step = 2;
+    assert_int_equal(net->listen(ctx, 0, connecting->handle, &listener), ncclSuccess);
+    connecting->step = 2;
     ncclResult_t rc = ncclSuccess;
     while (!rc)
         rc = net->accept(listener, &comm, NULL);
@@ -575,7 +575,7 @@ static void other_provider(void **state)
     assert_true(logged("shm, this rank tcp") && logged("uses provider tcp"));
     assert_int_equal(net->closeListen(listener), ncclSuccess);
     assert_int_equal(net->finalize(ctx), ncclSuccess);
-    munmap(meeting, sizeof(*meeting));
+    munmap(connecting, sizeof(*connecting));
 }
 
 int main(int argc, char **argv)

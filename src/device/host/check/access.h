@@ -12,8 +12,8 @@ enum check_touch_kind {
     CHECK_TOUCH_TELL,  /* record an event */
     CHECK_TOUCH_WORD_WAIT,
     CHECK_TOUCH_WORD_WRITE,
-    CHECK_TOUCH_MEET, /* a collective: ptr is the member */
-    CHECK_TOUCH_SEND, /* a message */
+    CHECK_TOUCH_COLLECTIVE, /* a collective: ptr is the member */
+    CHECK_TOUCH_SEND,       /* a message */
     CHECK_TOUCH_RECEIVE,
     CHECK_TOUCH_KERNEL, /* ptr is the item, which tells nothing */
 };
@@ -25,7 +25,7 @@ struct check_touch {
     size_t node;     /* of a graph */
     int part;        /* of an item */
     uintptr_t group; /* of a collective: the communicator's number, in place of an address */
-    enum tt_meeting meeting;
+    enum tt_sync_role role;
     int nranks;
     struct tt_peer_message message;
     struct tt_word word;
@@ -65,8 +65,8 @@ void check_note_opaque(struct host_check *check, struct CUstream_st *stream);
 void check_parts(struct host_check *check, const struct check_op *op,
                  const struct check_touch *touches, size_t count);
 
-/* ---- meet.c ---- */
-void check_meet(struct host_check *check, size_t task, const struct check_touch *touch);
+/* ---- sync.c ---- */
+void check_collective(struct host_check *check, size_t task, const struct check_touch *touch);
 void check_pass_message(struct host_check *check, size_t task, const struct check_touch *touch);
 void check_tell_event(struct host_check *check, size_t task, const struct check_touch *touch);
 void check_tell_member(struct host_check *check, size_t task, const void *member);

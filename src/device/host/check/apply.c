@@ -6,16 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool is_meeting(const struct check_touch *touch)
+static bool is_sync(const struct check_touch *touch)
 {
-    return (touch->kind == CHECK_TOUCH_MEET && touch->meeting != TT_MEETING_NONE) ||
+    return (touch->kind == CHECK_TOUCH_COLLECTIVE && touch->role != TT_SYNC_NONE) ||
            touch->kind == CHECK_TOUCH_SEND || touch->kind == CHECK_TOUCH_RECEIVE;
 }
 
-static void meet(struct host_check *check, size_t task, const struct check_touch *touch)
+static void synchronize(struct host_check *check, size_t task, const struct check_touch *touch)
 {
-    if (touch->kind == CHECK_TOUCH_MEET) {
-        check_meet(check, task, touch);
+    if (touch->kind == CHECK_TOUCH_COLLECTIVE) {
+        check_collective(check, task, touch);
     } else {
         check_pass_message(check, task, touch);
     }
@@ -31,7 +31,7 @@ static void pass_on(struct host_check *check, struct check_op *op, const struct 
     case CHECK_TOUCH_WORD_WRITE: check_write_word(check, op->task, &touch->word); break;
     case CHECK_TOUCH_TELL: check_tell_event(check, op->task, touch); break;
     case CHECK_TOUCH_KERNEL: check_launch_kernel(check, op, touch->ptr); break;
-    case CHECK_TOUCH_MEET: check_tell_member(check, op->task, touch->ptr); break;
+    case CHECK_TOUCH_COLLECTIVE: check_tell_member(check, op->task, touch->ptr); break;
     case CHECK_TOUCH_END: /* until a launch allocates it again */
         check_reset(check, touch->ptr, touch->bytes, CHECK_FREED, op);
         break;
@@ -59,15 +59,15 @@ static void look_at_end(struct host_check *check, const struct check_op *op,
 static bool learn_first(struct host_check *check, size_t task, const struct check_touch *touches,
                         size_t count)
 {
-    bool meets = false;
+    bool syncs = false;
     for (size_t i = 0; i < count; i++) {
         const struct check_mark *mark = NULL;
         if (touches[i].kind == CHECK_TOUCH_AWAIT)
             mark = check_mark(&check->events, touches[i].ptr, 0);
         if (mark) check_clock_merge(&check->tasks[task].now, mark->clock);
-        meets = meets || is_meeting(&touches[i]);
+        syncs = syncs || is_sync(&touches[i]);
     }
-    return meets;
+    return syncs;
 }
 
 enum { READS = 1, WRITES = 2 };
@@ -148,18 +148,18 @@ void check_parts(struct host_check *check, const struct check_op *op,
 
 /* One node's accesses. Who meets others in a collective tells them that it has read, not that it
  * has written: they end when they have its data, whatever it does with theirs. So its writes are
- * an operation of their own, behind the meeting. */
+ * an operation of their own, behind the synchronization. */
 static struct check_op *apply_node(struct host_check *check, const struct CUstream_st *stream,
                                    const struct check_touch *touches, size_t count,
                                    const char *name)
 {
-    bool meets = learn_first(check, check_task_of(check, stream), touches, count);
+    bool syncs = learn_first(check, check_task_of(check, stream), touches, count);
     struct check_op *op = check_op_begin(check, stream, name);
-    touch_all(check, op, touches, count, meets ? READS : READS | WRITES);
-    for (size_t i = 0; meets && op && i < count; i++) {
-        if (is_meeting(&touches[i])) meet(check, op->task, &touches[i]);
+    touch_all(check, op, touches, count, syncs ? READS : READS | WRITES);
+    for (size_t i = 0; syncs && op && i < count; i++) {
+        if (is_sync(&touches[i])) synchronize(check, op->task, &touches[i]);
     }
-    if (meets) {
+    if (syncs) {
         check_op_drop(op);
         op = check_op_begin(check, stream, name);
         touch_all(check, op, touches, count, WRITES);

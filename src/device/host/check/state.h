@@ -77,7 +77,7 @@ struct check_page {
     size_t count, room;
 };
 
-enum { CHECK_REPORTS_MOST = 100, CHECK_MEETINGS = 1024 };
+enum { CHECK_REPORTS_MOST = 100, CHECK_COLLECTIVES = 1024 };
 struct check_report_key {
     const void *first, *second;
     int kind;
@@ -131,8 +131,8 @@ struct host_check {
     struct check_lane *lanes; /* owned; open addressing by key */
     size_t nlanes, lane_room;
     struct check_marks events, counts, execs;
-    struct check_mark meetings[CHECK_MEETINGS]; /* the latest collectives, by number */
-    struct check_page *pages;                   /* owned; open addressing */
+    struct check_mark collectives[CHECK_COLLECTIVES]; /* the latest collectives, by number */
+    struct check_page *pages;                         /* owned; open addressing */
     size_t npages, page_room;
     struct check_marks blocks;   /* of allocations: where they were made */
     struct check_range *private; /* owned; allocations whose uses are not looked at */

@@ -203,13 +203,13 @@ void tuttiHostTouchWord(const struct tt_word *word)
     if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
 }
 
-void tuttiHostTouchMeet(const void *member, const struct tt_met *met)
+void tuttiHostTouchCollective(const void *member, const struct tt_collective *collective)
 {
-    const struct check_touch touch = {.kind = CHECK_TOUCH_MEET,
+    const struct check_touch touch = {.kind = CHECK_TOUCH_COLLECTIVE,
                                       .ptr = member,
-                                      .group = met->group,
-                                      .nranks = met->nranks,
-                                      .meeting = met->meeting};
+                                      .group = collective->group,
+                                      .nranks = collective->nranks,
+                                      .role = collective->role};
     if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
 }
 

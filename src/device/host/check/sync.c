@@ -13,9 +13,9 @@ static void gather_at(struct host_check *check, struct check_mark *mark, size_t 
     uint64_t *gates = realloc(mark->gates, (mark->ngates + 1) * sizeof(*gates));
     if (!gates) return;
     mark->gates = gates;
-    if (touch->meeting != TT_MEETING_GIVES)
+    if (touch->role != TT_SYNC_SOURCE)
         gates[mark->ngates++] = check_gate_open(check, task, check->tasks[task].epoch + 1);
-    if (touch->meeting != TT_MEETING_TAKES) check_task_tell(check, task, &mark->clock);
+    if (touch->role != TT_SYNC_SINK) check_task_tell(check, task, &mark->clock);
     for (size_t i = 0; i < mark->ngates; i++) {
         check_gate_tell(check, mark->gates[i], mark->clock);
     }
@@ -27,12 +27,12 @@ static void gather_at(struct host_check *check, struct check_mark *mark, size_t 
 
 /* Ranks of one process that are in a collective wait for those whose data they need: what these did
  * before it is over when it ends. Who comes later tells those that are there already. */
-void check_meet(struct host_check *check, size_t task, const struct check_touch *touch)
+void check_collective(struct host_check *check, size_t task, const struct check_touch *touch)
 {
     struct check_mark *count = check_mark(&check->counts, touch->ptr, 0);
     uint64_t turn = count ? ++count->turn : 0;
     uint64_t number = touch->group * 0x9e3779b97f4a7c15ull + turn;
-    struct check_mark *mark = &check->meetings[number % CHECK_MEETINGS];
+    struct check_mark *mark = &check->collectives[number % CHECK_COLLECTIVES];
     if (mark->number != number) {
         check_clock_drop(mark->clock);
         mark->clock = NULL;
