@@ -69,7 +69,7 @@ enum tt_eager_kind {
 };
 struct tt_eager_op {
     enum tt_eager_kind kind;
-    int gate;                     /* operations of the part's sends that come before */
+    int after_sends;              /* operations of the part's sends that come before */
     uint32_t bytes;               /* of a message */
     uint32_t in_at, out_at;       /* bytes from the buffers' starts */
     uint32_t count;               /* REDUCE, PAIR: elements */

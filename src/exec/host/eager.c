@@ -142,12 +142,12 @@ static int add_part(struct tt_eager *eager, int after, int after_too)
 }
 
 /* Put operations at the end of a part; they wait until so many of its sends are done. */
-static void chain(struct tt_eager *eager, int part, struct tt_eager_range ops, int gate)
+static void chain(struct tt_eager *eager, int part, struct tt_eager_range ops, int after_sends)
 {
     struct tt_eager_part *to = &eager->parts[part - 1];
     for (int k = ops.first; k < ops.end; k++) {
         struct tt_eager_op *op = &eager->ops[k];
-        op->gate = gate;
+        op->after_sends = after_sends;
         op->next = NULL;
         *(to->last ? &to->last->next : &to->first) = op;
         if (to->twin) to->twin->next = op;
@@ -211,7 +211,7 @@ static bool cut_bundle(struct tt_work *work, int at, int ncalls)
     for (int k = 0; k < ncalls; k++) {
         const struct tt_cursor *cursor = &work->cursors[at + k];
         for (int op = cursor->end_op - rest->neach; op < cursor->end_op; op++) {
-            eager->ops[op].gate = rest->gate;
+            eager->ops[op].after_sends = rest->after_sends;
             if (last) last->next = &eager->ops[op];
             last = &eager->ops[op];
         }
@@ -352,9 +352,9 @@ static inline enum tt_run run_part(struct tt_work *work, struct tt_eager *eager,
 {
     struct tt_eager_op *op = part->at;
     int passed = part->passed;
-    int gate = is_over(eager, part->sends) ? INT_MAX : eager->parts[part->sends - 1].passed;
-    enum tt_run run = TT_RUN_WAIT; /* where the gate is: the sends said for what they wait */
-    for (; op && op->gate <= gate; op = op->next) {
+    int after_sends = is_over(eager, part->sends) ? INT_MAX : eager->parts[part->sends - 1].passed;
+    enum tt_run run = TT_RUN_WAIT; /* at after_sends: the sends have said what they wait for */
+    for (; op && op->after_sends <= after_sends; op = op->next) {
         run = run_op(work, op);
         if (run != TT_RUN_DONE) break;
         passed++;

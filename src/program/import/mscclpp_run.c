@@ -17,7 +17,7 @@ struct signal_sent {
     int32_t snapshot, next;
 };
 
-struct gate { /* a barrier of a rank */
+struct barrier { /* a barrier of a rank */
     uint32_t blocks, arrived, users;
     int32_t user;     /* the block that was counted last, from 1 */
     int32_t snapshot; /* of whoever arrived */
@@ -35,7 +35,7 @@ struct runner {
     int32_t *released; /* of each semaphore: a snapshot of whoever released it */
     int *values;       /* of each semaphore */
     uint64_t visits;
-    struct gate *gates; /* MSCCLPP_SYNCS of each rank */
+    struct barrier *barriers; /* MSCCLPP_SYNCS of each rank */
 };
 
 /* ---- signals, barriers and semaphores ---- */
@@ -112,21 +112,21 @@ static bool pass_gate(struct runner *runner, uint32_t block, const struct mscclp
 {
     struct mscclpp_clocks *clocks = &runner->follow.clocks;
     int rank = mscclpp_block(runner->follow.plan, block)->rank;
-    struct gate *gate = &runner->gates[(size_t)rank * MSCCLPP_SYNCS + op->sync];
+    struct barrier *barrier = &runner->barriers[(size_t)rank * MSCCLPP_SYNCS + op->sync];
     if (!runner->arrived[block]) {
-        if (gate->arrived == 0) gate->snapshot = mscclpp_snapshot(clocks, block);
-        if (gate->snapshot == MSCCLPP_NONE) return !too_much(runner, op);
-        mscclpp_add_to(clocks, gate->snapshot, block);
+        if (barrier->arrived == 0) barrier->snapshot = mscclpp_snapshot(clocks, block);
+        if (barrier->snapshot == MSCCLPP_NONE) return !too_much(runner, op);
+        mscclpp_add_to(clocks, barrier->snapshot, block);
         runner->arrived[block] = true;
-        runner->passed[block] = gate->passed;
-        if (++gate->arrived < op->nsync) return false;
-        gate->arrived = 0;
-        gate->last = gate->snapshot;
-        gate->passed++;
+        runner->passed[block] = barrier->passed;
+        if (++barrier->arrived < op->nsync) return false;
+        barrier->arrived = 0;
+        barrier->last = barrier->snapshot;
+        barrier->passed++;
     }
-    if (gate->passed == runner->passed[block]) return false;
+    if (barrier->passed == runner->passed[block]) return false;
     runner->arrived[block] = false;
-    mscclpp_join(clocks, block, gate->last);
+    mscclpp_join(clocks, block, barrier->last);
     return true;
 }
 
@@ -349,29 +349,29 @@ static bool start_cells(struct mscclpp_follow *follow)
 static bool name_gate(struct runner *runner, uint32_t block, const struct mscclpp_op *op)
 {
     int rank = mscclpp_block(runner->follow.plan, block)->rank;
-    struct gate *gate = &runner->gates[(size_t)rank * MSCCLPP_SYNCS + op->sync];
-    gate->users += gate->user != (int32_t)block + 1;
-    gate->user = (int32_t)block + 1;
-    if (gate->users > op->nsync) {
+    struct barrier *barrier = &runner->barriers[(size_t)rank * MSCCLPP_SYNCS + op->sync];
+    barrier->users += barrier->user != (int32_t)block + 1;
+    barrier->user = (int32_t)block + 1;
+    if (barrier->users > op->nsync) {
         return msccl_refuse(runner->follow.plan->file, op->line,
                             "gpu %d: barrier %u of %u blocks is used by more", rank,
                             (unsigned int)op->sync, (unsigned int)op->nsync);
     }
-    if (!gate->blocks || gate->blocks == op->nsync) {
-        gate->blocks = op->nsync;
+    if (!barrier->blocks || barrier->blocks == op->nsync) {
+        barrier->blocks = op->nsync;
         return true;
     }
     return msccl_refuse(
         runner->follow.plan->file, op->line, "gpu %d: barrier %u of %u blocks has %u elsewhere",
-        rank, (unsigned int)op->sync, (unsigned int)op->nsync, (unsigned int)gate->blocks);
+        rank, (unsigned int)op->sync, (unsigned int)op->nsync, (unsigned int)barrier->blocks);
 }
 
 static bool start_gates(struct runner *runner)
 {
     struct mscclpp_plan *plan = runner->follow.plan;
     size_t count = (size_t)plan->file->nranks * MSCCLPP_SYNCS;
-    runner->gates = tt_calloc(count, sizeof(*runner->gates));
-    if (!runner->gates) return msccl_no_memory(plan->file);
+    runner->barriers = tt_calloc(count, sizeof(*runner->barriers));
+    if (!runner->barriers) return msccl_no_memory(plan->file);
     for (uint32_t b = 0; b < plan->blocks.count; b++) {
         const struct mscclpp_block *block = mscclpp_block(plan, b);
         for (uint32_t o = block->first; o < block->end; o++) {
@@ -429,7 +429,7 @@ bool mscclpp_run(struct mscclpp_plan *plan)
     free(runner.sent.items);
     free(runner.released);
     free(runner.values);
-    free(runner.gates);
+    free(runner.barriers);
     return right;
 }
 

@@ -28,34 +28,34 @@ struct check_finding {
     bool freed;   /* ... and the memory was there before */
 };
 
-struct check_gate { /* operations of `task` from `epoch` on know the clock */
+struct check_fence { /* operations of `task` from `epoch` on know the clock */
     uint64_t number;
     size_t task;
     uint64_t epoch;
     struct check_clock *clock; /* counted */
     bool open;                 /* it may be told more */
 };
-struct check_kept { /* a race, unless a gate is told of order; both are counted */
+struct check_kept { /* a race, unless a fence is told of order; both are counted */
     struct check_finding finding;
     struct check_op *one, *other;
 };
-struct check_gates {
-    struct check_gate *at; /* owned; by number */
+struct check_fences {
+    struct check_fence *at; /* owned; by number */
     size_t count, room;
     uint64_t last;
     struct check_kept *kept; /* owned */
     size_t nkept, kept_room;
 };
 
-/* ---- gate.c ---- */
+/* ---- fence.c ---- */
 /* The task's operations from `epoch` on are behind it; its number, 0: out of memory. */
-uint64_t check_gate_open(struct host_check *check, size_t task, uint64_t epoch);
-void check_gate_tell(struct host_check *check, uint64_t number, const struct check_clock *clock);
-void check_gate_shut(struct host_check *check, uint64_t number);
-void check_gates_pass(struct host_check *check); /* the host has waited for more */
+uint64_t check_fence_open(struct host_check *check, size_t task, uint64_t epoch);
+void check_fence_update(struct host_check *check, uint64_t number, const struct check_clock *clock);
+void check_fence_close(struct host_check *check, uint64_t number);
+void check_fences_pass(struct host_check *check); /* the host has waited for more */
 bool check_ordered_late(const struct host_check *check, const struct check_op *one,
                         const struct check_op *other);
-/* False: no gate can make it none any more. */
+/* False: no fence can make it none any more. */
 bool check_keep_finding(struct host_check *check, const struct check_finding *finding,
                         struct check_op *one, struct check_op *other);
 void check_flush_findings(struct host_check *check, bool ends);

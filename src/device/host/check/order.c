@@ -71,7 +71,7 @@ void host_check_passed(const struct CUevent_st *event, bool elsewhere)
         if (mark && !elsewhere) {
             check_clock_merge(&host->now, mark->clock);
             check_clock_merge(&check->waited, mark->clock);
-            if (check->gates.count) check_gates_pass(check);
+            if (check->fences.count) check_fences_pass(check);
         }
     }
     host_check_unlock(check);
@@ -101,7 +101,7 @@ void check_waited(struct host_check *check, size_t task)
 {
     learn(check, CHECK_HOST, task);
     check_clock_raise(&check->waited, task, check->tasks[task].epoch);
-    if (check->gates.count) check_gates_pass(check);
+    if (check->fences.count) check_fences_pass(check);
 }
 
 void host_check_synced(struct CUstream_st *stream)

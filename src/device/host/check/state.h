@@ -46,8 +46,8 @@ struct check_mark { /* what an event, a word or a collective knows */
     enum tt_memory_kind kind;
     int device;
     struct check_clock *clock; /* counted; NULL: nothing */
-    uint64_t *gates;           /* owned; of collectives: of those that wait there */
-    size_t ngates;
+    uint64_t *fences;          /* owned; of collectives: of those that wait there */
+    size_t nfences;
     int came;
 };
 
@@ -125,7 +125,7 @@ struct host_check {
     struct check_clock *remote; /* counted: what other processes may have been told */
     bool any_opaque;            /* something was put on a stream that may look at words */
     struct check_clock *waited; /* counted: what the host waited for itself, without hearsay */
-    struct check_gates gates;
+    struct check_fences fences;
     struct check_word **words; /* owned */
     size_t nwords, word_room;
     struct check_lane *lanes; /* owned; open addressing by key */

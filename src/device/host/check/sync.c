@@ -10,18 +10,18 @@
 static void gather_at(struct host_check *check, struct check_mark *mark, size_t task,
                       const struct check_touch *touch)
 {
-    uint64_t *gates = realloc(mark->gates, (mark->ngates + 1) * sizeof(*gates));
-    if (!gates) return;
-    mark->gates = gates;
+    uint64_t *fences = realloc(mark->fences, (mark->nfences + 1) * sizeof(*fences));
+    if (!fences) return;
+    mark->fences = fences;
     if (touch->role != TT_SYNC_SOURCE)
-        gates[mark->ngates++] = check_gate_open(check, task, check->tasks[task].epoch + 1);
+        fences[mark->nfences++] = check_fence_open(check, task, check->tasks[task].epoch + 1);
     if (touch->role != TT_SYNC_SINK) check_task_tell(check, task, &mark->clock);
-    for (size_t i = 0; i < mark->ngates; i++) {
-        check_gate_tell(check, mark->gates[i], mark->clock);
+    for (size_t i = 0; i < mark->nfences; i++) {
+        check_fence_update(check, mark->fences[i], mark->clock);
     }
     if (++mark->came < touch->nranks) return;
-    for (size_t i = 0; i < mark->ngates; i++) {
-        check_gate_shut(check, mark->gates[i]);
+    for (size_t i = 0; i < mark->nfences; i++) {
+        check_fence_close(check, mark->fences[i]);
     }
 }
 
@@ -36,7 +36,7 @@ void check_collective(struct host_check *check, size_t task, const struct check_
     if (mark->number != number) {
         check_clock_drop(mark->clock);
         mark->clock = NULL;
-        mark->ngates = 0;
+        mark->nfences = 0;
         mark->came = 0;
         mark->number = number;
     }
@@ -51,7 +51,7 @@ struct check_lane { /* messages from one rank to another: either side may be ahe
     struct tt_peer_message key;
     bool sends, elsewhere;      /* which side; elsewhere: the other is in another process */
     struct check_clock **clock; /* owned; ring; counted: what each sender knew, ... */
-    uint64_t *gate;             /* owned; ring; ... or of who receives */
+    uint64_t *fence;            /* owned; ring; ... or of who receives */
     size_t first, count, room;
 };
 
@@ -89,21 +89,21 @@ static bool widen(struct check_lane *lane)
     size_t room = lane->room ? 2 * lane->room : 4;
     if (lane->count < lane->room) return true;
     struct check_clock **clock = calloc(room, sizeof(struct check_clock *));
-    uint64_t *gate = calloc(room, sizeof(*gate));
-    if (!clock || !gate || room > AHEAD_MOST) {
+    uint64_t *fence = calloc(room, sizeof(*fence));
+    if (!clock || !fence || room > AHEAD_MOST) {
         free(clock);
-        free(gate);
+        free(fence);
         lane->elsewhere = lane->room > 0;
         return false;
     }
     for (size_t i = 0; i < lane->count; i++) {
         clock[i] = lane->clock[(lane->first + i) % lane->room];
-        gate[i] = lane->gate[(lane->first + i) % lane->room];
+        fence[i] = lane->fence[(lane->first + i) % lane->room];
     }
     free(lane->clock);
-    free(lane->gate);
+    free(lane->fence);
     lane->clock = clock;
-    lane->gate = gate;
+    lane->fence = fence;
     lane->first = 0;
     lane->room = room;
     return true;
@@ -133,7 +133,7 @@ void check_pass_message(struct host_check *check, size_t task, const struct chec
         if (!widen(lane)) return;
         size_t at = (lane->first + lane->count++) % lane->room;
         lane->sends = sends;
-        lane->gate[at] = sends ? 0 : check_gate_open(check, task, check->tasks[task].epoch + 1);
+        lane->fence[at] = sends ? 0 : check_fence_open(check, task, check->tasks[task].epoch + 1);
         lane->clock[at] = NULL;
         if (sends) check_task_tell(check, task, &lane->clock[at]);
         return;
@@ -143,8 +143,8 @@ void check_pass_message(struct host_check *check, size_t task, const struct chec
     struct check_clock *learned = lane->clock[other];
     if (sends) {
         check_task_tell(check, task, &learned);
-        check_gate_tell(check, lane->gate[other], learned);
-        check_gate_shut(check, lane->gate[other]);
+        check_fence_update(check, lane->fence[other], learned);
+        check_fence_close(check, lane->fence[other]);
     } else {
         check_clock_merge(&check->tasks[task].now, learned);
     }

@@ -18,7 +18,7 @@ struct word_write { /* what a stream wrote to a word, the host (before all), or 
     struct check_clock *clock; /* counted; what was over then, and the write itself */
 };
 struct word_wait { /* one that nothing has ended yet */
-    uint64_t gate;
+    uint64_t fence;
     struct tt_word what;
 };
 struct check_word {
@@ -151,8 +151,8 @@ void check_write_word(struct host_check *check, size_t task, const struct tt_wor
     for (size_t i = 0; i < word->nwaits; i++) {
         const struct word_wait *wait = &word->waits[i];
         if (tuttiHostWordHolds(&wait->what, what->value)) {
-            check_gate_tell(check, wait->gate, write->clock);
-            check_gate_shut(check, wait->gate);
+            check_fence_update(check, wait->fence, write->clock);
+            check_fence_close(check, wait->fence);
         } else {
             word->waits[kept++] = *wait;
         }
@@ -189,7 +189,7 @@ void check_await_word(struct host_check *check, size_t task, const struct tt_wor
     if (count && !reset) return;
     if (word->nwaits < WAITS_MOST) {
         word->waits[word->nwaits++] =
-            (struct word_wait){check_gate_open(check, task, own->epoch), *what};
+            (struct word_wait){check_fence_open(check, task, own->epoch), *what};
     }
     for (size_t i = 0; !word->nwrites && i < check->ntasks; i++) {
         if (i != task) check_task_tell(check, i, &own->now);
