@@ -39,7 +39,7 @@ struct tt_status {
     uint64_t comm_id;
     char name[TT_STATUS_NAME_BYTES];
     int rank, nranks, device;
-    uint64_t issued, served; /* operations; a family that shares resources counts together */
+    uint64_t issued, served; /* operations; communicators that share resources count together */
     uint64_t begun;          /* collectives */
     uint32_t idle_msec;      /* work is there and nothing was finished for so long; 0: no work */
     uint32_t quiet_msec;     /* since the last collective began, or the communicator was made */

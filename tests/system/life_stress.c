@@ -280,12 +280,12 @@ static void end_child(struct seat *seat, ncclComm_t child, int way)
     good(seat, rc, "end of a child");
 }
 
-struct family { /* members of a child */
+struct child_sum { /* members of a child */
     int sum, count, color;
 };
 
 /* Use it, then end it or keep it for the end of the life. False when it came to nothing. */
-static bool use_child(struct seat *seat, ncclComm_t child, struct family members)
+static bool use_child(struct seat *seat, ncclComm_t child, struct child_sum members)
 {
     int way =
         pick(&seat->common, life.shares ? 2 : 4); /* an abort would end all that share resources */
@@ -310,7 +310,7 @@ static bool split(struct seat *seat)
 {
     int colors = 1 + pick(&seat->common, 2), none = pick(&seat->common, 4) == 0;
     int color = seat->rank % colors;
-    struct family members = {.color = color};
+    struct child_sum members = {.color = color};
     ncclComm_t child = NULL, comm = borrow(seat, "split");
     for (int r = color; r < life.nranks; r += colors) {
         members.sum += r + 1;
@@ -344,7 +344,8 @@ static bool shrink(struct seat *seat)
     bool made = good(seat, rc, "shrink") && wait_ready(seat);
     if (!child) return made;
     if (made)
-        return use_child(seat, child, (struct family){whole_sum() - out - 1, life.nranks - 1, 0});
+        return use_child(seat, child,
+                         (struct child_sum){whole_sum() - out - 1, life.nranks - 1, 0});
     ncclCommAbort(child);
     return false;
 }
@@ -373,7 +374,7 @@ static bool grow(struct seat *seat)
     }
     seat->step = STEPS;
     return use_child(seat, grown,
-                     (struct family){whole_sum() + life.nranks + 1, life.nranks + 1, 0});
+                     (struct child_sum){whole_sum() + life.nranks + 1, life.nranks + 1, 0});
 }
 
 /* ---- a life ---- */

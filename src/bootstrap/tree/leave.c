@@ -70,8 +70,8 @@ static bool others_here(const struct tt_bootstrap *self, const unsigned char *se
 {
     for (struct tt_bootstrap *other = tt_service()->members; other; other = other->next) {
         if (other == self) continue;
-        bool family = memcmp(other->secret, secret, TT_SECRET_BYTES) == 0;
-        if (family && !(staying && other->leaving)) return true;
+        bool shares_secret = memcmp(other->secret, secret, TT_SECRET_BYTES) == 0;
+        if (shares_secret && !(staying && other->leaving)) return true;
     }
     return false;
 }

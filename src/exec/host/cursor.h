@@ -89,7 +89,7 @@ struct tt_eager_part {
     struct tt_eager_op *twin;              /* leads on as `last` does; NULL: none */
     int passed;                            /* how many are done */
     int after[2];                          /* parts that must end before, plus 1; 0: none */
-    int sends; /* the part that the operations' gates count, plus 1; 0: none */
+    int sends; /* the part that the operations' after_sends count, plus 1; 0: none */
     bool over; /* also of an empty part: those that it comes after are */
 };
 #define TT_EAGER_MAX_RANKS 32

@@ -4,20 +4,20 @@
 
 #include <string.h>
 
-struct family {
+struct chip {
     uint64_t upper, lower; /* PCI ids without their low 12 bits */
 };
 
-static const struct family families[] = {
+static const struct chip chips[] = {
     {0x1000c0101000a000ull, 0x1000c0101000a000ull},
     {0x1000c03010000000ull, 0x1000c03010001000ull},
 };
 
-static const struct family *family_of(const struct tt_topo_node *node, bool upper)
+static const struct chip *chip_of(const struct tt_topo_node *node, bool upper)
 {
     uint64_t id = node->pci_id & ~0xfffull;
-    for (size_t k = 0; k < sizeof(families) / sizeof(families[0]); k++) {
-        if (id == (upper ? families[k].upper : families[k].lower)) return &families[k];
+    for (size_t k = 0; k < sizeof(chips) / sizeof(chips[0]); k++) {
+        if (id == (upper ? chips[k].upper : chips[k].lower)) return &chips[k];
     }
     return NULL;
 }
@@ -52,14 +52,14 @@ static bool dissolve(struct tt_topo_system *system, struct tt_topo_node *upper,
 }
 
 /* Unlink the lower switches that hang on the upper one now; those further down stay. */
-static int take_lower(struct tt_topo_node *upper, const struct family *family,
+static int take_lower(struct tt_topo_node *upper, const struct chip *chip,
                       struct tt_topo_node **lower)
 {
     int taken = 0;
     int kept = 0;
     for (int k = 0; k < upper->nlinks; k++) {
         struct tt_topo_node *peer = upper->links[k].peer;
-        bool below = peer->type == TT_NODE_PCI && peer != upper && family_of(peer, false) == family;
+        bool below = peer->type == TT_NODE_PCI && peer != upper && chip_of(peer, false) == chip;
         if (below) {
             lower[taken++] = peer;
         } else {
@@ -71,10 +71,10 @@ static int take_lower(struct tt_topo_node *upper, const struct family *family,
 }
 
 static bool flatten_one(struct tt_topo_system *system, struct tt_topo_node *upper,
-                        const struct family *family)
+                        const struct chip *chip)
 {
     struct tt_topo_node *lower[TT_TOPO_LINKS];
-    int count = take_lower(upper, family, lower);
+    int count = take_lower(upper, chip, lower);
     for (int k = 0; k < count; k++) {
         if (!dissolve(system, upper, lower[k])) return false;
     }
@@ -87,12 +87,12 @@ bool tt_topo_flatten(struct tt_topo_system *system)
     const struct tt_topo_list *switches = &system->list[TT_NODE_PCI];
     for (int k = 0; k < switches->count;) {
         struct tt_topo_node *upper = switches->node[k];
-        const struct family *family = family_of(upper, true);
-        if (!family) {
+        const struct chip *chip = chip_of(upper, true);
+        if (!chip) {
             k++;
             continue;
         }
-        if (!flatten_one(system, upper, family)) return false;
+        if (!flatten_one(system, upper, chip)) return false;
         k = 0;
     }
     return true;

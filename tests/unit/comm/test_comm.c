@@ -243,7 +243,7 @@ static void channels_of_families(void **state)
     run(3, body_channels, ncclSuccess, NULL);
 }
 
-static void families(void **state)
+static void resource_sharers(void **state)
 {
     (void)state;
     run(1, body_sharers, ncclSuccess, NULL);
@@ -343,7 +343,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(one_device_twice),
         cmocka_unit_test(splits),
         cmocka_unit_test(channels_of_families),
-        cmocka_unit_test(families),
+        cmocka_unit_test(resource_sharers),
         cmocka_unit_test(shrinks),
         cmocka_unit_test(aborts),
         cmocka_unit_test(revokes),

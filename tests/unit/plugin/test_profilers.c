@@ -63,11 +63,11 @@ static void state(struct tt_profiler *profiler, void *event, ncclProfilerEventSt
 
 /* ---- what a version is told ---- */
 
-struct family { /* handles of one call and all that hangs below */
+struct call_handles { /* handles of one call and all that hangs below */
     void *group_api, *api, *group, *coll, *p2p, *op, *step, *channel, *net;
 };
 
-static void start_calls(struct tt_profiler *profiler, uint32_t mask, struct family *own)
+static void start_calls(struct tt_profiler *profiler, uint32_t mask, struct call_handles *own)
 {
     ncclProfilerEventDescr_v7_t api = {.type = ncclProfileGroupApi, .groupApi = {true, 2}};
     own->group_api = tt_prof_start(profiler, mask, &api);
@@ -108,7 +108,7 @@ static void start_calls(struct tt_profiler *profiler, uint32_t mask, struct fami
     own->p2p = tt_prof_start(profiler, mask, &p2p);
 }
 
-static void start_steps(struct tt_profiler *profiler, uint32_t mask, struct family *own)
+static void start_steps(struct tt_profiler *profiler, uint32_t mask, struct call_handles *own)
 {
     ncclProfilerEventDescr_v7_t op = {.type = ncclProfileProxyOp,
                                       .parentObj = own->coll,
@@ -135,7 +135,7 @@ static void start_steps(struct tt_profiler *profiler, uint32_t mask, struct fami
     state(profiler, own->channel, ncclProfilerKernelChStop, 5678);
 }
 
-static void stop_all(struct tt_profiler *profiler, const struct family *own)
+static void stop_all(struct tt_profiler *profiler, const struct call_handles *own)
 {
     tt_prof_stop(profiler, own->channel);
     tt_prof_stop(profiler, own->step);
@@ -216,7 +216,7 @@ static void expect_steps(void)
 static void a_version_is_told_what_it_knows(void **unused)
 {
     static const int known[NVERSIONS + 1] = {0, 0x3f, 0x3f, 0xff, 0xff, 0xfff, 0x7fff, 0xffff};
-    struct family own = {.net = NULL};
+    struct call_handles own = {.net = NULL};
     (void)unused;
     setenv("PROFILER_MASK", "0xffff", 1);
     struct tt_profiler *profiler = open_profiler();
@@ -324,7 +324,7 @@ static int counted(const char *report, const char *call)
 
 static void calls_are_timed(void **unused)
 {
-    struct family own = {.net = NULL};
+    struct call_handles own = {.net = NULL};
     (void)unused;
     int before[] = {times_called("\"call\":\"start\""), times_called("\"call\":\"stop\"")};
     setenv("TUTTI_PROFILER_TIMERS", "1", 1);
