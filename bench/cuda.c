@@ -233,12 +233,12 @@ static void way_ours(struct rig *rig, size_t bytes)
     cudaStreamSynchronize(rig->stream);
 }
 
-struct way {
+struct call {
     const char *name;
     void (*copy)(struct rig *rig, size_t bytes);
 };
 
-static const struct way ways[] = {
+static const struct call calls[] = {
     {"memcpy", way_plain},
 #ifdef __x86_64__
     {"rep movsb", way_string},
@@ -248,17 +248,17 @@ static const struct way ways[] = {
 #endif
     {"cudaMemcpyAsync", way_ours}, /* last */
 };
-enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
+enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
 /* The first copies are not counted: they pay for where the last way left the bytes. */
-static double mean_nsec(const struct way *way, struct rig *rig, size_t bytes, int turns)
+static double mean_nsec(const struct call *call, struct rig *rig, size_t bytes, int turns)
 {
     for (int turn = 0; turn < (bytes < CACHED_BYTES ? WARM_UPS : 1); turn++) {
-        way->copy(rig, bytes);
+        call->copy(rig, bytes);
     }
     double start = now_nsec();
     for (int turn = 0; turn < turns; turn++) {
-        way->copy(rig, bytes);
+        call->copy(rig, bytes);
     }
     return (now_nsec() - start) / turns;
 }
@@ -274,29 +274,29 @@ static int by_value(const void *a, const void *b)
  * is shown; medians compare ours with the best of the others. */
 static void print_copy(struct rig *rig, size_t bytes)
 {
-    static double nsec[WAYS][COPY_ROUNDS];
+    static double nsec[CALLS][COPY_ROUNDS];
     double best = 1e18;
     const int fitting = (int)((16 << 20) / bytes);
     const int turns = fitting < 2 ? 2 : fitting > 500 ? 500 : fitting;
-    for (int turn = 0; turn < WAYS * COPY_ROUNDS; turn++) {
-        nsec[turn % WAYS][turn / WAYS] = mean_nsec(&ways[turn % WAYS], rig, bytes, turns);
+    for (int turn = 0; turn < CALLS * COPY_ROUNDS; turn++) {
+        nsec[turn % CALLS][turn / CALLS] = mean_nsec(&calls[turn % CALLS], rig, bytes, turns);
     }
     printf("%8zu", bytes >> 10);
-    for (int way = 0; way < WAYS; way++) {
-        qsort(nsec[way], COPY_ROUNDS, sizeof(nsec[way][0]), by_value);
-        printf(" %15.2f", (double)bytes / nsec[way][0]);
-        const double median = nsec[way][COPY_ROUNDS / 2];
-        if (way < WAYS - 1 && median < best) best = median;
+    for (int call = 0; call < CALLS; call++) {
+        qsort(nsec[call], COPY_ROUNDS, sizeof(nsec[call][0]), by_value);
+        printf(" %15.2f", (double)bytes / nsec[call][0]);
+        const double median = nsec[call][COPY_ROUNDS / 2];
+        if (call < CALLS - 1 && median < best) best = median;
     }
-    const double ours = nsec[WAYS - 1][COPY_ROUNDS / 2];
+    const double ours = nsec[CALLS - 1][COPY_ROUNDS / 2];
     printf(" %9.3f %9.0f\n", best / ours, ours - best);
 }
 
 static void print_copies(struct rig *rig)
 {
     printf("\n%8s", "KiB");
-    for (int way = 0; way < WAYS; way++) {
-        printf(" %15s", ways[way].name);
+    for (int call = 0; call < CALLS; call++) {
+        printf(" %15s", calls[call].name);
     }
     printf(" %9s %9s\n", "of best", "more ns");
     for (size_t bytes = 4096, i = 0; i < SIZES; bytes *= 4, i++) {

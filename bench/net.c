@@ -177,7 +177,7 @@ static void raw_run(struct side *side, bool sends, char *bytes, size_t len)
         pthread_join(jobs[i].thread, NULL);
 }
 
-static void *raw_other_way(void *arg)
+static void *raw_receive(void *arg)
 {
     struct side *side = arg;
     raw_run(side, false, side->in, LONE_BYTES);
@@ -232,12 +232,12 @@ static void stream(struct side *side, bool raw)
     }
 }
 
-static void both_ways(struct side *side, bool raw)
+static void both_directions(struct side *side, bool raw)
 {
     pthread_t thread;
     int peer = 1 - side->rank;
     if (raw) {
-        must(pthread_create(&thread, NULL, raw_other_way, side) != 0, "thread");
+        must(pthread_create(&thread, NULL, raw_receive, side) != 0, "thread");
         raw_pass(side, LONE_BYTES, true);
         pthread_join(thread, NULL);
         return;
@@ -265,7 +265,7 @@ static const struct measure {
 } measures[] = {
     {"lone 16 MiB", lone, 16, "MiB"},
     {"stream of 4 MiB", stream, 4 * STREAM, "MiB"},
-    {"both ways 16 MiB", both_ways, 32, "MiB"},
+    {"both ways 16 MiB", both_directions, 32, "MiB"},
     {"ping-pong 8 B", ping_pong, 2 * PINGS, "message"},
 };
 

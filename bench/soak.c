@@ -17,7 +17,7 @@
 
 enum { STUCK_SEC = 180 };
 enum { MOST_BYTES = MOST * SOAK_MOST_COUNT * 8 };
-enum { WAYS = 3, SIZES = 3, SAMPLES = 1 << 13 }; /* samples: of a row's times, for the median */
+enum { MEDIA = 3, SIZES = 3, SAMPLES = 1 << 13 }; /* samples: of a row's times, for the median */
 
 /* ---- a world ---- */
 
@@ -27,8 +27,8 @@ static _Noreturn void live(const struct world *world, int seat, int number)
     struct member m = {.world = world, .seat = seat, .rank = seat, .nranks = world->nseats};
     int ndevices = 0, nsteps = SOAK_STEPS;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setenv("NCCL_P2P_DISABLE", world->way > 0 ? "1" : "0", 1);
-    setenv("NCCL_SHM_DISABLE", world->way > 1 ? "1" : "0", 1);
+    setenv("NCCL_P2P_DISABLE", world->medium > 0 ? "1" : "0", 1);
+    setenv("NCCL_SHM_DISABLE", world->medium > 1 ? "1" : "0", 1);
     shared->doing[seat] = number ? "joining" : "init";
     soak_cuda(&m, cudaGetDeviceCount(&ndevices), "cudaGetDeviceCount");
     soak_cuda(&m, cudaSetDevice(seat % ndevices), "cudaSetDevice");
@@ -116,7 +116,7 @@ static int bring_newcomer(const struct world *world, pid_t *pids)
     return 1;
 }
 
-static const char *const ways[WAYS] = {"memory", "copies", "sockets"};
+static const char *const ways[MEDIA] = {"memory", "copies", "sockets"};
 
 static bool run_world(const struct world *world)
 {
@@ -157,7 +157,7 @@ struct row {
 
 struct sums {
     int worlds, faults;
-    struct row rows[WAYS][FAULTS][SIZES];
+    struct row rows[MEDIA][FAULTS][SIZES];
 };
 
 static int by_size(const void *a, const void *b)
@@ -174,14 +174,14 @@ static void tell_all(struct sums *sums)
     printf(
         "\n| way | fault | ranks | faults | survivors told | as ncclRemoteError | naming the rank "
         "| median ms | slowest ms |\n|---|---|---|---|---|---|---|---|---|\n");
-    for (int k = 0; k < WAYS * FAULTS * SIZES; k++) {
-        int way = k / (FAULTS * SIZES), fault = k / SIZES % FAULTS, size = k % SIZES;
-        struct row *row = &sums->rows[way][fault][size];
+    for (int k = 0; k < MEDIA * FAULTS * SIZES; k++) {
+        int medium = k / (FAULTS * SIZES), fault = k / SIZES % FAULTS, size = k % SIZES;
+        struct row *row = &sums->rows[medium][fault][size];
         int n = row->faults < SAMPLES ? row->faults : SAMPLES;
         if (!n) continue;
         qsort(row->usec, (size_t)n, sizeof(*row->usec), by_size);
         int64_t median = row->usec[n / 2], most = row->usec[n - 1];
-        printf("| %s | %s | %s | %d | %d | %d | %d | %.1f | %.1f |\n", ways[way], faults[fault],
+        printf("| %s | %s | %s | %d | %d | %d | %d | %.1f | %.1f |\n", ways[medium], faults[fault],
                sizes[size], row->faults, row->reported, row->remote, row->named,
                (double)median / 1000, (double)most / 1000);
     }
@@ -194,7 +194,7 @@ static void count(struct sums *sums, const struct world *world)
         const struct scene *scene = &world->shared->scenes[step];
         if (!scene->reported) continue;
         int size = scene->nranks < 4 ? scene->nranks - 2 : SIZES - 1;
-        struct row *row = &sums->rows[world->way][scene->fault][size];
+        struct row *row = &sums->rows[world->medium][scene->fault][size];
         if (row->faults < SAMPLES) row->usec[row->faults] = scene->reported_usec;
         row->faults++;
         row->reported += scene->reported;
@@ -231,11 +231,11 @@ int main(int argc, char **argv)
         memset(world.shared, 0, sizeof(*world.shared));
         world.seed = first + k;
         world.nseats = 2 + soak_pick(&state, MOST - 1);
-        world.way = soak_pick(&state, 3);
+        world.medium = soak_pick(&state, 3);
         world.nonblocking = soak_pick(&state, 4) == 0;
         if (!run_world(&world)) {
             fprintf(stderr, "soak: %d ranks, %s%s failed; again: bench-soak 0 %llu 1\n",
-                    world.nseats, ways[world.way], world.nonblocking ? ", not blocking," : "",
+                    world.nseats, ways[world.medium], world.nonblocking ? ", not blocking," : "",
                     (unsigned long long)world.seed);
             return 1;
         }

@@ -34,7 +34,7 @@ struct shared { /* shared by the processes of a world */
 
 struct world {
     uint64_t seed;
-    int nseats, way;
+    int nseats, medium;
     bool nonblocking;
     struct shared *shared;
 };

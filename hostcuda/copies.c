@@ -228,9 +228,9 @@ cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr ptr, int value, struct cudaE
 /* ---- device variables: their host shadow is the storage ---- */
 
 /* A variable is the device's side of the copy. */
-static bool leads_there(int kind, int one_way)
+static bool leads_there(int kind, int direction)
 {
-    return kind == one_way || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+    return kind == direction || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
 }
 
 static int variable_part(const void *symbol, size_t offset, size_t len, char **part)

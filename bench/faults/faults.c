@@ -28,10 +28,10 @@ struct faults {
     int fd;
     char hooks[512];
     const char *no_hosts; /* NULL: there are */
-    struct fault_scene calm[FAULT_WAYS][FAULT_RANKS + 1];
-    int64_t calm_usec[FAULT_WAYS][FAULT_RANKS + 1];
-    uint64_t counts[FAULT_WAYS][FAULT_RANKS + 1][FAULT_RANKS][FAULT_KINDS];
-    struct row rows[FAULT_KINDS][FAULT_WAYS];
+    struct fault_scene calm[FAULT_MEDIA][FAULT_RANKS + 1];
+    int64_t calm_usec[FAULT_MEDIA][FAULT_RANKS + 1];
+    uint64_t counts[FAULT_MEDIA][FAULT_RANKS + 1][FAULT_RANKS][FAULT_KINDS];
+    struct row rows[FAULT_KINDS][FAULT_MEDIA];
 };
 
 static void tell_wrong(const struct faults *f, const struct fault_scene *scene,
@@ -41,8 +41,8 @@ static void tell_wrong(const struct faults *f, const struct fault_scene *scene,
     fprintf(
         stderr,
         "faults: %s, %s, %d ranks: rank %d: %s; again: bench-faults again %s %s %d %d %llu %llu\n",
-        word->text, fault_ways[scene->way], scene->nranks, result->wrong_rank, result->wrong,
-        word->word, fault_ways[scene->way], scene->nranks, scene->victim,
+        word->text, fault_media[scene->medium], scene->nranks, result->wrong_rank, result->wrong,
+        word->word, fault_media[scene->medium], scene->nranks, scene->victim,
         (unsigned long long)scene->seed, (unsigned long long)scene->moment);
     for (int r = 0; r < scene->nranks; r++) {
         const struct fault_seat *seat = &f->shared->seats[r];
@@ -57,9 +57,9 @@ static void tell_wrong(const struct faults *f, const struct fault_scene *scene,
 /* What a job without a fault does, once for each way and number of ranks. */
 static bool be_calm(struct faults *f, const struct fault_scene *like)
 {
-    int way = (int)like->way, n = like->nranks;
+    int medium = (int)like->medium, n = like->nranks;
     struct fault_scene scene = *like;
-    if (f->calm_usec[way][n]) return true;
+    if (f->calm_usec[medium][n]) return true;
     scene.kind = FAULT_NONE;
     scene.moment = 0;
     struct fault_result result = fault_play(f->shared, f->fd, f->hooks, &scene);
@@ -67,10 +67,10 @@ static bool be_calm(struct faults *f, const struct fault_scene *like)
         tell_wrong(f, &scene, &result);
         return false;
     }
-    f->calm_usec[way][n] = result.usec;
+    f->calm_usec[medium][n] = result.usec;
     for (int r = 0; r < n; r++) {
         for (int k = 0; k < FAULT_KINDS; k++)
-            f->counts[way][n][r][k] = atomic_load(&f->shared->seats[r].counts[k]);
+            f->counts[medium][n][r][k] = atomic_load(&f->shared->seats[r].counts[k]);
     }
     return true;
 }
@@ -78,9 +78,9 @@ static bool be_calm(struct faults *f, const struct fault_scene *like)
 static uint64_t some_moment(const struct faults *f, const struct fault_scene *scene,
                             uint64_t *state)
 {
-    int way = (int)scene->way, n = scene->nranks;
-    uint64_t most = f->counts[way][n][scene->victim][scene->kind];
-    if (fault_words[scene->kind].is_timed) most = (uint64_t)f->calm_usec[way][n];
+    int medium = (int)scene->medium, n = scene->nranks;
+    uint64_t most = f->counts[medium][n][scene->victim][scene->kind];
+    if (fault_words[scene->kind].is_timed) most = (uint64_t)f->calm_usec[medium][n];
     if (scene->kind == FAULT_DESCRIPTORS) most = SPARE_DESCRIPTORS + 2 * (uint64_t)n;
     uint64_t chance = soak_mix(*state);
     soak_pick(state, 2);
@@ -109,7 +109,7 @@ static void tell_logs(int nranks)
 
 static void play(struct faults *f, const struct fault_scene *scene, bool is_loud)
 {
-    struct row *row = &f->rows[scene->kind][scene->way];
+    struct row *row = &f->rows[scene->kind][scene->medium];
     struct fault_result result = fault_play(f->shared, f->fd, f->hooks, scene);
     row->points++;
     row->struck += result.struck;
@@ -125,16 +125,16 @@ static void play(struct faults *f, const struct fault_scene *scene, bool is_loud
     if (is_loud) tell_logs(scene->nranks);
 }
 
-static bool play_row(struct faults *f, enum fault_kind kind, enum fault_way way, uint64_t seed,
-                     int points, int nranks)
+static bool play_row(struct faults *f, enum fault_kind kind, enum fault_medium medium,
+                     uint64_t seed, int points, int nranks)
 {
     const struct fault_word *word = &fault_words[kind];
-    if (word->needs_link && (f->no_hosts || way == WAY_MEMORY)) return true;
-    if ((word->needs_disk || way == WAY_HOSTS) && f->no_hosts) return true;
+    if (word->needs_link && (f->no_hosts || medium == MEDIUM_MEMORY)) return true;
+    if ((word->needs_disk || medium == MEDIUM_HOSTS) && f->no_hosts) return true;
     for (int k = 0; k < points; k++) {
-        uint64_t state = soak_mix(seed + (uint64_t)k * FAULT_KINDS * FAULT_WAYS +
-                                  (uint64_t)(kind * FAULT_WAYS + way));
-        struct fault_scene scene = {.kind = kind, .way = way, .seed = soak_mix(state)};
+        uint64_t state = soak_mix(seed + (uint64_t)k * FAULT_KINDS * FAULT_MEDIA +
+                                  (uint64_t)(kind * FAULT_MEDIA + medium));
+        struct fault_scene scene = {.kind = kind, .medium = medium, .seed = soak_mix(state)};
         scene.nranks = soak_pick(&state, 2) ? 2 + soak_pick(&state, 3) : 5 + soak_pick(&state, 12);
         if (nranks) scene.nranks = nranks;
         scene.victim = soak_pick(&state, scene.nranks);
@@ -142,11 +142,11 @@ static bool play_row(struct faults *f, enum fault_kind kind, enum fault_way way,
         scene.moment = some_moment(f, &scene, &state);
         play(f, &scene, false);
     }
-    return f->rows[kind][way].wrong == 0;
+    return f->rows[kind][medium].wrong == 0;
 }
 
 /* A table as docs/reliability.md has it. */
-static void tell_row(struct row *row, enum fault_kind kind, enum fault_way way)
+static void tell_row(struct row *row, enum fault_kind kind, enum fault_medium medium)
 {
     char median[32] = "", most[32] = "";
     if (!row->points) return;
@@ -156,7 +156,7 @@ static void tell_row(struct row *row, enum fault_kind kind, enum fault_way way)
         snprintf(most, sizeof(most), "%.1f", (double)row->usec[row->times - 1] / 1000);
     }
     printf("| %s | %s | %d | %d | %d | %d | %d of %d | %s | %s | %d |\n", fault_words[kind].text,
-           fault_ways[way], row->points, row->struck, row->well, row->reported, row->named,
+           fault_media[medium], row->points, row->struck, row->well, row->reported, row->named,
            row->asked, median, most, row->wrong);
     fflush(stdout);
 }
@@ -193,8 +193,8 @@ static int find_kind(const char *word)
 
 static int find_way(const char *word)
 {
-    for (int k = 0; k < FAULT_WAYS; k++) {
-        if (!strcmp(fault_ways[k], word)) return k;
+    for (int k = 0; k < FAULT_MEDIA; k++) {
+        if (!strcmp(fault_media[k], word)) return k;
     }
     if (strcmp(word, "all") != 0) usage();
     return -1;
@@ -202,15 +202,15 @@ static int find_way(const char *word)
 
 static bool play_again(struct faults *f, char **argv)
 {
-    int kind = find_kind(argv[0]), way = find_way(argv[1]);
-    if (kind < 0 || kind == QUICK || way < 0) usage();
-    struct fault_scene scene = {.kind = (enum fault_kind)kind, .way = (enum fault_way)way};
+    int kind = find_kind(argv[0]), medium = find_way(argv[1]);
+    if (kind < 0 || kind == QUICK || medium < 0) usage();
+    struct fault_scene scene = {.kind = (enum fault_kind)kind, .medium = (enum fault_medium)medium};
     scene.nranks = (int)number(argv[2], 2, FAULT_RANKS);
     scene.victim = (int)number(argv[3], 0, (uint64_t)scene.nranks - 1);
     scene.seed = number(argv[4], 0, UINT64_MAX);
     scene.moment = number(argv[5], 0, UINT64_MAX);
     play(f, &scene, true);
-    return f->rows[kind][way].wrong == 0;
+    return f->rows[kind][medium].wrong == 0;
 }
 
 static bool play_all(struct faults *f, int argc, char **argv)
@@ -227,11 +227,13 @@ static bool play_all(struct faults *f, int argc, char **argv)
         "| median ms | slowest ms | wrong |\n|---|---|---|---|---|---|---|---|---|---|\n");
     fflush(stdout);
     for (int kind = FAULT_NONE + 1; kind < FAULT_KINDS; kind++) {
-        for (int way = 0; way < FAULT_WAYS; way++) {
-            if ((only >= 0 && only != QUICK && kind != only) || (one >= 0 && way != one)) continue;
+        for (int medium = 0; medium < FAULT_MEDIA; medium++) {
+            if ((only >= 0 && only != QUICK && kind != only) || (one >= 0 && medium != one))
+                continue;
             if (only == QUICK && fault_words[kind].is_slow) continue;
-            well &= play_row(f, (enum fault_kind)kind, (enum fault_way)way, seed, points, nranks);
-            tell_row(&f->rows[kind][way], (enum fault_kind)kind, (enum fault_way)way);
+            well &=
+                play_row(f, (enum fault_kind)kind, (enum fault_medium)medium, seed, points, nranks);
+            tell_row(&f->rows[kind][medium], (enum fault_kind)kind, (enum fault_medium)medium);
         }
     }
     return well;

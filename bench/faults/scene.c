@@ -51,7 +51,7 @@ const struct fault_word fault_words[FAULT_KINDS] = {
     [FAULT_MALLOC] = {.word = "malloc", .text = "malloc fails"},
     [FAULT_CLOCK] = {.word = "clock", .text = "clock jumps", .is_harmless = true},
 };
-const char *const fault_ways[FAULT_WAYS] = {"memory", "hosts", "sockets"};
+const char *const fault_media[FAULT_MEDIA] = {"memory", "hosts", "sockets"};
 
 struct play { /* a scene under way */
     struct fault_shared *shared;
@@ -66,18 +66,18 @@ struct play { /* a scene under way */
 
 static int host_of(const struct fault_scene *scene, int rank)
 {
-    if (scene->way == WAY_MEMORY) return 0;
-    return scene->way == WAY_SOCKETS ? rank : rank * 2 / scene->nranks;
+    if (scene->medium == MEDIUM_MEMORY) return 0;
+    return scene->medium == MEDIUM_SOCKETS ? rank : rank * 2 / scene->nranks;
 }
 
 static void set_environment(const struct fault_scene *scene, int rank)
 {
     char text[160];
-    bool sockets = scene->way == WAY_SOCKETS, disk = scene->kind == FAULT_DISK;
+    bool sockets = scene->medium == MEDIUM_SOCKETS, disk = scene->kind == FAULT_DISK;
     setenv("NCCL_P2P_DISABLE", sockets ? "1" : "0", 1);
     setenv("NCCL_SHM_DISABLE", sockets ? "1" : "0", 1);
     snprintf(text, sizeof(text), "host%d", host_of(scene, rank));
-    if (scene->way == WAY_HOSTS) setenv("NCCL_HOSTID", text, 1);
+    if (scene->medium == MEDIUM_HOSTS) setenv("NCCL_HOSTID", text, 1);
     setenv("TUTTI_INIT_TIMEOUT", "20", 1);
     setenv("TUTTI_DEVICES", "16", 1);
     if (!*hosts_folder("log")) return;
@@ -227,11 +227,11 @@ static bool names_other_end(const struct fault_shared *shared, int rank, bool in
     for (int r = 0; r < scene->nranks && (scene->kind == FAULT_PARTED || scene->kind == FAULT_CUT);
          r++) {
         bool apart = host_of(scene, r) != host_of(scene, rank);
-        if (scene->way == WAY_HOSTS && apart && tells_of(shared, sentence, r)) return true;
+        if (scene->medium == MEDIUM_HOSTS && apart && tells_of(shared, sentence, r)) return true;
     }
     if (scene->kind != FAULT_CLOSED && scene->kind != FAULT_FLIPPED) return false;
     /* which ranks share an address cannot be told here */
-    if (scene->way != WAY_SOCKETS) return strstr(sentence, "rank ") != NULL;
+    if (scene->medium != MEDIUM_SOCKETS) return strstr(sentence, "rank ") != NULL;
     return names(sentence, peer) || (in_part && names(sentence, peer / 2));
 }
 

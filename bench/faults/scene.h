@@ -22,7 +22,7 @@ struct fault_word {
     bool is_slow; /* takes much longer than the job */
 };
 extern const struct fault_word fault_words[FAULT_KINDS];
-extern const char *const fault_ways[FAULT_WAYS];
+extern const char *const fault_media[FAULT_MEDIA];
 
 /* Run it; the shared memory keeps what the ranks reported. `fd` is its, `hooks` the library. */
 struct fault_result fault_play(struct fault_shared *shared, int fd, const char *hooks,

@@ -28,11 +28,11 @@ enum fault_kind {
     FAULT_KINDS
 };
 
-enum fault_way { WAY_MEMORY, WAY_HOSTS, WAY_SOCKETS, FAULT_WAYS };
+enum fault_medium { MEDIUM_MEMORY, MEDIUM_HOSTS, MEDIUM_SOCKETS, FAULT_MEDIA };
 
 struct fault_scene {
     enum fault_kind kind;
-    enum fault_way way;
+    enum fault_medium medium;
     int nranks, victim;
     uint64_t seed;   /* of the calls */
     uint64_t moment; /* microseconds from the barrier on, or the count of the calls that it is

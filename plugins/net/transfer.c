@@ -59,7 +59,7 @@ static struct ofi_request *begin(struct ofi_comm *comm, int parts, ncclResult_t 
     return request;
 }
 
-static void under_way(struct ofi_comm *comm, struct ofi_request *request)
+static void start(struct ofi_comm *comm, struct ofi_request *request)
 {
     request->next = comm->requests;
     comm->requests = request;
@@ -94,7 +94,7 @@ ncclResult_t ofi_isend(void *opaque, void *data, size_t bytes, int tag, void *mh
         request->sizes[0] = (int)bytes;
         ssize_t posted = ofi_comm_post(comm, request, 0, data, bytes, desc_of(mhandle));
         if (!posted) {
-            under_way(comm, request);
+            start(comm, request);
             ofi_comm_count(comm, tag);
             *request_out = request;
         } else {
@@ -130,7 +130,7 @@ ncclResult_t ofi_irecv(void *opaque, const struct ofi_group *group, void **reque
         rc = refused(comm, request, posted);
     } else if (request) {
         request->left -= group->n - part;
-        under_way(comm, request);
+        start(comm, request);
         *request_out = request;
     }
     /* cannot be: an endpoint has room for all messages of its connections */

@@ -47,7 +47,7 @@ static double share(const struct tuner_question *question, int algo, int proto)
     return (double)shares[algo][proto][k < SIZES ? k : SIZES - 1];
 }
 
-static bool one_way(int func)
+static bool is_one_way(int func)
 {
     return func == BROADCAST || func == REDUCE;
 }
@@ -56,7 +56,7 @@ static double ring_steps(const struct tuner_size *size, int func)
 {
     double n = (double)size->nranks;
     if (func == ALLREDUCE) return 2 * (n - 1);
-    return one_way(func) ? n : n - 1;
+    return is_one_way(func) ? n : n - 1;
 }
 
 static double ring_latency(const struct tuner_size *size, int func, int proto)
@@ -64,7 +64,7 @@ static double ring_latency(const struct tuner_size *size, int func, int proto)
     struct link link = links[NCCL_ALGO_RING][proto];
     bool far = size->nnodes > 1;
     double nodes = (double)size->nnodes;
-    if (one_way(func)) return far ? link.far : link.near;
+    if (is_one_way(func)) return far ? link.far : link.near;
     double least = proto == NCCL_PROTO_SIMPLE ? 3.0 : 1.0;
     double near = far && link.near < least ? least : link.near;
     double hops = !far ? 0 : func == ALLREDUCE ? 2 * nodes : nodes - 1;
@@ -85,7 +85,8 @@ static double bandwidth(const struct tuner_size *size, int func, int algo, int p
     double bus = bus_gbps * (proto == NCCL_PROTO_LL ? ll_ratio : 1.0);
     bool tree = algo == NCCL_ALGO_TREE;
     if (tree && proto == NCCL_PROTO_SIMPLE && size->nnodes > 2) bus *= far_tree_ratio;
-    if (!tree && proto == NCCL_PROTO_LL && one_way(func) && size->nnodes == 1) bus *= near_ll_ratio;
+    if (!tree && proto == NCCL_PROTO_LL && is_one_way(func) && size->nnodes == 1)
+        bus *= near_ll_ratio;
     return tree ? bus * 0.5 : bus * (double)size->nranks / ring_steps(size, func);
 }
 

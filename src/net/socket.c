@@ -134,13 +134,13 @@ static ncclResult_t socket_connect(void *ctx, int dev, void *opaque, void **send
     struct socket_context *context = ctx;
     ncclResult_t rc = check_device(dev);
     struct socket_ends ends;
-    struct socket_way way;
+    struct socket_origin origin;
     *send_comm = NULL;
-    if (!rc) rc = tt_socket_net_connect(ctx, dev, opaque, &ends, &way);
+    if (!rc) rc = tt_socket_net_connect(ctx, dev, opaque, &ends, &origin);
     if (rc) return rc == ncclInProgress ? ncclSuccess : rc;
     struct socket_link *link = tt_socket_link_create(&ends, context->profiler);
     sodium_memzero(ends.keys, sizeof(ends.keys));
-    if (link && way.has_spare) rc = tt_socket_resume_sender(link, context, &way);
+    if (link && origin.has_spare) rc = tt_socket_resume_sender(link, context, &origin);
     return hand_out(link, rc, send_comm);
 }
 

@@ -58,7 +58,7 @@ ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
                                   const struct tt_netif *netifs, void *opaque, void **listen_comm);
 ncclResult_t tt_socket_net_unlisten(void *listen_comm);
 struct socket_ends;
-struct socket_way { /* how a connection was made */
+struct socket_origin { /* how a connection was made */
     int dev;
     bool has_spare; /* handle.spare has not been tried */
     uint64_t connection;
@@ -66,7 +66,7 @@ struct socket_way { /* how a connection was made */
 };
 /* socket_connect.c. ncclSuccess: the ends are the caller's; ncclInProgress: ask again. */
 ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void *opaque,
-                                   struct socket_ends *ends_out, struct socket_way *way_out);
+                                   struct socket_ends *ends_out, struct socket_origin *origin_out);
 void tt_socket_connectors_free(struct socket_context *context);
 
 /* A lane of a connection that is there, made anew: proved, and what was said for that. */
@@ -74,9 +74,9 @@ struct socket_comeback {
     int fd; /* -1: none */
     struct socket_shake shake;
 };
-struct socket_way;
+struct socket_origin;
 /* socket_connect.c. Connect one lane once more, to way->handle.addr. */
-ncclResult_t tt_socket_connector_again(const struct socket_way *way, int lane,
+ncclResult_t tt_socket_connector_again(const struct socket_origin *origin, int lane,
                                        struct socket_connector **connector_out);
 /* ncclSuccess: comeback_out is the caller's; ncclInProgress: ask again; else it is told. */
 ncclResult_t tt_socket_connector_come(const struct socket_context *context,
@@ -163,7 +163,7 @@ struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
 void tt_socket_link_destroy(struct socket_link *link);
 /* socket_resume.c. The connection has two ways: when the one is cut it goes on over the other. */
 ncclResult_t tt_socket_resume_sender(struct socket_link *link, struct socket_context *context,
-                                     const struct socket_way *way);
+                                     const struct socket_origin *origin);
 struct socket_listener;
 /* Of the connection that the listener has just got. */
 ncclResult_t tt_socket_resume_receiver(struct socket_link *link,

@@ -295,7 +295,7 @@ static ncclResult_t take_ends(const struct socket_context *context,
 }
 
 ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void *opaque,
-                                   struct socket_ends *ends_out, struct socket_way *way_out)
+                                   struct socket_ends *ends_out, struct socket_origin *origin_out)
 {
     struct socket_handle handle;
     memcpy(&handle, opaque, sizeof(handle));
@@ -313,7 +313,8 @@ ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void
     }
     *ends_out = (struct socket_ends){.sending = true};
     if (!rc)
-        *way_out = (struct socket_way){dev, connector->has_spare, connector->connection, handle};
+        *origin_out =
+            (struct socket_origin){dev, connector->has_spare, connector->connection, handle};
     if (!rc) rc = take_ends(context, connector, ends_out);
     tt_socket_connector_free(connector);
     return rc;
@@ -321,15 +322,15 @@ ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void
 
 /* ---- a lane made anew ---- */
 
-ncclResult_t tt_socket_connector_again(const struct socket_way *way, int lane,
+ncclResult_t tt_socket_connector_again(const struct socket_origin *origin, int lane,
                                        struct socket_connector **connector_out)
 {
-    struct socket_handle one = way->handle;
+    struct socket_handle one = origin->handle;
     one.nlanes = 1;
     one.spare.sa.sa_family = AF_UNSPEC;
-    ncclResult_t rc = connector_create(way->dev, NULL, &one, connector_out);
+    ncclResult_t rc = connector_create(origin->dev, NULL, &one, connector_out);
     if (rc) return rc;
-    (*connector_out)->connection = way->connection;
+    (*connector_out)->connection = origin->connection;
     (*connector_out)->lane = (uint32_t)lane;
     (*connector_out)->resumes = true;
     (*connector_out)->retries = AGAIN_RETRIES; /* a living peer listens */

@@ -60,7 +60,7 @@ struct resume_lane {
 struct socket_resume {
     const struct socket_context *context; /* borrowed */
     struct socket_context *cuts;          /* sending: the same; learns that a device is cut */
-    struct socket_way way;                /* sending: where the lanes come anew */
+    struct socket_origin origin;          /* sending: where the lanes come anew */
     struct socket_listener *listener;     /* owned; receiving: waits for them */
     struct resume_lane lanes[];
 };
@@ -83,13 +83,13 @@ static struct socket_resume *resume_create(int nlanes)
 }
 
 ncclResult_t tt_socket_resume_sender(struct socket_link *link, struct socket_context *context,
-                                     const struct socket_way *way)
+                                     const struct socket_origin *origin)
 {
     struct socket_resume *resume = resume_create(link->nlanes);
     if (!resume) return ncclSystemError;
     resume->context = resume->cuts = context;
-    resume->way = *way;
-    resume->way.handle.addr = way->handle.spare;
+    resume->origin = *origin;
+    resume->origin.handle.addr = origin->handle.spare;
     for (int i = 0; i < link->nlanes; i++)
         link->lanes[i].holds = true;
     link->resume = resume;
@@ -171,14 +171,15 @@ static void tell_cut(const struct socket_link *link, int err)
 {
     const struct socket_resume *resume = link->resume;
     char text[64];
-    uint32_t bit = (uint32_t)1 << resume->way.dev;
+    uint32_t bit = (uint32_t)1 << resume->origin.dev;
     uint32_t before =
         atomic_fetch_or_explicit(&resume->cuts->cut_devices, bit, memory_order_relaxed);
     if (before & bit) return;
     tt_warn("NET/Socket: rank %d: the way from interface %s to rank %d at %s is cut (%s); it and "
             "what else would go that way goes on to %s, nothing is lost",
-            resume->context->trust.rank, resume->context->netifs[resume->way.dev].name, link->rank,
-            link->peer, strerror(err), tt_addr_text(&resume->way.handle.addr, text, sizeof(text)));
+            resume->context->trust.rank, resume->context->netifs[resume->origin.dev].name,
+            link->rank, link->peer, strerror(err),
+            tt_addr_text(&resume->origin.handle.addr, text, sizeof(text)));
 }
 
 /* The descriptor failed: connect the lane once more. */
@@ -191,7 +192,7 @@ static ncclResult_t start(struct socket_link *link, struct socket_lane *lane)
     at->over = true;
     at->err = lane->err;
     ncclResult_t rc =
-        tt_socket_connector_again(&resume->way, (int)(lane - link->lanes), &at->connector);
+        tt_socket_connector_again(&resume->origin, (int)(lane - link->lanes), &at->connector);
     if (rc) link->error = rc; /* told */
     return rc;
 }

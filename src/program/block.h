@@ -121,7 +121,7 @@ enum tt_op {
                     that rank alone; arg == own rank: nobody) published for this operation. arg < 0
                     waits for all. Once per operation: passes > 0 skip it */
     TT_OP_LEAVE, /* say that I am done with the others' buffers; wait until every rank said so (flag
-                    TT_MOVE_ONE_WAY: do not wait: nobody touches mine). Last pass only */
+                    TT_MOVE_NO_WAIT: do not wait: nobody touches mine). Last pass only */
     TT_OP_MOVE,
     TT_OP_AWAIT, /* wait until thread `thread` of the text has done its instruction `arg` (counted
                     from its first, a MOVE outside of loops) in this pass */
@@ -134,7 +134,7 @@ enum tt_move_flags {
     TT_MOVE_REDUCE = 1, /* reduce the sources; otherwise there is one source (or none: pure post) */
     TT_MOVE_PRE = 2,    /* pre-operation on sources taken from IN (PreMulSum, Avg of floats) */
     TT_MOVE_POST = 4,   /* apply the post-operation (integer Avg) before storing */
-    TT_MOVE_ONE_WAY = 8, /* on LEAVE: say it, do not wait */
+    TT_MOVE_NO_WAIT = 8, /* on LEAVE: say it, do not wait */
 };
 
 struct tt_insn {

@@ -204,7 +204,7 @@ static bool run_step(struct follow *follow, struct lane *lane)
     case TT_NEXT_MOVE: done = run_move(follow, lane); break;
     case TT_NEXT_ENTER: done = barrier(follow, lane, follow->entered, insn->arg); break;
     case TT_NEXT_LEAVE:
-        done = barrier(follow, lane, follow->left, insn->flags & TT_MOVE_ONE_WAY ? lane->rank : -1);
+        done = barrier(follow, lane, follow->left, insn->flags & TT_MOVE_NO_WAIT ? lane->rank : -1);
         break;
     case TT_NEXT_AWAIT: done = run_await(follow, lane); break;
     case TT_NEXT_OVER: lane->over = true; return false;

@@ -163,7 +163,7 @@ static void put_insn(struct page *page, const struct tt_operand *operands,
         }
         break;
     case TT_OP_LEAVE:
-        put(page, "leave%s", insn->flags & TT_MOVE_ONE_WAY ? "" : ", await all");
+        put(page, "leave%s", insn->flags & TT_MOVE_NO_WAIT ? "" : ", await all");
         break;
     case TT_OP_AWAIT: put(page, "await thread %d insn %d", insn->thread, (int)insn->arg); break;
     case TT_OP_MOVE: put_move(page, operands, insn); break;

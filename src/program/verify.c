@@ -38,7 +38,7 @@ static bool run_enter(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 static bool run_leave(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 {
     int me = cursor->rank;
-    bool one_way = tt_stepper_insn(&cursor->stepper)->flags & TT_MOVE_ONE_WAY;
+    bool one_way = tt_stepper_insn(&cursor->stepper)->flags & TT_MOVE_NO_WAIT;
     struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
     if (!verify->left[me]) {
         tt_verify_release(verify, cursor->thread, &verify->leave_clocks[me]);

@@ -1,6 +1,6 @@
-/* The call log: which collective operations a rank has begun, with the calls themselves. Peers on this
- * host read it where it lies; others are sent it. Ranks that differ learn both calls in words, all
- * ranks of the communicator alike. */
+/* The call log: which collective operations a rank has begun, with the calls themselves. Peers on
+ * this host read it where it lies; others are sent it. Ranks that differ learn both calls in words,
+ * all ranks of the communicator alike. */
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/small.h"
@@ -25,7 +25,8 @@ uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint
     memcpy(&words[2], (const char *)call + 2 * sizeof(uint64_t), sizeof(uint64_t));
     const uint64_t history = (transport->history ^ match) * 0x9e3779b97f4a7c15ull;
     transport->history = history;
-    /* pairs with the acquire fence in tt_call_log_find(): who sees these finds another match header */
+    /* pairs with the acquire fence in tt_call_log_find(): who sees these finds another match header
+     */
     atomic_store_explicit(match_at, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&begun->call[0], words[0], memory_order_relaxed);
@@ -54,7 +55,8 @@ static inline uint64_t put(struct tt_barrier *call_log, uint64_t match, uint64_t
     _Atomic uint64_t *match_at = &call_log->begun[number % TT_CALL_LOG_LEN];
     struct tt_begun *begun = &call_log->calls[number % TT_CALL_LOG_LEN];
     history = (history ^ match) * 0x9e3779b97f4a7c15ull;
-    /* pairs with the acquire fence in tt_call_log_find(): who sees these finds another match header */
+    /* pairs with the acquire fence in tt_call_log_find(): who sees these finds another match header
+     */
     atomic_store_explicit(match_at, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&begun->call[0], words[0], memory_order_relaxed);
@@ -94,7 +96,7 @@ uint32_t tt_transport_messages(const struct tt_transport *transport, int rank, b
 /* ---- reading ---- */
 
 bool tt_call_log_find(const struct tt_transport *transport, int rank, uint64_t number,
-                   struct tt_call_entry *entry_out)
+                      struct tt_call_entry *entry_out)
 {
     const struct tt_barrier *call_log = transport->barriers[rank];
     if (!call_log) return false;
@@ -113,7 +115,8 @@ bool tt_call_log_find(const struct tt_transport *transport, int rank, uint64_t n
     return true;
 }
 
-bool tt_call_log_get(const struct tt_transport *transport, uint64_t number, struct tt_call *call_out)
+bool tt_call_log_get(const struct tt_transport *transport, uint64_t number,
+                     struct tt_call *call_out)
 {
     struct tt_call_entry entry;
     bool found = tt_call_log_find(transport, transport->config.member->rank, number, &entry);
@@ -153,7 +156,7 @@ ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt
 }
 
 ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct tt_call_entry *own,
-                               int peer, const struct tt_call_entry *theirs)
+                                  int peer, const struct tt_call_entry *theirs)
 {
     int rank = transport->config.member->rank;
     bool chosen = tt_call_same(&own->call, &theirs->call); /* then this is what differs */
@@ -181,14 +184,15 @@ ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match
 }
 
 ncclResult_t tt_call_log_compare(struct tt_transport *transport, int rank,
-                              const uint64_t words[TT_CALL_LOG_WORDS])
+                                 const uint64_t words[TT_CALL_LOG_WORDS])
 {
     struct tt_call_entry own, theirs;
     for (int k = TT_SLOTS - 1; k >= 0; k--) { /* oldest first */
         const uint64_t *at = words + 1 + k * TT_CALL_ENTRY_WORDS;
         theirs = (struct tt_call_entry){.match = at[0], .history = at[1]};
         memcpy(&theirs.call, at + 2, sizeof(theirs.call));
-        if (!tt_call_log_find(transport, transport->config.member->rank, at[0] >> 32, &own)) continue;
+        if (!tt_call_log_find(transport, transport->config.member->rank, at[0] >> 32, &own))
+            continue;
         if (own.match != theirs.match) return tt_call_log_mismatch(transport, &own, rank, &theirs);
         if (own.history == theirs.history) continue;
         return tt_transport_accuse(transport,

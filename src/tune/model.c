@@ -235,9 +235,10 @@ static double shaped_time(const struct tt_tune_env *env, const struct tt_tune_qu
                           enum tt_algo algo, enum tt_proto proto)
 {
     bool tree = algo == TT_ALGO_TREE;
-    double ways = query->func == TT_FUNC_ALLREDUCE ? 2 : 1; /* of a tree: up and down */
-    double bytes = tree ? ways * (double)query->bytes : ring_bytes(env, query);
-    double latency = tree ? ways * tree_latency(env, proto) : ring_latency(env, query->func, proto);
+    double traversals = query->func == TT_FUNC_ALLREDUCE ? 2 : 1; /* of a tree: up and down */
+    double bytes = tree ? traversals * (double)query->bytes : ring_bytes(env, query);
+    double latency =
+        tree ? traversals * tree_latency(env, proto) : ring_latency(env, query->func, proto);
     latency += base_usec(env, algo, proto);
     double bytes_usec = rate(env, algo, proto);
     return bytes_usec > 0 ? query->nops * latency + bytes / bytes_usec : -1;

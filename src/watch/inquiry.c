@@ -97,7 +97,7 @@ const struct tt_inquiry_comm *tt_inquiry_comm(const struct tt_inquiry *inquiry, 
 }
 
 static struct tt_inquiry_comm *add_comm(struct tt_inquiry *inquiry, const struct tt_status *status,
-                                        const struct message_head *way)
+                                        const struct message_head *route)
 {
     if (inquiry->ncomms == MAX_COMMS || status->nranks > MAX_RANKS) return NULL;
     struct tt_inquiry_comm *grown =
@@ -109,21 +109,21 @@ static struct tt_inquiry_comm *add_comm(struct tt_inquiry *inquiry, const struct
                                      .nranks = status->nranks,
                                      .rank = tt_calloc((size_t)status->nranks, 1),
                                      .in_init = true,
-                                     .nhops = way ? (int)way->nhops : 0,
+                                     .nhops = route ? (int)route->nhops : 0,
                                      .from = status->rank};
     if (!comm->rank) return NULL;
     for (int i = 0; i < comm->nhops; i++)
-        comm->hops[i] = hop_of(way, (uint64_t)i);
+        comm->hops[i] = hop_of(route, (uint64_t)i);
     inquiry->ncomms++;
     return comm;
 }
 
 /* way: by which its process was asked; NULL: it is this one */
 static void add_status(struct tt_inquiry *inquiry, const struct tt_status *status,
-                       const struct message_head *way)
+                       const struct message_head *route)
 {
     struct tt_inquiry_comm *comm = comm_of(inquiry, status->comm_id);
-    if (!comm) comm = add_comm(inquiry, status, way);
+    if (!comm) comm = add_comm(inquiry, status, route);
     if (!comm || status->rank >= comm->nranks || comm->rank[status->rank] & TT_INQUIRY_FOUND)
         return;
     if (inquiry->nfound == inquiry->room) {

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AS_ID, AS_HELLO, AS_LANE, AS_RANK, AS_NEIGHBOUR, WAYS };
+enum { AS_ID, AS_HELLO, AS_LANE, AS_RANK, AS_NEIGHBOUR, PARSERS };
 enum { RANKS = 2, INPUTS_EACH = 64 };
 
 struct input {
@@ -228,13 +228,13 @@ static void as_neighbour(struct input *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-    static void (*const ways[WAYS])(struct input *) = {as_id, as_hello, as_lane, as_rank,
-                                                       as_neighbour};
+    static void (*const parsers[PARSERS])(struct input *) = {as_id, as_hello, as_lane, as_rank,
+                                                             as_neighbour};
     struct input input = {bytes, count};
     setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
     setenv("NCCL_DEBUG", "NONE", 1);
-    int way = next_byte(&input) % WAYS;
+    int way = next_byte(&input) % PARSERS;
     if (way != AS_NEIGHBOUR && ranks[0].bootstrap) part();
-    ways[way](&input);
+    parsers[way](&input);
     return 0;
 }

@@ -158,20 +158,20 @@ static void hold_back(void *arg)
         sched_yield();
 }
 
-enum way { BY_ABORT, BY_REVOKE, BY_SHRINK, WAYS };
+enum ending { BY_ABORT, BY_REVOKE, BY_SHRINK, ENDINGS };
 
-static void end_by(struct harness_rank *own, enum way way)
+static void end_by(struct harness_rank *own, enum ending ending)
 {
     int excluded = 1;
     ncclComm_t survivor = NULL;
-    if (way == BY_REVOKE) NCCL(ncclCommRevoke(own->comm, NCCL_REVOKE_DEFAULT));
-    if (way == BY_SHRINK && own->rank == 0) {
+    if (ending == BY_REVOKE) NCCL(ncclCommRevoke(own->comm, NCCL_REVOKE_DEFAULT));
+    if (ending == BY_SHRINK && own->rank == 0) {
         NCCL(ncclCommShrink(own->comm, &excluded, 1, &survivor, NULL, NCCL_SHRINK_ABORT));
         NCCL(ncclCommDestroy(survivor));
     }
-    if (way == BY_ABORT || own->rank == 1) {
+    if (ending == BY_ABORT || own->rank == 1) {
         NCCL(ncclCommAbort(own->comm));
-    } else if (way == BY_REVOKE) {
+    } else if (ending == BY_REVOKE) {
         NCCL(ncclCommDestroy(own->comm));
     }
 }
@@ -179,7 +179,7 @@ static void end_by(struct harness_rank *own, enum way way)
 /* The stream reaches them after the communicator's end, and goes on behind them. */
 static void ended_before_its_turn(struct harness_rank *own)
 {
-    enum way way = *(const enum way *)own->arg;
+    enum ending ending = *(const enum ending *)own->arg;
     int *buffer = harness_device_alloc(COUNT * sizeof(int));
     _Atomic bool go = false;
     ncclResult_t state;
@@ -187,12 +187,12 @@ static void ended_before_its_turn(struct harness_rank *own)
     NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclInt, ncclSum, own->comm, own->stream));
     NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclInt, ncclSum, own->comm, own->stream));
     pthread_barrier_wait(&both);
-    end_by(own, way);
-    if (way == BY_ABORT) CHECK(ncclCommGetAsyncError(own->comm, &state) == ncclInvalidArgument);
+    end_by(own, ending);
+    if (ending == BY_ABORT) CHECK(ncclCommGetAsyncError(own->comm, &state) == ncclInvalidArgument);
     pthread_barrier_wait(&both);
     go = true;
     CUDA(cudaStreamSynchronize(own->stream));
-    if (way == BY_SHRINK && own->rank == 0) NCCL(ncclCommAbort(own->comm));
+    if (ending == BY_SHRINK && own->rank == 0) NCCL(ncclCommAbort(own->comm));
     own->comm = NULL;
     CUDA(cudaFree(buffer));
 }
@@ -287,8 +287,8 @@ int main(void)
     harness_threads(RANKS, aborted_in_a_split, NULL, 0);
     harness_threads(RANKS, destroyed_after_a_refused_finalize, NULL, 0);
     harness_threads(RANKS, used_after_a_refused_finalize, NULL, 0);
-    for (enum way way = BY_ABORT; way < WAYS; way++)
-        harness_threads(RANKS, ended_before_its_turn, &way, 0);
+    for (enum ending ending = BY_ABORT; ending < ENDINGS; ending++)
+        harness_threads(RANKS, ended_before_its_turn, &ending, 0);
     harness_threads(RANKS, aborted_under_a_graph, NULL, 0);
     harness_threads(RANKS, aborted_after_finalize, NULL, 0);
     harness_threads(RANKS, grown_by_an_old_id, NULL, 0);

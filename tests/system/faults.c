@@ -524,7 +524,7 @@ static const struct scene scenes[] = {
 
 /* ---- the stage ---- */
 
-static int judge(const struct scene *scene, const char *way, const struct shared *shared)
+static int judge(const struct scene *scene, const char *medium, const struct shared *shared)
 {
     int wrong = 0;
     for (int i = 0; i < scene->processes; i++) {
@@ -532,7 +532,7 @@ static int judge(const struct scene *scene, const char *way, const struct shared
         if (i == scene->victim) continue;
         bool code = scene->code ? seat->rc == (int)scene->code : seat->rc > 0;
         if (code && strstr(seat->sentence, scene->words)) continue;
-        printf("wrong: %s (%s): process %d: code %d, \"%s\"\n", scene->name, way, i, seat->rc,
+        printf("wrong: %s (%s): process %d: code %d, \"%s\"\n", scene->name, medium, i, seat->rc,
                seat->sentence);
         wrong++;
     }
@@ -560,7 +560,7 @@ static bool await_all(const pid_t *pids, int n)
     return false;
 }
 
-static int perform(const struct scene *scene, const char *way, struct shared *shared)
+static int perform(const struct scene *scene, const char *medium, struct shared *shared)
 {
     pid_t pids[SEATS];
     memset(shared, 0, sizeof(*shared));
@@ -578,8 +578,8 @@ static int perform(const struct scene *scene, const char *way, struct shared *sh
             _exit(4);
         }
     }
-    if (await_all(pids, scene->processes)) return judge(scene, way, shared);
-    printf("wrong: %s (%s): hung\n", scene->name, way);
+    if (await_all(pids, scene->processes)) return judge(scene, medium, shared);
+    printf("wrong: %s (%s): hung\n", scene->name, medium);
     return 1;
 }
 
@@ -597,11 +597,11 @@ int main(void)
     setenv("TUTTI_INIT_TIMEOUT", "3", 1);
     setenv("TUTTI_TIMEOUT", "8", 1); /* whose death is not noticed sooner shows as a time-out */
     setenv("TUTTI_DEVICES", "4", 1);
-    for (int way = 0; way < 3; way++) {
-        setenv("NCCL_P2P_DISABLE", way > 0 ? "1" : "0", 1);
-        setenv("NCCL_SHM_DISABLE", way > 1 ? "1" : "0", 1);
+    for (int medium = 0; medium < 3; medium++) {
+        setenv("NCCL_P2P_DISABLE", medium > 0 ? "1" : "0", 1);
+        setenv("NCCL_SHM_DISABLE", medium > 1 ? "1" : "0", 1);
         for (size_t k = 0; k < sizeof(scenes) / sizeof(scenes[0]); k++) {
-            if (way == 0 || scenes[k].wired) wrong += perform(&scenes[k], ways[way], shared);
+            if (medium == 0 || scenes[k].wired) wrong += perform(&scenes[k], ways[medium], shared);
         }
     }
     printf("faults: %d wrong\n", wrong);

@@ -268,14 +268,14 @@ static bool capture(struct seat *seat)
 
 /* ---- children ---- */
 
-static void end_child(struct seat *seat, ncclComm_t child, int way)
+static void end_child(struct seat *seat, ncclComm_t child, int ending)
 {
     seat->doing = "end of a child";
-    if (way == 0) {
+    if (ending == 0) {
         good(seat, ncclCommFinalize(child), "Finalize of a child");
-        if (!wait_child(seat, child)) way = 2;
+        if (!wait_child(seat, child)) ending = 2;
     }
-    ncclResult_t rc = way == 2 ? ncclCommAbort(child) : ncclCommDestroy(child);
+    ncclResult_t rc = ending == 2 ? ncclCommAbort(child) : ncclCommDestroy(child);
     if (rc == ncclInvalidArgument) rc = ncclCommAbort(child); /* it was in progress */
     good(seat, rc, "end of a child");
 }
@@ -287,22 +287,22 @@ struct child_sum { /* members of a child */
 /* Use it, then end it or keep it for the end of the life. False when it came to nothing. */
 static bool use_child(struct seat *seat, ncclComm_t child, struct child_sum members)
 {
-    int way =
+    int ending =
         pick(&seat->common, life.shares ? 2 : 4); /* an abort would end all that share resources */
     bool made = wait_child(seat, child);
     if (made && pick(&seat->common, 2)) {
         seat->doing = "operation of a child";
         made = good(seat, sum(seat, child, 300), seat->doing) && right(seat, 300, members.sum);
     }
-    if (made && way == 3 && seat->nchildren < CHILDREN) {
+    if (made && ending == 3 && seat->nchildren < CHILDREN) {
         seat->children[seat->nchildren++] = child;
         return true;
     }
-    if (made && way == 2) {
+    if (made && ending == 2) {
         synchronize(seat);
         barrier(2 * seat->step + members.color, members.count);
     }
-    end_child(seat, child, made ? way : 2);
+    end_child(seat, child, made ? ending : 2);
     return made;
 }
 
@@ -421,18 +421,18 @@ static bool live(struct seat *seat)
     return life.grows ? grow(seat) : true;
 }
 
-static void end_well(struct seat *seat, int way)
+static void end_well(struct seat *seat, int ending)
 {
-    if (way == 2) {
+    if (ending == 2) {
         synchronize(seat);
         barrier(2 * STEPS + 2, life.nranks);
     }
-    if (way != 2) drop_graph(seat); /* Finalize and Destroy wait for it, Abort does not */
-    ncclComm_t comm = way == 0 ? borrow(seat, "finalize") : NULL;
-    if (comm) way = good(seat, ncclCommFinalize(comm), "finalize") && wait_ready(seat) ? 1 : 2;
-    comm = take(seat, way == 2 ? "abort" : "destroy");
+    if (ending != 2) drop_graph(seat); /* Finalize and Destroy wait for it, Abort does not */
+    ncclComm_t comm = ending == 0 ? borrow(seat, "finalize") : NULL;
+    if (comm) ending = good(seat, ncclCommFinalize(comm), "finalize") && wait_ready(seat) ? 1 : 2;
+    comm = take(seat, ending == 2 ? "abort" : "destroy");
     if (!comm) return;
-    ncclResult_t rc = way == 2 ? ncclCommAbort(comm) : ncclCommDestroy(comm);
+    ncclResult_t rc = ending == 2 ? ncclCommAbort(comm) : ncclCommDestroy(comm);
     if (rc == ncclInvalidArgument) rc = ncclCommAbort(comm);
     good(seat, rc, seat->doing);
 }
@@ -441,14 +441,14 @@ static void end_well(struct seat *seat, int way)
  * in a Shrink after a revoke. */
 static void end_badly(struct seat *seat)
 {
-    int way = pick(&seat->own, 3);
+    int ending = pick(&seat->own, 3);
     ncclResult_t state = ncclSuccess;
-    if (way == 0 && enter(seat, "revoke")) {
+    if (ending == 0 && enter(seat, "revoke")) {
         (void)ncclCommRevoke(seat->comm, NCCL_REVOKE_DEFAULT);
         pthread_mutex_unlock(&seat->lock);
         (void)wait_ready(seat);
     }
-    if (way == 1 && enter(seat, "state")) {
+    if (ending == 1 && enter(seat, "state")) {
         if (ncclCommGetAsyncError(seat->comm, &state)) state = ncclSuccess;
         pthread_mutex_unlock(&seat->lock);
     }
@@ -463,13 +463,13 @@ static void *live_and_end(void *arg)
     CUDA(cudaSetDevice(seat->rank));
     bool well = live(seat);
     seat->common = life.seed * 7 + 4;
-    int way = pick(&seat->common, 3);
+    int ending = pick(&seat->common, 3);
     if (life.grows && seat->rank == 0 && !life.grow_id_made) life.grow_id_made = 2;
     seat->gate = true;
     for (int k = 0; k < seat->nchildren; k++)
         end_child(seat, seat->children[k], well ? 1 : 2);
     if (well && seat->rank < life.nranks) {
-        end_well(seat, way);
+        end_well(seat, ending);
     } else {
         end_badly(seat);
     }

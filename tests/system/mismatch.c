@@ -192,12 +192,12 @@ static void with_threads(const struct stage *stage)
 
 /* ---- the table ---- */
 
-struct way {
+struct transport {
     const char *name;
     const char *p2p_off, *shm_off;
 };
 
-static const struct way ways[] = {
+static const struct transport transports[] = {
     {"memory, direct", "0", "0"}, {"memory, copied", "1", "0"}, {"sockets", "1", "1"}};
 
 /* Made of messages where memory is not shared, one of which may be meant for the other, as with
@@ -281,7 +281,7 @@ struct sum {
     bool all_rows;
 };
 
-static void judge(const struct stage *stage, const char *way, struct sum *sum)
+static void judge(const struct stage *stage, const char *transport, struct sum *sum)
 {
     const struct row *row = stage->row;
     sum->cases++;
@@ -300,8 +300,8 @@ static void judge(const struct stage *stage, const char *way, struct sum *sum)
         sum->wrong++;
         printf("wrong: %d ranks, %s, %zu elements, rank %d makes the first call of \"%s\": rank %d "
                "has code %d, \"%s\"\n",
-               stage->nranks, way, row->one.count, stage->odd, row->name, r, atomic_load(&seat->rc),
-               seat->sentence);
+               stage->nranks, transport, row->one.count, stage->odd, row->name, r,
+               atomic_load(&seat->rc), seat->sentence);
     }
 }
 
@@ -311,39 +311,39 @@ static int compare_times(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
-static void print_sum(const struct way *way, int nranks, size_t bytes, struct sum *sum)
+static void print_sum(const struct transport *transport, int nranks, size_t bytes, struct sum *sum)
 {
     int n = sum->ntimes;
     qsort(sum->times, (size_t)n, sizeof(*sum->times), compare_times);
-    printf("| %d | %s | %zu | %d | %d of %d | %d of %d | %.0f | %.0f |\n", nranks, way->name, bytes,
-           sum->cases, sum->reported, sum->ranks, sum->words, sum->ranks,
+    printf("| %d | %s | %zu | %d | %d of %d | %d of %d | %.0f | %.0f |\n", nranks, transport->name,
+           bytes, sum->cases, sum->reported, sum->ranks, sum->words, sum->ranks,
            n ? 1e3 * sum->times[n / 2] : 0, n ? 1e3 * sum->times[n - 1] : 0);
 }
 
-static void run_rows(const struct row *rows, int nrows, int nranks, const struct way *way,
-                     struct sum *sum)
+static void run_rows(const struct row *rows, int nrows, int nranks,
+                     const struct transport *transport, struct sum *sum)
 {
     static struct shared shared;
     const char *only = getenv("MISMATCH_ROW");
     int every = sum->all_rows ? 1 : 8; /* the others: with --table */
-    for (int k = only ? 0 : (nranks + (int)(way - ways)) % every; k < nrows;
+    for (int k = only ? 0 : (nranks + (int)(transport - transports)) % every; k < nrows;
          k += only ? 1 : every) {
         if (only && strcmp(only, rows[k].name) != 0) continue;
         memset(&shared, 0, sizeof(shared));
         const struct stage stage = {&rows[k], &shared, nranks, k / 8 % 2 ? nranks - 1 : 0};
         with_threads(&stage);
-        judge(&stage, way->name, sum);
+        judge(&stage, transport->name, sum);
     }
 }
 
 /* One way, one number of ranks: in a process of its own, as the way is read once. */
-static int run_way(const struct way *way, int nranks, bool table)
+static int run_transport(const struct transport *transport, int nranks, bool table)
 {
     static const size_t counts[] = {2, 4096, (size_t)2 << 20};
     static struct row rows[MOST_CASES];
     struct sum all = {0};
-    setenv("NCCL_P2P_DISABLE", way->p2p_off, 1);
-    setenv("NCCL_SHM_DISABLE", way->shm_off, 1);
+    setenv("NCCL_P2P_DISABLE", transport->p2p_off, 1);
+    setenv("NCCL_SHM_DISABLE", transport->shm_off, 1);
     for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
         static struct sum sum, circles;
         sum = (struct sum){.all_rows = table};
@@ -351,18 +351,19 @@ static int run_way(const struct way *way, int nranks, bool table)
         if (large && nranks > 3)
             continue; /* more than the slots of all edges: not on every machine */
         int nrows = add_rows(rows, counts[k]);
-        run_rows(rows, nrows, nranks, way, &sum);
+        run_rows(rows, nrows, nranks, transport, &sum);
         circles = (struct sum){.all_rows = true};
-        run_rows(rows, nranks > 2 ? add_circles(rows, counts[k]) : 0, nranks, way, &circles);
+        run_rows(rows, nranks > 2 ? add_circles(rows, counts[k]) : 0, nranks, transport, &circles);
         all.cases += circles.cases;
         all.wrong += circles.wrong;
         nrows = large ? 0 : add_arguments(rows, counts[k]);
-        run_rows(rows, nrows, nranks, way, &sum);
-        if (table) print_sum(way, nranks, counts[k] * sizeof(float), &sum);
+        run_rows(rows, nrows, nranks, transport, &sum);
+        if (table) print_sum(transport, nranks, counts[k] * sizeof(float), &sum);
         all.cases += sum.cases;
         all.wrong += sum.wrong;
     }
-    printf("mismatch: %d ranks, %s: %d cases, %d wrong\n", nranks, way->name, all.cases, all.wrong);
+    printf("mismatch: %d ranks, %s: %d cases, %d wrong\n", nranks, transport->name, all.cases,
+           all.wrong);
     return all.wrong ? 1 : 0;
 }
 
@@ -384,7 +385,7 @@ int main(int argc, char **argv)
             fflush(stdout);
             pid_t pid = fork();
             CHECK(pid >= 0);
-            if (pid == 0) exit(run_way(&ways[w], sizes[n], table));
+            if (pid == 0) exit(run_transport(&transports[w], sizes[n], table));
             CHECK(waitpid(pid, &status, 0) == pid);
             if (!WIFEXITED(status) || WEXITSTATUS(status)) wrong++;
         }

@@ -237,10 +237,10 @@ static void captured(struct world *w, const struct kind *kind, int at)
     CUDA(cudaGraphDestroy(graph));
 }
 
-static void (*const ways[])(struct world *, const struct kind *, int) = {
+static void (*const patterns[])(struct world *, const struct kind *, int) = {
     ended, ended, ended, ended, ended, nested, with_refused, simulated, captured, with_split,
 };
-enum { NWAYS = sizeof(ways) / sizeof(ways[0]) };
+enum { NPATTERNS = sizeof(patterns) / sizeof(patterns[0]) };
 
 /* ---- a turn ---- */
 
@@ -272,10 +272,10 @@ static void many_groups(struct world *w)
         int first = (int)(draw(&common) % NKINDS), second = (int)(draw(&common) % NKINDS);
         int length = (int)(draw(&common) % 8) + 1;
         for (int k = 0; k < length; k++, turn++) {
-            int way = (int)(draw(&common) % NWAYS);
+            int pattern = (int)(draw(&common) % NPATTERNS);
             const struct kind *kind = &kinds[k % 2 ? second : first];
             begin_turn(w, turn);
-            ways[k < length - 1 ? 0 : way](w, kind, (int)(draw(&common) % (SLOTS - 3)));
+            patterns[k < length - 1 ? 0 : pattern](w, kind, (int)(draw(&common) % (SLOTS - 3)));
             end_turn(w, kind->name);
         }
     }

@@ -27,13 +27,15 @@ static struct perf_rank *local_rank(struct perf_job *job, int rank)
 static bool round_trip(struct perf_job *job, int a, int b, size_t bytes)
 {
     int ends[2] = {a, b};
-    for (int way = 0; way < 2; way++) {
-        struct perf_rank *from = local_rank(job, ends[way]);
-        struct perf_rank *to = local_rank(job, ends[1 - way]);
+    for (int direction = 0; direction < 2; direction++) {
+        struct perf_rank *from = local_rank(job, ends[direction]);
+        struct perf_rank *to = local_rank(job, ends[1 - direction]);
         ncclResult_t rc = ncclGroupStart();
         if (!rc && from)
-            rc = ncclSend(from->send, bytes, ncclInt8, ends[1 - way], from->comm, from->stream);
-        if (!rc && to) rc = ncclRecv(to->recv, bytes, ncclInt8, ends[way], to->comm, to->stream);
+            rc = ncclSend(from->send, bytes, ncclInt8, ends[1 - direction], from->comm,
+                          from->stream);
+        if (!rc && to)
+            rc = ncclRecv(to->recv, bytes, ncclInt8, ends[direction], to->comm, to->stream);
         ncclResult_t ended = ncclGroupEnd();
         if (perf_nccl_failed(rc ? rc : ended, "send and receive")) return false;
         if (from) cudaStreamSynchronize(from->stream);

@@ -233,8 +233,8 @@ static void find_distances(struct search_machine *machine)
         machine->distance[machine->links[k].from][machine->links[k].to] = 1;
     for (int k = 0; k < n; k++) {
         for (int a = 0; a < n * n; a++) {
-            int *way = &machine->distance[a / n][a % n];
-            *way = least(*way, machine->distance[a / n][k] + machine->distance[k][a % n]);
+            int *hops = &machine->distance[a / n][a % n];
+            *hops = least(*hops, machine->distance[a / n][k] + machine->distance[k][a % n]);
         }
     }
 }

@@ -165,7 +165,7 @@ static void add_arrivals(struct encoding *encoding, int chunk, int rank, int ste
     struct search_formula *formula = &encoding->formula;
     int before = *held_at(encoding, chunk, rank, step - 1);
     int after = *held_at(encoding, chunk, rank, step);
-    int *ways = encoding->literals, nways = 2;
+    int *routes = encoding->literals, nroutes = 2;
     bool useful = is_useful(encoding, chunk, rank, step);
     for (int l = 0; l < encoding->machine->nlinks; l++) {
         const struct search_link *link = &encoding->machine->links[l];
@@ -176,14 +176,14 @@ static void add_arrivals(struct encoding *encoding, int chunk, int rank, int ste
         search_clause(formula, (int[]){-sent, source}, 2);
         search_clause(formula, (int[]){-sent, -before}, 2);
         search_clause(formula, (int[]){-sent, after}, 2);
-        for (int k = 2; k < nways; k++)
-            search_clause(formula, (int[]){-sent, -ways[k]}, 2);
-        ways[nways++] = sent;
+        for (int k = 2; k < nroutes; k++)
+            search_clause(formula, (int[]){-sent, -routes[k]}, 2);
+        routes[nroutes++] = sent;
     }
     search_clause(formula, (int[]){-before, after}, 2);
-    ways[0] = -after;
-    ways[1] = before;
-    search_clause(formula, ways, nways);
+    routes[0] = -after;
+    routes[1] = before;
+    search_clause(formula, routes, nroutes);
 }
 
 /* At most `width` of the `count` literals in each round of `step`. */

@@ -122,9 +122,9 @@ int load_groups_of(const struct tt_topo_loads *loads, struct load_group groups[L
             (void)snprintf(groups[g].to, sizeof(groups[g].to), "%s", kind_of(load->to));
             count++;
         }
-        int way = belongs(&groups[g], load);
-        groups[g].count += way > 0;
-        groups[g].both = groups[g].both || way < 0;
+        int member = belongs(&groups[g], load);
+        groups[g].count += member > 0;
+        groups[g].both = groups[g].both || member < 0;
     }
     return count;
 }

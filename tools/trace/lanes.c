@@ -292,11 +292,11 @@ void lanes_name(const struct timeline *run, const struct lane *lane, char *text,
 {
     static const char *const names[LANE_KIND_COUNT_] = {
         "API", "launch", "kernel", "copy engines", "proxy", "operations", "steps", "network"};
-    const char *name = names[lane->kind], *way = lane->send ? "sends" : "receives";
+    const char *name = names[lane->kind], *direction = lane->send ? "sends" : "receives";
     char row[16] = "";
     if (lane->row) (void)snprintf(row, sizeof(row), " (%d)", lane->row + 1);
     if (lane->kind >= LANE_OP) {
-        (void)snprintf(text, bytes, "%s: channel %d %s%s", name, lane->channel, way, row);
+        (void)snprintf(text, bytes, "%s: channel %d %s%s", name, lane->channel, direction, row);
     } else if (lane->kind == LANE_KERNEL) {
         (void)snprintf(text, bytes, "%s: channel %d%s", name, lane->channel, row);
     } else if (lane->kind == LANE_COPY) {

@@ -156,9 +156,10 @@ void slice_name_text(const struct timeline *run, const struct slice_name *name, 
 {
     const char *what = name->func ? timeline_word(run, name->func)
                                   : timeline_type_name((enum timeline_type)name->type);
-    const char *way = "";
-    if (name->type == TIMELINE_PROXY_OP && !name->func) way = name->sends ? " send" : " receive";
-    (void)snprintf(text, TIMELINE_NAME_BYTES, "%s%s", what, way);
+    const char *direction = "";
+    if (name->type == TIMELINE_PROXY_OP && !name->func)
+        direction = name->sends ? " send" : " receive";
+    (void)snprintf(text, TIMELINE_NAME_BYTES, "%s%s", what, direction);
 }
 
 /* ---- facts ---- */

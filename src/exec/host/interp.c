@@ -58,7 +58,7 @@ static enum tt_run step_leave(struct tt_work *work, struct tt_cursor *cursor,
         work->left = true;
         tt_barrier_leave(work->transport);
     }
-    if (insn->flags & TT_MOVE_ONE_WAY) return TT_RUN_DONE;
+    if (insn->flags & TT_MOVE_NO_WAIT) return TT_RUN_DONE;
     for (; work->ngone < cursor->frame->program->nranks; work->ngone++) {
         if (!tt_barrier_left(work->transport, work->ngone)) {
             return tt_cursor_wait(cursor, work->ngone, "departure of");

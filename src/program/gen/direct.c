@@ -94,7 +94,7 @@ static void with_root(struct tt_builder *builder, struct tt_operand src, struct 
         tt_build_thread(builder);
         tt_build_enter(builder, builder->head.root);
         tt_build_copy(builder, src, dst);
-        tt_build_leave(builder, others ? TT_MOVE_ONE_WAY : 0);
+        tt_build_leave(builder, others ? TT_MOVE_NO_WAIT : 0);
         tt_build_stop(builder);
     }
     for (int rank = 0; rank < builder->head.nranks; rank++)

@@ -249,9 +249,9 @@ static void mark_c2c_nets(struct tt_topo_system *system, struct tt_topo_node *gp
         enum tt_path_type merged =
             merge_types(tt_topo_path(gpu, cpu)->type, tt_topo_path(nets[k], cpu)->type);
         if (merged != TT_PATH_P2C) continue;
-        struct tt_topo_path *ways[] = {tt_topo_path(gpu, nets[k]), tt_topo_path(nets[k], gpu)};
+        struct tt_topo_path *both[] = {tt_topo_path(gpu, nets[k]), tt_topo_path(nets[k], gpu)};
         for (int w = 0; w < 2; w++) {
-            if (ways[w]->type > TT_PATH_P2C) ways[w]->type = TT_PATH_P2C;
+            if (both[w]->type > TT_PATH_P2C) both[w]->type = TT_PATH_P2C;
         }
     }
 }

@@ -117,12 +117,12 @@ static struct tt_gen_chunk chunk_of(struct writer *writer, int me, int number, i
 {
     int n = writer->set->nranks;
     struct tt_gen_chunk chunk = tt_gen_number(number);
-    uint32_t way = draw(writer, 12);
-    if (way == 0) chunk = (struct tt_gen_chunk){TT_CHUNK_ME, number - me, 0};
-    if (way == 1) chunk = (struct tt_gen_chunk){TT_CHUNK_XOR, number ^ me, 0};
-    if (way == 2 && bound == n) chunk = (struct tt_gen_chunk){TT_CHUNK_SHIFT, number - me, 0};
-    if (way == 3 && number == (me & ~1)) chunk = (struct tt_gen_chunk){TT_CHUNK_GROUP, 1, 0};
-    if (way == 3 && number == (me ^ 1)) chunk = (struct tt_gen_chunk){TT_CHUNK_SIBLING, 0, 0};
+    uint32_t choice = draw(writer, 12);
+    if (choice == 0) chunk = (struct tt_gen_chunk){TT_CHUNK_ME, number - me, 0};
+    if (choice == 1) chunk = (struct tt_gen_chunk){TT_CHUNK_XOR, number ^ me, 0};
+    if (choice == 2 && bound == n) chunk = (struct tt_gen_chunk){TT_CHUNK_SHIFT, number - me, 0};
+    if (choice == 3 && number == (me & ~1)) chunk = (struct tt_gen_chunk){TT_CHUNK_GROUP, 1, 0};
+    if (choice == 3 && number == (me ^ 1)) chunk = (struct tt_gen_chunk){TT_CHUNK_SIBLING, 0, 0};
     return chunk;
 }
 

@@ -252,7 +252,7 @@ static bool step_barrier(struct run *run, struct thread *thread, enum tt_next ne
         for (int r = 0; r < run->set->program->nranks && through; r++)
             run->seen[thread->rank][r] |= insn->arg < 0 || insn->arg == r;
     } else {
-        through = (insn->flags & TT_MOVE_ONE_WAY) || all_have(run, run->left, -1);
+        through = (insn->flags & TT_MOVE_NO_WAIT) || all_have(run, run->left, -1);
     }
     if (through) tt_stepper_done(&thread->stepper);
     return through;

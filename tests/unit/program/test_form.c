@@ -417,14 +417,14 @@ static struct tt_operand multicast(enum tt_space space, struct tt_gen_chunk chun
 }
 
 /* An AllReduce by a load and a store of all ranks; all but the first are wrong. */
-enum { SOUND, SAME_SOURCE, SAME_OFFSET, NO_PRE, LEAVES_EARLY, NWAYS };
+enum { SOUND, SAME_SOURCE, SAME_OFFSET, NO_PRE, LEAVES_EARLY, NVARIANTS };
 
-static struct tt_program *multicast_allreduce(int way)
+static struct tt_program *multicast_allreduce(int variant)
 {
     struct tt_builder builder;
     struct tt_program *program = NULL;
-    struct tt_gen_chunk from = way == SAME_SOURCE ? tt_gen_number(0) : tt_gen_me();
-    struct tt_gen_chunk to = way == SAME_OFFSET ? tt_gen_number(0) : tt_gen_me();
+    struct tt_gen_chunk from = variant == SAME_SOURCE ? tt_gen_number(0) : tt_gen_me();
+    struct tt_gen_chunk to = variant == SAME_OFFSET ? tt_gen_number(0) : tt_gen_me();
     tt_build_begin(&builder, 4);
     builder.head.func = TT_FUNC_ALLREDUCE;
     builder.head.nparts = 4;
@@ -432,10 +432,10 @@ static struct tt_program *multicast_allreduce(int way)
     tt_build_thread(&builder);
     tt_build_enter(&builder, -1);
     tt_build_move(&builder,
-                  (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_POST | (way == NO_PRE ? 0 : TT_MOVE_PRE)));
+                  (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_POST | (variant == NO_PRE ? 0 : TT_MOVE_PRE)));
     tt_build_src(&builder, multicast(TT_SPACE_IN, from));
     tt_build_dst(&builder, multicast(TT_SPACE_OUT, to));
-    tt_build_leave(&builder, way == LEAVES_EARLY ? TT_MOVE_ONE_WAY : 0);
+    tt_build_leave(&builder, variant == LEAVES_EARLY ? TT_MOVE_NO_WAIT : 0);
     tt_build_stop(&builder);
     assert_int_equal(tt_build_end(&builder, &program), ncclSuccess);
     return program;
@@ -448,12 +448,12 @@ static void multicast_is_every_rank(void **state)
     char fault[256];
     struct tt_verify_options options = {
         .count = 16, .chunk_limit = SIZE_MAX, .grain = 1, .nslots = 1};
-    for (int way = SOUND; way < NWAYS; way++) {
-        struct tt_program *program = multicast_allreduce(way);
+    for (int variant = SOUND; variant < NVARIANTS; variant++) {
+        struct tt_program *program = multicast_allreduce(variant);
         judge(program, options, fault, sizeof(fault));
-        print_message("way %d: %s\n", way, fault);
-        assert_int_equal(fault[0] == '\0', way == SOUND);
-        if (way != SOUND) assert_non_null(strstr(fault, "rank "));
+        print_message("variant %d: %s\n", variant, fault);
+        assert_int_equal(fault[0] == '\0', variant == SOUND);
+        if (variant != SOUND) assert_non_null(strstr(fault, "rank "));
         free(program);
     }
 }

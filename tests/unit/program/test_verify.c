@@ -267,8 +267,8 @@ static bool forget_post(struct tt_program *program, int rank, struct tt_insn *in
 static bool leave_at_once(struct tt_program *program, int rank, struct tt_insn *insn)
 {
     (void)program, (void)rank;
-    if (insn->op != TT_OP_LEAVE || (insn->flags & TT_MOVE_ONE_WAY)) return false;
-    insn->flags |= TT_MOVE_ONE_WAY;
+    if (insn->op != TT_OP_LEAVE || (insn->flags & TT_MOVE_NO_WAIT)) return false;
+    insn->flags |= TT_MOVE_NO_WAIT;
     return true;
 }
 

@@ -83,8 +83,8 @@ static bool is_before_late(const struct check_fences *fences, const struct check
 bool check_ordered_late(const struct host_check *check, const struct check_op *one,
                         const struct check_op *other)
 {
-    return check->fences.count &&
-           (is_before_late(&check->fences, one, other) || is_before_late(&check->fences, other, one));
+    return check->fences.count && (is_before_late(&check->fences, one, other) ||
+                                   is_before_late(&check->fences, other, one));
 }
 
 static bool may_be_ordered(const struct check_fences *fences, const struct check_op *one,

@@ -44,14 +44,14 @@ static void conclude(struct host_copy_calibration *calibration)
     uint32_t best = 0;
     uint64_t least = cost_of(calibration, 0);
     least -= least * BETTER_PERCENT / 100;
-    for (uint32_t number = 1; number < HOST_COPY_WAYS; number++) {
+    for (uint32_t number = 1; number < HOST_COPY_METHODS; number++) {
         uint64_t cost = cost_of(calibration, number);
         if (cost >= least) continue;
         least = cost;
         best = number;
     }
     atomic_store_explicit(&calibration->best, best, memory_order_relaxed);
-    atomic_store_explicit(&calibration->chosen, host_copy_ways[best].copy, memory_order_relaxed);
+    atomic_store_explicit(&calibration->chosen, host_copy_methods[best].copy, memory_order_relaxed);
 }
 
 /* One copy more is known. In a calibration the least counts, later what most copies need. */
@@ -74,7 +74,7 @@ static void note(_Atomic uint64_t *cost, uint64_t seen, bool in_calibration)
 static void measure(struct host_copy_calibration *calibration, uint32_t number,
                     const struct host_bytes *job, bool in_calibration)
 {
-    const struct host_copy_way *way = &host_copy_ways[number];
+    const struct host_copy_method *way = &host_copy_methods[number];
     uint32_t last = atomic_exchange_explicit(&calibration->last, number, memory_order_relaxed);
     if (job->bytes < way->least_bytes || !way->is_here()) {
         memcpy(job->dst, job->src, job->bytes);
@@ -90,21 +90,21 @@ static void measure(struct host_copy_calibration *calibration, uint32_t number,
 static void learn(struct host_copy_calibration *calibration, uint32_t turn,
                   const struct host_bytes *job)
 {
-    for (int way = 0; turn == 0 && way < HOST_COPY_WAYS; way++) {
+    for (int way = 0; turn == 0 && way < HOST_COPY_METHODS; way++) {
         atomic_store_explicit(&calibration->cost[way], UINT64_MAX, memory_order_relaxed);
     }
     measure(calibration, turn / SAMPLES, job, true);
-    if (turn == SAMPLES * HOST_COPY_WAYS - 1) conclude(calibration);
+    if (turn == SAMPLES * HOST_COPY_METHODS - 1) conclude(calibration);
 }
 
 /* Which way a trial goes: those that were much slower get one seldom. */
 static uint32_t candidate(const struct host_copy_calibration *calibration, uint32_t trial)
 {
-    uint32_t number = trial % HOST_COPY_WAYS;
+    uint32_t number = trial % HOST_COPY_METHODS;
     uint32_t best = atomic_load_explicit(&calibration->best, memory_order_relaxed);
     uint64_t least = cost_of(calibration, best);
     bool hopeless = cost_of(calibration, number) > least + least / 4;
-    return hopeless && trial / HOST_COPY_WAYS % SELDOM ? best : number;
+    return hopeless && trial / HOST_COPY_METHODS % SELDOM ? best : number;
 }
 
 static void copy_timed(struct host_copy_calibration *calibration, uint32_t number,
@@ -117,7 +117,7 @@ static void copy_timed(struct host_copy_calibration *calibration, uint32_t numbe
 static void copy_large(struct host_copy_calibration *calibration, uint32_t count,
                        const struct host_bytes *job)
 {
-    if (count < SAMPLES * HOST_COPY_WAYS) {
+    if (count < SAMPLES * HOST_COPY_METHODS) {
         learn(calibration, count, job);
     } else if ((count & (TRIAL_LARGE - 1)) < TRIAL_COPIES) {
         copy_timed(calibration, candidate(calibration, count / TRIAL_LARGE), job);
@@ -136,14 +136,14 @@ static void copy_learned(const struct host_bytes *job, size_t whole)
     uint32_t turn = count & (REPEAT - 1);
     if (job->bytes >= LARGE_BYTES) {
         copy_large(calibration, count, job);
-    } else if (turn < SAMPLES * HOST_COPY_WAYS) {
+    } else if (turn < SAMPLES * HOST_COPY_METHODS) {
         learn(calibration, turn, job);
     } else if ((turn & (TRIAL - 1)) < TRIAL_COPIES) {
         copy_timed(calibration, candidate(calibration, turn / TRIAL), job);
     } else {
         host_copy_fn *chosen = atomic_load_explicit(&calibration->chosen, memory_order_relaxed);
         if (!chosen)
-            chosen = host_copy_ways[0].copy; /* the calibration goes on in another thread */
+            chosen = host_copy_methods[0].copy; /* the calibration goes on in another thread */
         chosen(job->dst, job->src, job->bytes);
     }
 }

@@ -15,7 +15,7 @@ struct host_bytes { /* a copy to be made; ranges do not overlap */
     size_t bytes;
 };
 
-struct host_copy_way {
+struct host_copy_method {
     host_copy_fn *copy;
     size_t least_bytes;    /* smaller ones are never tried this way */
     bool (*is_here)(void); /* the processor has it */
@@ -23,4 +23,4 @@ struct host_copy_way {
 /* Less than a few pages; ranges do not overlap.                                              hot */
 host_copy_fn host_copy_short;
 /* The first one is everywhere. */
-extern const struct host_copy_way host_copy_ways[HOST_COPY_WAYS];
+extern const struct host_copy_method host_copy_methods[HOST_COPY_METHODS];

@@ -23,5 +23,5 @@ static bool never(void)
     return false;
 }
 
-const struct host_copy_way host_copy_ways[HOST_COPY_WAYS] = {
+const struct host_copy_method host_copy_methods[HOST_COPY_METHODS] = {
     {copy_plain, 0, always}, {copy_plain, 0, never}, {copy_plain, 0, never}};

@@ -85,7 +85,7 @@ static bool has_streaming(void)
     return __builtin_cpu_supports("avx2") != 0;
 }
 
-const struct host_copy_way host_copy_ways[HOST_COPY_WAYS] = {
+const struct host_copy_method host_copy_methods[HOST_COPY_METHODS] = {
     {copy_plain, 0, always},
     {copy_string, 0, always},
     {copy_streaming, STREAM_BYTES, has_streaming},

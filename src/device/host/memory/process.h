@@ -20,7 +20,7 @@
 
 #define HOST_MAX_DEVICES 1024
 enum { HOST_MAX_STREAMS = 65536, HOST_MAX_NOTICES = 1024 };
-enum { HOST_COPY_WAYS = 3, HOST_COPY_CLASSES = 32 };
+enum { HOST_COPY_METHODS = 3, HOST_COPY_CLASSES = 32 };
 
 struct CUmemPoolHandle_st;
 struct CUstream_st;
@@ -209,7 +209,7 @@ struct host_copy_calibration { /* of a class of sizes: a line, all that a copy r
     _Alignas(TT_LINE_BYTES) host_copy_fn *_Atomic chosen; /* the best one; NULL: not known yet */
     _Atomic uint32_t count;      /* copies of this class; races lose some, which is harmless */
     _Atomic uint32_t best, last; /* ways by number; last: of the copies that were timed */
-    _Atomic uint64_t cost[HOST_COPY_WAYS]; /* ticks per byte, scaled */
+    _Atomic uint64_t cost[HOST_COPY_METHODS]; /* ticks per byte, scaled */
 };
 
 struct host_copies {   /* bytes*.c */

@@ -27,7 +27,7 @@ _Static_assert(sizeof(struct host_chunk) <= CHUNK_BYTES, "a chunk fits a page");
 
 /* ---- the legacy rules ---- */
 
-static bool in_the_way(const struct CUstream_st *stream)
+static bool blocks_others(const struct CUstream_st *stream)
 {
     return !host_stream_idle(stream) ||
            atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
@@ -41,7 +41,7 @@ bool host_stream_conflicts(const struct CUstream_st *stream)
     }
     const struct CUstream_st *other = host_ordered_streams(stream->device);
     for (; other; other = other->next_ordered) {
-        if (in_the_way(other)) return true;
+        if (blocks_others(other)) return true;
     }
     return false;
 }
