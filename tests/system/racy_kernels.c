@@ -588,6 +588,43 @@ static void managed_collective(bool sound)
     racy_finish_ranks();
 }
 
+/* ---- memory that is no allocation any more ---- */
+
+static void given_after_free(bool sound) /* the kernel's own pointer is stale */
+{
+    int *ints = device(BYTES);
+    if (!sound) OK(cudaFree(ints));
+    adds(my.y, ints, COUNT, my.a);
+    if (sound) OK(cudaFree(ints));
+}
+
+static void given_again(bool sound) /* sound: the memory of one allocation is another's by now */
+{
+    int *ints = device(BYTES), *again;
+    OK(cudaFree(ints));
+    if (sound) {
+        again = device(4 * BYTES);
+        adds(my.y, ints == again ? ints : again, COUNT, my.a);
+        OK(cudaStreamSynchronize(my.a));
+        OK(cudaFree(again));
+    } else {
+        fills(ints, COUNT, my.a);
+    }
+}
+
+static void given_unused(bool sound) /* an address that the kernel leaves alone is no access */
+{
+    int *ints = device(BYTES), *other = device(BYTES);
+    OK(cudaFree(ints));
+    launch(sound ? fill_stub : add_stub, my.y, ints, COUNT, my.a);
+    OK(cudaMalloc((void **)&ints, BYTES));
+    OK(cudaMemset(ints, 0, BYTES));
+    OK(cudaDeviceSynchronize());
+    ints[0] = other[0];
+    OK(cudaFree(ints));
+    OK(cudaFree(other));
+}
+
 /* ---- the table ---- */
 
 const struct racy_scene racy_kernels[] = {
@@ -635,5 +672,8 @@ const struct racy_scene racy_kernels[] = {
     {"kernel-sent", sent_kernel, "race"},
     {"kernel-received", received_kernel, "race"},
     {"kernel-managed-collective", managed_collective, "race"},
+    {"kernel-given-after-free", given_after_free, "use after free"},
+    {"kernel-given-again", given_again, "use after free"},
+    {"kernel-given-unused", given_unused, "use after free"},
 };
 const size_t racy_nkernels = sizeof(racy_kernels) / sizeof(racy_kernels[0]);

@@ -295,6 +295,20 @@ static void part_of_reduction(bool sound)
     racy_finish_ranks();
 }
 
+/* ---- boxes with more rows than there are addresses ---- */
+
+static void rows_without_end(bool sound)
+{
+    struct cudaMemcpy3DParms params = {.srcPtr = {my.x, 64, 64, 64},
+                                       .dstPtr = {my.y, 64, 64, 64},
+                                       .extent = {32, 8, 1},
+                                       .kind = cudaMemcpyDefault};
+    if (!sound) params.extent.height = params.srcPtr.ysize = params.dstPtr.ysize = (size_t)1 << 50;
+    cudaError_t rc = cudaMemcpy3D(&params);
+    if ((rc == cudaSuccess) != sound) exit(2);
+    cudaGetLastError();
+}
+
 /* ---- the table ---- */
 
 const struct racy_scene racy_parts[] = {
@@ -323,5 +337,6 @@ const struct racy_scene racy_parts[] = {
     {"part-next-input-too-early", next_input_too_early, "race"},
     {"part-mapped", mapped_part, "race"},
     {"part-of-reduction", part_of_reduction, "race"},
+    {"rows-without-end", rows_without_end, "outside"},
 };
 const size_t racy_nparts = sizeof(racy_parts) / sizeof(racy_parts[0]);

@@ -61,7 +61,7 @@ static void tell_misfits(const struct check_touches *touches, const char *name)
 
 void host_check_copy(struct CUstream_st *stream, const struct tt_copy *copy, bool waits, bool fits)
 {
-    struct check_touches touches = {0};
+    struct check_touches touches = {.refused = !fits};
     if (!copy->width) return;
     if (!fits) {
         check_touches_copy(&touches, copy);
@@ -93,7 +93,7 @@ void host_check_copy(struct CUstream_st *stream, const struct tt_copy *copy, boo
 
 void host_check_set(struct CUstream_st *stream, const struct tt_set *set, bool fits)
 {
-    struct check_touches touches = {0};
+    struct check_touches touches = {.refused = !fits};
     check_touches_set(&touches, set);
     if (!fits) tell_misfits(&touches, "fill");
     struct host_check *check = host_check_lock();

@@ -40,6 +40,7 @@ struct check_touches {
     bool closed;              /* the item that is asked does not know all */
     bool tells;               /* who does not tell all may write what the host polls */
     struct check_words words; /* of the kernel that tells nothing */
+    bool refused;             /* it will not happen */
     bool counts;              /* nothing is kept, only counted: */
     unsigned opened;          /* what lies in memory of another process that is open now */
     char name[CHECK_NAME_BYTES];

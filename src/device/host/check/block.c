@@ -1,9 +1,10 @@
 /* Life of memory: what is handed out starts anew, what is freed must not be touched. */
-#include "state.h"
+#include "guard.h"
 
 void check_allocate(struct host_check *check, const struct check_block *block, struct check_op *op)
 {
     struct check_mark *mark = check_mark(&check->blocks, block->ptr, 0);
+    check_guard_forget(check, block->ptr, block->bytes);
     if (mark) {
         mark->site = host_thread.site;
         mark->bytes = block->bytes;

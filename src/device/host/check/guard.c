@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, OPEN = PROT_READ | PROT_WRITE, GUARDS_MOST = 4096 };
+enum { PAGE = 4096, OPEN = PROT_READ | PROT_WRITE, GUARDS_MOST = 4096, FREED_PAGES_MOST = 4096 };
 
 static struct check_guard *guard_of(const struct host_check *check, const void *ptr)
 {
@@ -208,11 +208,43 @@ void check_guard_again(struct host_check *check, const struct check_op *op)
 
 /* ---- kernels that tell nothing ---- */
 
+/* Memory of a device that was an allocation, from the page of an address on. */
+static struct check_guard *guard_for_freed(struct host_check *check, const void *ptr)
+{
+    const struct host_memory *memory = &tt_host.memory;
+    char *base = (char *)((uintptr_t)ptr / PAGE * PAGE); /* NOLINT(performance-no-int-to-ptr) */
+    size_t pages = 0;
+    if (host_view(ptr) == ptr || (const char *)ptr < memory->devices_base) return NULL;
+    while (pages < FREED_PAGES_MOST && check_is_freed(check, base + pages * PAGE) &&
+           check_is_freed(check, base + pages * PAGE + PAGE - 1))
+        pages++;
+    if (!pages) return NULL;
+    const struct host_block block = {.kind = TT_MEMORY_DEVICE, .base = base, .asked = pages * PAGE};
+    struct check_guard *guard = add_guard(check, &block);
+    if (guard) guard->freed = true;
+    return guard;
+}
+
+void check_guard_forget(struct host_check *check, const void *ptr, size_t bytes)
+{
+    for (size_t i = check->nguards; i-- > 0;) {
+        struct check_guard *guard = &check->guards[i];
+        bool meets = guard->base < (const char *)ptr + bytes &&
+                     (const char *)ptr < guard->base + guard->bytes;
+        if (!guard->freed || !meets) continue;
+        set(guard, 0, guard->bytes / PAGE, OPEN);
+        free(guard->prot);
+        check_clock_drop(guard->opaque);
+        *guard = check->guards[--check->nguards];
+    }
+}
+
 /* Kernels and the program may talk by words in pinned memory. What is managed may be next to bytes
  * that system calls use. */
 static struct check_guard *guard_of_kernel(struct host_check *check, const void *ptr)
 {
     struct check_guard *guard = guard_for(check, ptr);
+    if (!guard) guard = guard_for_freed(check, ptr);
     if (!guard || guard->kind == TT_MEMORY_PINNED) return NULL;
     return guard->kind == TT_MEMORY_DEVICE || !check_program_does_io(check) ? guard : NULL;
 }

@@ -7,6 +7,7 @@ struct check_guard { /* an allocation that streams use: guard.c */
     char *base;
     size_t bytes;
     enum tt_memory_kind kind;
+    bool freed;                 /* what was one, when a kernel was given its address */
     size_t from, to;            /* pages that were used */
     struct check_clock *opaque; /* counted; kernels that may use it and do not tell */
     int kernels;                /* of them that run */
@@ -24,6 +25,8 @@ void check_guard_kernel(struct host_check *check, const struct check_op *op,
                         const struct check_words *words);
 /* One of them runs a part of its blocks (1), or is back (-1). */
 void check_guard_running(struct host_check *check, const struct check_words *words, int change);
+/* Memory is handed out again that a kernel was given after its end. */
+void check_guard_forget(struct host_check *check, const void *ptr, size_t bytes);
 /* While a host function runs that may use by system calls what operations behind it use. */
 void check_guard_except(struct host_check *check, const struct check_op *op);
 void check_guard_again(struct host_check *check, const struct check_op *op);

@@ -3,6 +3,7 @@
 #include "access.h"
 #include "guard.h"
 
+#include "base/mem.h"
 #include "device/host/host.h"
 #include "device/host/host_vmm.h"
 #include "device/host/memory/memory.h"
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ALIASES_MOST = 16 };
+enum { ALIASES_MOST = 16, REFUSED_ROWS_MOST = 65536 };
 
 /* ---- lists of accesses ---- */
 
@@ -59,6 +60,31 @@ struct box {
     size_t pitch, width, height, slice, depth;
 };
 
+/* Bytes from the first row's to the last one's end, or of all addresses. */
+static size_t reach_of(const struct box *box)
+{
+    size_t most = (size_t)1 << 47, rows = 0, slices = 0;
+    bool far = (box->height && __builtin_mul_overflow(box->height - 1, box->pitch, &rows)) ||
+               (box->depth && __builtin_mul_overflow(box->depth - 1, box->slice, &slices)) ||
+               __builtin_add_overflow(rows, slices, &rows) ||
+               __builtin_add_overflow(rows, box->width, &rows);
+    return far ? most : tt_min_size(rows, most);
+}
+
+/* What is refused may have more rows than there are addresses: from some row on the rest is one
+ * access. */
+static bool add_rest(struct check_touches *touches, const struct box *box, const char *row,
+                     bool write)
+{
+    if (!touches->refused || touches->count < REFUSED_ROWS_MOST) return false;
+    size_t before = (uintptr_t)row - (uintptr_t)box->ptr, reach = reach_of(box);
+    const struct check_touch touch = {.kind = write ? CHECK_TOUCH_WRITE : CHECK_TOUCH_READ,
+                                      .ptr = row,
+                                      .bytes = before < reach ? reach - before : box->width};
+    check_touches_add(touches, &touch);
+    return true;
+}
+
 /* Rows that lie apart are accesses of their own: what is between them is somebody else's. */
 static void add_box(struct check_touches *touches, const struct box *box, bool write)
 {
@@ -67,10 +93,12 @@ static void add_box(struct check_touches *touches, const struct box *box, bool w
     for (size_t z = 0; z < depth; z++) {
         const char *slice = box->ptr + z * box->slice;
         if (height == 1 || box->pitch == box->width) {
+            if (add_rest(touches, box, slice, write)) return;
             check_touches_bytes(touches, slice, box->width * height, write);
             continue;
         }
         for (size_t y = 0; y < height; y++) {
+            if (add_rest(touches, box, slice + y * box->pitch, write)) return;
             check_touches_bytes(touches, slice + y * box->pitch, box->width, write);
         }
     }
