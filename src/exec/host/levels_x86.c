@@ -8,12 +8,14 @@ extern const struct tt_reduce_type tt_reduce_narrow_avx2[ncclNumTypes];
 extern const struct tt_reduce_type tt_reduce_native_avx512[ncclNumTypes];
 extern const struct tt_reduce_type tt_reduce_narrow_avx512[ncclNumTypes];
 extern const struct tt_reduce_type tt_reduce_narrow_vbmi[ncclNumTypes];
+extern const struct tt_reduce_type tt_reduce_narrow_bf16[ncclNumTypes];
 
 static const struct tt_reduce_level levels[] = {
     {"sse2", tt_reduce_native, tt_reduce_narrow},
     {"avx2", tt_reduce_native_avx2, tt_reduce_narrow_avx2},
     {"avx512", tt_reduce_native_avx512, tt_reduce_narrow_avx512},
     {"avx512vbmi", tt_reduce_native_avx512, tt_reduce_narrow_vbmi},
+    {"avx512bf16", tt_reduce_native_avx512, tt_reduce_narrow_bf16},
 };
 
 const struct tt_reduce_level *tt_reduce_levels(int *count_out)

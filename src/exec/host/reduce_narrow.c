@@ -1,15 +1,15 @@
 /* Reductions of 16- and 8-bit floats: widened to fp32, reduced there, rounded once to nearest even.
  * Compiled once per instruction set level (tt_reduce_narrow is renamed by the build), with the
- * level's own conversions of fp16 and of fp8 (TT_HALF_HEADER, TT_FP8_HEADER). */
+ * level's own fp16, bfloat16 and fp8 (TT_HALF_HEADER, TT_BF16_HEADER, TT_FP8_HEADER). */
 #include "exec/host/fp8/number.h"
 #include "exec/host/reduce.h"
 
 #include <string.h>
+#include TT_BF16_HEADER
 #include TT_FP8_HEADER
 #include TT_HALF_HEADER
 
 typedef uint16_t u16 __attribute__((aligned(1), may_alias));
-typedef uint32_t u32 __attribute__((aligned(1), may_alias)); /* two numbers */
 
 /* ---- fp32 accumulators ---- */
 
@@ -36,13 +36,6 @@ static void divide(void *acc, int divisor, size_t count)
 
 /* ---- bfloat16: the upper half of an fp32 ---- */
 
-static inline uint16_t round_bf16(float value)
-{
-    uint32_t bits = tt_float_bits(value);
-    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return (uint16_t)(value != value ? bits >> 16 | 0x40 : rounded);
-}
-
 static void widen_bf16(float *dst, const void *src, size_t count)
 {
     const u16 *half = src;
@@ -54,35 +47,12 @@ static void narrow_bf16(void *dst, const float *src, size_t count)
 {
     u16 *half = dst;
     for (size_t i = 0; i < count; i++)
-        half[i] = round_bf16(src[i]);
+        half[i] = tt_bf16_round(src[i]);
 }
 
-/* Rounded, in place: the result is the upper half. */
-static inline uint32_t upper_bf16(float value)
-{
-    uint32_t bits = tt_float_bits(value);
-    uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
-    return value != value ? bits | 0x400000 : rounded;
-}
-
-/* Two numbers a word, in whatever order: the lower one shifted up, the upper one where it is, so
- * nothing is packed. */
 static void sum_two_bf16(void *dst, const void *a, const void *b, size_t count)
 {
-    u32 *d = dst;
-    const u32 *x = a, *y = b;
-    size_t nwords = count / 2;
-    _Pragma("GCC ivdep") for (size_t i = 0; i < nwords; i++)
-    {
-        float lower = tt_float_of(x[i] << 16) + tt_float_of(y[i] << 16);
-        float upper = tt_float_of(x[i] & 0xffff0000) + tt_float_of(y[i] & 0xffff0000);
-        d[i] = (upper_bf16(upper) & 0xffff0000) | upper_bf16(lower) >> 16;
-    }
-    if (count % 2 == 0) return;
-    const u16 *xs = a, *ys = b;
-    float last =
-        tt_float_of((uint32_t)xs[count - 1] << 16) + tt_float_of((uint32_t)ys[count - 1] << 16);
-    ((u16 *)dst)[count - 1] = round_bf16(last);
+    tt_bf16_sum(dst, a, b, count);
 }
 
 /* ---- fp8 ---- */

@@ -1,0 +1,50 @@
+/* bfloat16, the upper half of an fp32, rounded with integer arithmetic. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint16_t tt_bf16_bits __attribute__((aligned(1), may_alias));
+typedef uint32_t tt_bf16_pair __attribute__((aligned(1), may_alias)); /* two numbers */
+
+static inline float tt_bf16_float(uint32_t upper)
+{
+    float value;
+    memcpy(&value, &upper, sizeof(value));
+    return value;
+}
+
+/* Rounded, in place: the result is the upper half. */
+static inline uint32_t tt_bf16_upper(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+    return value != value ? bits | 0x400000 : rounded;
+}
+
+static inline uint16_t tt_bf16_round(float value)
+{
+    return (uint16_t)(tt_bf16_upper(value) >> 16);
+}
+
+/* Two numbers a word, in whatever order: the lower one shifted up, the upper one where it is, so
+ * nothing is packed. dst may be a or b. */
+static inline void tt_bf16_sum_pairs(void *dst, const void *a, const void *b, size_t count)
+{
+    tt_bf16_pair *d = dst;
+    const tt_bf16_pair *x = a, *y = b;
+    size_t npairs = count / 2;
+    _Pragma("GCC ivdep") for (size_t i = 0; i < npairs; i++)
+    {
+        float lower = tt_bf16_float(x[i] << 16) + tt_bf16_float(y[i] << 16);
+        float upper = tt_bf16_float(x[i] & 0xffff0000) + tt_bf16_float(y[i] & 0xffff0000);
+        d[i] = (tt_bf16_upper(upper) & 0xffff0000) | tt_bf16_upper(lower) >> 16;
+    }
+    if (count % 2 == 0) return;
+    const tt_bf16_bits *xs = a, *ys = b;
+    float last =
+        tt_bf16_float((uint32_t)xs[count - 1] << 16) + tt_bf16_float((uint32_t)ys[count - 1] << 16);
+    ((tt_bf16_bits *)dst)[count - 1] = tt_bf16_round(last);
+}
