@@ -28,14 +28,5 @@ ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func);
 ncclResult_t tt_child_create(const struct tt_comm_request *request, struct tt_comm *parent,
                              struct tt_comm **child_out);
 
-/* An init or grow of the request never joins its bootstrap: its root hears of it, so that nobody
- * waits for it. refused: the call only returns `rc`, which is returned; the caller may call again.
- * declined: its job never ran; with `rc` if it was ended, ncclSuccess if its group was refused. */
-ncclResult_t tt_init_refused(const struct tt_comm_request *request, ncclResult_t rc);
-void tt_init_declined(const struct tt_comm_request *request, ncclResult_t rc);
-
 /* "this process has no device": ncclUnhandledCudaError, said. */
 ncclResult_t tt_check_device(const char *func);
-
-/* End of life of the api's storage on a communicator, then the communicator. */
-void tt_comm_dispose(struct tt_comm *comm);

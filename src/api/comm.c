@@ -1,5 +1,5 @@
-/* A communicator's later life: queries, split, shrink, and its ends. Each change is a job, so that
- * it may wait for GroupEnd or run in the background. */
+/* A communicator's later life: queries, split, shrink, and its ends. Each change is a job of plan/,
+ * so that it may wait for GroupEnd or run in the background. */
 #include "tutti.h"
 
 #include "api/calls.h"
@@ -111,94 +111,7 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
     return ncclSuccess;
 }
 
-/* ---- jobs on one communicator ---- */
-
-struct comm_job {
-    struct tt_job base;
-    struct tt_comm *child; /* owned until it is handed out; other threads' undo reads it */
-    _Atomic bool handed_out;
-    ncclComm_t *newcomm; /* the caller's */
-    struct tt_comm_color color;
-    int *exclude; /* owned copy */
-    int nexclude, flags;
-};
-
-static void comm_job_destroy(struct tt_job *base)
-{
-    struct comm_job *job = tt_container_of(base, struct comm_job, base);
-    if (!job->handed_out) tt_comm_dispose(job->child);
-    free(job->exclude);
-    free(job);
-}
-
-static ncclResult_t comm_job_create(struct tt_comm *comm, ncclResult_t (*run)(struct tt_job *),
-                                    struct comm_job **job_out)
-{
-    struct comm_job *job = tt_calloc(1, sizeof(*job));
-    if (!job) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
-    job->base = (struct tt_job){.comm = comm,
-                                .run = run,
-                                .destroy = comm_job_destroy,
-                                .blocking = comm->config.blocking != 0};
-    *job_out = job;
-    return ncclSuccess;
-}
-
-static ncclResult_t comm_job_run(struct tt_comm *comm, ncclResult_t (*run)(struct tt_job *),
-                                 bool must_block)
-{
-    struct comm_job *job = NULL;
-    ncclResult_t rc = comm_job_create(comm, run, &job);
-    if (rc) return tt_group_error(rc);
-    job->base.must_block = must_block;
-    return tt_group_job(&job->base);
-}
-
-/* The job is the only one that uses the communicator from now on; what groups of other threads hold
- * fails with `rc`. False when another thread ends it. */
-static ncclResult_t comm_close(struct tt_comm *comm, ncclResult_t rc)
-{
-    if (tt_plan_close(comm->plan, rc)) return ncclSuccess;
-    return tt_fail(ncclInvalidUsage, "rank %d: another thread is ending the communicator",
-                   comm->member.rank);
-}
-
 /* ---- split and shrink ---- */
-
-static void child_undo(struct tt_job *base)
-{
-    struct comm_job *job = tt_container_of(base, struct comm_job, base);
-    if (job->child && !job->handed_out) tt_comm_abort(job->child, ncclInternalError);
-}
-
-/* The child goes to the caller: finished, or half-made and only good for ncclCommAbort. */
-static void child_hand_out(struct comm_job *job)
-{
-    *job->newcomm = (ncclComm_t)job->child;
-    job->handed_out = true;
-}
-
-static ncclResult_t split_run(struct tt_job *base)
-{
-    struct comm_job *job = tt_container_of(base, struct comm_job, base);
-    ncclResult_t rc = tt_comm_split(base->comm, &job->color, job->child);
-    if (!rc && job->child && tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
-        tt_trace(TT_LOG_CALL, "ncclCommSplit(%p, %d, %d, %p, %d, %d)", (void *)base->comm,
-                 job->color.color, job->color.key, (void *)job->child, job->child->member.rank,
-                 job->child->member.nranks);
-    }
-    child_hand_out(job);
-    return rc;
-}
-
-static ncclResult_t shrink_run(struct tt_job *base)
-{
-    struct comm_job *job = tt_container_of(base, struct comm_job, base);
-    ncclResult_t rc =
-        tt_comm_shrink(base->comm, job->exclude, job->nexclude, job->child, job->flags);
-    child_hand_out(job);
-    return rc;
-}
 
 ncclResult_t tt_child_create(const struct tt_comm_request *wish, struct tt_comm *parent,
                              struct tt_comm **child_out)
@@ -228,15 +141,6 @@ static ncclResult_t child_create(struct tt_comm *parent, const char *func,
     return tt_child_create(&request, parent, child_out);
 }
 
-/* The state of a split or shrink in progress is on the parent; the call itself says ok. */
-static ncclResult_t child_job_start(struct comm_job *job, ncclComm_t *newcomm)
-{
-    job->newcomm = newcomm;
-    job->base.undo = child_undo;
-    ncclResult_t rc = tt_group_job(&job->base);
-    return rc == ncclInProgress ? ncclSuccess : rc;
-}
-
 static ncclResult_t split(struct tt_comm *own, int color, int key, ncclComm_t *newcomm,
                           ncclConfig_t *config)
 {
@@ -250,16 +154,9 @@ static ncclResult_t split(struct tt_comm *own, int color, int key, ncclComm_t *n
                                            "up",
                                            func, color));
     }
-    struct comm_job *job = NULL;
-    rc = comm_job_create(own, split_run, &job);
-    if (!rc && color != NCCL_SPLIT_NOCOLOR) rc = child_create(own, func, config, &job->child);
-    if (rc) {
-        if (job) comm_job_destroy(&job->base);
-        return tt_plan_failed(own, rc);
-    }
-    job->color =
-        (struct tt_comm_color){.number = tt_comm_count_child(own), .color = color, .key = key};
-    return child_job_start(job, newcomm);
+    struct tt_child child = {.parent = own, .newcomm = newcomm, .color = color, .key = key};
+    if (color != NCCL_SPLIT_NOCOLOR) rc = child_create(own, func, config, &child.comm);
+    return rc ? tt_plan_failed(own, rc) : tt_job_split(&child);
 }
 
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
@@ -331,24 +228,12 @@ static ncclResult_t shrink(struct tt_comm *own, const int *list, int count, nccl
                            ncclConfig_t *config, int flags)
 {
     static const char func[] = "ncclCommShrink";
-    struct comm_job *job = NULL;
+    struct tt_child child = {
+        .parent = own, .newcomm = newcomm, .exclude = list, .nexclude = count, .flags = flags};
     ncclResult_t rc = check_shrink(own, list, count, flags);
     if (rc) return tt_group_error(rc);
-    rc = comm_job_create(own, shrink_run, &job);
-    if (!rc) rc = child_create(own, func, config, &job->child);
-    if (!rc) {
-        size_t bytes = (size_t)count * sizeof(int);
-        job->exclude = malloc(bytes);
-        if (job->exclude) memcpy(job->exclude, list, bytes);
-        if (!job->exclude) rc = tt_fail(ncclSystemError, "%s: out of memory", func);
-    }
-    if (rc) {
-        if (job) comm_job_destroy(&job->base);
-        return tt_plan_failed(own, rc);
-    }
-    job->nexclude = count;
-    job->flags = flags;
-    return child_job_start(job, newcomm);
+    rc = child_create(own, func, config, &child.comm);
+    return rc ? tt_plan_failed(own, rc) : tt_job_shrink(&child);
 }
 
 ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
@@ -370,37 +255,6 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int exclude
 
 /* ---- the ends ---- */
 
-void tt_comm_dispose(struct tt_comm *comm)
-{
-    if (!comm) return;
-    tt_plan_destroy(comm->plan);
-    tt_registry_destroy(comm->registry);
-    comm->registry = NULL;
-    tt_comm_free(comm);
-}
-
-static ncclResult_t finalize_now(struct tt_comm *comm)
-{
-    ncclResult_t rc = tt_plan_drain(comm);
-    return rc ? rc : tt_comm_finalize(comm);
-}
-
-static ncclResult_t finalize_run(struct tt_job *base)
-{
-    return finalize_now(base->comm);
-}
-
-/* Its group was refused before it ran: the communicator is as it was before the call. */
-static void finalize_destroy(struct tt_job *base)
-{
-    int phase = TT_COMM_FINALIZING;
-    if (!base->ran && tt_plan_pin(base->plan)) {
-        atomic_compare_exchange_strong(&base->comm->phase, &phase, TT_COMM_READY);
-        tt_plan_unpin(base->plan);
-    }
-    comm_job_destroy(base);
-}
-
 ncclResult_t pncclCommFinalize(ncclComm_t comm)
 {
     struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
@@ -414,33 +268,7 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm)
         rc = tt_fail(ncclInvalidArgument, "%s: rank %d: the communicator was %s before", func,
                      own->member.rank, phase_of(own) == TT_COMM_REVOKED ? "revoked" : "finalized");
     }
-    if (rc) return tt_group_error(rc);
-    struct comm_job *job = NULL;
-    rc = comm_job_create(own, finalize_run, &job);
-    if (rc) return tt_group_error(rc);
-    job->base.destroy = finalize_destroy;
-    atomic_store_explicit(&own->phase, TT_COMM_FINALIZING, memory_order_release);
-    return tt_group_job(&job->base);
-}
-
-/* An error does not keep the communicator alive: everything is freed, the error is returned. */
-static ncclResult_t destroy_run(struct tt_job *base)
-{
-    struct tt_comm *comm = base->comm;
-    ncclResult_t rc = comm_close(comm, ncclInvalidUsage);
-    if (rc) return rc;
-    tt_plan_wait(comm->plan);
-    rc = tt_comm_state(comm);
-    if (rc) {
-        tt_comm_abort(comm, rc);
-        tt_plan_drain(comm);
-    } else if (phase_of(comm) <= TT_COMM_FINALIZING) { /* what Finalize has not done */
-        atomic_store_explicit(&comm->phase, TT_COMM_FINALIZING, memory_order_release);
-        rc = finalize_now(comm);
-    }
-    base->comm = NULL;
-    tt_plan_end(comm);
-    return rc;
+    return rc ? tt_group_error(rc) : tt_job_finalize(own);
 }
 
 ncclResult_t pncclCommDestroy(ncclComm_t comm)
@@ -458,19 +286,7 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm)
                      "ncclCommGetAsyncError, or use ncclCommAbort",
                      func, own->member.rank);
     }
-    if (rc) return tt_group_error(rc);
-    return comm_job_run(own, destroy_run, true);
-}
-
-static ncclResult_t abort_run(struct tt_job *base)
-{
-    struct tt_comm *comm = base->comm;
-    if (!tt_plan_close(comm->plan, ncclInternalError)) return ncclSuccess;
-    tt_plan_wait(comm->plan);
-    tt_plan_drain(comm);
-    base->comm = NULL;
-    tt_plan_end(comm);
-    return ncclSuccess;
+    return rc ? tt_group_error(rc) : tt_job_destroy(own);
 }
 
 ncclResult_t pncclCommAbort(ncclComm_t comm)
@@ -481,18 +297,7 @@ ncclResult_t pncclCommAbort(ncclComm_t comm)
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
     ncclResult_t rc = tt_check_alive(own, "ncclCommAbort");
-    struct comm_job *job = NULL;
-    if (!rc) rc = comm_job_create(own, abort_run, &job);
-    if (rc) return tt_group_error(rc);
-    job->base.must_block = job->base.gone_is_ok = true;
-    tt_job_hold(&job->base); /* who returns because of the abort may end the communicator first */
-    tt_comm_abort(own, ncclInternalError); /* at once: whoever waits in it returns */
-    return tt_group_job(&job->base);
-}
-
-static ncclResult_t revoke_run(struct tt_job *base)
-{
-    return tt_comm_revoke(base->comm);
+    return rc ? tt_group_error(rc) : tt_job_abort(own);
 }
 
 ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags)
@@ -512,7 +317,7 @@ ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags)
     }
     if (rc) return rc;
     if (phase_of(own) == TT_COMM_INIT) return tt_comm_revoke(own); /* at once: the init ends */
-    return comm_job_run(own, revoke_run, false);
+    return tt_job_revoke(own);
 }
 
 /* ---- the weak twins ---- */

@@ -21,56 +21,12 @@ ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId)
     return rc ? rc : tt_comm_grow_id(own, uniqueId);
 }
 
-/* ---- the job ---- */
-
-struct grow_job {
-    struct tt_job base; /* parent NULL: a new rank */
-    bool has_id;
-    uint64_t number; /* of the parent's children */
-    ncclUniqueId id;
-    struct tt_comm_request request; /* of a new rank */
-};
-
-static ncclResult_t grow_run(struct tt_job *base)
-{
-    struct grow_job *job = tt_container_of(base, struct grow_job, base);
-    ncclResult_t rc = ncclSuccess;
-    if (base->parent) {
-        const ncclUniqueId *id = job->has_id ? &job->id : NULL;
-        rc = tt_enter(base->parent, "ncclCommGrow");
-        if (rc) return rc;
-        job->request.parent = base->parent;
-        rc = tt_comm_grow_take(base->parent, base->comm, job->number, id, &job->request, &job->id);
-    }
-    if (!rc) rc = tt_comm_init(base->comm, &job->request);
-    if (base->parent) tt_plan_unpin(base->parent_plan);
-    return rc;
-}
-
-static void grow_undo(struct tt_job *base)
-{
-    tt_comm_abort(base->comm, ncclInternalError);
-}
-
-static void grow_destroy(struct tt_job *base)
-{
-    free(tt_container_of(base, struct grow_job, base));
-}
-
 /* Makes the communicator of the request and starts the job. */
 static ncclResult_t grow_start(struct tt_comm *parent, const struct tt_comm_request *request,
                                ncclComm_t *newcomm)
 {
     struct tt_comm *child = NULL;
-    ncclUniqueId own;
     ncclResult_t rc = ncclSuccess;
-    struct grow_job *job = tt_calloc(1, sizeof(*job));
-    if (!job) return tt_fail(ncclSystemError, "%s: out of memory", request->func);
-    job->request = *request;
-    job->request.config = NULL;
-    job->request.ids = &job->id;
-    job->has_id = request->ids != NULL;
-    if (job->has_id) job->id = *request->ids;
     if (parent) {
         struct tt_comm_request later = *request; /* the id comes later */
         later.ids = NULL;
@@ -81,24 +37,9 @@ static ncclResult_t grow_start(struct tt_comm *parent, const struct tt_comm_requ
     }
     if (rc) {
         tt_comm_dispose(child);
-        free(job);
         return rc;
     }
-    job->base = (struct tt_job){.comm = child,
-                                .parent = parent,
-                                .run = grow_run,
-                                .undo = grow_undo,
-                                .destroy = grow_destroy,
-                                .blocking = child->config.blocking != 0};
-    if (parent) {
-        bool made = tt_comm_grow_made(parent, &own);
-        if (made && !job->has_id) job->id = own;
-        job->has_id = job->has_id || made;
-        job->number = tt_comm_count_child(parent);
-    }
-    *newcomm = (ncclComm_t)child;
-    rc = tt_group_job(&job->base);
-    return rc == ncclInProgress ? ncclSuccess : rc;
+    return tt_job_grow(parent, child, request, newcomm);
 }
 
 /* ---- checks ---- */

@@ -26,90 +26,10 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
     return rc;
 }
 
-/* Settings that do not do what they say are told, and under TUTTI_STRICT an error. */
 static ncclResult_t check_settings(void)
 {
-    char text[400];
     tt_settings_load();
-    if (!tt_param_forbidden(text, sizeof(text))) return ncclSuccess;
-    return tt_fail(ncclInvalidUsage, "TUTTI_STRICT: %s", text);
-}
-
-/* ---- ranks that do not come ---- */
-
-static void decline(const struct tt_comm_request *request, bool for_good, ncclResult_t rc,
-                    const char *sentence)
-{
-    const struct tt_bootstrap_decline words = {.ids = request->ids,
-                                               .nids = request->nids,
-                                               .nranks = request->nranks,
-                                               .rank = request->rank,
-                                               .thread = request->thread,
-                                               .for_good = for_good,
-                                               .rc = rc,
-                                               .sentence = sentence};
-    if (request->ids && request->nids > 0) tt_bootstrap_decline(&words);
-}
-
-ncclResult_t tt_init_refused(const struct tt_comm_request *request, ncclResult_t rc)
-{
-    if (rc && rc != ncclInProgress) decline(request, false, rc, tt_last_error());
-    return rc;
-}
-
-void tt_init_declined(const struct tt_comm_request *request, ncclResult_t rc)
-{
-    bool aborted = rc && rc != ncclSystemError;
-    decline(request, rc != ncclSuccess, rc ? rc : ncclInvalidUsage,
-            aborted ? "its init was aborted before it began" : tt_last_error());
-}
-
-/* ---- the job ---- */
-
-struct init_job {
-    struct tt_job base;
-    struct tt_comm_request request; /* ids points to `ids`; config is not needed any more */
-    ncclUniqueId *ids;              /* owned copy */
-};
-
-static ncclResult_t init_run(struct tt_job *base)
-{
-    struct init_job *job = tt_container_of(base, struct init_job, base);
-    ncclResult_t rc = tt_comm_init(base->comm, &job->request);
-    return rc ? rc : check_settings(); /* again: plugins and limits are looked at on the way */
-}
-
-static void init_undo(struct tt_job *base)
-{
-    tt_comm_abort(base->comm, ncclInternalError);
-}
-
-static void init_destroy(struct tt_job *base)
-{
-    struct init_job *job = tt_container_of(base, struct init_job, base);
-    if (!base->ran) tt_init_declined(&job->request, base->rc);
-    free(job->ids);
-    free(job);
-}
-
-static ncclResult_t init_job_create(const struct tt_comm_request *request,
-                                    struct init_job **job_out)
-{
-    struct init_job *job = tt_calloc(1, sizeof(*job));
-    ncclUniqueId *ids = tt_calloc((size_t)request->nids, sizeof(*ids));
-    if (!job || !ids) {
-        free(job);
-        free(ids);
-        return tt_fail(ncclSystemError, "%s: out of memory", request->func);
-    }
-    memcpy(ids, request->ids, (size_t)request->nids * sizeof(*ids));
-    job->ids = ids;
-    job->request = *request;
-    job->request.ids = ids;
-    job->request.config = NULL;
-    job->base = (struct tt_job){.run = init_run, .undo = init_undo, .destroy = init_destroy};
-    *job_out = job;
-    return ncclSuccess;
+    return tt_settings_check();
 }
 
 static void trace_init(const struct tt_comm *comm, const struct tt_comm_request *request)
@@ -125,32 +45,14 @@ static ncclResult_t init_start(ncclComm_t *out, const struct tt_comm_request *re
                                bool runs_now)
 {
     struct tt_comm *comm = NULL;
-    struct init_job *job = NULL;
     ncclResult_t rc = tt_comm_alloc(request, &comm);
     if (!rc) rc = tt_plan_create(comm, &comm->plan);
-    if (!rc) rc = init_job_create(request, &job);
     if (rc) {
         tt_comm_dispose(comm);
         return tt_init_refused(request, rc);
     }
-    job->base.comm = comm;
-    job->base.blocking = comm->config.blocking != 0;
     trace_init(comm, request);
-    if (!runs_now) {
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): check_request() did */
-        *out = (ncclComm_t)comm;
-        return tt_group_job(&job->base);
-    }
-    job->base.ran = true;
-    rc = init_run(&job->base);
-    init_destroy(&job->base);
-    if (rc) {
-        tt_comm_dispose(comm);
-        return rc;
-    }
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): check_request() did */
-    *out = (ncclComm_t)comm;
-    return ncclSuccess;
+    return tt_job_init(comm, request, runs_now, out);
 }
 
 static ncclResult_t check_rank(const char *func, int nranks, int rank)

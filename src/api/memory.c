@@ -45,14 +45,6 @@ ncclResult_t pncclMemFree(void *ptr)
 
 /* ---- registrations ---- */
 
-static ncclResult_t registry_of(struct tt_comm *comm, struct tt_registry **registry_out)
-{
-    ncclResult_t rc = ncclSuccess;
-    if (!comm->registry) rc = tt_registry_create(&comm->member, &comm->registry);
-    *registry_out = comm->registry;
-    return rc;
-}
-
 ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle)
 {
     static const char func[] = "ncclCommRegister";
@@ -75,7 +67,7 @@ ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, v
                        size, buff, pointer.bytes, (void *)pointer.base);
     }
     struct tt_registry *registry = NULL;
-    rc = registry_of(own, &registry);
+    rc = tt_comm_registry(own, &registry);
     if (!rc) rc = tt_registry_add(registry, buff, size, handle);
     if (!rc) tt_transport_register(own->transport, *handle, buff, size);
     if (!rc) tt_info(TT_LOG_REG, "rank %d: registered %p, %zu bytes", own->member.rank, buff, size);
@@ -89,54 +81,13 @@ ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle)
     ncclResult_t rc = tt_check_alive(own, func);
     if (rc || !handle) return rc;
     struct tt_registry *registry = NULL;
-    rc = registry_of(own, &registry);
+    rc = tt_comm_registry(own, &registry);
     if (rc) return rc;
     tt_transport_forget(own->transport, handle); /* first: its memory may be the next handle's */
     return tt_registry_remove(registry, handle);
 }
 
 /* ---- windows ---- */
-
-struct window_job {
-    struct tt_job base;
-    void *buff;
-    size_t bytes;
-    int flags;
-    ncclWindow_t *win;
-};
-
-static void window_job_destroy(struct tt_job *base)
-{
-    free(tt_container_of(base, struct window_job, base));
-}
-
-static ncclResult_t window_run(struct tt_job *base)
-{
-    struct window_job *job = tt_container_of(base, struct window_job, base);
-    struct tt_comm *comm = base->comm;
-    struct tt_window_peer *peers = tt_calloc((size_t)comm->member.nranks, sizeof(*peers));
-    for (int r = 0; r < comm->member.nranks && peers; r++) {
-        const struct tt_peer_reach *peer = &comm->peers[r];
-        peers[r].same_process = peer->reach == TT_REACH_PROCESS;
-        if (peer->reach == TT_REACH_MAPPED) peers[r].range_base = peer->range_base;
-    }
-    struct tt_window_request request = {.member = &comm->member,
-                                        .bootstrap = comm->bootstrap,
-                                        .peers = peers,
-                                        .buff = job->buff,
-                                        .bytes = job->bytes,
-                                        .flags = job->flags};
-    struct tt_registry *registry = NULL;
-    request.rc = peers ? registry_of(comm, &registry)
-                       : tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
-    struct tt_window *window = NULL;
-    ncclResult_t rc = tt_window_register(registry, &request, &window);
-    free(peers);
-    if (rc) return rc;
-    tt_transport_register(comm->transport, window, job->buff, job->bytes);
-    *job->win = (ncclWindow_t)window;
-    return ncclSuccess;
-}
 
 ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
                                      int winFlags)
@@ -149,22 +100,8 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, n
     if (!rc) rc = tt_check_pointer(buff, func, "buff");
     if (!rc && size == 0) rc = tt_fail(ncclInvalidArgument, "%s: size is 0", func);
     if (rc) return rc;
-    struct window_job *job = tt_calloc(1, sizeof(*job));
-    if (!job) { /* the others wait for this rank's part */
-        rc = tt_fail(ncclSystemError, "rank %d: %s: out of memory", own->member.rank, func);
-        tt_bootstrap_fail_all(own->bootstrap, rc, tt_last_error());
-        return tt_group_error(rc);
-    }
-    job->base = (struct tt_job){.comm = own,
-                                .run = window_run,
-                                .destroy = window_job_destroy,
-                                .blocking = own->config.blocking != 0};
-    job->buff = buff;
-    job->bytes = size;
-    job->flags = winFlags;
-    job->win = win;
-    rc = tt_group_job(&job->base);
-    return rc == ncclInProgress ? ncclSuccess : rc;
+    const struct tt_window_wish wish = {.buff = buff, .bytes = size, .flags = winFlags, .win = win};
+    return tt_job_window(own, &wish);
 }
 
 static ncclResult_t window_of(ncclComm_t comm, ncclWindow_t win, const char *func,
@@ -172,7 +109,7 @@ static ncclResult_t window_of(ncclComm_t comm, ncclWindow_t win, const char *fun
 {
     struct tt_comm *own = (struct tt_comm *)comm;
     struct tt_registry *registry = NULL;
-    ncclResult_t rc = registry_of(own, &registry);
+    ncclResult_t rc = tt_comm_registry(own, &registry);
     if (rc) return rc;
     *window_out = tt_registry_window(registry, win);
     if (*window_out) return ncclSuccess;

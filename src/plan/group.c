@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "plan/batch.h"
 #include "plan/events.h"
+#include "plan/job.h"
 #include "plan/operator.h"
 #include "plan/process.h"
 

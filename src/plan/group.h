@@ -4,6 +4,8 @@
 
 #include "plan/plan_state.h"
 
+struct tt_job;
+
 /* ---- plan.c: who uses a plan ---- */
 
 /* Keep its storage. The caller knows that the communicator lives. */

@@ -5,6 +5,7 @@
 #include "plan/batch.h"
 #include "plan/events.h"
 #include "plan/group.h"
+#include "plan/job.h"
 #include "plan/process.h"
 
 enum { SIM_INFO_MAGIC = 0x74685283 }; /* NCCL_SIM_INFO_INITIALIZER */

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "device/device.h"
 #include "plan/group.h"
+#include "plan/job.h"
 
 #include <pthread.h>
 #include <stdlib.h>

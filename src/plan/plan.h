@@ -13,6 +13,7 @@ struct tt_comm;
 struct tt_plan; /* a communicator's launch cache, program cache and order; opaque */
 
 struct CUevent_st;
+struct tt_registry;
 
 struct tt_call_options { /* of one collective (ncclCollConfig_t), checked */
     struct tt_tune_wish wish;
@@ -76,29 +77,6 @@ ncclResult_t tt_plan_drain(struct tt_comm *comm);
 
 /* ---- groups ---- */
 
-/* A management job that runs at the outermost GroupEnd (init, split, finalize, ...). run() may
- * block; jobs of one group run in threads of their own when there is more than one or when a
- * communicator is non-blocking. */
-struct tt_job {
-    struct tt_job *next;
-    struct tt_comm *comm;   /* whose state shows it: inProgress, then the result; NULL: none */
-    struct tt_comm *parent; /* one more, whose jobs come one after the other with this; or NULL */
-    struct tt_plan *plan, *parent_plan; /* kept while the job exists, set by tt_job_hold() */
-    ncclResult_t (*run)(struct tt_job *job);
-    void (*undo)(struct tt_job *job); /* another job of the group failed: may be NULL */
-    void (*destroy)(struct tt_job *job);
-    bool blocking;   /* the communicator's mode; a group must not mix them */
-    bool must_block; /* destroy and abort: the whole group runs in the caller */
-    bool gone_is_ok; /* abort: nothing is left to do when another thread ended the communicator */
-    bool ran;        /* run() was called */
-    ncclResult_t rc; /* result of run(); set by the group, as is */
-    char why[TT_WHY_BYTES]; /* the sentence of a failure */
-};
-
-/* Keep the plans of the job's communicators until it is destroyed. tt_group_job() does it, unless
- * it was done before. */
-void tt_job_hold(struct tt_job *job);
-
 /* True while a group of this communicator runs in the background. When it ended: joins its thread.
  */
 bool tt_plan_busy(struct tt_plan *plan);
@@ -116,9 +94,6 @@ ncclResult_t tt_group_end(void);
 ncclResult_t tt_group_simulate(ncclSimInfo_t *info);
 /* Groups open in the calling thread, one inside the other. */
 int tt_group_depth(void);
-/* Queue the job, or run it when no group is open. Takes ownership. Returns what the API call
- * returns. */
-ncclResult_t tt_group_job(struct tt_job *job);
 /* A call inside a group failed: GroupEnd will return it (the latest wins) and drop everything; a
  * non-blocking communicator of the group shows it with the sentence `why`. error: with what the
  * thread said last. */
@@ -132,3 +107,50 @@ ncclResult_t tt_redop_create(struct tt_comm *comm, const void *scalar, ncclDataT
                              ncclScalarResidence_t residence, ncclRedOp_t *op_out);
 /* Calls that were made with it keep their copy. Errors: ncclInvalidArgument when it is unknown. */
 ncclResult_t tt_redop_destroy(struct tt_comm *comm, ncclRedOp_t op);
+
+/* ---- jobs: what else a group may hold ----
+ *
+ * They run at the outermost GroupEnd, or at once when no group is open, in threads of their own
+ * when there is more than one or a communicator is non-blocking. Each returns what the call of that
+ * name returns. Arguments were checked. */
+
+struct tt_comm_request;
+
+/* Settings that do not do what they say are told, and under TUTTI_STRICT an error. */
+ncclResult_t tt_settings_check(void);
+/* Meet the others. It is handed out at once, with `runs_now` after the init, which runs in the call
+ * itself whatever its mode; then it is freed on failure. ids are copied, the config was read. */
+ncclResult_t tt_job_init(struct tt_comm *comm, const struct tt_comm_request *request, bool runs_now,
+                         ncclComm_t *newcomm);
+/* An init or grow of the request never joins its bootstrap: its root hears of it, so that nobody
+ * waits for it. The call only returns `rc`, which is returned; the caller may call again. */
+ncclResult_t tt_init_refused(const struct tt_comm_request *request, ncclResult_t rc);
+/* What becomes of a parent: its child was allocated and is handed out when it is made. */
+struct tt_child {
+    struct tt_comm *parent; /* borrowed */
+    struct tt_comm *comm;   /* the job's; NULL: this rank has no part */
+    ncclComm_t *newcomm;    /* the caller's */
+    int color, key;         /* split */
+    const int *exclude;     /* shrink: copied */
+    int nexclude, flags;
+};
+ncclResult_t tt_job_split(const struct tt_child *child);
+ncclResult_t tt_job_shrink(const struct tt_child *child);
+/* parent NULL: a new rank. request->ids NULL: whoever has made an id tells it. */
+ncclResult_t tt_job_grow(struct tt_comm *parent, struct tt_comm *child,
+                         const struct tt_comm_request *request, ncclComm_t *newcomm);
+ncclResult_t tt_job_finalize(struct tt_comm *comm);
+ncclResult_t tt_job_destroy(struct tt_comm *comm);
+ncclResult_t tt_job_abort(struct tt_comm *comm);
+ncclResult_t tt_job_revoke(struct tt_comm *comm);
+struct tt_window_wish { /* of ncclCommWindowRegister */
+    void *buff;
+    size_t bytes;
+    int flags;
+    ncclWindow_t *win;
+};
+ncclResult_t tt_job_window(struct tt_comm *comm, const struct tt_window_wish *wish);
+/* Free a communicator that nobody else knows, with its plan and registry. Accepts NULL. */
+void tt_comm_dispose(struct tt_comm *comm);
+/* The registry of its memory, made at first use. */
+ncclResult_t tt_comm_registry(struct tt_comm *comm, struct tt_registry **registry_out);

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "plan/group.h"
+#include "plan/job.h"
 #include "plan/plan.h"
 
 #include <pthread.h>
