@@ -20,6 +20,8 @@
 #define POLLS_TO_ENTER 256 /* fruitless steps before a wait is entered in the registry */
 #define POLLS_TO_TIRE 16   /* then a step looks once: a look at a socket is a system call */
 #define POLLS_TO_COMPARE 64
+#define POLLS_TO_CLOCK 8      /* on busy cores a look takes milliseconds: */
+#define SLOW_NSEC 10000000ull /* then so long a wait is entered after fewer of them */
 
 /* ---- waits ---- */
 
@@ -53,7 +55,7 @@ static void enter_wait(struct tt_work *work, const struct tt_cursor *cursor)
                            .peer = cursor->waits_for,
                            .op_seq = work->match >> 32,
                            .what = cursor->waits_what,
-                           .since_nsec = tt_now_nsec()};
+                           .since_nsec = work->waits_since_nsec};
     if (message) memcpy(wait.call, &message->call, sizeof(wait.call));
     work->wait_slot = tt_wait_enter(&wait);
 }
@@ -62,23 +64,34 @@ static void leave_wait(struct tt_work *work)
 {
     if (work->polls == 0) return;
     work->polls = 0;
+    work->waits_long = false;
     work->polls_now = work->polls_per_step;
     if (work->wait_slot < 0) return;
     tt_wait_leave(work->wait_slot);
     work->wait_slot = -1;
 }
 
+static bool is_long(const struct tt_work *work)
+{
+    if (work->polls >= POLLS_TO_ENTER) return true;
+    return work->polls > POLLS_TO_TIRE && work->polls % POLLS_TO_CLOCK == 0 &&
+           tt_now_nsec() - work->waits_since_nsec >= SLOW_NSEC;
+}
+
 /* Nothing moved: note it, and now and then look whether the peer is in another operation. */
 static __attribute__((noinline)) ncclResult_t long_wait(struct tt_work *work)
 {
-    work->polls++;
-    if (work->polls == POLLS_TO_TIRE) work->polls_now = 1;
-    if (work->polls < POLLS_TO_ENTER) return ncclSuccess;
+    if (++work->polls == POLLS_TO_TIRE) {
+        work->polls_now = 1;
+        work->waits_since_nsec = tt_now_nsec();
+    }
+    if (!work->waits_long && !is_long(work)) return ncclSuccess;
     const struct tt_cursor *cursor = first_waiting(work);
     if (!cursor || !cursor->waits_what) return ncclSuccess;
-    if (work->polls == POLLS_TO_ENTER) enter_wait(work, cursor);
-    if (work->polls % POLLS_TO_COMPARE || !work->uses_transport || cursor->waits_for < 0)
-        return ncclSuccess;
+    if (!work->waits_long) enter_wait(work, cursor);
+    work->waits_long = true;
+    uint32_t each = work->polls < POLLS_TO_ENTER ? POLLS_TO_CLOCK : POLLS_TO_COMPARE;
+    if (work->polls % each || !work->uses_transport || cursor->waits_for < 0) return ncclSuccess;
     return tt_transport_compare(work->transport, work->match, cursor->waits_for);
 }
 

@@ -149,8 +149,10 @@ struct tt_work {
     const char *user_in;
     char *user_out;
     /* waiting */
-    uint32_t polls; /* steps in a row without progress */
-    int wait_slot;  /* of base/wait; -1 not entered */
+    uint32_t polls;            /* steps in a row without progress */
+    bool waits_long;           /* the wait has been entered in the registry */
+    uint64_t waits_since_nsec; /* from the steps on that look once */
+    int wait_slot;             /* of base/wait; -1 not entered */
     /* parts of this allocation */
     size_t capacity_bytes;
     int nframes, ncursors;

@@ -3,7 +3,9 @@
 #include "../check.h"
 #include "world.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "base/wait.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +78,30 @@ static void turns_follow_sequence_numbers(void **state)
         check_sum(world, &b[r]);
         assert_int_equal(tt_exec_drain(&world->rank[r].member, &world->rank[r].queue), 0);
     }
+    world_destroy(world);
+}
+
+/* Where each step takes long, as on busy cores, a wait is in the registry after few of them. */
+static void slow_steps_enter_their_wait_soon(void **state)
+{
+    (void)state;
+    struct world *world = world_create(2, WORLD_MAPPED, 4096);
+    struct world_call call[2];
+    struct tt_wait waits[2];
+    for (int r = 0; r < 2; r++)
+        call[r] = allreduce(world, TT_ALGO_RING, 2000);
+    world_submit(world, 0, &call[0]);
+    for (int k = 0; k < 40; k++) {
+        fake_stream_step(&world->rank[0].stream);
+        tt_sleep_usec(1000);
+    }
+    assert_int_equal(tt_wait_list(&world->rank[0].member, waits, 2), 1);
+    assert_int_equal(waits[0].peer, 1);
+    world_submit(world, 1, &call[1]);
+    world_run(world, 1);
+    assert_int_equal(tt_wait_list(&world->rank[0].member, waits, 2), 0);
+    for (int r = 0; r < 2; r++)
+        check_sum(world, &call[r]);
     world_destroy(world);
 }
 
@@ -371,6 +397,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(turns_follow_sequence_numbers),
+        cmocka_unit_test(slow_steps_enter_their_wait_soon),
         cmocka_unit_test(kept_works_run_again),
         cmocka_unit_test(captured_works_are_replayed),
         cmocka_unit_test(a_refused_work_gives_its_sequence_number_back),
