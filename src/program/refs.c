@@ -9,6 +9,7 @@
 #include "base/mem.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { THREAD_NONE = -1, THREADS_SEVERAL = -2 };
 
@@ -20,7 +21,8 @@ struct written { /* one chunk of memory */
 struct survey {
     const struct tt_program *program;
     int rank;
-    uint8_t *refs;
+    uint8_t *refs; /* of the rank's text */
+    int first;     /* instruction of it */
     struct tt_move move;
     struct written *chunks[2]; /* of IN, of OUT, of scratch; out of place and in place */
     int nchunks;
@@ -107,7 +109,7 @@ static void walk(struct survey *survey, int thread, bool mark)
         }
         uint8_t refs = refs_of(survey, false, thread, number);
         refs |= (uint8_t)(refs_of(survey, true, thread, number) << TT_REF_IN_PLACE_);
-        survey->refs[stepper.pc] &= refs;
+        survey->refs[stepper.pc - survey->first] &= refs;
     }
 }
 
@@ -132,17 +134,19 @@ static bool posts_slots(const struct tt_program *program, const struct tt_insn *
     return false;
 }
 
-void tt_program_find_refs(const struct tt_program *program, int rank, uint8_t *refs)
+void tt_text_find_refs(const struct tt_program *program, int rank, uint8_t *refs)
 {
+    struct tt_thread insns = tt_text_insns(program, rank);
     bool any = false;
-    for (uint32_t pc = 0; pc < program->ninsns; pc++) {
+    for (uint32_t pc = insns.first; pc < insns.end; pc++) {
         bool posts =
             !program->needs_barrier && posts_slots(program, &tt_program_insns(program)[pc]);
-        refs[pc] = posts ? UINT8_MAX : 0;
+        refs[pc - insns.first] = posts ? UINT8_MAX : 0;
         any = any || posts;
     }
     if (!any) return;
-    struct survey survey = {.program = program, .rank = rank, .refs = refs};
+    struct survey survey = {
+        .program = program, .rank = rank, .refs = refs, .first = (int)insns.first};
     int in = tt_program_in_chunks(program), out = tt_program_out_chunks(program);
     survey.nchunks = in > out ? in : out;
     size_t locations = tt_stepper_locations(program, rank);
@@ -152,8 +156,14 @@ void tt_program_find_refs(const struct tt_program *program, int rank, uint8_t *r
     bool ready = survey.chunks[0] && survey.move.src;
     survey.move.dst = ready ? survey.move.src + locations : NULL;
     if (ready) survey_all(&survey, count);
-    for (uint32_t pc = 0; pc < program->ninsns; pc++)
-        refs[pc] &= ready ? 15 : 0;
+    for (uint32_t pc = insns.first; pc < insns.end; pc++)
+        refs[pc - insns.first] &= ready ? 15 : 0;
     free(survey.move.src);
     free(survey.chunks[0]);
+}
+
+void tt_program_find_refs(const struct tt_program *program, int rank, uint8_t *refs)
+{
+    memset(refs, 0, program->ninsns);
+    tt_text_find_refs(program, rank, refs + tt_text_insns(program, rank).first);
 }

@@ -287,11 +287,10 @@ static size_t count_locations(const struct tt_operand *operands, int noperands, 
 
 size_t tt_stepper_locations(const struct tt_program *program, int rank)
 {
-    const struct tt_text *text = tt_program_text(program, rank);
-    const struct tt_thread *threads = tt_program_threads(program);
+    const struct tt_thread insns = tt_text_insns(program, rank);
     const struct tt_operand *operands = tt_program_operands(program);
     size_t most = 1;
-    for (uint32_t pc = threads[text->first].first; pc < threads[text->end - 1].end; pc++) {
+    for (uint32_t pc = insns.first; pc < insns.end; pc++) {
         const struct tt_insn *insn = &tt_program_insns(program)[pc];
         if (insn->op != TT_OP_MOVE) continue;
         size_t srcs = count_locations(&operands[insn->first_src], insn->nsrcs, program->nranks);

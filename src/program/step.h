@@ -81,6 +81,17 @@ struct tt_side {
 bool tt_stepper_location(const struct tt_stepper *stepper, struct tt_side *side,
                          struct tt_location *location_out);
 
+/* Instructions of the block that the rank runs: those of all threads of its text. */
+static inline struct tt_thread tt_text_insns(const struct tt_program *program, int rank)
+{
+    const struct tt_text *text = tt_program_text(program, rank);
+    const struct tt_thread *threads = tt_program_threads(program);
+    return (struct tt_thread){threads[text->first].first, threads[text->end - 1].end};
+}
+
+/* tt_program_find_refs() of these instructions alone. */
+void tt_text_find_refs(const struct tt_program *program, int rank, uint8_t *refs);
+
 /* Most locations on one side of any transfer of what the rank runs. */
 size_t tt_stepper_locations(const struct tt_program *program, int rank);
 

@@ -313,7 +313,7 @@ static void refer_all(struct tt_verify *verify, const struct tt_verify_cursor *c
 {
     const struct tt_move *move = &verify->move;
     bool in_place = tt_verify_shares(verify, cursor->rank);
-    int refs = verify->refs[verify->refs_at[cursor->rank] + (size_t)cursor->stepper.pc] >>
+    int refs = verify->refs[tt_verify_insn(verify, cursor->rank, cursor->stepper.pc)] >>
                (in_place ? TT_REF_IN_PLACE_ : 0);
     bool one = move->nsrcs == 1 && !tt_location_is_slot(&move->src[0]);
     if (one && (refs & TT_REF_SRC)) refer(verify, cursor, &move->src[0]);

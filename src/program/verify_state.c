@@ -19,7 +19,12 @@ struct tt_verify_clock *tt_verify_end_of(const struct tt_verify *verify, int ran
                                          int pc)
 {
     size_t ninsns = verify->refs_at[verify->nranks]; /* of all ranks */
-    return verify->ends ? &verify->ends[pass * ninsns + verify->refs_at[rank] + (size_t)pc] : NULL;
+    return verify->ends ? &verify->ends[pass * ninsns + tt_verify_insn(verify, rank, pc)] : NULL;
+}
+
+size_t tt_verify_insn(const struct tt_verify *verify, int rank, int pc)
+{
+    return verify->refs_at[rank] + (size_t)pc - tt_text_insns(verify->programs[rank], rank).first;
 }
 
 static const char *name_of(enum tt_verify_buffer buffer)
@@ -272,7 +277,8 @@ static bool find_refs(struct tt_verify *verify)
     verify->refs_at = tt_calloc((size_t)verify->nranks + 1, sizeof(size_t));
     for (int r = 0; verify->refs_at && r < verify->nranks; r++) {
         verify->refs_at[r] = bytes;
-        bytes += verify->programs[r]->ninsns;
+        const struct tt_thread insns = tt_text_insns(verify->programs[r], r);
+        bytes += insns.end - insns.first;
     }
     verify->refs = tt_calloc(bytes, 1);
     if (!verify->refs_at || !verify->refs) return false;
@@ -282,7 +288,7 @@ static bool find_refs(struct tt_verify *verify)
         if (!verify->ends) return false;
     }
     for (int r = 0; r < verify->nranks; r++)
-        tt_program_find_refs(verify->programs[r], r, verify->refs + verify->refs_at[r]);
+        tt_text_find_refs(verify->programs[r], r, verify->refs + verify->refs_at[r]);
     return true;
 }
 

@@ -101,14 +101,14 @@ struct tt_verify {
     size_t nunits;   /* of IN, and of OUT */
     size_t per_rank; /* of all three buffers */
 
-    uint8_t *refs;                        /* per rank, ninsns of its block; owned like all below */
-    size_t *refs_at;                      /* nranks: where a rank's begin */
-    struct tt_verify_clock *ends;         /* per pass and instruction of refs: when awaited ones
-                                             were done; NULL: nothing is awaited */
-    struct tt_verify_cursor *cursors;     /* nthreads */
-    struct tt_verify_clock *clocks;       /* nthreads */
-    struct tt_verify_clock *enter_clocks; /* nranks */
-    struct tt_verify_clock *leave_clocks; /* nranks */
+    uint8_t *refs;                    /* per rank, of its text; owned like all below */
+    size_t *refs_at;                  /* nranks + 1: where a rank's begin, and all of them end */
+    struct tt_verify_clock *ends;     /* per pass and instruction of refs: when awaited ones
+                                         were done; NULL: nothing is awaited */
+    struct tt_verify_cursor *cursors; /* nthreads */
+    struct tt_verify_clock *clocks;   /* nthreads */
+    struct tt_verify_clock *enter_clocks;         /* nranks */
+    struct tt_verify_clock *leave_clocks;         /* nranks */
     struct tt_verify_clock all_entered, all_left; /* sums of these, once all are there */
     bool *entered, *left;                         /* nranks */
     struct tt_verify_sight *sights; /* [rank * nranks + owner]: may address its buffers */
@@ -151,6 +151,8 @@ bool tt_verify_state_init(struct tt_verify *verify);
 void tt_verify_state_fini(struct tt_verify *verify);
 
 size_t tt_verify_unit(const struct tt_verify *verify, uint32_t pass, int chunk, size_t slice);
+/* The number of an instruction of the rank's text among those of all ranks. */
+size_t tt_verify_insn(const struct tt_verify *verify, int rank, int pc);
 /* The end of an instruction of the rank's, for who awaits it; NULL: nothing is awaited. */
 struct tt_verify_clock *tt_verify_end_of(const struct tt_verify *verify, int rank, uint32_t pass,
                                          int pc);

@@ -115,12 +115,12 @@ static void large_communicators(void **state)
     }
 }
 
-/* One count that fills every chunk, and where there are windows a short last one. */
-static void verify_once(const struct program_case *what, int root, int nranks)
+/* One window, of which the last chunk is empty where there are several. */
+static void verify_once(const struct program_case *what, int root, int nranks, int per_host)
 {
-    struct program_set set = program_set_make(what, root, nranks, 8, 0);
-    bool split = set.blocks[0]->nparts > 1;
-    struct tt_verify_options options = {.count = split ? (size_t)nranks - 1 : 1,
+    struct program_set set = program_set_make(what, root, nranks, per_host, 0);
+    size_t nparts = (size_t)set.blocks[0]->nparts;
+    struct tt_verify_options options = {.count = nparts > 1 ? nparts - 1 : 1,
                                         .chunk_limit = program_is_direct(what->algo) ? SIZE_MAX : 1,
                                         .grain = 1,
                                         .nslots = 8};
@@ -138,31 +138,50 @@ static void every_count_up_to_64_and_257(void **state)
     int ncases;
     const struct program_case *cases = program_cases(&ncases);
     for (int k = 0; k < ncases; k++) {
-        for (int n = 18; n <= 64; n++)
-            verify_once(&cases[k], n % 2 ? n - 1 : n / 3, n);
-        verify_once(&cases[k], 100, 257);
+        for (int n = 18; n <= 64; n++) {
+            bool every = cases[k].rooted && all_thousand;
+            verify_once(&cases[k], n % 2 ? n - 1 : n / 3, n, 8);
+            for (int root = 0; root < n && every; root++)
+                verify_once(&cases[k], root, n, 8);
+        }
+        verify_once(&cases[k], 100, 257, 8);
     }
 }
 
-/* Of a thousand ranks those that take a second; all of them when asked: `program-verify-thousand`.
- */
+enum { MOST_SECONDS = 10, MOST_MIB = 1024 }; /* of a set of a thousand ranks */
+
+static void verify_thousand(const struct program_case *what, int root, int per_host)
+{
+    clock_t begin = clock();
+    struct rusage usage;
+    verify_once(what, root, 1000, per_host);
+    double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    getrusage(RUSAGE_SELF, &usage);
+    if (all_thousand) {
+        print_message("%s %s, root %d, %d ranks a host: %.2f s of processor time\n",
+                      tt_func_name(what->func), tt_algo_name(what->algo), root, per_host, seconds);
+        assert_true(seconds < MOST_SECONDS);
+        assert_in_range(usage.ru_maxrss, 1, MOST_MIB * 1024);
+    }
+}
+
+/* Of a thousand ranks those that take a second; all of them when asked, on small hosts and on large
+ * ones: `program-verify-thousand`. */
 static void a_thousand_ranks(void **state)
 {
     (void)state;
     int ncases;
     const struct program_case *cases = program_cases(&ncases);
     for (int k = 0; k < ncases; k++) {
-        bool quick =
-            cases[k].rooted ? cases[k].algo != TT_ALGO_DIRECT : cases[k].algo == TT_ALGO_TREE;
+        const struct program_case *what = &cases[k];
+        bool quick = what->rooted ? what->algo != TT_ALGO_DIRECT : what->algo == TT_ALGO_TREE;
         if (!quick && !all_thousand) continue;
-        clock_t begin = clock();
-        verify_once(&cases[k], 999, 1000);
-        for (int root = 0; root < 999 && cases[k].rooted && all_thousand; root += 333)
-            verify_once(&cases[k], root, 1000);
-        if (!all_thousand) continue;
-        print_message("%s %s: %.2f s of processor time%s\n", tt_func_name(cases[k].func),
-                      tt_algo_name(cases[k].algo), (double)(clock() - begin) / CLOCKS_PER_SEC,
-                      cases[k].rooted ? " for four roots" : "");
+        verify_thousand(what, 999, 8);
+        for (int root = 0; root < 999 && what->rooted && all_thousand; root += 333)
+            verify_thousand(what, root, 8);
+        for (int hosts = 2; hosts < 500 && program_needs_hosts(what->algo) && all_thousand;
+             hosts *= 5)
+            verify_thousand(what, 999, 1000 / hosts);
     }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
