@@ -1,42 +1,12 @@
 /* See random_program.h. */
-#include "random_program.h"
-
 #include "../check.h"
-
-#include "program/build.h"
+#include "random_writer.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_THREADS = 4, MOST_INSNS = 64, MOST_OPERANDS = 12 };
-
-struct draft { /* an instruction that can still be changed */
-    enum tt_op op;
-    uint8_t flags;
-    int nsrcs, ndsts, arg, thread, nchunks;
-    struct tt_operand src[MOST_OPERANDS], dst[MOST_OPERANDS];
-};
-
-struct writer {
-    struct random_set *set;
-    struct tt_program head;
-    const struct tt_program *own; /* the library's program that this is; NULL: random */
-    int position[RANDOM_RANKS];
-    uint64_t state;
-    int nthreads; /* of every rank */
-    /* threads that own the ends of edges, [rank][peer]; -1: nobody yet */
-    int sender[RANDOM_RANKS][RANDOM_RANKS], receiver[RANDOM_RANKS][RANDOM_RANKS];
-    int second_sender[RANDOM_RANKS][RANDOM_RANKS]; /* the same of channel 1 */
-    int second_receiver[RANDOM_RANKS][RANDOM_RANKS];
-    struct draft insns[RANDOM_RANKS][MOST_THREADS][MOST_INSNS];
-    int ninsns[RANDOM_RANKS][MOST_THREADS];
-    int total[RANDOM_RANKS];
-    bool written[RANDOM_RANKS][8]; /* scratch chunks */
-    bool direct;                   /* between ENTER and LEAVE */
-};
-
-static uint32_t draw(struct writer *writer, uint32_t below)
+uint32_t random_draw(struct writer *writer, uint32_t below)
 {
     uint64_t word = writer->state += 0x9e3779b97f4a7c15ull;
     word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -44,33 +14,34 @@ static uint32_t draw(struct writer *writer, uint32_t below)
     return (uint32_t)((word ^ word >> 31) >> 32) % below;
 }
 
-static bool chance(struct writer *writer, uint32_t percent)
+bool random_chance(struct writer *writer, uint32_t percent)
 {
-    return draw(writer, 100) < percent;
+    return random_draw(writer, 100) < percent;
 }
 
 /* ---- one instruction ---- */
 
-static bool has_room(const struct writer *writer, int rank, int count)
+bool random_has_room(const struct writer *writer, int rank, int count)
 {
     return writer->total[rank] + count + writer->nthreads + 2 <= MOST_INSNS;
 }
 
-static struct draft *append(struct writer *writer, int rank, int thread, enum tt_op op)
+struct draft *random_append(struct writer *writer, int rank, int thread, enum tt_op op)
 {
+    assert_true(thread < MOST_THREADS && writer->ninsns[rank][thread] < MOST_INSNS);
     struct draft *insn = &writer->insns[rank][thread][writer->ninsns[rank][thread]++];
     writer->total[rank]++;
     *insn = (struct draft){.op = op, .nchunks = 1};
     return insn;
 }
 
-static void add_src(struct draft *insn, struct tt_operand operand)
+void random_add_src(struct draft *insn, struct tt_operand operand)
 {
     assert_true(insn->nsrcs < MOST_OPERANDS);
     insn->src[insn->nsrcs++] = operand;
 }
 
-static void add_dst(struct draft *insn, struct tt_operand operand)
+void random_add_dst(struct draft *insn, struct tt_operand operand)
 {
     assert_true(insn->ndsts < MOST_OPERANDS);
     insn->dst[insn->ndsts++] = operand;
@@ -94,8 +65,8 @@ static struct tt_operand place_of(struct writer *writer, enum tt_space space, in
                                   struct tt_gen_chunk chunk)
 {
     int n = writer->set->nranks, up = (to - me + n) % n, down = (me - to + n) % n;
-    switch (draw(writer, 8)) {
-    case 0: return tt_gen_by(space, TT_PEER_SHIFT, chance(writer, 50) ? up : up - n, chunk);
+    switch (random_draw(writer, 8)) {
+    case 0: return tt_gen_by(space, TT_PEER_SHIFT, random_chance(writer, 50) ? up : up - n, chunk);
     case 1:
         return tt_gen_by(space, TT_PEER_RING, writer->position[to] - writer->position[me], chunk);
     case 2: return tt_gen_by(space, TT_PEER_XOR, me ^ to, chunk);
@@ -117,7 +88,7 @@ static struct tt_gen_chunk chunk_of(struct writer *writer, int me, int number, i
 {
     int n = writer->set->nranks;
     struct tt_gen_chunk chunk = tt_gen_number(number);
-    uint32_t choice = draw(writer, 12);
+    uint32_t choice = random_draw(writer, 12);
     if (choice == 0) chunk = (struct tt_gen_chunk){TT_CHUNK_ME, number - me, 0};
     if (choice == 1) chunk = (struct tt_gen_chunk){TT_CHUNK_XOR, number ^ me, 0};
     if (choice == 2 && bound == n) chunk = (struct tt_gen_chunk){TT_CHUNK_SHIFT, number - me, 0};
@@ -138,32 +109,32 @@ static struct tt_gen_chunk some_chunk(struct writer *writer, int rank, enum tt_s
     int bound = chunk_bound(head, space == TT_SPACE_IN ? TT_SPACE_IN : TT_SPACE_OUT);
     if (space == TT_SPACE_SLOT && chunk_bound(head, TT_SPACE_IN) > bound)
         bound = chunk_bound(head, TT_SPACE_IN);
-    if (bound == head->nranks && chance(writer, 20)) {
+    if (bound == head->nranks && random_chance(writer, 20)) {
         enum tt_chunk by = head->nparts > 1 ? TT_CHUNK_RING : TT_CHUNK_RING_RANK;
-        return (struct tt_gen_chunk){by, (int)draw(writer, 5) - 2, 0};
+        return (struct tt_gen_chunk){by, (int)random_draw(writer, 5) - 2, 0};
     }
-    if (bound == head->nranks && chance(writer, 20)) return tt_gen_me();
-    int number = (int)draw(writer, (uint32_t)bound);
+    if (bound == head->nranks && random_chance(writer, 20)) return tt_gen_me();
+    int number = (int)random_draw(writer, (uint32_t)bound);
     return space == TT_SPACE_SLOT ? tt_gen_number(number) : chunk_of(writer, rank, number, bound);
 }
 
 static struct tt_operand memory(struct writer *writer, int rank, bool source)
 {
-    enum tt_space space = source && chance(writer, 60) ? TT_SPACE_IN : TT_SPACE_OUT;
-    if (!source && chance(writer, 1)) space = TT_SPACE_IN;
-    if (writer->head.scratch && chance(writer, 25)) {
+    enum tt_space space = source && random_chance(writer, 60) ? TT_SPACE_IN : TT_SPACE_OUT;
+    if (!source && random_chance(writer, 1)) space = TT_SPACE_IN;
+    if (writer->head.scratch && random_chance(writer, 25)) {
         /* read mostly what was written */
-        int number = (int)draw(writer, (uint32_t)writer->head.scratch);
+        int number = (int)random_draw(writer, (uint32_t)writer->head.scratch);
         if (source && !writer->written[rank][number]) number = 0;
-        if (!source || writer->written[rank][number] || chance(writer, 2)) {
+        if (!source || writer->written[rank][number] || random_chance(writer, 2)) {
             writer->written[rank][number] = writer->written[rank][number] || !source;
             return tt_gen_own(TT_SPACE_SCRATCH, tt_gen_number(number));
         }
     }
     struct tt_gen_chunk chunk = some_chunk(writer, rank, space);
-    if (writer->direct && chance(writer, 40)) {
-        return place_of(writer, space, rank, (int)draw(writer, (uint32_t)writer->set->nranks),
-                        chunk);
+    if (writer->direct && random_chance(writer, 40)) {
+        return place_of(writer, space, rank,
+                        (int)random_draw(writer, (uint32_t)writer->set->nranks), chunk);
     }
     return tt_gen_own(space, chunk);
 }
@@ -171,55 +142,56 @@ static struct tt_operand memory(struct writer *writer, int rank, bool source)
 static uint8_t some_flags(struct writer *writer, bool reduce)
 {
     uint8_t flags = reduce ? TT_MOVE_REDUCE : 0;
-    if (chance(writer, 30)) flags |= TT_MOVE_PRE;
-    if (chance(writer, 6)) flags |= TT_MOVE_POST;
+    if (random_chance(writer, 30)) flags |= TT_MOVE_PRE;
+    if (random_chance(writer, 6)) flags |= TT_MOVE_POST;
     return flags;
 }
 
 /* Finish a move that may have a source: one more for a reduction, and memory destinations. */
 static void fill(struct writer *writer, int rank, struct draft *insn, int ndsts)
 {
-    if (insn->nsrcs == 0) add_src(insn, memory(writer, rank, true));
-    bool reduce = chance(writer, 40);
+    if (insn->nsrcs == 0) random_add_src(insn, memory(writer, rank, true));
+    bool reduce = random_chance(writer, 40);
     insn->flags = some_flags(writer, reduce);
-    if (reduce && chance(writer, 85)) add_src(insn, memory(writer, rank, true));
+    if (reduce && random_chance(writer, 85)) random_add_src(insn, memory(writer, rank, true));
     for (int k = 0; k < ndsts; k++)
-        add_dst(insn, memory(writer, rank, false));
+        random_add_dst(insn, memory(writer, rank, false));
 }
 
 /* ---- transfers ---- */
 
 static void local(struct writer *writer)
 {
-    int rank = (int)draw(writer, (uint32_t)writer->set->nranks);
-    int thread = (int)draw(writer, (uint32_t)writer->nthreads);
-    if (!has_room(writer, rank, 1)) return;
-    fill(writer, rank, append(writer, rank, thread, TT_OP_MOVE), 1 + (int)draw(writer, 2));
+    int rank = (int)random_draw(writer, (uint32_t)writer->set->nranks);
+    int thread = (int)random_draw(writer, (uint32_t)writer->nthreads);
+    if (!random_has_room(writer, rank, 1)) return;
+    fill(writer, rank, random_append(writer, rank, thread, TT_OP_MOVE),
+         1 + (int)random_draw(writer, 2));
 }
 
 /* Let a thread wait for what another one of its rank was given before: that ends. */
 static void order(struct writer *writer)
 {
-    int rank = (int)draw(writer, (uint32_t)writer->set->nranks);
-    int thread = (int)draw(writer, (uint32_t)writer->nthreads);
-    int other = (int)draw(writer, (uint32_t)writer->nthreads);
+    int rank = (int)random_draw(writer, (uint32_t)writer->set->nranks);
+    int thread = (int)random_draw(writer, (uint32_t)writer->nthreads);
+    int other = (int)random_draw(writer, (uint32_t)writer->nthreads);
     int count = writer->ninsns[rank][other];
-    if (thread == other || count == 0 || !has_room(writer, rank, 1)) return;
-    int at = chance(writer, 70) ? count - 1 : (int)draw(writer, (uint32_t)count);
+    if (thread == other || count == 0 || !random_has_room(writer, rank, 1)) return;
+    int at = random_chance(writer, 70) ? count - 1 : (int)random_draw(writer, (uint32_t)count);
     bool looping = false;
     for (int k = 0; k < at; k++) {
         enum tt_op op = writer->insns[rank][other][k].op;
         if (op == TT_OP_LOOP || op == TT_OP_NEXT) looping = op == TT_OP_LOOP;
     }
     if (looping || writer->insns[rank][other][at].op != TT_OP_MOVE) return;
-    struct draft *await = append(writer, rank, thread, TT_OP_AWAIT);
+    struct draft *await = random_append(writer, rank, thread, TT_OP_AWAIT);
     await->thread = other;
     await->arg = at;
 }
 
 static int owner(struct writer *writer, int *end)
 {
-    if (*end < 0) *end = (int)draw(writer, (uint32_t)writer->nthreads);
+    if (*end < 0) *end = (int)random_draw(writer, (uint32_t)writer->nthreads);
     return *end;
 }
 
@@ -232,16 +204,17 @@ struct ends {
 static bool begin_message(struct writer *writer, struct ends *ends)
 {
     int n = writer->set->nranks;
-    ends->from = (int)draw(writer, (uint32_t)n);
-    ends->to = (ends->from + 1 + (int)draw(writer, (uint32_t)n - 1)) % n;
-    ends->channel = writer->head.nchannels > 1 && chance(writer, 50);
-    if (!has_room(writer, ends->from, 1) || !has_room(writer, ends->to, 1)) return false;
+    ends->from = (int)random_draw(writer, (uint32_t)n);
+    ends->to = (ends->from + 1 + (int)random_draw(writer, (uint32_t)n - 1)) % n;
+    ends->channel = writer->head.nchannels > 1 && random_chance(writer, 50);
+    if (!random_has_room(writer, ends->from, 1) || !random_has_room(writer, ends->to, 1))
+        return false;
     int *sender = ends->channel ? &writer->second_sender[ends->from][ends->to]
                                 : &writer->sender[ends->from][ends->to];
     int *receiver = ends->channel ? &writer->second_receiver[ends->to][ends->from]
                                   : &writer->receiver[ends->to][ends->from];
-    ends->post = append(writer, ends->from, owner(writer, sender), TT_OP_MOVE);
-    ends->take = append(writer, ends->to, owner(writer, receiver), TT_OP_MOVE);
+    ends->post = random_append(writer, ends->from, owner(writer, sender), TT_OP_MOVE);
+    ends->take = random_append(writer, ends->to, owner(writer, receiver), TT_OP_MOVE);
     return true;
 }
 
@@ -268,23 +241,23 @@ static void several(struct writer *writer)
     struct ends ends;
     if (bound < 2 || !begin_message(writer, &ends)) return;
     struct draft *post = ends.post, *take = ends.take;
-    int nchunks = 1 + (int)draw(writer, (uint32_t)(bound < 4 ? bound : 4));
-    int first = (int)draw(writer, (uint32_t)(bound - nchunks + 1));
+    int nchunks = 1 + (int)random_draw(writer, (uint32_t)(bound < 4 ? bound : 4));
+    int first = (int)random_draw(writer, (uint32_t)(bound - nchunks + 1));
     struct tt_gen_chunk chunk = tt_gen_number(first);
     enum tt_space source = tt_program_in_chunks(head) == bound ? TT_SPACE_IN : TT_SPACE_OUT;
     enum tt_space kept = tt_program_out_chunks(head) == bound ? TT_SPACE_OUT : TT_SPACE_SCRATCH;
     post->nchunks = take->nchunks = nchunks;
-    add_src(post, tt_gen_own(source, chunk));
-    add_dst(post, end_of(writer, &ends, true, chunk));
-    add_src(take, end_of(writer, &ends, false, chunk));
-    if (kept == TT_SPACE_OUT && chance(writer, 40)) {
+    random_add_src(post, tt_gen_own(source, chunk));
+    random_add_dst(post, end_of(writer, &ends, true, chunk));
+    random_add_src(take, end_of(writer, &ends, false, chunk));
+    if (kept == TT_SPACE_OUT && random_chance(writer, 40)) {
         take->flags = some_flags(writer, true);
-        add_src(take, tt_gen_own(kept, chunk));
+        random_add_src(take, tt_gen_own(kept, chunk));
     }
     if (kept == TT_SPACE_OUT) {
-        add_dst(take, tt_gen_own(kept, chunk));
+        random_add_dst(take, tt_gen_own(kept, chunk));
     } else if (nchunks <= head->scratch) {
-        add_dst(take, tt_gen_own(kept, tt_gen_number(head->scratch - nchunks)));
+        random_add_dst(take, tt_gen_own(kept, tt_gen_number(head->scratch - nchunks)));
     }
 }
 
@@ -293,22 +266,23 @@ static void message(struct writer *writer)
     struct ends ends;
     if (!begin_message(writer, &ends)) return;
     struct tt_gen_chunk chunk = some_chunk(writer, ends.from, TT_SPACE_SLOT);
-    if (!chance(writer, 3)) fill(writer, ends.from, ends.post, chance(writer, 30) ? 1 : 0);
-    add_dst(ends.post, end_of(writer, &ends, true, chunk));
-    add_src(ends.take, end_of(writer, &ends, false, chunk));
-    if (ends.post->nsrcs > 0 && chance(writer, 95)) fill(writer, ends.to, ends.take, 1);
+    if (!random_chance(writer, 3))
+        fill(writer, ends.from, ends.post, random_chance(writer, 30) ? 1 : 0);
+    random_add_dst(ends.post, end_of(writer, &ends, true, chunk));
+    random_add_src(ends.take, end_of(writer, &ends, false, chunk));
+    if (ends.post->nsrcs > 0 && random_chance(writer, 95)) fill(writer, ends.to, ends.take, 1);
 }
 
 /* A message that goes on: received, reduced or not, kept or not, and passed on in one move. */
 static void relay(struct writer *writer)
 {
     int n = writer->set->nranks;
-    int length = 2 + (int)draw(writer, (uint32_t)n - 1);
-    int at = (int)draw(writer, (uint32_t)n);
+    int length = 2 + (int)random_draw(writer, (uint32_t)n - 1);
+    int at = (int)random_draw(writer, (uint32_t)n);
     struct tt_gen_chunk chunk = some_chunk(writer, at, TT_SPACE_SLOT);
     if (n < 3) return;
     for (int k = 0; k < length; k++) {
-        if (!has_room(writer, (at + k) % n, 2)) return;
+        if (!random_has_room(writer, (at + k) % n, 2)) return;
     }
     for (int k = 0; k < length; k++) {
         int rank = (at + k) % n, prev = (rank + n - 1) % n, next = (rank + 1) % n;
@@ -316,10 +290,10 @@ static void relay(struct writer *writer)
                        : owner(writer, &writer->sender[rank][next]);
         bool ends = k == length - 1;
         if (!ends && writer->sender[rank][next] < 0) writer->sender[rank][next] = thread;
-        struct draft *insn = append(writer, rank, thread, TT_OP_MOVE);
-        if (k) add_src(insn, place_of(writer, TT_SPACE_SLOT, rank, prev, chunk));
-        fill(writer, rank, insn, ends || chance(writer, 40) ? 1 : 0);
-        if (!ends) add_dst(insn, place_of(writer, TT_SPACE_SLOT, rank, next, chunk));
+        struct draft *insn = random_append(writer, rank, thread, TT_OP_MOVE);
+        if (k) random_add_src(insn, place_of(writer, TT_SPACE_SLOT, rank, prev, chunk));
+        fill(writer, rank, insn, ends || random_chance(writer, 40) ? 1 : 0);
+        if (!ends) random_add_dst(insn, place_of(writer, TT_SPACE_SLOT, rank, next, chunk));
     }
 }
 
@@ -330,11 +304,11 @@ static bool may_use(const struct writer *writer, int rank, int peer, int thread)
     return (sender < 0 || sender == thread) && (receiver < 0 || receiver == thread);
 }
 
-static bool may_spread(const struct writer *writer, int thread)
+bool random_may_spread(const struct writer *writer, int thread)
 {
     int n = writer->set->nranks;
     for (int rank = 0; rank < n; rank++) {
-        if (!has_room(writer, rank, 2)) return false;
+        if (!random_has_room(writer, rank, 2)) return false;
         for (int peer = 0; peer < n; peer++) {
             if (!may_use(writer, rank, peer, thread)) return false;
         }
@@ -342,7 +316,7 @@ static bool may_spread(const struct writer *writer, int thread)
     return true;
 }
 
-static void own_all_edges(struct writer *writer, int thread)
+void random_own_all_edges(struct writer *writer, int thread)
 {
     for (int rank = 0; rank < RANDOM_RANKS; rank++) {
         for (int peer = 0; peer < RANDOM_RANKS; peer++)
@@ -356,17 +330,17 @@ static void spread_take(struct writer *writer, enum spread kind, int rank, struc
                         struct tt_gen_chunk chunk, int root)
 {
     if (kind == FROM_ONE) {
-        add_src(take, tt_gen_at(TT_SPACE_SLOT, root, chunk));
+        random_add_src(take, tt_gen_at(TT_SPACE_SLOT, root, chunk));
         fill(writer, rank, take, 1);
         return;
     }
-    enum tt_peer set = chance(writer, 50) ? TT_PEER_EACH : TT_PEER_OTHERS;
-    add_src(take, tt_gen_set(TT_SPACE_SLOT, set, chunk));
-    if (writer->head.out_blocks && chance(writer, 50)) {
-        add_dst(take, tt_gen_own(TT_SPACE_OUT, tt_gen_peer()));
+    enum tt_peer set = random_chance(writer, 50) ? TT_PEER_EACH : TT_PEER_OTHERS;
+    random_add_src(take, tt_gen_set(TT_SPACE_SLOT, set, chunk));
+    if (writer->head.out_blocks && random_chance(writer, 50)) {
+        random_add_dst(take, tt_gen_own(TT_SPACE_OUT, tt_gen_peer()));
     } else {
         take->flags = some_flags(writer, true);
-        add_dst(take, memory(writer, rank, false));
+        random_add_dst(take, memory(writer, rank, false));
     }
 }
 
@@ -374,26 +348,26 @@ static void spread_take(struct writer *writer, enum spread kind, int rank, struc
 static void spread(struct writer *writer)
 {
     int n = writer->set->nranks;
-    enum spread kind = (enum spread)draw(writer, 3);
-    int root = (int)draw(writer, (uint32_t)n);
-    int thread = (int)draw(writer, (uint32_t)writer->nthreads);
+    enum spread kind = (enum spread)random_draw(writer, 3);
+    int root = (int)random_draw(writer, (uint32_t)n);
+    int thread = (int)random_draw(writer, (uint32_t)writer->nthreads);
     struct tt_gen_chunk chunk = some_chunk(writer, root, TT_SPACE_SLOT);
     if (chunk.by == TT_CHUNK_RING || chunk.by == TT_CHUNK_RING_RANK) chunk = tt_gen_number(0);
-    if (!may_spread(writer, thread)) return;
+    if (!random_may_spread(writer, thread)) return;
     for (int rank = 0; rank < n; rank++) {
         if (kind == TO_ONE ? rank == root : kind == FROM_ONE && rank != root) continue;
-        struct draft *post = append(writer, rank, thread, TT_OP_MOVE);
-        add_src(post, memory(writer, rank, true));
-        post->flags = chance(writer, 30) ? TT_MOVE_PRE : 0;
-        add_dst(post, kind == TO_ONE ? tt_gen_at(TT_SPACE_SLOT, root, chunk)
-                                     : tt_gen_set(TT_SPACE_SLOT, TT_PEER_OTHERS, chunk));
+        struct draft *post = random_append(writer, rank, thread, TT_OP_MOVE);
+        random_add_src(post, memory(writer, rank, true));
+        post->flags = random_chance(writer, 30) ? TT_MOVE_PRE : 0;
+        random_add_dst(post, kind == TO_ONE ? tt_gen_at(TT_SPACE_SLOT, root, chunk)
+                                            : tt_gen_set(TT_SPACE_SLOT, TT_PEER_OTHERS, chunk));
     }
     for (int rank = 0; rank < n; rank++) {
         if (kind == FROM_ONE ? rank == root : kind == TO_ONE && rank != root) continue;
-        struct draft *take = append(writer, rank, thread, TT_OP_MOVE);
+        struct draft *take = random_append(writer, rank, thread, TT_OP_MOVE);
         spread_take(writer, kind, rank, take, chunk, root);
     }
-    own_all_edges(writer, thread);
+    random_own_all_edges(writer, thread);
 }
 
 static bool may_go_round(const struct writer *writer, int thread)
@@ -403,7 +377,7 @@ static bool may_go_round(const struct writer *writer, int thread)
         int rank = writer->set->ring[pos], next = writer->set->ring[(pos + 1) % n],
             prev = writer->set->ring[(pos + n - 1) % n];
         bool free = may_use(writer, rank, next, thread) && may_use(writer, rank, prev, thread);
-        if (!free || !has_room(writer, rank, 5)) return false;
+        if (!free || !random_has_room(writer, rank, 5)) return false;
     }
     return true;
 }
@@ -411,13 +385,13 @@ static bool may_go_round(const struct writer *writer, int thread)
 /* Every rank passes something to the next one, `times` times over: a ring's loop. */
 static void round_about(struct writer *writer)
 {
-    int n = writer->set->nranks, thread = (int)draw(writer, (uint32_t)writer->nthreads);
+    int n = writer->set->nranks, thread = (int)random_draw(writer, (uint32_t)writer->nthreads);
     const struct tt_program *model = &writer->head;
-    int times = 1 + (int)draw(writer, (uint32_t)n);
-    bool rings = chunk_bound(model, TT_SPACE_OUT) == n && chance(writer, 70);
+    int times = 1 + (int)random_draw(writer, (uint32_t)n);
+    bool rings = chunk_bound(model, TT_SPACE_OUT) == n && random_chance(writer, 70);
     enum tt_chunk by = model->nparts > 1 ? TT_CHUNK_RING : TT_CHUNK_RING_RANK;
     if (!may_go_round(writer, thread)) return;
-    bool keep = chance(writer, 60), reduces = chance(writer, 50);
+    bool keep = random_chance(writer, 60), reduces = random_chance(writer, 50);
     for (int pos = 0; pos < n; pos++) {
         int rank = writer->set->ring[pos], next = writer->set->ring[(pos + 1) % n],
             prev = writer->set->ring[(pos + n - 1) % n];
@@ -427,22 +401,22 @@ static void round_about(struct writer *writer)
             rings ? (struct tt_gen_chunk){by, -1 - times, 0} : tt_gen_number(0);
         enum tt_space own = model->in_blocks || model->nparts > 1 ? TT_SPACE_IN : TT_SPACE_OUT;
         writer->sender[rank][next] = writer->receiver[rank][prev] = thread;
-        struct draft *send = append(writer, rank, thread, TT_OP_MOVE);
-        add_src(send, tt_gen_own(own, first));
-        add_dst(send, place_of(writer, TT_SPACE_SLOT, rank, next, first));
-        append(writer, rank, thread, TT_OP_LOOP)->arg = times;
-        struct draft *pass = append(writer, rank, thread, TT_OP_MOVE);
-        add_src(pass, place_of(writer, TT_SPACE_SLOT, rank, prev, chunk));
+        struct draft *send = random_append(writer, rank, thread, TT_OP_MOVE);
+        random_add_src(send, tt_gen_own(own, first));
+        random_add_dst(send, place_of(writer, TT_SPACE_SLOT, rank, next, first));
+        random_append(writer, rank, thread, TT_OP_LOOP)->arg = times;
+        struct draft *pass = random_append(writer, rank, thread, TT_OP_MOVE);
+        random_add_src(pass, place_of(writer, TT_SPACE_SLOT, rank, prev, chunk));
         if (reduces) {
             pass->flags = TT_MOVE_REDUCE | TT_MOVE_PRE;
-            add_src(pass, tt_gen_own(own, chunk));
+            random_add_src(pass, tt_gen_own(own, chunk));
         }
-        if (keep) add_dst(pass, tt_gen_own(TT_SPACE_OUT, chunk));
-        add_dst(pass, place_of(writer, TT_SPACE_SLOT, rank, next, chunk));
-        append(writer, rank, thread, TT_OP_NEXT);
-        struct draft *take = append(writer, rank, thread, TT_OP_MOVE);
-        add_src(take, tt_gen_at(TT_SPACE_SLOT, prev, last));
-        add_dst(take, tt_gen_own(TT_SPACE_OUT, last));
+        if (keep) random_add_dst(pass, tt_gen_own(TT_SPACE_OUT, chunk));
+        random_add_dst(pass, place_of(writer, TT_SPACE_SLOT, rank, next, chunk));
+        random_append(writer, rank, thread, TT_OP_NEXT);
+        struct draft *take = random_append(writer, rank, thread, TT_OP_MOVE);
+        random_add_src(take, tt_gen_at(TT_SPACE_SLOT, prev, last));
+        random_add_dst(take, tt_gen_own(TT_SPACE_OUT, last));
     }
 }
 
@@ -453,11 +427,11 @@ static void make_head(struct writer *writer)
     struct random_set *set = writer->set;
     static const enum tt_func funcs[] = {TT_FUNC_ALLREDUCE, TT_FUNC_ALLGATHER,
                                          TT_FUNC_REDUCESCATTER, TT_FUNC_ALLTOALL};
-    bool split = chance(writer, 50);
-    enum tt_func func = split ? TT_FUNC_ALLREDUCE : funcs[draw(writer, 4)];
+    bool split = random_chance(writer, 50);
+    enum tt_func func = split ? TT_FUNC_ALLREDUCE : funcs[random_draw(writer, 4)];
     int n = set->nranks;
-    int nparts = chance(writer, 50) ? 1 + (int)draw(writer, 12) : n;
-    if (!split) nparts = chance(writer, 30) ? 1 + (int)draw(writer, 3) : 1;
+    int nparts = random_chance(writer, 50) ? 1 + (int)random_draw(writer, 12) : n;
+    if (!split) nparts = random_chance(writer, 30) ? 1 + (int)random_draw(writer, 3) : 1;
     for (int k = 0; k < n; k++)
         set->ring[k] = (int)(((unsigned int)k * (n % 2 ? 2u : 1u)) % (unsigned int)n);
     for (int k = 0; k < n; k++)
@@ -472,9 +446,9 @@ static void make_head(struct writer *writer)
         .nparts = nparts,
         .in_blocks = func == TT_FUNC_REDUCESCATTER || func == TT_FUNC_ALLTOALL,
         .out_blocks = func == TT_FUNC_ALLGATHER || func == TT_FUNC_ALLTOALL,
-        .whole_window = split && chance(writer, 30),
-        .nchannels = chance(writer, 25) ? 2 : 1,
-        .scratch = chance(writer, 40) ? 1 + (int)draw(writer, 5) : 0,
+        .whole_window = split && random_chance(writer, 30),
+        .nchannels = random_chance(writer, 25) ? 2 : 1,
+        .scratch = random_chance(writer, 40) ? 1 + (int)random_draw(writer, 5) : 0,
     };
 }
 
@@ -482,32 +456,38 @@ static void everybody(struct writer *writer, enum tt_op op)
 {
     writer->direct = op == TT_OP_ENTER;
     writer->head.needs_barrier = true;
-    for (int rank = 0; rank < writer->set->nranks; rank++)
-        append(writer, rank, 0, op)->arg = -1;
+    for (int rank = 0; rank < writer->set->nranks; rank++) {
+        struct draft *insn = random_append(writer, rank, 0, op);
+        insn->arg = -1;
+        if (!writer->wide || writer->alike || !random_chance(writer, 5)) continue;
+        if (op == TT_OP_LEAVE) insn->flags = TT_MOVE_ONE_WAY;
+        if (op == TT_OP_ENTER) insn->arg = (int)random_draw(writer, (uint32_t)writer->set->nranks);
+    }
 }
 
 static void change(struct writer *writer)
 {
-    int rank = (int)draw(writer, (uint32_t)writer->set->nranks);
-    int thread = (int)draw(writer, (uint32_t)writer->nthreads);
+    int rank = (int)random_draw(writer, (uint32_t)writer->set->nranks);
+    int thread = (int)random_draw(writer, (uint32_t)writer->nthreads);
     struct draft *insns = writer->insns[rank][thread];
     int count = writer->ninsns[rank][thread];
     if (count == 0) return;
-    int at = (int)draw(writer, (uint32_t)count), other = (int)draw(writer, (uint32_t)count);
+    int at = (int)random_draw(writer, (uint32_t)count),
+        other = (int)random_draw(writer, (uint32_t)count);
     struct draft *insn = &insns[at];
     struct draft before = *insn;
     struct tt_operand *operand = insn->nsrcs ? &insn->src[0] : &insn->dst[0];
-    switch (draw(writer, 7)) {
+    switch (random_draw(writer, 7)) {
     case 0:
         if (insn->op != TT_OP_MOVE || insns[other].op != TT_OP_MOVE) break;
         *insn = insns[other];
         insns[other] = before;
         break;
-    case 1: insn->flags ^= (uint8_t)(1u << draw(writer, 3)); break;
-    case 2: operand->chunk = (int)draw(writer, 4); break;
+    case 1: insn->flags ^= (uint8_t)(1u << random_draw(writer, 3)); break;
+    case 2: operand->chunk = (int)random_draw(writer, 4); break;
     case 3:
         if (operand->peer == TT_PEER_RANK)
-            operand->peer_number = (int)draw(writer, (uint32_t)writer->set->nranks);
+            operand->peer_number = (int)random_draw(writer, (uint32_t)writer->set->nranks);
         break;
     case 4:
         if (insn->op == TT_OP_LOOP) insn->arg++;
@@ -524,12 +504,47 @@ static void change(struct writer *writer)
     }
 }
 
-/* Each rank has a text of its own. */
+static int threads_of(const struct writer *writer, int rank)
+{
+    return writer->own ? tt_program_nthreads(writer->own, rank) : writer->nthreads;
+}
+
+/* The first rank whose text this rank runs. */
+static int shared_text(const struct writer *writer, int rank)
+{
+    for (int other = 0; writer->wide && other < rank; other++) {
+        bool alike = threads_of(writer, other) == threads_of(writer, rank);
+        if (alike && random_wide_same(writer, rank, other)) return other;
+    }
+    return rank;
+}
+
+static void write_thread(const struct writer *writer, struct tt_builder *builder, int rank, int t)
+{
+    tt_build_thread(builder);
+    for (int k = 0; k < writer->ninsns[rank][t]; k++) {
+        const struct draft *insn = &writer->insns[rank][t][k];
+        if (insn->op == TT_OP_AWAIT) {
+            tt_build_await(builder, insn->thread, insn->arg);
+        } else {
+            tt_build_insn(builder, insn->op, insn->flags, insn->arg);
+        }
+        if (insn->nchunks > 1) tt_build_range(builder, insn->nchunks);
+        for (int j = 0; j < insn->nsrcs; j++)
+            tt_build_src(builder, insn->src[j]);
+        for (int j = 0; j < insn->ndsts; j++)
+            tt_build_dst(builder, insn->dst[j]);
+    }
+    tt_build_stop(builder);
+}
+
+/* Each rank has a text of its own, but where ranks that do the same may share one. */
 static void assemble(struct writer *writer)
 {
     struct random_set *set = writer->set;
     struct tt_builder builder;
     int32_t next[RANDOM_RANKS];
+    int texts[RANDOM_RANKS];
     tt_build_begin(&builder, set->nranks);
     builder.head = writer->head;
     for (int rank = 0; rank < set->nranks; rank++)
@@ -542,110 +557,30 @@ static void assemble(struct writer *writer)
         if (values) tt_build_table(&builder, (enum tt_table)table, values);
     }
     for (int rank = 0; rank < set->nranks; rank++) {
-        int nthreads = writer->own ? tt_program_nthreads(writer->own, rank) : writer->nthreads;
-        tt_build_assign(&builder, rank, tt_build_text(&builder));
-        for (int t = 0; t < nthreads; t++) {
-            tt_build_thread(&builder);
-            for (int k = 0; k < writer->ninsns[rank][t]; k++) {
-                const struct draft *insn = &writer->insns[rank][t][k];
-                if (insn->op == TT_OP_AWAIT) {
-                    tt_build_await(&builder, insn->thread, insn->arg);
-                } else {
-                    tt_build_insn(&builder, insn->op, insn->flags, insn->arg);
-                }
-                if (insn->nchunks > 1) tt_build_range(&builder, insn->nchunks);
-                for (int j = 0; j < insn->nsrcs; j++)
-                    tt_build_src(&builder, insn->src[j]);
-                for (int j = 0; j < insn->ndsts; j++)
-                    tt_build_dst(&builder, insn->dst[j]);
-            }
-            tt_build_stop(&builder);
-        }
+        int nthreads = threads_of(writer, rank), like = shared_text(writer, rank);
+        texts[rank] = like < rank ? texts[like] : tt_build_text(&builder);
+        tt_build_assign(&builder, rank, texts[rank]);
+        if (like < rank) continue;
+        for (int t = 0; t < nthreads; t++)
+            write_thread(writer, &builder, rank, t);
     }
     set->block = NULL; /* what was changed may not be well-formed */
     (void)tt_build_end(&builder, &set->block);
-}
-
-static const struct {
-    enum tt_func func;
-    enum tt_algo algo;
-    enum tt_proto proto;
-} rows[] = {
-    {TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_SIMPLE},
-    {TT_FUNC_ALLREDUCE, TT_ALGO_TREE, TT_PROTO_SIMPLE},
-    {TT_FUNC_ALLREDUCE, TT_ALGO_ONESHOT, TT_PROTO_LL},
-    {TT_FUNC_ALLREDUCE, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
-    {TT_FUNC_ALLGATHER, TT_ALGO_RING, TT_PROTO_SIMPLE},
-    {TT_FUNC_ALLGATHER, TT_ALGO_ONESHOT, TT_PROTO_LL},
-    {TT_FUNC_REDUCESCATTER, TT_ALGO_RING, TT_PROTO_SIMPLE},
-    {TT_FUNC_REDUCESCATTER, TT_ALGO_ONESHOT, TT_PROTO_LL},
-    {TT_FUNC_ALLGATHER, TT_ALGO_PAT, TT_PROTO_SIMPLE},
-    {TT_FUNC_REDUCESCATTER, TT_ALGO_PAT, TT_PROTO_SIMPLE},
-    {TT_FUNC_ALLTOALL, TT_ALGO_ONESHOT, TT_PROTO_LL},
-    {TT_FUNC_ALLTOALL, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
-    {TT_FUNC_ALLREDUCE, TT_ALGO_DOUBLING, TT_PROTO_LL},
-    {TT_FUNC_ALLREDUCE, TT_ALGO_HALVING, TT_PROTO_SIMPLE},
-    {TT_FUNC_REDUCESCATTER, TT_ALGO_BRUCK, TT_PROTO_LL},
-    {TT_FUNC_ALLTOALL, TT_ALGO_BRUCK, TT_PROTO_LL},
-    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE},
-    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_LL},
-};
-
-/* One of the library's own, its instructions spread out for change(). */
-static void generate(struct writer *writer)
-{
-    struct random_set *set = writer->set;
-    uint32_t row = draw(writer, sizeof(rows) / sizeof(rows[0]));
-    struct tt_tree_links tree[RANDOM_RANKS];
-    int nhosts = 2;
-    while (set->nranks % nhosts != 0)
-        nhosts++;
-    struct tt_shape shape = {.nranks = set->nranks,
-                             .ring_rank = set->ring,
-                             .tree = tree,
-                             .by_host = set->ring,
-                             .nhosts = nhosts};
-    struct tt_program *own = NULL;
-    for (int rank = 0; rank < set->nranks; rank++) {
-        tree[rank] =
-            (struct tt_tree_links){.parent = rank ? (rank - 1) / 2 : -1, .child = {-1, -1, -1}};
-        for (int k = 1; k <= 2; k++)
-            if (2 * rank + k < set->nranks) tree[rank].child[k - 1] = 2 * rank + k;
-    }
-    assert_int_equal(
-        tt_program_make(rows[row].func, rows[row].algo, rows[row].proto, -1, &shape, &own), 0);
-    writer->own = own;
-    writer->head = *own;
-    writer->nthreads = rows[row].algo == TT_ALGO_TREE ? 2 : 1;
-    for (int rank = 0; rank < set->nranks; rank++) {
-        const struct tt_text *text = tt_program_text(own, rank);
-        for (uint32_t t = text->first; t < text->end; t++) {
-            const struct tt_thread *thread = &tt_program_threads(own)[t];
-            for (uint32_t k = thread->first; k + 1 < thread->end; k++) {
-                const struct tt_insn *insn = &tt_program_insns(own)[k];
-                const struct tt_operand *operands = tt_program_operands(own);
-                struct draft *copy =
-                    append(writer, rank, (int)(t - text->first), (enum tt_op)insn->op);
-                copy->flags = insn->flags;
-                copy->arg = insn->arg;
-                for (uint32_t j = 0; j < insn->nsrcs; j++)
-                    add_src(copy, operands[insn->first_src + j]);
-                for (uint32_t j = 0; j < insn->ndsts; j++)
-                    add_dst(copy, operands[insn->first_dst + j]);
-            }
-        }
-    }
 }
 
 static void write_at_random(struct writer *writer)
 {
     static void (*const kinds[])(struct writer *) = {
         local, message, message, message, relay, spread, round_about, order, order, several};
-    int count = 1 + (int)draw(writer, 10);
-    int enter = chance(writer, 25) ? (int)draw(writer, (uint32_t)count) : -1;
+    int count = 1 + (int)random_draw(writer, 10);
+    int enter = random_chance(writer, 25) ? (int)random_draw(writer, (uint32_t)count) : -1;
     for (int k = 0; k < count; k++) {
         if (k == enter) everybody(writer, TT_OP_ENTER);
-        kinds[draw(writer, sizeof(kinds) / sizeof(kinds[0]))](writer);
+        if (writer->alike || (writer->wide && random_chance(writer, 40))) {
+            random_wide_piece(writer);
+            continue;
+        }
+        kinds[random_draw(writer, sizeof(kinds) / sizeof(kinds[0]))](writer);
     }
     if (enter >= 0) everybody(writer, TT_OP_LEAVE);
 }
@@ -656,20 +591,24 @@ void random_set_make(uint64_t seed, struct random_set *set)
     memset(&writer, 0, sizeof(writer));
     writer.set = set;
     writer.state = seed * 0x2545f4914f6cdd1dull + 1;
+    writer.wide = seed % 4 == 0;
+    writer.alike = seed % 16 == 0;
     memset(set, 0, sizeof(*set));
     memset(writer.sender, -1, sizeof(writer.sender));
     memset(writer.receiver, -1, sizeof(writer.receiver));
     memset(writer.second_sender, -1, sizeof(writer.second_sender));
     memset(writer.second_receiver, -1, sizeof(writer.second_receiver));
-    set->nranks = 2 + (int)(chance(&writer, 80) ? draw(&writer, 4) : draw(&writer, 8));
-    writer.nthreads = chance(&writer, 60) ? 1 : 1 + (int)draw(&writer, 3);
+    set->nranks =
+        2 + (int)(random_chance(&writer, 80) ? random_draw(&writer, 4) : random_draw(&writer, 8));
+    writer.nthreads = random_chance(&writer, 60) ? 1 : 1 + (int)random_draw(&writer, 3);
     make_head(&writer);
-    if (chance(&writer, 15)) {
-        generate(&writer);
+    if (random_chance(&writer, 15)) {
+        random_write_own(&writer);
     } else {
         write_at_random(&writer);
+        if (writer.wide && !writer.alike) random_wide_rename(&writer);
     }
-    set->changed = chance(&writer, 40);
+    set->changed = random_chance(&writer, 40);
     for (int k = 0; set->changed && k < 1 + (int)(seed % 3); k++)
         change(&writer);
     assemble(&writer);

@@ -4,6 +4,7 @@
  * slots full or write into IN as it said. usage: test-exec-agreement [PROGRAMS [FIRST-SEED]]   a
  * failing line prints the seed */
 #include "../check.h"
+#include "coverage.h"
 #include "random_program.h"
 #include "schedules.h"
 #include "world.h"
@@ -13,6 +14,7 @@
 #include "program/step.h"
 #include "program/verify.h"
 
+#include <malloc.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -483,18 +485,23 @@ static bool transfer_inside(const struct tt_stepper *stepper)
     return true;
 }
 
+static bool thread_inside(const struct tt_program *program, int rank, int thread)
+{
+    struct tt_stepper stepper;
+    enum tt_next next;
+    tt_stepper_start(&stepper, program, rank, thread, 1);
+    for (; (next = tt_stepper_next(&stepper)) != TT_NEXT_OVER; tt_stepper_done(&stepper)) {
+        if (next == TT_NEXT_MOVE && !transfer_inside(&stepper)) return false;
+    }
+    return true;
+}
+
 /* No operand leads out of its buffer: what is refused for another reason may be run. */
 static bool stays_inside(const struct trial *trial)
 {
     for (int r = 0; r < trial->set->nranks; r++) {
-        for (int t = 0; t < tt_program_nthreads(trial->program, r); t++) {
-            struct tt_stepper stepper;
-            enum tt_next next;
-            tt_stepper_start(&stepper, trial->program, r, t, 1);
-            for (; (next = tt_stepper_next(&stepper)) != TT_NEXT_OVER; tt_stepper_done(&stepper)) {
-                if (next == TT_NEXT_MOVE && !transfer_inside(&stepper)) return false;
-            }
-        }
+        for (int t = 0; t < tt_program_nthreads(trial->program, r); t++)
+            if (!thread_inside(trial->program, r, t)) return false;
     }
     return true;
 }
@@ -635,6 +642,7 @@ static void try_program(struct trial *trial, unsigned *draw)
     enum outcome outcome = rc ? judge(fault) : PROVED;
     tally.sets[outcome]++;
     if (outcome == PROVED) {
+        coverage_count(trial->program);
         confirm(trial);
     } else {
         reschedule(trial, outcome, fault);
@@ -678,7 +686,9 @@ static void proofs_and_runs_agree(void **state)
     print_message("runs: %ld pointers, %ld mappings, %ld slots, %ld sockets; %ld launches\n",
                   tally.runs[WORLD_PROCESS], tally.runs[WORLD_MAPPED], tally.runs[WORLD_SHM],
                   tally.runs[WORLD_NET], tally.captured);
+    coverage_print();
     free(proved.unit);
+    if (nsets >= 10000 && coverage_missing()) fail_msg("no program with %s", coverage_missing());
     if (nsets >= 1000) {
         assert_true(tally.sets[PROVED] > nsets / 4);
         for (int k = DEADLOCK; k < MEANINGLESS; k++)
@@ -697,5 +707,9 @@ int main(int argc, char **argv)
     };
     if (argc > 1) nsets = strtol(argv[1], NULL, 10);
     if (argc > 2) first_seed = strtoull(argv[2], NULL, 10);
+    /* what a set takes, the next one takes again: the allocator keeps it */
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TOP_PAD, 16 << 20);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
