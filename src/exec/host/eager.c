@@ -102,15 +102,14 @@ static bool add_copy(struct tt_work *work, const struct tt_cursor *cursor, uint3
 
 /* The list knows IN as a source and OUT as a destination; the other way round is left to the
  * interpreter. */
-static bool leaves_list(const struct tt_stepper *stepper, const struct tt_insn *insn)
+static bool leaves_list(const struct tt_stepper *stepper)
 {
-    for (int k = 0; k < insn->nsrcs; k++) {
-        enum tt_space space = (enum tt_space)stepper->operands[insn->first_src + (uint32_t)k].space;
-        if (space != TT_SPACE_IN && space != TT_SPACE_SLOT) return true;
-    }
-    for (int k = 0; k < insn->ndsts; k++) {
-        enum tt_space space = (enum tt_space)stepper->operands[insn->first_dst + (uint32_t)k].space;
-        if (space != TT_SPACE_OUT && space != TT_SPACE_SLOT) return true;
+    for (int sends = 0; sends < 2; sends++) {
+        const enum tt_space memory = sends ? TT_SPACE_OUT : TT_SPACE_IN;
+        struct tt_side side = {.sends = sends};
+        struct tt_location location;
+        while (tt_stepper_location(stepper, &side, &location))
+            if (location.space != memory && location.space != TT_SPACE_SLOT) return true;
     }
     return false;
 }
@@ -118,7 +117,7 @@ static bool leaves_list(const struct tt_stepper *stepper, const struct tt_insn *
 static bool flatten_transfer(struct tt_work *work, struct tt_cursor *cursor)
 {
     const struct tt_insn *insn = tt_stepper_insn(&cursor->stepper);
-    if (leaves_list(&cursor->stepper, insn)) return false;
+    if (leaves_list(&cursor->stepper)) return false;
     tt_move_begin(work, cursor);
     size_t bytes = cursor->total_count * cursor->frame->elem_bytes;
     if (bytes > tt_min_size(EAGER_BYTES, work->slice_bytes)) return false;
