@@ -21,7 +21,7 @@ enum {
     REDUCE,
     PRE,
     POST,
-    ONE_WAY,
+    NO_WAIT,
     ENTER_ONE,
     AWAIT_IN_LOOP,
     THREADS,
@@ -74,7 +74,7 @@ static const char *const names[FEATURES] = {
     [REDUCE] = "reduce",
     [PRE] = "pre",
     [POST] = "post",
-    [ONE_WAY] = "leave one-way",
+    [NO_WAIT] = "leave without waiting",
     [ENTER_ONE] = "enter for one rank",
     [AWAIT_IN_LOOP] = "await in a loop",
     [THREADS] = "threads",
@@ -106,7 +106,7 @@ static void note_operands(const struct tt_program *program, const struct tt_insn
 static void note_insn(const struct tt_program *program, const struct tt_insn *insn, bool *used)
 {
     used[OPS + insn->op] = true;
-    if (insn->op == TT_OP_LEAVE && insn->flags) used[ONE_WAY] = true;
+    if (insn->op == TT_OP_LEAVE && insn->flags) used[NO_WAIT] = true;
     if (insn->op == TT_OP_ENTER && insn->arg >= 0) used[ENTER_ONE] = true;
     if (insn->op != TT_OP_MOVE) return;
     if (insn->nchunks > 1) used[RANGE] = true;

@@ -460,7 +460,7 @@ static void everybody(struct writer *writer, enum tt_op op)
         struct draft *insn = random_append(writer, rank, 0, op);
         insn->arg = -1;
         if (!writer->wide || writer->alike || !random_chance(writer, 5)) continue;
-        if (op == TT_OP_LEAVE) insn->flags = TT_MOVE_ONE_WAY;
+        if (op == TT_OP_LEAVE) insn->flags = TT_MOVE_NO_WAIT;
         if (op == TT_OP_ENTER) insn->arg = (int)random_draw(writer, (uint32_t)writer->set->nranks);
     }
 }
