@@ -41,6 +41,14 @@ bool tt_id_is_grow(const struct tt_bootstrap *parent, uint64_t number, const ncc
 /* Ranks that exist already; 0 for ids of new communicators. The id was checked. */
 int tt_id_existing(const ncclUniqueId *id);
 
+/* The maker of ids for a grow calls that grow by `id`, maybe one of them. In the order of its
+ * calls; local, and nothing to other ranks. */
+void tt_id_grow_by(const struct tt_bootstrap *parent, const ncclUniqueId *id);
+/* The `number`-th grow goes by `id` (NULL: it fails). Of the ids that this rank made for it or
+ * earlier and never grew by, one may have been given to a new rank: should that rank come, its init
+ * and the join by `id` end with a sentence. */
+void tt_id_pass_over(const struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id);
+
 /* Tell the other ranks of a membership an id: n - 1 messages, sealed with the membership's secret.
  * Local, never blocks. */
 ncclResult_t tt_id_hand_out(struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id);

@@ -142,8 +142,9 @@ ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexc
 /* Id for new ranks of `comm`, also handed to the ranks that exist (n - 1 small messages). Local.
  * Errors as tt_id_create_grow(). */
 ncclResult_t tt_comm_grow_id(struct tt_comm *comm, ncclUniqueId *id_out);
-/* True, once, when this rank made the id for its next child: *id_out is it. The caller's thread. */
-bool tt_comm_grow_made(struct tt_comm *parent, ncclUniqueId *id_out);
+/* True, once, when this rank made the id for its next child: *id_out is it. Of Grow, which was
+ * given an id, or NULL; the caller's thread. */
+bool tt_comm_grow_made(struct tt_comm *parent, const ncclUniqueId *given, ncclUniqueId *id_out);
 /* Existing ranks: the id by which `child` (allocated with the new size and the old rank) is joined
  * with tt_comm_init(): the given one, or (`given` NULL) the one that another rank handed out; waits
  * for it within TUTTI_INIT_TIMEOUT. Rank 0's is compared with each other rank's (n - 1 small

@@ -23,11 +23,13 @@ ncclResult_t tt_comm_grow_id(struct tt_comm *comm, ncclUniqueId *id_out)
     return ncclSuccess;
 }
 
-bool tt_comm_grow_made(struct tt_comm *parent, ncclUniqueId *id_out)
+bool tt_comm_grow_made(struct tt_comm *parent, const ncclUniqueId *given, ncclUniqueId *id_out)
 {
+    const ncclUniqueId *used = given ? given : &parent->grow_id;
     bool made = parent->grow_id_made;
     parent->grow_id_made = false;
     if (made) *id_out = parent->grow_id;
+    if (made || given) tt_id_grow_by(parent->bootstrap, used);
     return made;
 }
 
@@ -91,6 +93,7 @@ static ncclResult_t choose_id(struct grow *grow, const ncclUniqueId *given)
     ncclResult_t rc = ncclSuccess;
     if (given) {
         grow->id = *given;
+        rc = tt_id_check(given);
     } else {
         rc = take_id(grow);
     }
@@ -176,6 +179,7 @@ ncclResult_t tt_comm_grow_take(struct tt_comm *parent, struct tt_comm *child, ui
     struct tt_grow_id other = {.rank = -1};
     bool differs = false;
     ncclResult_t rc = choose_id(&grow, given);
+    tt_id_pass_over(parent->bootstrap, number, rc ? NULL : &grow.id);
     if (rc && rc != ncclInvalidArgument) return rc;
     ncclResult_t compared = compare_ids(&grow, &differs, &other);
     if (!rc) rc = compared;

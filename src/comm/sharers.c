@@ -192,7 +192,6 @@ void tt_sharers_free(struct tt_comm *comm)
     struct tt_comm *head = comm->sharers_head, *dead = NULL;
     if (tt_comms.storage.owner == getpid()) tt_comms.storage.alive--;
     comm->magic = 0; /* a stale handle meets no magic */
-    comm->member.rank = -1;
     if (head) {
         struct tt_comm **link = &head->sharers_next;
         while (*link && *link != comm)

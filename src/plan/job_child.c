@@ -165,7 +165,7 @@ ncclResult_t tt_job_grow(struct tt_comm *parent, struct tt_comm *child,
                                 .destroy = grow_destroy,
                                 .blocking = child->config.blocking != 0};
     if (parent) {
-        bool made = tt_comm_grow_made(parent, &own);
+        bool made = tt_comm_grow_made(parent, request->ids, &own);
         if (made && !job->has_id) job->id = own;
         job->has_id = job->has_id || made;
         job->number = tt_comm_count_child(parent);

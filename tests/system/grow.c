@@ -169,25 +169,28 @@ enum { OLD = 3, TOO_LONG_SEC = 30 };
 
 struct disagreement {
     const char *name;
-    int given[RANKS]; /* which rank's id each is given */
+    int given[RANKS]; /* which rank's id each is given, or: */
     int late;         /* that rank calls when the others wait; -1: none */
     int too_small;    /* that rank asks for no growth; -1: none */
-    bool outdated;    /* a Split comes between id and Grow */
 };
+enum { OUTDATED = 2, DAMAGED = 3, IDS = 4 }; /* rank 0's, made before a Split; not one */
 
 /* All ranks, old and new, hear at once that they do not meet. */
 static int disagree(const struct world_rank *own, const struct disagreement *c)
 {
     ncclComm_t parent = first_ranks(own, OLD), grown = NULL, child;
-    ncclUniqueId ids[2];
+    ncclUniqueId ids[IDS];
     struct timespec begun, ended;
-    if (own->rank < 2) world_check(ncclCommGetUniqueId(parent, &ids[own->rank]), "GetUniqueId");
-    for (int maker = 0; maker < 2; maker++)
-        pass_id(own, maker, &ids[maker]);
-    if (parent && c->outdated) {
+    memset(&ids[DAMAGED], 0, sizeof(ids[DAMAGED]));
+    if (own->rank == 0) world_check(ncclCommGetUniqueId(parent, &ids[OUTDATED]), "GetUniqueId");
+    pass_id(own, 0, &ids[OUTDATED]);
+    if (parent) {
         world_check(ncclCommSplit(parent, 0, own->rank, &child, NULL), "ncclCommSplit");
         world_check(ncclCommDestroy(child), "ncclCommDestroy");
     }
+    if (own->rank < 2) world_check(ncclCommGetUniqueId(parent, &ids[own->rank]), "GetUniqueId");
+    for (int maker = 0; maker < 2; maker++)
+        pass_id(own, maker, &ids[maker]);
     clock_gettime(CLOCK_MONOTONIC, &begun);
     if (own->rank == c->late) usleep(1500000);
     int size = own->rank == c->too_small ? OLD : RANKS;
@@ -205,11 +208,15 @@ static int disagree(const struct world_rank *own, const struct disagreement *c)
 static int disagreements(const struct world_rank *own)
 {
     static const struct disagreement cases[] = {
-        {"a grow by two ids", {0, 1, 0, 1}, -1, -1, false},
-        {"a grow by two ids, rank 0 late", {0, 1, 0, 0}, 0, -1, false},
-        {"a grow by two ids, the other late", {0, 1, 0, 1}, 1, -1, false},
-        {"a grow by an outdated id", {0, 0, 0, 0}, -1, -1, true},
-        {"a grow to another size", {0, 0, 0, 0}, -1, 1, false},
+        {"a grow by two ids", {0, 1, 0, 1}, -1, -1},
+        {"a grow by two ids, rank 0 late", {0, 1, 0, 0}, 0, -1},
+        {"a grow by two ids, the other late", {0, 1, 0, 1}, 1, -1},
+        {"a new rank by another id", {0, 0, 0, 1}, -1, -1},
+        {"a grow by an outdated id", {OUTDATED, OUTDATED, OUTDATED, OUTDATED}, -1, -1},
+        {"a new rank by an outdated id", {0, 0, 0, OUTDATED}, -1, -1},
+        {"a new rank by an outdated id, its maker late", {1, 1, 1, OUTDATED}, 0, -1},
+        {"a rank by a damaged id", {0, 0, DAMAGED, 0}, -1, -1},
+        {"a grow to another size", {0, 0, 0, 0}, -1, 1},
     };
     int failures = 0;
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++)

@@ -13,6 +13,7 @@ struct join;
 struct root_conn { /* to one root */
     struct join *join;
     struct tt_id_parts id;
+    struct tt_key key;
     int index; /* of the root among the ids */
     struct tt_conn *conn;
     bool opened;                    /* proved and introduced */

@@ -15,6 +15,8 @@
 
 #define TT_MAX_RANKS (1 << 20)
 
+struct tt_bootstrap;
+
 struct tt_join { /* what a rank says first */
     uint32_t version;
     uint32_t nranks, rank;
@@ -60,6 +62,15 @@ bool tt_decline_unpack(struct tt_decline *decline, const unsigned char *bytes, s
  * be given). *addr_out: where ranks reach it. Takes the service's lock. */
 ncclResult_t tt_root_open(const unsigned char secret[TT_SECRET_BYTES],
                           const union tt_addr *listen_on, union tt_addr *addr_out);
+
+/* The root of this secret is the one of an id that a rank made for its `number`-th grow. */
+void tt_root_for_grow(const unsigned char secret[TT_SECRET_BYTES],
+                      const struct tt_bootstrap *parent, uint64_t number);
+/* Lock held. A rank came by an id that was passed over for the one of this key: it is told so, and
+ * ncclInvalidArgument is for those who join by the key. */
+ncclResult_t tt_root_passed_over(const struct tt_key *key);
+/* Lock held. The join by the key is over: who comes by such an id from now on hears so. */
+void tt_root_passed_end(const struct tt_key *key);
 
 /* Lock held. A rank of this process gives up: its clients learn why, should the root of this key be
  * here. */

@@ -162,11 +162,9 @@ static const struct tt_conn_ops root_conn_ops = {
 static ncclResult_t root_conn_dial(struct root_conn *root)
 {
     struct join *join = root->join;
-    struct tt_key key;
-    tt_key_derive(root->id.secret, TT_KEY_ROOT, &key);
     struct tt_conn_dial dial = {
         .addr = &root->id.addr,
-        .key = &key,
+        .key = &root->key,
         .hello = {.kind = TT_KEY_ROOT,
                   .own_rank = join->b->rank,
                   .wanted_rank = -1 - root->index,
@@ -179,7 +177,6 @@ static ncclResult_t root_conn_dial(struct root_conn *root)
     };
     if (root->pause_nsec < RETRY_LAST_NSEC) root->pause_nsec *= 2;
     ncclResult_t rc = tt_conn_dial(&dial, &root->conn);
-    sodium_memzero(&key, sizeof(key));
     if (rc != ncclInProgress) return rc;
     root->refusals += errno == ECONNREFUSED;
     root->next_nsec = tt_now_nsec() + root->pause_nsec;
@@ -227,6 +224,7 @@ ncclResult_t tt_root_conns_init(struct join *join)
                                    .root_rank = -1,
                                    .pause_nsec = RETRY_FIRST_NSEC / 2};
         rc = tt_id_read(&config->ids[root->index], &root->id);
+        if (!rc) tt_key_derive(root->id.secret, TT_KEY_ROOT, &root->key);
     }
     return rc;
 }
@@ -280,8 +278,11 @@ ncclResult_t tt_root_conns_wait(struct join *join)
     uint64_t limit = join->deadline_nsec ? join->deadline_nsec + grace_nsec : 0;
     ncclResult_t rc = ncclSuccess;
     pass_nonce(join); /* the root above may have been quicker than the own one */
-    while (!rc && !b->assigned && !join->code && !lost(join))
+    while (!rc && !b->assigned && !join->code && !lost(join)) {
         rc = tt_tree_wait(b, limit);
+        if (!rc && join->config->parent) rc = tt_root_passed_over(&join->roots[0].key);
+        if (rc == ncclInvalidArgument) return rc;
+    }
     if (join->code) {
         return tt_fail(join->code, "rank %d of %d: %s", b->rank, b->nranks, join->sentence);
     }
@@ -367,4 +368,5 @@ void tt_root_conns_close(struct join *join, ncclResult_t rc)
         root->conn = NULL;
     }
     if (rc && join->config->nids > 1) tell_own_roots(join, bytes);
+    if (join->config->parent) tt_root_passed_end(&join->roots[0].key);
 }

@@ -26,8 +26,17 @@ struct root_client { /* one connection; lives until that closes */
     bool spoke, done, root_rank_sent;
 };
 
+struct root_grow {   /* an id for a grow; all zero: one for a new communicator */
+    uint64_t maker;  /* which rank of which communicator made it */
+    uint64_t number; /* of the grow */
+    bool taken;      /* its maker grows by it */
+    bool passed;     /* its maker grows by another, the one with this key: */
+    unsigned char by[TT_KEY_NAME_BYTES];
+};
+
 struct tt_root {
     struct tt_root *next;
+    struct root_grow grow;
     struct tt_acceptor acceptor;
     struct tt_listener *listener; /* own one; NULL: the process's */
     enum root_state state;

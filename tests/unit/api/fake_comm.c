@@ -98,8 +98,9 @@ ncclResult_t tt_comm_grow_id(struct tt_comm *comm, ncclUniqueId *id_out)
     return ncclSuccess;
 }
 
-bool tt_comm_grow_made(struct tt_comm *parent, ncclUniqueId *id_out)
+bool tt_comm_grow_made(struct tt_comm *parent, const ncclUniqueId *given, ncclUniqueId *id_out)
 {
+    (void)given;
     (void)parent, (void)id_out;
     return false;
 }
