@@ -119,3 +119,5 @@ struct tt_own_pair tt_own_pair_next(const struct tt_own_pair *pair, int rank);
 /* Tell the race checker of the calls of a group. Under tuttiHostChecks(). */
 void tt_group_look(const struct tt_plan *plan, const struct tt_group_call *first,
                    struct CUstream_st *stream);
+/* The same of calls on several communicators and one stream; plans by next_in_group. */
+void tt_group_look_across(const struct tt_plan *plans);

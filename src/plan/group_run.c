@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "device/device.h"
+#include "plan/batch.h"
 #include "plan/group.h"
 #include "plan/job.h"
 
@@ -188,6 +189,7 @@ static ncclResult_t launch(struct tt_group *group)
     }
     for (plan = group->plans; plan && !rc; plan = plan->next_in_group)
         rc = prepare(group, plan);
+    if (!rc && tuttiHostChecks()) tt_group_look_across(group->plans);
     for (plan = group->plans; plan && !rc; plan = plan->next_in_group)
         rc = tt_launch_prepared(plan, plan->first, &plan->launch);
     for (plan = group->plans; plan != entered; plan = plan->next_in_group)

@@ -475,7 +475,31 @@ static void split_reader(bool sound) /* three readers, then a writer behind two 
     fill(my.x, d);
 }
 
+static void group_of_two_communicators(bool sound) /* racy: the second reads the first one's sum */
+{
+    ncclComm_t second[RANKS];
+    racy_start_ranks();
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++)
+        OK(ncclCommSplit(ranks.comm[r], 0, r, &second[r], NULL));
+    OK(ncclGroupEnd());
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        OK(ncclAllReduce(ranks.in[r], ranks.out[r], COUNT / 2, ncclFloat, ncclSum, ranks.comm[r],
+                         ranks.stream[r]));
+        OK(ncclAllReduce(sound ? ranks.in[r] : ranks.out[r], ranks.out[r] + COUNT / 2, COUNT / 2,
+                         ncclFloat, ncclSum, second[r], ranks.stream[r]));
+    }
+    OK(ncclGroupEnd());
+    for (int r = 0; r < RANKS; r++) {
+        OK(cudaStreamSynchronize(ranks.stream[r]));
+        OK(ncclCommDestroy(second[r]));
+    }
+    racy_finish_ranks();
+}
+
 const struct racy_scene racy_more[] = {
+    {"group-of-two-communicators", group_of_two_communicators, "race"},
     {"past-pinned", past_pinned, "outside"},
     {"past-managed", past_managed, "outside"},
     {"past-pool", past_pool, "outside"},
