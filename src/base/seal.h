@@ -15,6 +15,10 @@
 #define TT_SEAL_TAG_BYTES crypto_aead_chacha20poly1305_IETF_ABYTES
 #define TT_SEAL_SHARED_BYTES (2 * crypto_kx_SESSIONKEYBYTES)
 
+#define TT_PROOF_KEY_BYTES 32 /* of a handshake: base/proof.h */
+#define TT_PROOF_BYTES 32
+#define TT_NONCE_BYTES 32
+
 /* The key pair of one handshake; the public key takes the place of the nonce there. */
 struct tt_seal_pair {
     unsigned char open[crypto_kx_PUBLICKEYBYTES];

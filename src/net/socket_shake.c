@@ -1,31 +1,24 @@
-/* The three messages. The role, both ranks and the listener's id are inside every MAC, so none can
- * be reflected, replayed or led to another listener.
+/* The handshake of base/proof.h, with these messages; both ranks and the listener's id are inside
+ * every MAC:
  *
  *   C -> S  84 B  magic 8 | kind 4 | version 2 | flags 2 (1: sealed, 2: resumes) | listener 16 |
- * connection 8 | lane 4 | own rank 4 | wanted rank 4 | nonce 32 S -> C  64 B  nonce 32 | MAC(K, "S"
- * | hello | nonce) C -> S  32 B  MAC(K, "C" | hello | nonce)
+ *                 connection 8 | lane 4 | own rank 4 | wanted rank 4 | nonce 32
+ *   S -> C  64 B  nonce 32 | MAC(K, "S" | hello | nonce)
+ *   C -> S  32 B  MAC(K, "C" | hello | nonce)
  *
  * On a lane that resumes:
  *   S -> C  40 B  count 8 | MAC(K, "R" | hello | nonce | count)
- *
- * On a sealed lane both nonces are public keys of crypto_kx, made for it alone.
  */
 #include "net/socket_shake.h"
 
 #include "base/param.h"
+#include "base/proof.h"
 
 #include <endian.h>
-#include <sodium.h>
+#include <stddef.h>
 #include <string.h>
 
-enum {
-    KIND_NET_SOCKET = 3,
-    VERSION = 2,
-    FLAG_SEALED = 1,
-    FLAG_RESUMES = 2,
-    NONCE_BYTES = 32,
-    MAC_BYTES = 32
-};
+enum { KIND_NET_SOCKET = 3, VERSION = 2, FLAG_SEALED = 1, FLAG_RESUMES = 2 };
 
 struct hello_wire {
     uint64_t magic;
@@ -35,22 +28,13 @@ struct hello_wire {
     uint64_t connection;
     uint32_t lane;
     int32_t own_rank, wanted_rank;
-    unsigned char nonce[NONCE_BYTES];
+    unsigned char nonce[TT_NONCE_BYTES];
 } __attribute__((packed));
 _Static_assert(sizeof(struct hello_wire) == SHAKE_HELLO_BYTES, "fixed by the wire");
 
 static uint64_t wire_magic(void)
 {
     return (uint64_t)tt_param_int("NCCL_SOCKET_MAGIC");
-}
-
-static void make_nonce(struct socket_shake *shake, bool sealed)
-{
-    if (sealed) {
-        tt_seal_pair_make(&shake->pair);
-    } else {
-        randombytes_buf(shake->pair.open, sizeof(shake->pair.open));
-    }
 }
 
 void tt_shake_hello(struct socket_shake *shake, const struct socket_hello *hello)
@@ -65,7 +49,7 @@ void tt_shake_hello(struct socket_shake *shake, const struct socket_hello *hello
                               .own_rank = hello->own_rank,
                               .wanted_rank = hello->wanted_rank};
     memcpy(wire.listener, hello->listener, sizeof(wire.listener));
-    make_nonce(shake, hello->sealed);
+    tt_proof_nonce(&shake->pair, hello->sealed);
     memcpy(wire.nonce, shake->pair.open, sizeof(wire.nonce));
     memcpy(shake->hello, &wire, sizeof(wire));
 }
@@ -87,90 +71,63 @@ bool tt_shake_read(const struct socket_shake *shake, struct socket_hello *hello_
     return true;
 }
 
-static void sign(const struct socket_shake *shake, const struct tt_net_trust *trust, char role,
-                 unsigned char mac[MAC_BYTES])
+static struct tt_key_proof proof_of(struct socket_shake *shake, const struct tt_net_trust *trust)
 {
-    crypto_generichash_state state;
-    crypto_generichash_init(&state, trust->key, sizeof(trust->key), MAC_BYTES);
-    crypto_generichash_update(&state, (const unsigned char *)&role, 1);
-    crypto_generichash_update(&state, shake->hello, sizeof(shake->hello));
-    crypto_generichash_update(&state, shake->answer, NONCE_BYTES);
-    crypto_generichash_final(&state, mac, MAC_BYTES);
+    return (struct tt_key_proof){.key = trust->key,
+                                 .hello = shake->hello,
+                                 .hello_bytes = sizeof(shake->hello),
+                                 .nonce_at = offsetof(struct hello_wire, nonce),
+                                 .answer = shake->answer,
+                                 .signed_bytes = TT_NONCE_BYTES,
+                                 .proof = shake->proof};
 }
 
 void tt_shake_answer(struct socket_shake *shake, const struct tt_net_trust *trust)
 {
     struct hello_wire wire;
     memcpy(&wire, shake->hello, sizeof(wire));
-    make_nonce(shake, wire.flags & FLAG_SEALED);
-    memcpy(shake->answer, shake->pair.open, NONCE_BYTES);
-    sign(shake, trust, 'S', shake->answer + NONCE_BYTES);
+    tt_proof_nonce(&shake->pair, wire.flags & FLAG_SEALED);
+    memcpy(shake->answer, shake->pair.open, TT_NONCE_BYTES);
+    const struct tt_key_proof proof = proof_of(shake, trust);
+    tt_proof_answer(&proof);
 }
 
 bool tt_shake_prove(struct socket_shake *shake, const struct tt_net_trust *trust)
 {
-    unsigned char mac[MAC_BYTES];
-    sign(shake, trust, 'S', mac);
-    if (sodium_memcmp(mac, shake->answer + NONCE_BYTES, MAC_BYTES) != 0) return false;
-    sign(shake, trust, 'C', shake->proof);
-    return true;
+    const struct tt_key_proof proof = proof_of(shake, trust);
+    return tt_proof_prove(&proof);
 }
 
-bool tt_shake_check(const struct socket_shake *shake, const struct tt_net_trust *trust)
+bool tt_shake_check(struct socket_shake *shake, const struct tt_net_trust *trust)
 {
-    unsigned char mac[MAC_BYTES];
-    sign(shake, trust, 'C', mac);
-    return sodium_memcmp(mac, shake->proof, MAC_BYTES) == 0;
+    const struct tt_key_proof proof = proof_of(shake, trust);
+    return tt_proof_check(&proof);
 }
 
-/* How a report is signed. */
-static void sign_report(const struct socket_shake *shake, const struct tt_net_trust *trust,
-                        const unsigned char count[8], unsigned char mac[MAC_BYTES])
+void tt_shake_report(struct socket_shake *shake, const struct tt_net_trust *trust, uint64_t count,
+                     unsigned char report_out[SHAKE_REPORT_BYTES])
 {
-    crypto_generichash_state state;
-    crypto_generichash_init(&state, trust->key, sizeof(trust->key), MAC_BYTES);
-    crypto_generichash_update(&state, (const unsigned char *)"R", 1);
-    crypto_generichash_update(&state, shake->hello, sizeof(shake->hello));
-    crypto_generichash_update(&state, shake->answer, NONCE_BYTES);
-    crypto_generichash_update(&state, count, 8);
-    crypto_generichash_final(&state, mac, MAC_BYTES);
-}
-
-void tt_shake_report(const struct socket_shake *shake, const struct tt_net_trust *trust,
-                     uint64_t count, unsigned char report_out[SHAKE_REPORT_BYTES])
-{
+    const struct tt_key_proof proof = proof_of(shake, trust);
     count = htole64(count);
     memcpy(report_out, &count, sizeof(count));
-    sign_report(shake, trust, report_out, report_out + sizeof(count));
+    tt_proof_sign(&proof, 'R', report_out, sizeof(count), report_out + sizeof(count));
 }
 
-bool tt_shake_read_report(const struct socket_shake *shake, const struct tt_net_trust *trust,
+bool tt_shake_read_report(struct socket_shake *shake, const struct tt_net_trust *trust,
                           const unsigned char report[SHAKE_REPORT_BYTES], uint64_t *count_out)
 {
-    unsigned char mac[MAC_BYTES];
+    const struct tt_key_proof proof = proof_of(shake, trust);
+    unsigned char mac[TT_PROOF_BYTES];
     uint64_t count;
     memcpy(&count, report, sizeof(count));
     *count_out = le64toh(count);
-    sign_report(shake, trust, report, mac);
-    return sodium_memcmp(mac, report + sizeof(count), MAC_BYTES) == 0;
+    tt_proof_sign(&proof, 'R', report, sizeof(count), mac);
+    return sodium_memcmp(mac, report + sizeof(count), sizeof(mac)) == 0;
 }
 
-bool tt_shake_key(const struct socket_shake *shake, const struct tt_net_trust *trust, bool server,
+bool tt_shake_key(struct socket_shake *shake, const struct tt_net_trust *trust, bool server,
                   unsigned char key_out[TT_SEAL_KEY_BYTES])
 {
-    unsigned char shared[TT_SEAL_SHARED_BYTES];
-    crypto_generichash_state state;
-    struct hello_wire wire;
-    memcpy(&wire, shake->hello, sizeof(wire));
-    const unsigned char *theirs = server ? wire.nonce : shake->answer;
-    if (!tt_seal_agree(&shake->pair, theirs, server, shared)) return false;
-    crypto_generichash_init(&state, trust->key, sizeof(trust->key), TT_SEAL_KEY_BYTES);
-    crypto_generichash_update(&state, (const unsigned char *)"D", 1);
-    crypto_generichash_update(&state, shake->hello, sizeof(shake->hello));
-    crypto_generichash_update(&state, shake->answer, sizeof(shake->answer));
-    crypto_generichash_update(&state, shake->proof, sizeof(shake->proof));
-    crypto_generichash_update(&state, shared, sizeof(shared));
-    crypto_generichash_final(&state, key_out, TT_SEAL_KEY_BYTES);
-    sodium_memzero(shared, sizeof(shared));
-    return true;
+    const struct tt_key_proof proof = proof_of(shake, trust);
+    return tt_proof_session(&proof, "D", &shake->pair, server, key_out);
 }

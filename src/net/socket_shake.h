@@ -1,5 +1,5 @@
-/* Proof of membership before any byte of a connection is interpreted: three fixed-size messages,
- * keyed BLAKE2b over all that was said. Pure computation; sockets are in socket_join.c. */
+/* What the handshake of a connection's lanes says. Pure computation; sockets are in
+ * socket_connect.c and socket_port.c. */
 #pragma once
 
 #include "base/seal.h"
@@ -39,14 +39,14 @@ void tt_shake_answer(struct socket_shake *shake, const struct tt_net_trust *trus
 /* Connector: check message 2 and make message 3; false: the other end does not hold the key. */
 bool tt_shake_prove(struct socket_shake *shake, const struct tt_net_trust *trust);
 /* Acceptor: check message 3. */
-bool tt_shake_check(const struct socket_shake *shake, const struct tt_net_trust *trust);
+bool tt_shake_check(struct socket_shake *shake, const struct tt_net_trust *trust);
 /* Acceptor of a lane that resumes, afterwards: how many bytes of its stream have come. */
-void tt_shake_report(const struct socket_shake *shake, const struct tt_net_trust *trust,
-                     uint64_t count, unsigned char report_out[SHAKE_REPORT_BYTES]);
+void tt_shake_report(struct socket_shake *shake, const struct tt_net_trust *trust, uint64_t count,
+                     unsigned char report_out[SHAKE_REPORT_BYTES]);
 /* Connector: false when it is not the acceptor's. */
-bool tt_shake_read_report(const struct socket_shake *shake, const struct tt_net_trust *trust,
+bool tt_shake_read_report(struct socket_shake *shake, const struct tt_net_trust *trust,
                           const unsigned char report[SHAKE_REPORT_BYTES], uint64_t *count_out);
 /* Both, afterwards, on a sealed lane: the key for its data, from the connector to the acceptor.
  * False: the other end sent no public key. */
-bool tt_shake_key(const struct socket_shake *shake, const struct tt_net_trust *trust, bool server,
+bool tt_shake_key(struct socket_shake *shake, const struct tt_net_trust *trust, bool server,
                   unsigned char key_out[TT_SEAL_KEY_BYTES]);

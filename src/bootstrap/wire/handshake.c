@@ -1,15 +1,13 @@
-/* Keyed challenge and response over BLAKE2b (libsodium).
- * Role, kind and both ranks are inside every MAC, so no message can be reflected or led elsewhere.
+/* The handshake of base/proof.h, with these messages; kind and both ranks are inside every MAC:
  *
  *   C -> S  80 B  protocol 4 | version 2 | kind 2 | key name 8 | nonce 32 | own rank 4 |
  *                 wanted rank 4 | ranks 4 | flags 4 (1: sealed) | zero 16
  *   S -> C  72 B  nonce 32 | own rank 4 | status 4 | MAC(K, "S" | hello | nonce | rank | status)
  *   C -> S  32 B  MAC(K, "C" | hello | nonce | rank | status)
- *
- * On a sealed connection both nonces are public keys of crypto_kx, made for it alone.
  */
 #include "bootstrap/wire/handshake.h"
 
+#include "base/proof.h"
 #include "bootstrap/wire/wire.h"
 
 #include <sodium.h>
@@ -36,11 +34,7 @@ void tt_key_derive(const unsigned char secret[TT_SECRET_BYTES], enum tt_key_kind
 
 static void put_nonce(struct tt_handshake *shake, struct tt_wire *wire, bool sealed)
 {
-    if (sealed) {
-        tt_seal_pair_make(&shake->pair);
-    } else {
-        randombytes_buf(shake->pair.open, sizeof(shake->pair.open));
-    }
+    tt_proof_nonce(&shake->pair, sealed);
     tt_wire_put(wire, shake->pair.open, sizeof(shake->pair.open));
 }
 
@@ -87,15 +81,15 @@ bool tt_handshake_read(const struct tt_handshake *shake, struct tt_hello *hello_
     return memcmp(wire.from, zero, sizeof(zero)) == 0;
 }
 
-static void sign(const struct tt_handshake *shake, const struct tt_key *key, char role,
-                 unsigned char mac_out[TT_PROOF_BYTES])
+static struct tt_key_proof proof_of(struct tt_handshake *shake, const struct tt_key *key)
 {
-    crypto_generichash_state state;
-    crypto_generichash_init(&state, key->bytes, sizeof(key->bytes), TT_PROOF_BYTES);
-    crypto_generichash_update(&state, (const unsigned char *)&role, 1);
-    crypto_generichash_update(&state, shake->hello, sizeof(shake->hello));
-    crypto_generichash_update(&state, shake->answer, ANSWER_SIGNED_BYTES);
-    crypto_generichash_final(&state, mac_out, TT_PROOF_BYTES);
+    return (struct tt_key_proof){.key = key->bytes,
+                                 .hello = shake->hello,
+                                 .hello_bytes = sizeof(shake->hello),
+                                 .nonce_at = HELLO_NONCE_AT,
+                                 .answer = shake->answer,
+                                 .signed_bytes = ANSWER_SIGNED_BYTES,
+                                 .proof = shake->proof};
 }
 
 void tt_handshake_answer(struct tt_handshake *shake, const struct tt_key *key, int32_t own_rank)
@@ -105,48 +99,37 @@ void tt_handshake_answer(struct tt_handshake *shake, const struct tt_key *key, i
     put_nonce(shake, &wire, is_sealed(shake));
     tt_wire_put32(&wire, (uint32_t)own_rank);
     tt_wire_put32(&wire, 0);
-    sign(shake, key, 'S', shake->answer + ANSWER_SIGNED_BYTES);
+    const struct tt_key_proof proof = proof_of(shake, key);
+    tt_proof_answer(&proof);
 }
 
 bool tt_handshake_prove(struct tt_handshake *shake, const struct tt_key *key, int32_t wanted_rank)
 {
-    unsigned char mac[TT_PROOF_BYTES];
-    sign(shake, key, 'S', mac);
-    if (sodium_memcmp(mac, shake->answer + ANSWER_SIGNED_BYTES, sizeof(mac)) != 0) return false;
+    const struct tt_key_proof proof = proof_of(shake, key);
     struct tt_wire wire;
+    if (!tt_proof_prove(&proof)) return false;
     tt_wire_read(&wire, shake->answer + TT_NONCE_BYTES, 8);
-    if ((int32_t)tt_wire_get32(&wire) != wanted_rank || tt_wire_get32(&wire) != 0) return false;
-    sign(shake, key, 'C', shake->proof);
-    return true;
+    return (int32_t)tt_wire_get32(&wire) == wanted_rank && tt_wire_get32(&wire) == 0;
 }
 
-bool tt_handshake_check(const struct tt_handshake *shake, const struct tt_key *key)
+bool tt_handshake_check(struct tt_handshake *shake, const struct tt_key *key)
 {
-    unsigned char mac[TT_PROOF_BYTES];
-    sign(shake, key, 'C', mac);
-    return sodium_memcmp(mac, shake->proof, sizeof(mac)) == 0;
+    const struct tt_key_proof proof = proof_of(shake, key);
+    return tt_proof_check(&proof);
 }
 
-bool tt_handshake_session(const struct tt_handshake *shake, const struct tt_key *key, bool server,
+bool tt_handshake_session(struct tt_handshake *shake, const struct tt_key *key, bool server,
                           struct tt_session *session_out)
 {
     unsigned char session[TT_SECRET_BYTES];
-    unsigned char shared[TT_SEAL_SHARED_BYTES] = {0};
-    const unsigned char *theirs = server ? shake->hello + HELLO_NONCE_AT : shake->answer;
-    crypto_generichash_state state;
+    const struct tt_key_proof proof = proof_of(shake, key);
     session_out->sealed = is_sealed(shake);
-    if (session_out->sealed && !tt_seal_agree(&shake->pair, theirs, server, shared)) return false;
-    crypto_generichash_init(&state, key->bytes, sizeof(key->bytes), sizeof(session));
-    crypto_generichash_update(&state, shake->hello, sizeof(shake->hello));
-    crypto_generichash_update(&state, shake->answer, sizeof(shake->answer));
-    crypto_generichash_update(&state, shake->proof, sizeof(shake->proof));
-    if (session_out->sealed) crypto_generichash_update(&state, shared, sizeof(shared));
-    crypto_generichash_final(&state, session, sizeof(session));
+    if (!tt_proof_session(&proof, "", session_out->sealed ? &shake->pair : NULL, server, session))
+        return false;
     unsigned char *to_server = server ? session_out->recv_key : session_out->send_key;
     unsigned char *to_client = server ? session_out->send_key : session_out->recv_key;
     crypto_kdf_derive_from_key(to_server, TT_SECRET_BYTES, 1, "tutti-cs", session);
     crypto_kdf_derive_from_key(to_client, TT_SECRET_BYTES, 2, "tutti-cs", session);
     sodium_memzero(session, sizeof(session));
-    sodium_memzero(shared, sizeof(shared));
     return true;
 }

@@ -10,8 +10,6 @@
 
 #define TT_SECRET_BYTES 32
 #define TT_KEY_NAME_BYTES 8
-#define TT_NONCE_BYTES 32
-#define TT_PROOF_BYTES 32
 #define TT_HELLO_BYTES 80
 #define TT_ANSWER_BYTES 72
 #define TT_FRAME_MAC_BYTES 16
@@ -63,8 +61,8 @@ void tt_handshake_answer(struct tt_handshake *shake, const struct tt_key *key, i
  * wanted rank. */
 bool tt_handshake_prove(struct tt_handshake *shake, const struct tt_key *key, int32_t wanted_rank);
 /* Server: check message 3. */
-bool tt_handshake_check(const struct tt_handshake *shake, const struct tt_key *key);
+bool tt_handshake_check(struct tt_handshake *shake, const struct tt_key *key);
 /* Both, after the proofs. A connection is sealed when its client asked for it. False: the other
  * side sent no public key. */
-bool tt_handshake_session(const struct tt_handshake *shake, const struct tt_key *key, bool server,
+bool tt_handshake_session(struct tt_handshake *shake, const struct tt_key *key, bool server,
                           struct tt_session *session_out);
