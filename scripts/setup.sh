@@ -28,6 +28,7 @@ packages_package="build-essential:what Debian packages are built with
 git:lists the sources
 libfabric-dev:for the network plugin over it
 libibverbs-dev:for the network over InfiniBand and RoCE
+libdw-dev:for the stacks of tutti doctor
 debhelper:builds Debian packages
 fakeroot:makes their files root's"
 # Without these a test is skipped, by name, or a plugin is not built.
@@ -48,6 +49,7 @@ mpich:starts programs in the tests of MPICH
 libmpich-dev:compiles them
 libfabric-dev:the network plugin over libfabric is built
 libibverbs-dev:the network over InfiniBand and RoCE is built
+libdw-dev:tutti doctor shows stacks
 libopen-trace-format2-dev:tutti trace writes archives of OTF2
 otf2-tools:reads them in a test
 python3-otf2:the same, with what belongs to each event"

@@ -2,6 +2,7 @@
 #include "doctor/ask.h"
 #include "doctor/preflight.h"
 #include "doctor/show.h"
+#include "doctor/stacks.h"
 #include "tutti.h"
 
 #include "base/file.h"
@@ -18,7 +19,8 @@
 enum { MAX_PIDS = 4096 };
 
 static const char help_text[] =
-    "usage: tutti doctor [--pid PID | --address HOST[:PORT]] [--timeout SEC] [--json]\n"
+    "usage: tutti doctor [--pid PID | --address HOST[:PORT]] [--timeout SEC] [--stacks]\n"
+    "                    [--json]\n"
     "       tutti doctor --flight FOLDER [--pid PID]\n"
     "       tutti doctor --preflight [--hosts HOST,...] [--json]\n\n"
     "Asks running jobs of this user on this host what their ranks do: each communicator with the\n"
@@ -28,6 +30,8 @@ static const char help_text[] =
     "  -p, --pid PID       the job of this process alone\n"
     "  -a, --address ADDR  the job that listens there (NCCL_RAS_ADDR; port 28028)\n"
     "  -t, --timeout SEC   who has not answered then is missing (5; fractions are fine)\n"
+    "  -s, --stacks        where the threads of the job's processes on this host are, function by\n"
+    "                      function: each is stopped for some milliseconds, as by a debugger\n"
     "  -f, --flight DIR    write what each process of the jobs on this host did last into this\n"
     "                      folder, for `tutti trace check DIR`\n"
     "      --preflight     check this host before a job: interfaces, MTU, ports, limits, "
@@ -40,6 +44,7 @@ static const char help_text[] =
     "found, or something is; 2 usage.\n\n"
     "examples:\n"
     "  tutti doctor\n"
+    "  tutti doctor --stacks\n"
     "  tutti doctor --pid 4711 --json\n"
     "  tutti doctor --flight /tmp/now && tutti trace check /tmp/now\n"
     "  tutti doctor --address node7:28028\n"
@@ -49,7 +54,7 @@ struct doctor_options {
     long pid;
     const char *address, *hosts, *flight;
     double timeout_sec;
-    bool json, preflight;
+    bool json, preflight, stacks;
 };
 
 static bool is_either(const char *text, const char *a, const char *b)
@@ -64,6 +69,17 @@ static bool parse_seconds(const char *text, double *seconds_out)
     if (!text || end == text || *end || !(seconds > 0 && seconds <= 3600)) return false;
     *seconds_out = seconds;
     return true;
+}
+
+/* An option without a value. */
+static bool is_switch(const char *name, struct doctor_options *options)
+{
+    bool *which = NULL;
+    if (!strcmp(name, "--json")) which = &options->json;
+    if (!strcmp(name, "--preflight")) which = &options->preflight;
+    if (is_either(name, "-s", "--stacks")) which = &options->stacks;
+    if (which) *which = true;
+    return which;
 }
 
 /* Where the value of an option that is a text belongs; NULL: it is none. */
@@ -83,14 +99,7 @@ static int parse(int argc, char **argv, struct doctor_options *options)
             fputs(help_text, stdout);
             return 0;
         }
-        if (!strcmp(a, "--json")) {
-            options->json = true;
-            continue;
-        }
-        if (!strcmp(a, "--preflight")) {
-            options->preflight = true;
-            continue;
-        }
+        if (is_switch(a, options)) continue;
         const char **text = text_of(a, options);
         bool good = text && value;
         if (good) *text = value;
@@ -252,6 +261,15 @@ static int preflight(const struct doctor_options *options)
     return faults ? 1 : 0;
 }
 
+static void add_stacks(json_t *jobs)
+{
+    int pids[MAX_PIDS];
+    int count = doctor_list(pids, MAX_PIDS);
+    json_t *job;
+    size_t i;
+    json_array_foreach(jobs, i, job) doctor_add_stacks(job, pids, count);
+}
+
 /* Exit status: somebody stands still, or there is no job. */
 static int report(const json_t *jobs, bool json)
 {
@@ -262,6 +280,7 @@ static int report(const json_t *jobs, bool json)
     {
         if (!json && i) printf("\n");
         if (json ? doctor_is_stuck(job) : doctor_show(job)) status = 1;
+        if (!json) doctor_show_stacks(job);
     }
     if (json && json_dumpf(jobs, stdout, JSON_INDENT(2)) == 0) printf("\n");
     return status;
@@ -285,6 +304,7 @@ int cmd_doctor(int argc, char **argv)
     } else {
         examine_host(&options, jobs);
     }
+    if (options.stacks) add_stacks(jobs);
     status = report(jobs, options.json);
     if (!json_array_size(jobs) && !one)
         fprintf(stderr, "tutti doctor: no running job of this user was found on this host\n");

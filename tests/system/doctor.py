@@ -101,8 +101,25 @@ def doctor_says(processes):
     check("in which call", all(r["waits"][0]["operation"] == 3 for r in comm["ranks"] if r["waits"]), comm["ranks"])
     r = tutti("doctor", "--pid", str(pids[3]))
     check("as text", f"VERDICT: rank {VICTIM} on host" in r.stdout and r.returncode == 1, r.stdout + r.stderr)
+    stacks_say(processes)
     r = tutti("doctor", "--json")  # finds it by itself, among those of other tests
     check("found", any(p["pid"] == pids[0] for j in json.loads(r.stdout) for p in j["processes"]), r.stdout)
+
+
+def stacks_say(processes):
+    """Where the program of each process is, also of one that is stopped, which stays so; without the right to look:
+    why not."""
+    processes[VICTIM].send_signal(signal.SIGSTOP)
+    r = tutti("doctor", "--pid", str(processes[0].pid), "--stacks", "--json")
+    for process in json.loads(r.stdout)[0]["processes"]:
+        why = process.get("stacks_missing", "")
+        functions = [f["function"] for s in process.get("stacks", []) for f in s["frames"]]
+        check("stacks", "main" in functions or "not permitted" in why or "built without" in why, process)
+    with open(f"/proc/{processes[VICTIM].pid}/stat") as file:
+        check("a stopped process stays so", file.read().rpartition(")")[2].split()[0] == "T")
+    processes[VICTIM].send_signal(signal.SIGCONT)
+    r = tutti("doctor", "--pid", str(processes[0].pid), "--stacks")
+    check("stacks as text", "stacks" in r.stdout, r.stdout)
 
 
 def ras_says(processes, port):
