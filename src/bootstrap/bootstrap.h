@@ -149,6 +149,9 @@ uint64_t tt_bootstrap_mail(const struct tt_bootstrap *bootstrap);
 /* Tell all ranks that this one gives up with that code and sentence (they get ncclRemoteError at
  * their next call and in tt_bootstrap_error). */
 void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence);
+/* The same, and this rank takes part in nothing any more: who makes a smaller communicator of this
+ * one after an earlier error hears of it too. */
+void tt_bootstrap_abort(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence);
 
 /* What went wrong is the fault of no rank alone: all ranks, this one too, get that code and
  * sentence, unless the membership has failed before. */

@@ -145,7 +145,7 @@ static void abort_one(struct tt_comm *comm, ncclResult_t rc, const char *sentenc
     int phase = atomic_load(&comm->phase); /* after the flag, see tt_init_run() */
     if (phase == TT_COMM_INIT || phase == TT_COMM_DESTROYED) return; /* init says so itself */
     if (phase == TT_COMM_FINALIZED) return; /* all its work is done: peers lose nothing by it */
-    tt_bootstrap_fail(comm->bootstrap, rc, sentence);
+    tt_bootstrap_abort(comm->bootstrap, rc, sentence);
 }
 
 void tt_sharers_abort(struct tt_comm *comm, ncclResult_t rc)

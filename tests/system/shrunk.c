@@ -1,6 +1,6 @@
 /* Shrink without NCCL_SHRINK_ABORT when a rank of the parent fails: one that the child leaves out,
  * before the others shrink or while they do, changes nothing for them; a member's failure ends the
- * call. */
+ * call, the second failure as well. */
 #include "harness.h"
 
 #include <stdatomic.h>
@@ -38,10 +38,14 @@ static void abort_own(struct harness_rank *rank)
     rank->comm = NULL;
 }
 
+static ncclResult_t shrink_without(const struct harness_rank *rank, int excluded, ncclComm_t *child)
+{
+    return ncclCommShrink(rank->comm, &excluded, 1, child, NULL, NCCL_SHRINK_DEFAULT);
+}
+
 static ncclResult_t shrink(const struct harness_rank *rank, ncclComm_t *child)
 {
-    int excluded = EXCLUDED;
-    return ncclCommShrink(rank->comm, &excluded, 1, child, NULL, NCCL_SHRINK_DEFAULT);
+    return shrink_without(rank, EXCLUDED, child);
 }
 
 /* The child is whole and works. */
@@ -175,9 +179,44 @@ static void member_in_group(struct harness_rank *rank)
     leave(rank);
 }
 
+/* All have heard of the one that is left out; the others are in the call when a member fails. */
+static void member_second(struct harness_rank *rank, int excluded)
+{
+    struct shared *shared = rank->arg;
+    ncclComm_t child = NULL;
+    if (rank->rank == excluded) {
+        abort_own(rank);
+        atomic_store(&shared->failed, 1);
+        return;
+    }
+    CHECK(await_error(rank->comm) == ncclRemoteError);
+    if (rank->rank == MEMBER) {
+        await(&shared->shrinking, 2);
+        usleep(20000); /* as in meanwhile() */
+    } else {
+        atomic_fetch_add(&shared->shrinking, 1);
+        CHECK(shrink_without(rank, excluded, &child) == ncclRemoteError);
+        CHECK(strstr(ncclGetLastError(NULL), "rank 3 "));
+        if (child) NCCL(ncclCommAbort(child));
+    }
+    leave(rank);
+}
+
+static void both(struct harness_rank *rank)
+{
+    member_second(rank, EXCLUDED);
+}
+
+/* Rank 0 knew all others: without it, they look whether the member still listens. */
+static void both_and_cut(struct harness_rank *rank)
+{
+    member_second(rank, 0);
+}
+
 int main(void)
 {
-    static harness_fn *const cases[] = {before, meanwhile, shares, member, member_in_group};
+    static harness_fn *const cases[] = {before, meanwhile,       shares,      member,
+                                        both,   member_in_group, both_and_cut};
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         struct shared *shared =
             mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -218,8 +218,10 @@ static void plant(struct tt_bootstrap *b, int nblocks)
     b->parent = tt_blocks_parent(&b->blocks, b->rank);
     b->nbranches = tt_blocks_children(&b->blocks, b->rank, children);
     b->subtree = tt_blocks_size(&b->blocks, b->rank);
-    for (int i = 0; i < b->nbranches; i++)
+    for (int i = 0; i < b->nbranches; i++) {
         b->branches[i].rank = children[i];
+        b->branches[i].knock.fd = -1;
+    }
 }
 
 ncclResult_t tt_tree_create(struct tt_member *member, int nblocks,

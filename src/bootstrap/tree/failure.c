@@ -1,11 +1,12 @@
 /* How all ranks learn of a failure: the first error stops everything that waits here and is flooded
- * along the tree; later ones are not told. Deaths, exits without goodbye and revocations take the
- * same way. */
+ * along the tree. Of later ones only who died or left is told, and of few ranks, for those who make
+ * a smaller communicator meanwhile. Exits without goodbye and revocations take the same way. */
 #include "bootstrap/tree/failure.h"
 
 #include "base/error.h"
 #include "base/member.h"
 #include "bootstrap/tree/exits.h"
+#include "bootstrap/tree/knock.h"
 #include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #define FAIL_BYTES (16 + TT_SENTENCE_BYTES)
+#define MOST_GONE 8 /* at the end of a broken communicator all ranks leave: n times n frames */
 
 /* ---- the frame ---- */
 
@@ -96,13 +98,42 @@ static bool take_error(struct tt_bootstrap *b, const struct fail *fail)
     return true;
 }
 
+/* A rank that does not come any more, after the first error. True when that is news. */
+static bool note_gone(struct tt_bootstrap *b, const struct fail *fail)
+{
+    const bool whole = fail->kind != TT_FAIL_DEATH && fail->kind != TT_FAIL_LEFT;
+    const bool known = fail->rank == b->error_rank &&
+                       (b->error_kind == TT_FAIL_DEATH || b->error_kind == TT_FAIL_LEFT);
+    if (whole || known || b->ngone == MOST_GONE || fail->rank < 0 || fail->rank >= b->nranks)
+        return false;
+    for (const struct tt_gone *gone = b->gone; gone; gone = gone->next) {
+        if (gone->rank == fail->rank) return false;
+    }
+    const size_t bytes = strlen(fail->sentence) + 1;
+    struct tt_gone *gone = malloc(sizeof(*gone) + bytes);
+    if (!gone) return false;
+    gone->rank = fail->rank;
+    memcpy(gone->sentence, fail->sentence, bytes);
+    gone->next = b->gone;
+    b->gone = gone;
+    b->ngone++;
+    pthread_cond_broadcast(&b->changed);
+    return true;
+}
+
+/* The first error, or the end of one rank more. */
+static void take_fail(struct tt_bootstrap *b, const struct tt_conn *from, const struct fail *fail)
+{
+    if (take_error(b, fail) || note_gone(b, fail)) flood_fail(b, from, fail);
+}
+
 static void fail_as(struct tt_bootstrap *b, int rank, ncclResult_t rc, enum tt_fail_kind kind,
                     const char *fmt, va_list args)
 {
     char sentence[TT_SENTENCE_BYTES];
     vsnprintf(sentence, sizeof(sentence), fmt, args);
     const struct fail fail = {rank, rc, kind, 0, sentence};
-    if (take_error(b, &fail)) flood_fail(b, NULL, &fail);
+    take_fail(b, NULL, &fail);
 }
 
 void tt_tree_fail(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char *fmt, ...)
@@ -158,8 +189,8 @@ void tt_failure_frame(struct tt_bootstrap *b, struct tt_conn *conn, const unsign
         take_revoke(b, conn, fail.rank, sentence);
     } else if (fail.kind == TT_FAIL_EXIT) {
         if (tt_exit_note(b, fail.rank, fail.begun, sentence)) flood_fail(b, conn, &fail);
-    } else if (take_error(b, &fail)) {
-        flood_fail(b, conn, &fail);
+    } else {
+        take_fail(b, conn, &fail);
     }
 }
 
@@ -236,6 +267,38 @@ static bool take_child_fail(struct tt_bootstrap *b)
     return ours;
 }
 
+/* The member that a rank of the parent is; -1: none. */
+static int member_of(const struct tt_bootstrap *b, int rank)
+{
+    for (int r = 0; r < b->nranks; r++) {
+        if ((b->parent_ranks ? b->parent_ranks[r] : r) == rank) return r;
+    }
+    return -1;
+}
+
+/* Whoever died or left after the first one, which may have been no member. */
+static bool member_is_gone(struct tt_bootstrap *b, const struct tt_bootstrap *parent)
+{
+    for (const struct tt_gone *gone = parent->gone; gone; gone = gone->next) {
+        const int r = member_of(b, gone->rank);
+        if (r < 0) continue;
+        tt_tree_fail(b, r, ncclRemoteError, "%s", gone->sentence);
+        return true;
+    }
+    return false;
+}
+
+/* The news may not get here. */
+static bool member_is_silent(struct tt_bootstrap *b)
+{
+    char text[TT_WHO_BYTES];
+    const int rank = tt_knock(b);
+    if (rank < 0) return false;
+    tt_failure_who(b, rank, text, sizeof(text));
+    tt_tree_fail(b, rank, ncclRemoteError, "%s is gone: it does not listen any more", text);
+    return true;
+}
+
 /* As long as a child is being born, the parent's tree is what notices deaths, and an abort of the
  * parent is one of the child. */
 void tt_failure_watch_parent(struct tt_bootstrap *b)
@@ -247,9 +310,11 @@ void tt_failure_watch_parent(struct tt_bootstrap *b)
                      "rank %d gave up the communicator that this one is made from", parent->rank);
         return;
     }
-    if (!b->watches_parent || !atomic_load_explicit(&parent->error, memory_order_acquire)) return;
-    for (int r = 0; r < b->nranks; r++) {
-        if ((b->parent_ranks ? b->parent_ranks[r] : r) != parent->error_rank) continue;
+    if (!atomic_load_explicit(&parent->error, memory_order_acquire)) return;
+    if (member_is_silent(b)) return;
+    if (member_is_gone(b, parent) || !b->watches_parent) return;
+    const int r = member_of(b, parent->error_rank);
+    if (r >= 0) {
         tt_tree_fail(b, r, ncclRemoteError, "%s", parent->sentence);
         return;
     }
@@ -276,22 +341,37 @@ void tt_failure_exit(int code)
 
 /* ---- the outside ---- */
 
-void tt_bootstrap_fail(struct tt_bootstrap *b, ncclResult_t rc, const char *sentence)
+static void give_up(struct tt_bootstrap *b, ncclResult_t rc, enum tt_fail_kind kind,
+                    const char *sentence)
 {
     char named[TT_SENTENCE_BYTES];
-    const char *reported = sentence;
+    const char *told = sentence;
     if (!strstr(sentence, "rank ")) { /* what is clear here says nothing to the others */
         snprintf(named, sizeof(named), "rank %d: %.600s", b->rank, sentence);
-        reported = named;
+        told = named;
     }
+    const struct fail fail = {b->rank, rc, kind, 0, told};
     tt_service_lock();
     b->given_up++;
     b->given_up_code = rc;
-    if (b->epoch == tt_service()->epoch && !atomic_load(&b->error)) {
+    const bool here = b->epoch == tt_service()->epoch;
+    if (here && !atomic_load(&b->error)) {
         take_sentence(b, sentence);
-        flood_fail(b, NULL, &(const struct fail){b->rank, rc, TT_FAIL_ERROR, 0, reported});
+        flood_fail(b, NULL, &fail);
+    } else if (here && note_gone(b, &fail)) {
+        flood_fail(b, NULL, &fail);
     }
     tt_service_unlock();
+}
+
+void tt_bootstrap_fail(struct tt_bootstrap *b, ncclResult_t rc, const char *sentence)
+{
+    give_up(b, rc, TT_FAIL_ERROR, sentence);
+}
+
+void tt_bootstrap_abort(struct tt_bootstrap *b, ncclResult_t rc, const char *sentence)
+{
+    give_up(b, rc, TT_FAIL_LEFT, sentence);
 }
 
 void tt_bootstrap_fail_all(struct tt_bootstrap *b, ncclResult_t rc, const char *sentence)

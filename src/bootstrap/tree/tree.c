@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
+#include "bootstrap/tree/knock.h"
 #include "bootstrap/wire/loop.h"
 #include "bootstrap/wire/service.h"
 #include "device/device.h"
@@ -45,14 +46,21 @@ void tt_tree_flood(struct tt_bootstrap *b, const struct tt_conn *except, uint16_
 
 void tt_tree_free(struct tt_bootstrap *b)
 {
-    for (int i = 0; i < b->nbranches; i++)
+    for (int i = 0; i < b->nbranches; i++) {
         free(b->branches[i].up);
+        tt_knock_end(&b->branches[i].knock);
+    }
     free(b->exchange.table);
     tt_mailbox_fini(&b->mailbox);
     sodium_free(b->secret);
     free(b->contacts);
     free(b->records);
     free(b->exited);
+    while (b->gone) {
+        struct tt_gone *gone = b->gone;
+        b->gone = gone->next;
+        free(gone);
+    }
     if (b->memory) tuttiHostControlFree(b->memory, b->memory_bytes);
     pthread_cond_destroy(&b->changed);
     sodium_memzero(b, sizeof(*b));

@@ -17,7 +17,20 @@
 #define TT_GATHER_BYTES 65536 /* of one rank */
 #define TT_MESSAGE_BYTES 4096
 
-enum tt_fail_kind { TT_FAIL_ERROR, TT_FAIL_EXIT, TT_FAIL_REVOKE, TT_FAIL_ALL, TT_FAIL_DEATH };
+enum tt_fail_kind {
+    TT_FAIL_ERROR,
+    TT_FAIL_EXIT,
+    TT_FAIL_REVOKE,
+    TT_FAIL_ALL,
+    TT_FAIL_DEATH,
+    TT_FAIL_LEFT /* by an abort */
+};
+
+struct tt_gone { /* after the first error: a rank that died or left as well */
+    struct tt_gone *next;
+    int rank;
+    char sentence[];
+};
 
 struct tt_branch { /* the way to a child */
     int rank;
@@ -27,6 +40,11 @@ struct tt_branch { /* the way to a child */
     uint64_t up_seq;
     bool came, done;
     bool asked, here; /* when an exchange is late: asked why, has answered */
+    struct tt_knock { /* while it has not come: does its process listen? */
+        int fd;       /* owned; -1: none */
+        int refusals; /* in a row */
+        uint64_t next_nsec;
+    } knock;
 };
 
 struct tt_late {       /* the question who keeps an exchange waiting */
@@ -77,8 +95,10 @@ struct tt_bootstrap {
     uint32_t given_up;                /* how often this rank itself gave the membership up ... */
     ncclResult_t given_up_code;       /* ... and with what, the last time */
     int error_rank;                   /* whom the first error is about */
-    enum tt_fail_kind error_kind;     /* TT_FAIL_ERROR, _ALL or _DEATH */
-    uint64_t lost_nsec;               /* a neighbour hung up and nobody said why: blame it then */
+    enum tt_fail_kind error_kind;     /* TT_FAIL_ERROR, _ALL, _DEATH or _LEFT */
+    struct tt_gone *gone;             /* owned */
+    int ngone;
+    uint64_t lost_nsec; /* a neighbour hung up and nobody said why: blame it then */
     int lost_peer;
     char lost_why[64];
     struct tt_contact parent_contact;
