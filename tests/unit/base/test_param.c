@@ -58,6 +58,9 @@ static void table_is_sorted_and_whole(void **state)
         assert_ptr_equal(tt_param_find(table[i].name), &table[i]);
     }
     assert_null(tt_param_find("NCCL_NO_SUCH"));
+    assert_non_null(tt_param_find("NCCL_DEBUG_LEVELS")); /* of 2.32, and 2.31's undocumented ones */
+    assert_non_null(tt_param_find("NCCL_CFT_ENABLE"));
+    assert_non_null(tt_param_find("NCCL_TOPO_SCATTER_START_NET"));
 }
 
 static void every_fallback_parses(void **state)
