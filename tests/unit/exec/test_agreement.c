@@ -5,6 +5,7 @@
  * failing line prints the seed */
 #include "../check.h"
 #include "coverage.h"
+#include "misuse.h"
 #include "random_program.h"
 #include "schedules.h"
 #include "world.h"
@@ -374,8 +375,26 @@ static bool any_left_full(const struct trial *trial)
     return false;
 }
 
+/* No two words of memory are alike. */
+static uint64_t own_word(const struct trial *trial, size_t rank, bool out, size_t k)
+{
+    return (trial->seed * 64 + 2 * rank + out + 1) * 0x9e3779b97f4a7c15ull ^ k << 20;
+}
+
+static void fill_with_words(const struct trial *trial)
+{
+    for (size_t r = 0; r < (size_t)trial->set->nranks; r++) {
+        for (size_t k = 0; k < trial->in_count; k++)
+            trial->in[0][r][k] = own_word(trial, r, false, k);
+        for (size_t k = 0; k < trial->out_count; k++)
+            trial->out[0][r][k] = own_word(trial, r, true, k);
+    }
+}
+
+/* What was proved starts from what the proof says, all else from words of its own. */
 static void fill(const struct trial *trial)
 {
+    if (!proved.count) fill_with_words(trial);
     for (size_t k = 0; k < proved.count; k++)
         fill_unit(trial, &proved.unit[k]);
 }
@@ -552,15 +571,26 @@ static bool all_payload(const struct trial *trial)
     return true;
 }
 
+static bool in_changed(const struct trial *trial, const char *fault)
+{
+    struct schedules_where where;
+    (void)schedules_where(fault, &where);
+    for (size_t k = 0; k < trial->in_count; k++) {
+        uint64_t before = own_word(trial, (size_t)where.rank, false, k);
+        if (trial->in[0][where.rank][k] != before) return true;
+    }
+    return false;
+}
+
 /* Run what was refused, for the reason that was given, in the executor: where that is safe, and
  * through slots alone, as references need none. */
-static void replay(struct trial *trial, enum outcome why)
+static void replay(struct trial *trial, enum outcome why, const char *fault)
 {
     trial->kind = WORLD_SHM;
     trial->size.nruns = trial->size.nchannels = 1;
     trial->size.captured = false;
-    if (trial->program->needs_barrier || !all_payload(trial)) return;
-    if (why != DEADLOCK && why != MISFIT && why != LEFT_FULL) return;
+    if (trial->program->needs_barrier || (why != WROTE_IN && !all_payload(trial))) return;
+    if (why != DEADLOCK && why != MISFIT && why != LEFT_FULL && why != WROTE_IN) return;
     if (!stays_inside(trial)) return;
     start(trial);
     bool ended = play(trial), failed = any_failed(trial);
@@ -568,11 +598,13 @@ static void replay(struct trial *trial, enum outcome why)
     if (why == MISFIT && ended && !failed) tell(trial, "was refused for a misfit and ends");
     if (why == LEFT_FULL && (!ended || !any_left_full(trial)))
         tell(trial, "was refused for slots left full and leaves none");
+    if (why == WROTE_IN && (!ended || !in_changed(trial, fault)))
+        tell(trial, "was refused for writing into IN and does not");
     tally.replayed[why]++;
     abandon(trial);
 }
 
-/* Show what was refused for a race or a deadlock by schedules. */
+/* Show what was refused for a race or a deadlock by schedules, for a misuse by what is written. */
 static void reschedule(const struct trial *trial, enum outcome why, const char *fault)
 {
     const struct schedules_set set = {.program = trial->program,
@@ -582,10 +614,14 @@ static void reschedule(const struct trial *trial, enum outcome why, const char *
                                       .nslots = why == DEADLOCK ? TT_SLOTS : MANY_SLOTS,
                                       .in_place = trial->size.in_place};
     struct schedules_where where;
-    if (why != RACE && why != DEADLOCK) return;
+    if (why != RACE && why != DEADLOCK && why != MEANINGLESS) return;
     (void)schedules_where(fault, &where);
     bool shown;
-    if (why == DEADLOCK) {
+    if (why == MEANINGLESS) {
+        enum misuse misuse = misuse_find(&set, fault);
+        if (misuse == MISUSE_NONE) return;
+        shown = misuse == MISUSE_SHOWN;
+    } else if (why == DEADLOCK) {
         shown = !schedules_end(&set);
     } else if (strstr(fault, "without having seen")) {
         shown = schedules_touch_early(&set, where.rank, where.pc, where.pass);
@@ -596,7 +632,7 @@ static void reschedule(const struct trial *trial, enum outcome why, const char *
     }
     if (!shown) {
         print_message("%s\n", fault);
-        tell(trial, "was refused, and no schedule shows why");
+        tell(trial, "was refused, and nothing shows why");
     }
     tally.rescheduled[why]++;
 }
@@ -664,7 +700,7 @@ static void try_program(struct trial *trial, unsigned *draw)
         confirm(trial);
     } else {
         reschedule(trial, outcome, fault);
-        replay(trial, outcome);
+        replay(trial, outcome, fault);
     }
 }
 
@@ -698,7 +734,7 @@ static void proofs_and_runs_agree(void **state)
     for (long k = 0; k < nsets; k++)
         try_set(first_seed + (uint64_t)k);
     for (int k = 0; k < OUTCOMES; k++) {
-        print_message("%s: %ld, replayed %ld, shown by schedules %ld\n", outcome_names[k],
+        print_message("%s: %ld, replayed %ld, shown otherwise %ld\n", outcome_names[k],
                       tally.sets[k], tally.replayed[k], tally.rescheduled[k]);
     }
     print_message("runs: %ld pointers, %ld mappings, %ld slots, %ld sockets; %ld launches\n",
