@@ -43,6 +43,19 @@ run()
     report "$name $*" $? "$folder/log"
 }
 
+# Numbers, layouts and signatures of the headers, while they compile; symbols of the libraries.
+facts=$here/../../abi
+for header in cudart cuda; do
+    ${CC:-cc} -std=gnu17 -w -I"$include" -c "$facts/assert_$header.c" -o "$folder/facts.o" > "$folder/log" 2>&1 ||
+        report "facts of $header" 1 "$folder/log"
+done
+for library in libcudart.so.13:cudart13 stubs/libcuda.so:cuda; do
+    [ -f "$libs/${library%:*}" ] || continue
+    nm -D --defined-only "$libs/${library%:*}" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u > "$folder/theirs"
+    sed '/^#/d; s/ .*//' "$here/../../../hostcuda/exports/${library#*:}.txt" | sort -u | diff - "$folder/theirs" \
+        > "$folder/log" 2>&1 || report "symbols of ${library%:*} (< listed, > there)" 1 "$folder/log"
+done
+
 once="runtime graphs nodes ipc surface_device surface_memory surface_stream surface_graph surface_driver
     blocks modules pooled pointers peers driver_graphs"
 for name in $once litmus litmus_ipc; do

@@ -109,6 +109,11 @@ typedef union CUlaunchAttributeValue_union {
     } clusterDim;
     int priority;
 } CUlaunchAttributeValue;
+struct CUlaunchAttribute_st {
+    CUlaunchAttributeID id;
+    char pad[4];
+    CUlaunchAttributeValue value;
+};
 typedef CUlaunchAttributeID CUkernelNodeAttrID;
 typedef CUlaunchAttributeID CUstreamAttrID;
 typedef CUlaunchAttributeValue CUkernelNodeAttrValue;

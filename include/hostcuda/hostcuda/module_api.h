@@ -74,7 +74,7 @@ typedef enum CUfunction_attribute_enum {
     CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 9
 } CUfunction_attribute;
 
-typedef struct CUlaunchAttribute_st CUlaunchAttribute; /* as cudaLaunchAttribute; left alone */
+typedef struct CUlaunchAttribute_st CUlaunchAttribute; /* driver_graph_types.h; left alone */
 typedef struct CUlaunchConfig_st {
     unsigned int gridDimX, gridDimY, gridDimZ;
     unsigned int blockDimX, blockDimY, blockDimZ;
