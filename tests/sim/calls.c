@@ -1,7 +1,7 @@
 /* What the library asks the system for, in the place of libc's functions: a program's own functions
  * go before those of its libraries. Descriptors from SIM_FD on are the simulation's; others, and
  * threads outside it, get the real thing. */
-#include "world.h"
+#include "simulation.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* TCP as its users see it: bytes in order or an error, some time later, in pieces of any length. */
-#include "world.h"
+#include "simulation.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Whose turn it is. See world.h. */
-#include "world.h"
+/* Whose turn it is. See simulation.h. */
+#include "simulation.h"
 
 #include <linux/futex.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
  * their bytes, order and sizes. */
 #include "traffic.h"
 
-#include "world.h"
+#include "simulation.h"
 
 #include "base/clock.h"
 #include "base/error.h"

@@ -8,7 +8,7 @@
 #include "misuse.h"
 #include "random_program.h"
 #include "schedules.h"
-#include "world.h"
+#include "ranks.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

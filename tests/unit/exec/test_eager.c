@@ -1,7 +1,7 @@
 /* Groups of small calls as one flat list: collectives that overlap, messages of which a blocked one
  * stops only its own peer's. */
 #include "../check.h"
-#include "world.h"
+#include "ranks.h"
 
 #include "base/mem.h"
 

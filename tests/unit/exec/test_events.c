@@ -1,7 +1,7 @@
 /* Channel events of works: one start, one end with a later time, and one stop per frame, whether
  * the program ran as a list, by the interpreter, or was aborted. */
 #include "../check.h"
-#include "world.h"
+#include "ranks.h"
 
 #include "base/mem.h"
 #include "plugin/profiler.h"

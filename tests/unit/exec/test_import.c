@@ -2,7 +2,7 @@
  * the collective means, over pointers, mappings and slots alone.
  * usage: test-exec-import FOLDER [FOLDER OF OTHERS] */
 #include "../check.h"
-#include "world.h"
+#include "ranks.h"
 
 #include "base/mem.h"
 #include "program/import/import.h"

@@ -1,7 +1,7 @@
 /* Sequence numbers, captured and kept works, refusal, abort in the middle, mismatched operations,
  * messages that follow each other, and works dropped by their stream. */
 #include "../check.h"
-#include "world.h"
+#include "ranks.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

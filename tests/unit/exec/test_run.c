@@ -1,7 +1,7 @@
 /* Every generated program over every kind of edge, interleaved at random, checked element by
  * element against what the operation means. */
 #include "../check.h"
-#include "world.h"
+#include "ranks.h"
 
 #include "base/mem.h"
 

@@ -1,7 +1,7 @@
 /* Ranks as threads: every shared line of slots, barrier and order is also seen by the thread
  * sanitizer. Many operations in a row, so that rings and cells wrap. */
 #include "../check.h"
-#include "world.h"
+#include "ranks.h"
 
 #include "base/mem.h"
 

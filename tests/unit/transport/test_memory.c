@@ -1,7 +1,7 @@
 /* Edges through memory and the barrier, two ranks in one test: lines, payloads, references,
  * credits, match headers, damaged slots; both as one process and as two mappings. */
 #include "../check.h"
-#include "../exec/world.h"
+#include "../exec/ranks.h"
 
 #include "base/error.h"
 #include "base/mem.h"

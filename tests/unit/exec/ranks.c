@@ -1,5 +1,5 @@
-/* See world.h. */
-#include "world.h"
+/* See ranks.h. */
+#include "ranks.h"
 
 #include "../check.h"
 
