@@ -3,10 +3,10 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "plugin/collnet_abi.h"
+#include "plugin/plugin.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 ncclResult_t tt_collnet_adopt(struct tt_collnet_plugin *self, int version, const void *object)
 {
@@ -57,11 +57,5 @@ const char *tt_collnet_missing(const struct tt_collnet_plugin *self)
     size_t count = TT_LEN(functions_v8);
     if (self->ops.version < 8) names = functions_v6, count = TT_LEN(functions_v6);
     if (self->ops.version < 6) names = functions_v3, count = TT_LEN(functions_v3);
-    for (size_t i = 0; i < count; i++) {
-        uintptr_t function;
-        memcpy(&function, (const char *)self->object + (i + 1) * sizeof(function),
-               sizeof(function));
-        if (names[i] && !function) return names[i];
-    }
-    return NULL;
+    return tt_table_lacks(self->object, names, count);
 }

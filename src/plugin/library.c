@@ -212,3 +212,13 @@ void tt_plugin_log(ncclDebugLogLevel level, unsigned long flags, const char *fil
     va_end(args);
     tt_log_plugin((int)level, flags, file, line, "%s", text);
 }
+
+const char *tt_table_lacks(const void *table, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uintptr_t function;
+        memcpy(&function, (const char *)table + (i + 1) * sizeof(function), sizeof(function));
+        if (names[i] && !function) return names[i];
+    }
+    return NULL;
+}

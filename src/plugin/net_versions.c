@@ -4,9 +4,9 @@
 #include "base/mem.h"
 #include "net/net.h"
 #include "plugin/net_abi.h"
+#include "plugin/plugin.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 ncclResult_t tt_net_adopt(struct tt_net_plugin *self, int version, const void *object)
 {
@@ -130,11 +130,5 @@ const char *tt_net_missing(const struct tt_net_plugin *self)
     size_t count = TT_LEN(functions_v6);
     if (self->ops.version < 6) names = functions_v3, count = TT_LEN(functions_v3);
     if (self->ops.version < 3) names = functions_v2, count = TT_LEN(functions_v2);
-    for (size_t i = 0; i < count; i++) {
-        uintptr_t function;
-        memcpy(&function, (const char *)self->object + (i + 1) * sizeof(function),
-               sizeof(function));
-        if (names[i] && !function) return names[i];
-    }
-    return NULL;
+    return tt_table_lacks(self->object, names, count);
 }

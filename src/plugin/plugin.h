@@ -36,6 +36,9 @@ struct tt_plugin_found {
     int version;
     const void *object; /* the plugin's table, of that version's type; borrowed from the library */
 };
+/* The first function that a plugin's table must have and lacks; NULL: it has all. `names`:
+ * functions in the table's order, after the plugin's name; NULL where one may be missing. */
+const char *tt_table_lacks(const void *table, const char *const *names, size_t count);
 /* The newest version that the library exports. False, and *found_out untouched, when none. */
 bool tt_library_find(const struct tt_library *library, const struct tt_plugin_abi *abis,
                      size_t nabis, struct tt_plugin_found *found_out);
