@@ -125,8 +125,9 @@ enum tt_update { /* CUDA's numbers of update results */
                  TT_UPDATE_KIND = 3,
                  TT_UPDATE_PARAMETERS = 5,
 };
-/* Take over the parameters of a graph of the same shape. 910 with *reason and *node (of graph, may
- * be NULL) when the shape differs; the executable is then unchanged. */
+/* Take over the parameters of a graph of the same shape. cudaErrorGraphExecUpdateFailure with
+ * *reason and *node (of graph, may be NULL) when the shape differs; the executable is then
+ * unchanged. */
 int tuttiHostExecUpdate(struct CUgraphExec_st *exec, struct CUgraph_st *graph,
                         enum tt_update *reason, struct CUgraphNode_st **node);
 

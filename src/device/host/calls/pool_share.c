@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { HOST_OPERATING_SYSTEM = 304 };
-
 /* What other processes know the pool by. */
 static uint32_t number_of(const struct CUmemPoolHandle_st *pool)
 {

@@ -3,8 +3,6 @@
 #include "device/host/host.h"
 #include "exec.h"
 
-enum { HOST_UPDATE_FAILED = 910 };
-
 /* A body that no launch holds. Lock held. */
 static bool own_body(struct CUgraphExec_st *exec)
 {
@@ -229,5 +227,5 @@ int tuttiHostExecUpdate(struct CUgraphExec_st *exec, struct CUgraph_st *graph,
     }
     host_spinlock_unlock(&exec->lock);
     host_exec_drop(fresh);
-    return *reason == TT_UPDATE_OK ? HOST_OK : HOST_UPDATE_FAILED;
+    return *reason == TT_UPDATE_OK ? HOST_OK : HOST_UPDATE_FAILURE;
 }

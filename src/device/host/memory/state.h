@@ -19,6 +19,8 @@ enum { /* CUDA's numbers, as many as the room returns */
        HOST_NO_DEVICE = 100,
        HOST_INVALID_DEVICE = 101,
        HOST_DEVICE_UNINITIALIZED = 201,
+       HOST_MAP_FAILED = 205,
+       HOST_OPERATING_SYSTEM = 304,
        HOST_BAD_HANDLE = 400,
        HOST_ILLEGAL_STATE = 401,
        HOST_NOT_READY = 600,

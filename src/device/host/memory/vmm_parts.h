@@ -6,8 +6,6 @@
 
 #include <sys/types.h>
 
-enum { HOST_MAP_FAILED = 205, HOST_OPERATING_SYSTEM = 304 };
-
 struct host_vmm_block {
     struct host_vmm_block *next;
     uint64_t id;
