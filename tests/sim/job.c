@@ -1,7 +1,7 @@
 /* What ranks do: meet, exchange, write to each other, be split, part. Ranks of a process are its
  * threads. */
-#include "traffic.h"
 #include "simulation.h"
+#include "traffic.h"
 
 #include "base/clock.h"
 #include "base/error.h"

@@ -7,8 +7,8 @@
 #include "coverage.h"
 #include "misuse.h"
 #include "random_program.h"
-#include "schedules.h"
 #include "ranks.h"
+#include "schedules.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

@@ -1,7 +1,7 @@
 /* What block.h says of moves, case by case: programs that were once proved and ran otherwise. */
 #include "../check.h"
-#include "schedules.h"
 #include "ranks.h"
+#include "schedules.h"
 
 #include "program/build.h"
 #include "program/verify.h"
