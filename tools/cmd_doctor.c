@@ -37,7 +37,8 @@ static const char help_text[] =
     "      --preflight     check this host before a job: interfaces, MTU, ports, limits, "
     "/dev/shm,\n"
     "                      NUMA, clock, PCIe ACS and links, IOMMU, plugins; says what to mend\n"
-    "  -H, --hosts LIST    check these hosts (by $TUTTI_RSH, ssh) and compare them\n"
+    "  -H, --hosts LIST    check these hosts (by $TUTTI_RSH, ssh), compare them, and let each\n"
+    "                      connect to all others\n"
     "      --json          an array with an object per job, or per host\n"
     "  -h, --help          this text\n\n"
     "Exit status: 0 nobody stands still, or nothing is to be mended; 1 somebody does, no job was\n"
@@ -241,7 +242,10 @@ static json_t *preflight_hosts(const char *names)
         json_array_append_new(hosts, host);
     }
     free(list);
-    if (names) preflight_compare(hosts);
+    if (names) {
+        preflight_compare(hosts);
+        preflight_connect(hosts, names);
+    }
     return hosts;
 }
 
@@ -289,6 +293,8 @@ static int report(const json_t *jobs, bool json)
 int cmd_doctor(int argc, char **argv)
 {
     struct doctor_options options = {.timeout_sec = 5};
+    if (argc == 2 && !strcmp(argv[1], "--preflight-listen")) return preflight_listen();
+    if (argc == 3 && !strcmp(argv[1], "--preflight-reach")) return preflight_reach(argv[2]);
     int status = parse(argc, argv, &options);
     if (status >= 0) return status;
     if (options.hosts && !options.preflight)

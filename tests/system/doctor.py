@@ -277,13 +277,18 @@ def preflight():
         shell = os.path.join(folder, "shell")
         with open(shell, "w") as file:
             file.write('#!/bin/sh\nhost=$1; shift\n[ "$host" = gone ] && exit 9\n'
-                       'exec sh -c "$*" | sed "s/\\"host\\": \\".*\\"/\\"host\\": \\"$host\\"/; '
+                       'exec sh -c "$*" | sed -u "s/\\"host\\": \\".*\\"/\\"host\\": \\"$host\\"/; '
                        '/\\"mtu\\"/ { /$host/! s/[0-9][0-9]*/1$(printf %s "$host" | wc -c)/ }"\n')
         os.chmod(shell, 0o755)
         r = tutti("doctor", "--preflight", "--hosts", "one,three,gone", "--json", env={**os.environ, "TUTTI_RSH": shell})
     hosts = json.loads(r.stdout)
     check("hosts", [h["host"] for h in hosts] == ["one", "three", "gone"] and r.returncode == 1, r.stdout + r.stderr)
     check("MTUs differ", any(c["name"] == "MTU" and c["found"] == "MTU 15, one has 13" for c in hosts[1]["checks"]), hosts[1])
+    reached = [[c for c in h["checks"] if c["name"].startswith("connection")] for h in hosts]
+    check("connections", [[c["state"] for c in r] for r in reached] == [["ok"], ["ok"], []] and
+          reached[0][0]["found"] == "works to 1 other host(s), 256 KiB each way", reached)
+    r = tutti("doctor", "--preflight-reach", "127.0.0.1:1,")
+    check("nobody there", json.loads(r.stdout)[0].startswith("Connection refused; a loopback address"), r.stdout + r.stderr)
     check("a host that is gone", hosts[2]["checks"][0]["name"] == "remote shell", hosts[2])
 
 

@@ -1,6 +1,7 @@
 /* Several hosts: each is asked by the remote shell, then compared with the first. */
 #include "doctor/preflight.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +17,17 @@ static const char *text_of(const json_t *object, const char *key)
 }
 
 /* In the child: the shell with the host and what to run there; no local shell sees the words. */
-static _Noreturn void run_shell(const char *host, int out)
+static _Noreturn void run_shell(const char *host, const char *order)
 {
     char program[4096], words[256], *argv[16];
     const char *shell = getenv("TUTTI_RSH");
     int count = 0;
-    ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 40);
-    if (len <= 0) _exit(127);
-    memcpy(program + len, " doctor --preflight --json", sizeof(" doctor --preflight --json"));
+    ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    size_t bytes = strlen(order) + sizeof(program) + 2;
+    char *all = malloc(bytes);
+    if (len <= 0 || !all) _exit(127);
+    program[len] = '\0';
+    snprintf(all, bytes, "%s %s", program, order);
     snprintf(words, sizeof(words), "%s", shell && *shell ? shell : "ssh");
     for (char *rest = NULL, *word = strtok_r(words, " ", &rest); word && count < 12;
          word = strtok_r(NULL, " ", &rest))
@@ -31,45 +35,80 @@ static _Noreturn void run_shell(const char *host, int out)
     char where[256];
     snprintf(where, sizeof(where), "%s", host);
     argv[count++] = where;
-    argv[count++] = program;
+    argv[count++] = all;
     argv[count] = NULL;
-    dup2(out, STDOUT_FILENO);
     execvp(argv[0], argv);
     _exit(127);
 }
 
+bool preflight_shell_open(struct preflight_shell *shell, const char *host, const char *words)
+{
+    int out[2], in[2];
+    *shell = (struct preflight_shell){.to = -1};
+    if (*host == '-' || pipe2(out, O_CLOEXEC)) return false;
+    if (pipe2(in, O_CLOEXEC)) {
+        close(out[0]);
+        close(out[1]);
+        return false;
+    }
+    fflush(NULL);
+    shell->child = fork();
+    if (shell->child == 0) {
+        dup2(in[0], STDIN_FILENO);
+        dup2(out[1], STDOUT_FILENO);
+        run_shell(host, words);
+    }
+    close(out[1]);
+    close(in[0]);
+    shell->from = fdopen(out[0], "r");
+    shell->to = in[1];
+    if (shell->child > 0 && shell->from) return true;
+    if (!shell->from) close(out[0]);
+    preflight_shell_close(shell);
+    return false;
+}
+
+int preflight_shell_close(struct preflight_shell *shell)
+{
+    int status = -1;
+    if (shell->to > 0) close(shell->to);
+    if (shell->from) fclose(shell->from);
+    if (shell->child > 0 && waitpid(shell->child, &status, 0) != shell->child) status = -1;
+    *shell = (struct preflight_shell){.to = -1};
+    return status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 json_t *preflight_remote(const char *host, char *why, size_t why_bytes)
 {
-    int ends[2], status = 0;
-    json_error_t error;
-    if (*host == '-' || pipe(ends)) {
+    struct preflight_shell shell;
+    if (!preflight_shell_open(&shell, host, "doctor --preflight --json")) {
         snprintf(why, why_bytes, "'%s' is no host, or no descriptor is left", host);
         return NULL;
     }
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) run_shell(host, ends[1]);
-    close(ends[1]);
-    FILE *from = fdopen(ends[0], "r");
-    json_t *list = from && child > 0 ? json_loadf(from, 0, &error) : NULL;
-    if (from) fclose(from);
-    if (child > 0) waitpid(child, &status, 0);
+    json_t *list = json_loadf(shell.from, 0, NULL);
+    int status = preflight_shell_close(&shell);
     json_t *found = json_incref(json_array_get(list, 0));
     json_decref(list);
     if (!json_is_array(json_object_get(found, "checks"))) {
         json_decref(found);
         found = NULL;
         snprintf(why, why_bytes, "the remote shell or `tutti doctor` there failed (status %d)",
-                 WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+                 status);
     }
     return found;
 }
 
-static void add_mend(json_t *host, const char *name, const char *found, const char *advice)
+void preflight_add(json_t *host, const char *name, const char *state, const char *found,
+                   const char *advice)
 {
     json_array_append_new(json_object_get(host, "checks"),
-                          json_pack("{s:s, s:s, s:s, s:s}", "name", name, "state", "mend", "found",
+                          json_pack("{s:s, s:s, s:s, s:s}", "name", name, "state", state, "found",
                                     found, "advice", advice));
+}
+
+static void add_mend(json_t *host, const char *name, const char *found, const char *advice)
+{
+    preflight_add(host, name, "mend", found, advice);
 }
 
 void preflight_compare(json_t *hosts)
