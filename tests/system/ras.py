@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """NCCL's RAS as its own client speaks it, line by line: reports, MONITOR, DIAGNOSTICS, CONTROL, a job in its init.
 usage: ras.py BLAME TUTTI PROFILER-PLUGIN"""
-import contextlib, glob, json, os, re, resource, signal, socket, subprocess, sys, tempfile, time
+import contextlib, glob, json, os, random, re, resource, signal, socket, subprocess, sys, tempfile, time
 
 BLAME, TUTTI, PLUGIN = sys.argv[1:4]
 RANKS, VICTIM = 3, 2
@@ -181,6 +181,33 @@ def few_descriptors(process):
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before_limit)
 
 
+def changed_lines(processes, port):
+    """Lines of the protocol with bytes changed, cut, doubled and run together, in packets of any size: each is answered
+    or the connection ends, and the job answers as before. RAS_SEED and RAS_SECONDS play others, for longer."""
+    seed, seconds = int(os.environ.get("RAS_SEED", "1")), float(os.environ.get("RAS_SECONDS", "2"))
+    play = random.Random(seed)
+    words = ["CLIENT PROTOCOL 2", "TIMEOUT 0.2", "TIMEOUT 1e309", "SET FORMAT json", "SET FORMAT text", "STATUS", "VERBOSE STATUS",
+             "MONITOR trace,all", "DOCTOR", "FLIGHT", "DIAGNOSTICS", "CONTROL PROFILER_MASK 0x7", "TIMEOUT -1", "", "\x00\xff"]
+    end, count = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        text = bytearray("\n".join(play.choices(words, k=play.randint(1, 6))) + "\n", "latin1")
+        for _ in range(play.choice([0, 1, 1, 3, 30])):
+            at = play.randrange(len(text) + 1)
+            text[at:at + play.randrange(3)] = play.randbytes(play.choice([0, 1, 2, 700]))
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 10) as s:
+            s.settimeout(0.005)
+            while text:
+                n = play.choice([1, 7, len(text)])
+                s.sendall(text[:n])
+                del text[:n]
+            with contextlib.suppress(TimeoutError):
+                while play.random() < 0.8 and s.recv(65536):
+                    pass
+        count += 1
+    eventually(f"after {count} changed requests, seed {seed}", lambda: status(port), running)
+    check("everybody lives", all(p.poll() is None for p in processes), [p.poll() for p in processes])
+
+
 def monitor(processes):
     """A process that is stopped, goes on, and is killed; whoever has no interest in stops hears of the death alone."""
     victim = processes[VICTIM]
@@ -290,6 +317,7 @@ def main():
                 refused = subprocess.run([TUTTI, "ras", "-p", str(port), "--monitor=bogus"], capture_output=True, text=True, timeout=60)
                 check("a monitor of nothing", refused.returncode == 1 and not refused.stdout and
                       refused.stderr == "ERROR: Invalid event group 'bogus'\n", refused)
+                changed_lines(processes, port)
                 monitor(processes)
     with tempfile.TemporaryDirectory() as folder:
         in_init(folder)
