@@ -147,6 +147,7 @@ static void make_cubin(struct cubin *cubin)
     memcpy(cubin->head.e_ident, ELFMAG, SELFMAG);
     cubin->head.e_ident[EI_CLASS] = ELFCLASS64;
     cubin->head.e_ident[EI_DATA] = ELFDATA2LSB;
+    cubin->head.e_machine = 190;
     cubin->head.e_shoff = offsetof(struct cubin, sections);
     cubin->head.e_shentsize = sizeof(Elf64_Shdr);
     cubin->head.e_shnum = NSECTIONS;
@@ -171,6 +172,15 @@ static void cubins_say_what_variables_start_with(void **state)
     cubin.sections[DATA].sh_offset = sizeof(cubin) - 2;
     expect("section beyond the file", &cubin, sizeof(cubin), "unread: its cubin is damaged\n");
     expect("cut", &cubin, sizeof(cubin) - 1, "unread: its cubin is damaged\n");
+    make_cubin(&cubin);
+    for (size_t i = 1; i < LEN(cubin.symbols); i++) { /* as nvcc -rdc=true -cubin has variables */
+        if (ELF64_ST_TYPE(cubin.symbols[i].st_info) == STT_OBJECT)
+            cubin.symbols[i].st_info = ELF64_ST_INFO(STB_GLOBAL, 13);
+    }
+    expect("to be linked", &cubin, sizeof(cubin), cubin_wanted);
+    cubin.head.e_machine = EM_X86_64;
+    expect("a host's", &cubin, sizeof(cubin),
+           "unread: it is an object or program of another machine\n");
 }
 
 /* A file of some MiB whose symbols all have one long name, and whose sections of relocations are

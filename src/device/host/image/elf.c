@@ -7,6 +7,7 @@
 
 enum { ENTRY = 0x10, MANAGED = 0x04 };           /* of a symbol's st_other */
 enum { ADDRESS_64 = 2, GENERIC_ADDRESS_64 = 4 }; /* relocations */
+enum { DEVICE = 190, RELOCATABLE_OBJECT = 13 };  /* a machine; a variable of a cubin to be linked */
 enum { NO_SYMBOL = -1, NAMES_FOLDED = 4 };
 
 struct variable { /* of a variable in its section */
@@ -37,6 +38,15 @@ static bool symbol_at(const struct elf_reader *elf, size_t index, Elf64_Sym *sym
 {
     return index < elf->nsymbols &&
            image_get(elf->symbols, index * sizeof(*symbol), symbol, sizeof(*symbol));
+}
+
+static bool is_for_devices(const struct elf_reader *elf, const char **why)
+{
+    Elf64_Ehdr head;
+    bool known = image_get(elf->file, 0, &head, sizeof(head));
+    if (known && head.e_machine == DEVICE) return true;
+    if (known) *why = "it is an object or program of another machine";
+    return false;
 }
 
 /* Find the sections, the symbols and their names. */
@@ -103,7 +113,8 @@ static bool add_symbol(struct elf_reader *elf, size_t index)
     unsigned type = ELF64_ST_TYPE(symbol.st_info);
     bool is_kernel = type == STT_FUNC && (symbol.st_other & ENTRY);
     bool is_defined = symbol.st_shndx != SHN_UNDEF && symbol.st_shndx < SHN_LORESERVE;
-    if (!is_defined || (type != STT_OBJECT && !is_kernel)) return true;
+    bool is_variable = type == STT_OBJECT || type == RELOCATABLE_OBJECT;
+    if (!is_defined || (!is_variable && !is_kernel)) return true;
     if (symbol.st_name >= elf->names.len) return false;
     const char *name = (const char *)elf->names.at + symbol.st_name;
     size_t len = strnlen(name, elf->names.len - symbol.st_name);
@@ -177,7 +188,7 @@ bool host_image_read_elf(struct host_image *image, struct image_view code, const
                              .tables_left = code.len};
     Elf64_Shdr section;
     *why = "its cubin is damaged";
-    bool good = open_tables(&elf);
+    bool good = is_for_devices(&elf, why) && open_tables(&elf);
     if (good) {
         elf.number = calloc(elf.nsymbols + 1, sizeof(*elf.number));
         elf.variables = calloc(elf.nsymbols + 1, sizeof(*elf.variables));
