@@ -131,6 +131,45 @@ static void reset_with_modules(void)
     DRIVER(0, cuModuleUnload(here.module));
 }
 
+/* The driver's own nodes: by the function or by the kernel of a library, changed in both. */
+static void driver_nodes(CUstream stream, unsigned *counter)
+{
+    struct loaded one = load();
+    CUDA_KERNEL_NODE_PARAMS params, found;
+    CUgraph graph = NULL;
+    CUgraphNode node = NULL;
+    CUgraphExec exec = NULL;
+    int blocks = 0, size = 0;
+    void *args[] = {&counter};
+    *counter = 0;
+    memset(&params, 0, sizeof(params));
+    params.func = one.function;
+    params.gridDimX = 3;
+    params.gridDimY = params.gridDimZ = params.blockDimX = params.blockDimY = params.blockDimZ = 1;
+    params.kernelParams = args;
+    DRIVER(0, cuGraphCreate(&graph, 0));
+    DRIVER(0, cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+    DRIVER(0, cuGraphKernelNodeGetParams(node, &found));
+    HOLDS(found.func == one.function && found.gridDimX == 3);
+    DRIVER(0, cuGraphInstantiate(&exec, graph, 0));
+    DRIVER(0, cuGraphLaunch(exec, stream));
+    DRIVER(0, cuStreamSynchronize(stream));
+    HOLDS(*counter == 3);
+    params.gridDimX = 5;
+    DRIVER(0, cuGraphExecKernelNodeSetParams(exec, node, &params));
+    DRIVER(0, cuGraphLaunch(exec, stream));
+    DRIVER(0, cuStreamSynchronize(stream));
+    HOLDS(*counter == 8);
+    params.func = NULL;
+    DRIVER(CUDA_ERROR_INVALID_HANDLE, cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+    HOLDS(cudaPeekAtLastError() == cudaSuccess); /* which is the runtime's */
+    DRIVER(0, cuOccupancyMaxPotentialBlockSize(&blocks, &size, one.function, NULL, 0, 0));
+    HOLDS(blocks > 0 && size > 0);
+    DRIVER(0, cuGraphExecDestroy(exec));
+    DRIVER(0, cuGraphDestroy(graph));
+    DRIVER(0, cuModuleUnload(one.module));
+}
+
 int main(void)
 {
     static const size_t sizes[] = {sizeof(unsigned *)};
@@ -143,6 +182,7 @@ int main(void)
     WORKS(cudaMallocManaged((void **)&counter, sizeof(*counter), cudaMemAttachGlobal));
     unloaded_under_kernels(stream, counter);
     unloaded_under_graph(stream, counter);
+    driver_nodes((CUstream)stream, counter);
     WORKS(cudaFree(counter));
     WORKS(cudaStreamDestroy(stream));
     reset_with_modules();
