@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static enum tt_comm_phase phase_of(const struct tt_comm *comm)
 {
@@ -286,6 +287,7 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm)
                      "ncclCommGetAsyncError, or use ncclCommAbort",
                      func, own->member.rank);
     }
+    if (!rc && own->process != getpid()) (void)tt_comm_check_state(own, func); /* says why */
     return rc ? tt_group_error(rc) : tt_job_destroy(own);
 }
 
