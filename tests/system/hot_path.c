@@ -5,6 +5,7 @@
  * before. With the name of a row as argument only that is measured, and with a file as second one
  * every address that was executed is written there, with how often. */
 #include "harness.h"
+#include "touched.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -21,7 +22,8 @@ enum { WARM = 200, MEASURED = 5 };
 
 struct counts {
     long instructions, locked, syscalls, clocks, allocations;
-    long questions; /* to the processor itself: they leave a virtual machine */
+    long code_lines, data_lines; /* of 64 bytes */
+    long questions;              /* to the processor itself: they leave a virtual machine */
 };
 
 struct shared {
@@ -104,11 +106,12 @@ static const struct row {
 };
 enum { NROWS = sizeof(rows) / sizeof(rows[0]) };
 
-/* Instructions of the first row, as a compiler that optimises makes them. */
+/* Instructions and cache lines of data of the first row, as a compiler that optimises makes them.
+ */
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-enum { MOST = 700 };
+enum { MOST = 700, MOST_LINES = 80 };
 #else
-enum { MOST = 100000 };
+enum { MOST = 100000, MOST_LINES = 100000 };
 #endif
 
 /* ---- counting ---- */
@@ -164,7 +167,9 @@ static void trace_maps(pid_t pid)
 /* From the breakpoint that the child stands behind to its next one. */
 static struct counts step_through(pid_t pid)
 {
+    static struct touched touched;
     struct counts counts = {0};
+    touched.ncode = touched.ndata = 0;
     uint64_t allocators[] = {(uint64_t)(uintptr_t)malloc, (uint64_t)(uintptr_t)calloc,
                              (uint64_t)(uintptr_t)realloc};
     for (;;) {
@@ -176,6 +181,8 @@ static struct counts step_through(pid_t pid)
         if (code[0] == 0xcc) {
             regs.rip++;
             CHECK(!ptrace(PTRACE_SETREGS, pid, NULL, &regs));
+            counts.code_lines = touched.ncode;
+            counts.data_lines = touched.ndata;
             return counts;
         }
         for (int i = 0; i < 3; i++) {
@@ -183,6 +190,7 @@ static struct counts step_through(pid_t pid)
         }
         if (trace) fprintf(trace, "%lx\n", (unsigned long)regs.rip);
         decode(code, &counts);
+        touched_note(&touched, code, &regs);
         CHECK(!ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL));
         CHECK(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status));
         CHECK(counts.instructions < 2000000);
@@ -308,9 +316,9 @@ int main(int argc, char **argv)
         *own = count(&rows[k]);
         nrows++;
         printf("hot-path: %s: %ld instructions, %ld locked, %ld system calls, %ld clock reads, "
-               "%ld allocations\n",
+               "%ld allocations, %ld cache lines of data, %ld of code\n",
                rows[k].name, own->instructions, own->locked, own->syscalls, own->clocks,
-               own->allocations);
+               own->allocations, own->data_lines, own->code_lines);
         CHECK(own->syscalls == 0);
         CHECK(own->clocks == 0);
         CHECK(own->allocations == 0);
@@ -319,6 +327,7 @@ int main(int argc, char **argv)
     if (nrows < NROWS) return 0;
     CHECK(counts[0].locked <= 3);
     CHECK(counts[0].instructions <= MOST);
+    CHECK(counts[0].data_lines <= MOST_LINES);
     for (int k = 0; k < NROWS; k++)
         CHECK(counts[k].locked <= (k < 2 ? 6 : 5) &&
               10 * counts[k].instructions <= rows[k].most * counts[0].instructions);
