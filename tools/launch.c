@@ -28,6 +28,7 @@ enum { KILL_AFTER_MSEC = 1000, LOOK_EVERY = 32 };
 struct child {
     pid_t pid; /* 0: ended */
     int status;
+    int said, said_status; /* number among those that said that they exit; 0: none */
     struct launch_output out, err;
     int script_fd; /* script of a remote shell, which ends its rank when we close it; -1: local */
 };
@@ -40,7 +41,7 @@ struct launch {
     struct rlimit files;    /* descriptors that a rank may have: as many as we were given */
     struct child *children;
     bool reported[LAUNCH_MAX_HOSTS]; /* its remote shell has said why it cannot start ranks */
-    int nalive;
+    int nalive, nsaid;
     int first_status; /* exit status to report; -1: none failed yet */
     bool ending;
     struct timespec ending_since;
@@ -305,31 +306,77 @@ static void tell_failure(const struct launch *launch, int rank, int status, bool
             number);
 }
 
-static void reap(struct launch *launch)
+/* Note in which order ranks said that they exit. */
+static void hear_exits(struct launch *launch)
 {
-    for (int r = 0; r < launch->options->nranks; r++) {
-        struct child *child = &launch->children[r];
-        if (child->pid <= 0 || waitpid(child->pid, &child->status, WNOHANG) != child->pid) continue;
-        kill(-child->pid, SIGKILL); /* what it left behind in its group */
-        launch->guard.groups[r] = 0;
-        child->pid = 0;
-        if (child->script_fd >= 0) close(child->script_fd);
-        child->script_fd = -1;
-        launch->nalive--;
-        bool signalled = WIFSIGNALED(child->status);
-        int status = signalled ? 128 + WTERMSIG(child->status) : WEXITSTATUS(child->status);
-        bool finalized = !launch->pmi || launch_pmi_ended(launch->pmi, r);
-        if (!status && finalized) continue;
-        tell_failure(launch, r, status, signalled);
-        end_all(launch, status ? status : 1);
+    int status;
+    for (pid_t pid; (pid = launch_env_exiting(&launch->env, &status)) > 0;) {
+        const pid_t group = getpgid(pid); /* a rank is a group; its program may have ended */
+        for (int r = 0; r < launch->options->nranks; r++) {
+            struct child *child = &launch->children[r];
+            if (child->pid <= 0 || child->said || (child->pid != pid && child->pid != group))
+                continue;
+            child->said = ++launch->nsaid;
+            child->said_status = status;
+        }
     }
+}
+
+/* Who said before this rank that it exits: it may have failed because of that one. */
+static int first_exiting(const struct launch *launch, int rank)
+{
+    int first = rank;
+    for (int r = 0; launch->children[rank].said && r < launch->options->nranks; r++) {
+        const struct child *child = &launch->children[r];
+        if (child->said && child->said < launch->children[first].said) first = r;
+    }
+    return first;
+}
+
+static void reap_rank(struct launch *launch, int rank)
+{
+    struct child *child = &launch->children[rank];
+    if (child->pid <= 0 || waitpid(child->pid, &child->status, WNOHANG) != child->pid) return;
+    kill(-child->pid, SIGKILL); /* what it left behind in its group */
+    launch->guard.groups[rank] = 0;
+    child->pid = 0;
+    if (child->script_fd >= 0) close(child->script_fd);
+    child->script_fd = -1;
+    launch->nalive--;
+    bool signalled = WIFSIGNALED(child->status);
+    int status = signalled ? 128 + WTERMSIG(child->status) : WEXITSTATUS(child->status);
+    bool finalized = !launch->pmi || launch_pmi_ended(launch->pmi, rank);
+    if (!status && finalized) return;
+    const int first = first_exiting(launch, rank);
+    if (first != rank) {
+        tell_failure(launch, first, launch->children[first].said_status, false);
+        end_all(launch, launch->children[first].said_status);
+    }
+    tell_failure(launch, rank, status, signalled);
+    end_all(launch, status ? status : 1);
+}
+
+/* first   the process that ended first, as far as the kernel told; the others may fail because of
+ *         it, and be as dead by now */
+static void reap(struct launch *launch, pid_t first)
+{
+    hear_exits(launch);
+    for (int r = 0; r < launch->options->nranks; r++) {
+        if (first > 0 && launch->children[r].pid == first) reap_rank(launch, r);
+    }
+    for (int r = 0; r < launch->options->nranks; r++)
+        reap_rank(launch, r);
 }
 
 static void read_signals(struct launch *launch)
 {
     struct signalfd_siginfo seen;
+    pid_t first = 0; /* a second SIGCHLD is dropped while one waits to be read */
     while (read(launch->signal_fd, &seen, sizeof(seen)) == (ssize_t)sizeof(seen)) {
-        if (seen.ssi_signo == SIGCHLD) continue;
+        if (seen.ssi_signo == SIGCHLD) {
+            if (!first) first = (pid_t)seen.ssi_pid;
+            continue;
+        }
         if (!launch->ending) {
             /* a terminal has just shown ^C at the beginning of this line */
             fprintf(stderr, "%stutti %s: %s; ending %d rank(s)\n",
@@ -338,7 +385,7 @@ static void read_signals(struct launch *launch)
         }
         end_all(launch, 128 + (int)seen.ssi_signo);
     }
-    reap(launch);
+    reap(launch, first);
 }
 
 static void read_pmi(struct launch *launch, int rank)

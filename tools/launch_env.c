@@ -11,11 +11,14 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* A socket that keeps a port from everybody who lets the kernel choose one, connections included,
@@ -98,10 +101,51 @@ static bool make_secret(struct launch_env *env)
     return ok;
 }
 
+/* Without it a rank that fails because of another one may be blamed: nothing worse. */
+static void open_exits(struct launch_env *env)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    socklen_t len = sizeof(addr);
+    const int on = 1;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return;
+    /* the kernel chooses an abstract name */
+    if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr.sun_family)) ||
+        setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) ||
+        getsockname(fd, (struct sockaddr *)&addr, &len)) {
+        close(fd);
+        return;
+    }
+    const size_t used = len - offsetof(struct sockaddr_un, sun_path) - 1;
+    snprintf(env->exits_name, sizeof(env->exits_name), "%.*s", (int)used, addr.sun_path + 1);
+    env->exits_fd = fd;
+}
+
+pid_t launch_env_exiting(const struct launch_env *env, int *status_out)
+{
+    int code = 0;
+    char control[CMSG_SPACE(sizeof(struct ucred))] __attribute__((aligned(8)));
+    struct iovec part = {&code, sizeof(code)};
+    struct ucred from = {0};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof(control)};
+    if (env->exits_fd < 0 || recvmsg(env->exits_fd, &message, 0) != sizeof(code)) return 0;
+    for (struct cmsghdr *at = CMSG_FIRSTHDR(&message); at; at = CMSG_NXTHDR(&message, at)) {
+        if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_CREDENTIALS)
+            memcpy(&from, CMSG_DATA(at), sizeof(from));
+    }
+    *status_out = code & 0xff;
+    return from.pid;
+}
+
 bool launch_env_init(struct launch_env *env, const struct launch_options *options)
 {
     memset(env, 0, sizeof(*env));
     env->id_port_fd = -1;
+    env->exits_fd = -1;
+    open_exits(env);
     env->options = options;
     char ours[6000];
     if (!tutti_library_path(ours, sizeof(ours))) return false;
@@ -124,6 +168,7 @@ bool launch_env_init(struct launch_env *env, const struct launch_options *option
 void launch_env_fini(struct launch_env *env)
 {
     if (env->id_port_fd >= 0) close(env->id_port_fd);
+    if (env->exits_fd >= 0) close(env->exits_fd);
     if (env->secret_file[0]) unlink(env->secret_file);
     explicit_bzero(env->secret, sizeof(env->secret));
 }
@@ -164,6 +209,7 @@ int launch_env_vars(const struct launch_env *env, const struct launch_slot *slot
         if (slot->host < 0) add(&w, "TUTTI_SECRET_FILE=%s", env->secret_file);
     }
     add(&w, "LD_LIBRARY_PATH=%s", env->libraries);
+    if (slot->host < 0 && env->exits_name[0]) add(&w, "TUTTI_JOB_EXITS=%s", env->exits_name);
     add(&w, "TUTTI_JOB_SETTINGS=%016llx", (unsigned long long)tt_param_job_sum());
     if (!getenv("TUTTI_WARN")) add(&w, "TUTTI_WARN=1"); /* a hang or a bad call is told unasked */
     if (!getenv("TUTTI_DEVICES") && slot->local_size > 8 && !getenv("NCCL_TOPO_FILE")) {

@@ -156,8 +156,9 @@ static void check_environment(void)
 
 uint64_t tt_param_job_sum(void)
 {
-    static const char *const ranks[] = {"NCCL_COMM_ID=", "TUTTI_DEVICES=", "TUTTI_JOB_SETTINGS=",
-                                        "TUTTI_SECRET_FILE=", "TUTTI_WARN="};
+    static const char *const ranks[] = {
+        "NCCL_COMM_ID=",       "TUTTI_DEVICES=",     "TUTTI_JOB_EXITS=",
+        "TUTTI_JOB_SETTINGS=", "TUTTI_SECRET_FILE=", "TUTTI_WARN="};
     uint64_t sum = 0;
     for (char **entry = environ; entry && *entry; entry++) {
         bool counts = !strncmp(*entry, "NCCL_", 5) || !strncmp(*entry, "TUTTI_", 6);

@@ -261,6 +261,23 @@ def alone():
         check(f"alone, as it was asked for: {options}", r.returncode == 0 and not r.stderr, r.stderr)
 
 
+def who_exits_first():
+    """The others fail because of rank 1, and end sooner than it: its status is the job's."""
+    program = BEGIN + """
+assert init(3, rank) == 0
+if rank == 1:
+    HOW
+cuda.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(64))
+nccl.ncclAllReduce(memory, memory, 16, 7, 0, comm, None)
+cuda.cudaStreamSynchronize(None)
+sys.exit(1)
+"""
+    for how, status, said in (("sys.exit(3)", 3, "rank 1 exited with 3"), ("os._exit(3)", 3, "rank 1 exited with 3"),
+                              ("os.kill(os.getpid(), 9)", 137, "rank 1 was ended by signal 9")) * 2:
+        r = tutti("run", "-n", "3", sys.executable, "-c", program.replace("HOW", "import os; " + how))
+        check(f"who exits first: {how}", r.returncode == status and f"tutti run: {said}; ending" in r.stderr, (r.returncode, r.stderr))
+
+
 def hang():
     """A rank that does not come: without any variable of the log the others say for whom they wait; then Ctrl-C."""
     program = BEGIN + """
@@ -574,7 +591,7 @@ def documented():
 
 
 parts = {
-    "run": [output_and_place, ports, input_of_rank_0, failing, run_usage, hosts, as_mpirun, init_waits, alone, hang],
+    "run": [output_and_place, ports, input_of_rank_0, failing, run_usage, hosts, as_mpirun, init_waits, alone, who_exits_first, hang],
     "perf": [table, effects, as_json, perf_program, perf_usage, progress],
     "env": [env_and_help, env_wraps, documented],
 }
