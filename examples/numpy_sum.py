@@ -1,6 +1,9 @@
 """The sum of all ranks' numpy arrays, by ctypes alone:   tutti run -n 4 python3 numpy_sum.py"""
 import ctypes, os
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    raise SystemExit("numpy_sum.py: numpy is missing: apt install python3-numpy")
 
 cuda, nccl = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnccl.so.2")
 UniqueId = type("UniqueId", (ctypes.Structure,), {"_fields_": [("internal", ctypes.c_char * 128)]})

@@ -241,7 +241,7 @@ static bool start(struct launch *launch, int rank)
     } else if (launch->pmi) {
         wires.pmi = launch_pmi_connect(launch->pmi, rank);
         ready = wires.pmi >= 0;
-        if (!ready) fprintf(stderr, "tutti run: socketpair: %m\n");
+        if (!ready) fprintf(stderr, "tutti run: socketpair: %m (ulimit -n)\n");
     }
     pid_t parent = getpid();
     pid_t pid = ready ? fork() : -1;

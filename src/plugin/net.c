@@ -252,8 +252,8 @@ static ncclResult_t none_fits(const struct tt_net_request *request)
                        request->member->rank);
     }
     return tt_fail(ncclInvalidUsage,
-                   "rank %d: no network is called %s: neither a plugin nor the built-in IB and "
-                   "Socket has the name that NCCL_NET or netName asks for and works",
+                   "rank %d: no network is called %s (NCCL_NET, or netName of the config): there "
+                   "are Socket, IB where an adapter works, and those of plugins that load",
                    request->member->rank, request->wish);
 }
 

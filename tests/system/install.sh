@@ -96,7 +96,6 @@ ok cmake -B build
 grep -q "Found CUDAToolkit: $home/include" "$there/said" || fail "FindCUDAToolkit took another toolkit"
 ok cmake --build build
 ok ctest --test-dir build
-unset NCCL_HOME NCCL_ROOT CUDA_HOME CUDA_PATH CUDAToolkit_ROOT CPATH LIBRARY_PATH CMAKE_PREFIX_PATH PKG_CONFIG_PATH LD_LIBRARY_PATH
 mkdir "$there/ours"
 cat >"$there/ours/CMakeLists.txt" <<'end'
 cmake_minimum_required(VERSION 3.18)
@@ -105,6 +104,10 @@ find_package(tutti 0.1 REQUIRED)
 add_executable(ours ../examples/allreduce.c)
 target_link_libraries(ours tutti::nccl)
 end
+ok cmake -S "$there/ours" -B "$there/ours/within" # with LIBRARY_PATH, for whose folders CMake adds no runpath
+ok cmake --build "$there/ours/within"
+unset NCCL_HOME NCCL_ROOT CUDA_HOME CUDA_PATH CUDAToolkit_ROOT CPATH LIBRARY_PATH CMAKE_PREFIX_PATH PKG_CONFIG_PATH LD_LIBRARY_PATH
+ok "$there/ours/within/ours"
 ok cmake -S "$there/ours" -B "$there/ours/build" -DCMAKE_PREFIX_PATH="$prefix"
 ok cmake --build "$there/ours/build"
 ok "$there/ours/build/ours"

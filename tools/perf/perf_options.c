@@ -43,7 +43,7 @@ static int usage(FILE *out)
         "  -b, --minbytes SIZE     smallest size (8); K, M, G allowed\n"
         "  -e, --maxbytes SIZE     largest size (4M)\n"
         "  -i, --stepbytes SIZE    add SIZE from line to line\n"
-        "  -f, --stepfactor F      multiply by F from line to line (8)\n"
+        "  -f, --stepfactor F      multiply by F from line to line (8; nccl-tests adds 1M)\n"
         "  -n, --iters N           timed calls per line (20)\n"
         "  -w, --warmup_iters N    calls before them (5)\n"
         "  -m, --agg_iters N       calls per group (1)\n"

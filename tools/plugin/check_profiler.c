@@ -300,8 +300,26 @@ static const char *call_name(int call)
     }
 }
 
+/* Of an event by its bit; "" for none that is known. */
+static const char *event_name(unsigned long long type)
+{
+    static const char *const names[] = {"Group",     "Coll",      "P2p",      "ProxyOp",
+                                        "ProxyStep", "ProxyCtrl", "KernelCh", "NetPlugin",
+                                        "GroupApi",  "CollApi",   "P2pApi",   "KernelLaunch"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (type == 1ull << i) return names[i];
+    }
+    return "";
+}
+
 static void say_where(const struct check_case_state *state, char *text, size_t text_bytes)
 {
+    if (state->call == DRIVE_START || state->call == DRIVE_STOP) {
+        const char *name = event_name(state->detail);
+        snprintf(text, text_bytes, "%s %llu%s%s%s", call_name(state->call),
+                 (unsigned long long)state->detail, *name ? " (" : "", name, *name ? ")" : "");
+        return;
+    }
     snprintf(text, text_bytes,
              state->call == DRIVE_INIT || state->call == DRIVE_FINALIZE ? "%s" : "%s %llu",
              call_name(state->call), (unsigned long long)state->detail);

@@ -40,7 +40,7 @@ static void root_text(const struct root_conn *root, char *text, size_t text_byte
     if (root->root_rank >= 0 || root->id.fixed_address) {
         int rank = root->root_rank >= 0 ? root->root_rank : 0;
         if (root->id.pid) snprintf(pid, sizeof(pid), " (pid %d)", root->id.pid);
-        snprintf(text, text_bytes, "%srank %d at %s%s, whose process holds the root", which, rank,
+        snprintf(text, text_bytes, "%srank %d at %s%s (its process holds the root)", which, rank,
                  addr, pid);
     } else {
         snprintf(text, text_bytes, "%sthe process that made the unique id (pid %d at %s)", which,
