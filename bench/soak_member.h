@@ -15,7 +15,8 @@ enum fault { KILL, ABORT, REVOKE, FAULTS };
 
 struct scene { /* a fault, as its survivors found it */
     _Atomic int fault, nranks;
-    _Atomic int64_t struck_usec, reported_usec; /* when it came, 0: not yet; until the last knew */
+    _Atomic int64_t injected_usec,
+        reported_usec; /* when it came, 0: not yet; until the last knew */
     _Atomic int reported, remote,
         named; /* survivors; with ncclRemoteError; with the culprit's rank */
 };

@@ -102,20 +102,20 @@ static ncclResult_t grow(struct member *m, uint64_t *state)
 
 /* ---- faults ---- */
 
-struct strike {
+struct inject {
     struct member *member;
     int signal, after_usec;
 };
 
-static void *strike(void *arg)
+static void *inject(void *arg)
 {
-    struct strike *s = arg;
+    struct inject *s = arg;
     struct shared *shared = s->member->world->shared;
     usleep((useconds_t)s->after_usec);
     if (s->signal == SIGKILL) {
         int64_t none = 0;
         atomic_store(&shared->doomed[s->member->seat], true);
-        atomic_compare_exchange_strong(&shared->scenes[s->member->step].struck_usec, &none,
+        atomic_compare_exchange_strong(&shared->scenes[s->member->step].injected_usec, &none,
                                        soak_now_usec());
     }
     kill(getpid(), s->signal);
@@ -126,11 +126,11 @@ static void *strike(void *arg)
 static ncclResult_t stop(struct member *m, uint64_t *state)
 {
     int victim = soak_pick(state, m->nranks);
-    struct strike still = {m, SIGSTOP, soak_pick(state, 3000)};
+    struct inject still = {m, SIGSTOP, soak_pick(state, 3000)};
     struct group g = soak_whole(m);
     pthread_t thread = 0;
     ncclResult_t rc = ncclSuccess;
-    if (m->rank == victim && pthread_create(&thread, NULL, strike, &still))
+    if (m->rank == victim && pthread_create(&thread, NULL, inject, &still))
         soak_wrong(m, "pthread_create", 0);
     for (int k = 0; k < 4 && !rc; k++) {
         rc = soak_operate(m, &g, state);
@@ -170,12 +170,12 @@ static bool is_out(const struct plan *plan, int rank)
 static void do_fault(struct member *m, const struct plan *plan, uint64_t *state)
 {
     uint64_t own = soak_mix(*state + (uint64_t)m->rank);
-    struct strike end = {m, SIGKILL, soak_pick(&own, 4000)};
+    struct inject end = {m, SIGKILL, soak_pick(&own, 4000)};
     struct shared *shared = m->world->shared;
     struct group g = soak_whole(m);
     pthread_t thread;
     if (plan->fault == KILL) {
-        if (pthread_create(&thread, NULL, strike, &end)) soak_wrong(m, "pthread_create", 0);
+        if (pthread_create(&thread, NULL, inject, &end)) soak_wrong(m, "pthread_create", 0);
         while (!(plan->splits ? split(m, state) : soak_operate(m, &g, state))) {
         }
         for (;;)
@@ -190,7 +190,7 @@ static void do_fault(struct member *m, const struct plan *plan, uint64_t *state)
         soak_must(m, soak_begin(m, &g, state, &burst), "under way at the fault");
     }
     usleep((useconds_t)soak_pick(&own, 1000));
-    atomic_store(&shared->scenes[m->step].struck_usec, soak_now_usec());
+    atomic_store(&shared->scenes[m->step].injected_usec, soak_now_usec());
     if (plan->fault == ABORT) {
         soak_must(m, ncclCommAbort(m->comm), "ncclCommAbort");
         m->comm = NULL;
@@ -210,8 +210,8 @@ static void take_error(struct member *m, const struct plan *plan, uint64_t *stat
     while (!rc) {
         rc = plan->splits ? split(m, state) : soak_operate(m, &g, state);
     }
-    int64_t struck = atomic_load(&scene->struck_usec), took = soak_now_usec() - struck;
-    if (!struck) soak_wrong(m, "an error before the fault", (int)rc);
+    int64_t injected = atomic_load(&scene->injected_usec), took = soak_now_usec() - injected;
+    if (!injected) soak_wrong(m, "an error before the fault", (int)rc);
     if (took > (int64_t)BOUND_SEC * 1000000) soak_wrong(m, "the error came late", (int)rc);
     for (int64_t seen = scene->reported_usec; seen < took;) {
         if (atomic_compare_exchange_weak(&scene->reported_usec, &seen, took)) break;

@@ -19,7 +19,7 @@
 enum { MOST_POINTS = 1000, SPARE_DESCRIPTORS = 24, QUICK = FAULT_KINDS };
 
 struct row {
-    int points, struck, wrong, well, reported, asked, named, times;
+    int points, injected, wrong, well, reported, asked, named, times;
     int64_t usec[MOST_POINTS];
 };
 
@@ -112,7 +112,7 @@ static void play(struct faults *f, const struct fault_scene *scene, bool is_loud
     struct row *row = &f->rows[scene->kind][scene->medium];
     struct fault_result result = fault_play(f->shared, f->fd, f->hooks, scene);
     row->points++;
-    row->struck += result.struck;
+    row->injected += result.injected;
     row->wrong += result.wrong != NULL;
     row->well += result.well;
     row->reported += result.reported;
@@ -156,7 +156,7 @@ static void tell_row(struct row *row, enum fault_kind kind, enum fault_medium me
         snprintf(most, sizeof(most), "%.1f", (double)row->usec[row->times - 1] / 1000);
     }
     printf("| %s | %s | %d | %d | %d | %d | %d of %d | %s | %s | %d |\n", fault_words[kind].text,
-           fault_media[medium], row->points, row->struck, row->well, row->reported, row->named,
+           fault_media[medium], row->points, row->injected, row->well, row->reported, row->named,
            row->asked, median, most, row->wrong);
     fflush(stdout);
 }

@@ -93,10 +93,10 @@ static uint64_t is_due(enum fault_kind kind, const void *caller, uint64_t n)
     return scene->moment > before && scene->moment <= before + n ? scene->moment - before : 0;
 }
 
-static void strike(void)
+static void inject(void)
 {
     int64_t none = 0;
-    atomic_compare_exchange_strong(&shared->struck_usec, &none, fault_now_usec());
+    atomic_compare_exchange_strong(&shared->injected_usec, &none, fault_now_usec());
 }
 
 /* Some in a row fail. */
@@ -105,7 +105,7 @@ static bool fails(enum fault_kind kind, const void *caller)
     static _Atomic int more[FAULT_KINDS];
     bool due = is_due(kind, caller, 1) != 0;
     if (due) {
-        strike();
+        inject();
         atomic_store(&more[kind], (int)(shared->scene.seed % IN_A_ROW));
         return true;
     }
@@ -151,7 +151,7 @@ int memfd_create(const char *name, unsigned flags)
 {
     resolve();
     if (shared && shared->scene.kind == FAULT_MEMFD && shared->scene.victim == own_rank) {
-        strike();
+        inject();
         return errno = EPERM, -1;
     }
     return real_memfd_create(name, flags);
@@ -173,7 +173,7 @@ static void close_at_moment(int fd, const void *caller)
     struct sockaddr_in peer;
     if (!counts_for(caller) || !is_network(fd, &peer) || !is_due(FAULT_CLOSED, caller, 1)) return;
     atomic_store(&shared->peer, ntohl(peer.sin_addr.s_addr));
-    strike();
+    inject();
     shutdown(fd, SHUT_RDWR);
 }
 
@@ -193,7 +193,7 @@ static void flip_at_moment(int fd, const struct iovec *pieces, size_t npieces, s
             ((unsigned char *)pieces[i].iov_base)[at - 1] ^=
                 (unsigned char)(1u << shared->scene.seed % 8);
             atomic_store(&shared->peer, ntohl(peer.sin_addr.s_addr));
-            strike();
+            inject();
             break;
         }
         at -= pieces[i].iov_len;
@@ -240,7 +240,7 @@ static time_t jump(void)
     uint64_t n =
         atomic_fetch_add(&shared->seats[own_rank].counts[FAULT_CLOCK], 1) + shared->scene.moment;
     time_t by = (time_t)(1 + shared->scene.seed % (365 * 86400));
-    strike();
+    inject();
     return n / JUMP_EVERY % 2 ? by : -by;
 }
 

@@ -180,7 +180,7 @@ static void limit_descriptors(const struct life *life)
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = (rlim_t)next + scene->moment;
     setrlimit(RLIMIT_NOFILE, &limit);
-    atomic_store(&life->shared->struck_usec, fault_now_usec());
+    atomic_store(&life->shared->injected_usec, fault_now_usec());
 }
 
 /* All begin together, so that what was told of the scene's moment has one meaning. */

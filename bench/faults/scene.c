@@ -133,7 +133,7 @@ static void fill_disk(const struct fault_scene *scene)
     if (fd >= 0) close(fd);
 }
 
-static void strike(struct play *p)
+static void inject(struct play *p)
 {
     const struct fault_scene *scene = p->scene;
     int host = host_of(scene, scene->victim);
@@ -161,7 +161,7 @@ static void strike(struct play *p)
     for (int r = 0; r < scene->nranks; r++) {
         p->shared->all_called &= !strcmp(p->shared->seats[r].step, "calls");
     }
-    atomic_store(&p->shared->struck_usec, now);
+    atomic_store(&p->shared->injected_usec, now);
 }
 
 static void undo(struct play *p)
@@ -257,7 +257,7 @@ static void judge_stop(const struct play *p, int r, struct fault_result *result)
     const struct fault_shared *shared = p->shared;
     char path[160], text[4096] = "";
     if (r == p->scene->victim || !shared->all_called) return;
-    if (shared->seats[r].end_usec - shared->struck_usec < STOPPED_USEC) return;
+    if (shared->seats[r].end_usec - shared->injected_usec < STOPPED_USEC) return;
     snprintf(path, sizeof(path), "%s/%d", hosts_folder("log"), r);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && read(fd, text, sizeof(text) - 1) < 0) text[0] = 0;
@@ -276,13 +276,13 @@ static void judge_rank(const struct play *p, int r, struct fault_result *result)
     if (seat->end == END_WRONG) wrong = "wrong data";
     if (seat->end == END_WELL) result->well++;
     if (seat->end == END_ERROR) {
-        int64_t took = result->struck ? seat->end_usec - p->shared->struck_usec : 0;
+        int64_t took = result->injected ? seat->end_usec - p->shared->injected_usec : 0;
         result->reported++;
         if (took > result->reported_usec) result->reported_usec = took;
         if (!victim) result->asked++;
         if (!victim && names_culprit(p->shared, r)) result->named++;
         if (harmless) wrong = "an error, although nothing was lost";
-        if (!result->struck) wrong = "an error before the fault";
+        if (!result->injected) wrong = "an error before the fault";
         if (!seat->sentence[0]) wrong = "an error without a sentence";
         if (seat->code == ncclInternalError) wrong = "an internal error";
     }
@@ -293,7 +293,7 @@ static void judge_rank(const struct play *p, int r, struct fault_result *result)
 
 static void judge(const struct play *p, struct fault_result *result)
 {
-    result->struck = p->shared->struck_usec != 0;
+    result->injected = p->shared->injected_usec != 0;
     result->usec = p->shared->ended_usec - p->shared->begin_usec;
     for (int r = 0; r < p->scene->nranks; r++) {
         judge_rank(p, r, result);
@@ -327,7 +327,7 @@ static void begin(struct play *p, int fd, const char *hooks)
         p->alive += p->pids[r] > 0;
     }
     if (scene->kind == FAULT_DISK || scene->kind == FAULT_LOSS)
-        atomic_store(&p->shared->struck_usec, fault_now_usec());
+        atomic_store(&p->shared->injected_usec, fault_now_usec());
 }
 
 struct fault_result fault_play(struct fault_shared *shared, int fd, const char *hooks,
@@ -348,7 +348,7 @@ struct fault_result fault_play(struct fault_shared *shared, int fd, const char *
         if (now > end) break;
         if (ready && !p.began && fault_words[scene->kind].is_timed &&
             now >= shared->begin_usec + (int64_t)scene->moment)
-            strike(&p);
+            inject(&p);
         if (p.undo_usec && !p.undone && now >= p.undo_usec) undo(&p);
         look_after(&p);
         usleep(200);

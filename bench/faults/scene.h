@@ -4,7 +4,7 @@
 #include "shared.h"
 
 struct fault_result {
-    bool struck;
+    bool injected;
     int well, reported,
         named;             /* ranks that ended well; with an error; whose error names the rank */
     int asked;             /* of these, such as need to name it */

@@ -57,9 +57,9 @@ struct fault_shared {
     _Atomic int ready;          /* ranks that are about to begin */
     _Atomic int64_t begin_usec; /* 0: not all are ready */
     int64_t ended_usec;
-    _Atomic int64_t struck_usec; /* 0: not yet */
-    bool all_called;             /* then all ranks were in their calls, if it came from outside */
-    _Atomic uint32_t peer;       /* address at the other end of the socket that was struck */
+    _Atomic int64_t injected_usec; /* 0: not yet */
+    bool all_called;               /* then all ranks were in their calls, if it came from outside */
+    _Atomic uint32_t peer;         /* address at the other end of the socket that was struck */
     struct fault_seat seats[FAULT_RANKS];
 };
 

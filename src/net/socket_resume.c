@@ -221,7 +221,7 @@ static int error_of(int fd)
  * again. TCP's own limit (TCP_USER_TIMEOUT) would also end lanes whose receiver is merely late. */
 static bool is_cut(const struct socket_lane *lane, struct resume_lane *at, uint64_t now)
 {
-    enum { PROBES_IN_VAIN = 3 };
+    enum { FAILED_PROBES = 3 };
     struct tcp_info info;
     socklen_t len = sizeof(info);
     int missing = 0;
@@ -236,7 +236,7 @@ static bool is_cut(const struct socket_lane *lane, struct resume_lane *at, uint6
     if (!stalls || at->stall_at != acknowledged) at->stall_nsec = 0;
     at->stall_at = acknowledged;
     if (stalls && !at->stall_nsec) at->stall_nsec = now;
-    return (stalls && now - at->stall_nsec >= CUT_AFTER_NSEC) || info.tcpi_probes >= PROBES_IN_VAIN;
+    return (stalls && now - at->stall_nsec >= CUT_AFTER_NSEC) || info.tcpi_probes >= FAILED_PROBES;
 }
 
 /* Let go of what the peer's host has. A record of a sealed lane of which anything is missing there

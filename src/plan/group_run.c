@@ -15,26 +15,26 @@
 
 /* ---- jobs ---- */
 
-struct job_crew { /* the jobs of one group while they run */
+struct running_jobs { /* the jobs of one group while they run */
     struct tt_job *jobs;
     pthread_mutex_t lock;
     bool failed;
 };
 
 struct job_thread {
-    struct job_crew *crew;
+    struct running_jobs *running;
     struct tt_job *first;
     pthread_t thread;
     bool started;
 };
 
-static void crew_failed(struct job_crew *crew, const struct tt_job *job)
+static void jobs_failed(struct running_jobs *running, const struct tt_job *job)
 {
-    pthread_mutex_lock(&crew->lock);
-    bool first = !crew->failed;
-    crew->failed = true;
-    pthread_mutex_unlock(&crew->lock);
-    for (struct tt_job *other = first ? crew->jobs : NULL; other; other = other->next) {
+    pthread_mutex_lock(&running->lock);
+    bool first = !running->failed;
+    running->failed = true;
+    pthread_mutex_unlock(&running->lock);
+    for (struct tt_job *other = first ? running->jobs : NULL; other; other = other->next) {
         if (other != job && other->undo) other->undo(other);
     }
 }
@@ -63,7 +63,7 @@ static ncclResult_t job_run(struct tt_job *job)
 
 /* The first job and all later ones on the same communicator, in order: they use its connections.
  * After a failure only those that end it still run. */
-static void jobs_run(struct job_crew *crew, struct tt_job *first)
+static void jobs_run(struct running_jobs *running, struct tt_job *first)
 {
     const struct tt_plan *line = job_line(first);
     bool failed = false;
@@ -71,14 +71,14 @@ static void jobs_run(struct job_crew *crew, struct tt_job *first)
         if (job != first && (!line || job_line(job) != line)) continue;
         if (failed && !job->must_block) continue;
         job->rc = job_run(job);
-        if (job->rc && !failed) crew_failed(crew, job);
+        if (job->rc && !failed) jobs_failed(running, job);
         failed = failed || job->rc;
     }
 }
 
-static bool job_leads(const struct job_crew *crew, const struct tt_job *job)
+static bool job_leads(const struct running_jobs *running, const struct tt_job *job)
 {
-    for (const struct tt_job *other = crew->jobs; other != job; other = other->next) {
+    for (const struct tt_job *other = running->jobs; other != job; other = other->next) {
         if (job_line(job) && job_line(other) == job_line(job)) return false;
     }
     return true;
@@ -87,15 +87,16 @@ static bool job_leads(const struct job_crew *crew, const struct tt_job *job)
 static void *job_main(void *arg)
 {
     struct job_thread *self = arg;
-    jobs_run(self->crew, self->first);
+    jobs_run(self->running, self->first);
     return NULL;
 }
 
-static void jobs_in_threads(struct job_crew *crew, struct job_thread *threads, int nthreads)
+static void jobs_in_threads(struct running_jobs *running, struct job_thread *threads, int nthreads)
 {
     int k = 0;
-    for (struct tt_job *job = crew->jobs; job; job = job->next) {
-        if (job_leads(crew, job)) threads[k++] = (struct job_thread){.crew = crew, .first = job};
+    for (struct tt_job *job = running->jobs; job; job = job->next) {
+        if (job_leads(running, job))
+            threads[k++] = (struct job_thread){.running = running, .first = job};
     }
     for (k = 0; k < nthreads; k++) {
         int err = pthread_create(&threads[k].thread, NULL, job_main, &threads[k]);
@@ -106,37 +107,37 @@ static void jobs_in_threads(struct job_crew *crew, struct job_thread *threads, i
                                        "%d)",
                                        k + 1, nthreads, err);
         tt_error_take(threads[k].first->why, sizeof(threads[k].first->why));
-        crew_failed(crew, threads[k].first);
+        jobs_failed(running, threads[k].first);
     }
     for (k = 0; k < nthreads; k++) {
         if (threads[k].started) pthread_join(threads[k].thread, NULL);
     }
 }
 
-static ncclResult_t crew_run(struct job_crew *crew)
+static ncclResult_t jobs_start(struct running_jobs *running)
 {
     int nthreads = 0;
-    for (struct tt_job *job = crew->jobs; job; job = job->next)
-        nthreads += job_leads(crew, job);
+    for (struct tt_job *job = running->jobs; job; job = job->next)
+        nthreads += job_leads(running, job);
     if (nthreads == 1) {
-        jobs_run(crew, crew->jobs);
+        jobs_run(running, running->jobs);
         return ncclSuccess;
     }
     struct job_thread *threads = tt_calloc((size_t)nthreads, sizeof(*threads));
     if (!threads) return tt_fail(ncclSystemError, "group: out of memory for %d jobs", nthreads);
-    jobs_in_threads(crew, threads, nthreads);
+    jobs_in_threads(running, threads, nthreads);
     free(threads);
     return ncclSuccess;
 }
 
 static ncclResult_t run_jobs(struct tt_group *group)
 {
-    struct job_crew crew = {.jobs = group->jobs};
+    struct running_jobs running = {.jobs = group->jobs};
     if (!group->jobs) return ncclSuccess;
     int device = tuttiHostGetDevice();
-    pthread_mutex_init(&crew.lock, NULL);
-    ncclResult_t rc = crew_run(&crew);
-    pthread_mutex_destroy(&crew.lock);
+    pthread_mutex_init(&running.lock, NULL);
+    ncclResult_t rc = jobs_start(&running);
+    pthread_mutex_destroy(&running.lock);
     tuttiHostSetDevice(device);
     if (rc) tt_error_take(group->why, sizeof(group->why));
     for (struct tt_job *job = group->jobs; job && !rc; job = job->next) {

@@ -259,7 +259,7 @@ static bool waits_for_nobody(const struct tt_watch *watch, uint64_t idle_nsec)
 
 /* Somebody exited: in an operation which that rank never began, at once; in a wait for that rank
  * when two looks found it and nothing was finished between them. */
-static bool waits_in_vain(struct tt_watch *watch, uint64_t idle_nsec)
+static bool cannot_succeed(struct tt_watch *watch, uint64_t idle_nsec)
 {
     const struct tt_watch_subject *subject = &watch->subject;
     if (!tt_bootstrap_someone_exited(subject->bootstrap)) return false;
@@ -301,7 +301,7 @@ static void look(struct tt_watch *watch, uint64_t now)
                  "no operation was finished for %.0f s (TUTTI_TIMEOUT); operation %llu is next%s",
                  (double)idle_nsec * 1e-9, (unsigned long long)served + 1, watch->verdict);
         raise_abort(watch, ncclTimeout, sentence);
-    } else if (waits_in_vain(watch, idle_nsec) &&
+    } else if (cannot_succeed(watch, idle_nsec) &&
                tt_bootstrap_exited(watch->subject.bootstrap, sentence, sizeof(sentence))) {
         raise_abort(watch, ncclRemoteError, sentence);
     }

@@ -48,7 +48,7 @@ const char *fake_fault(const char *name, char *value, size_t value_bytes)
 }
 
 /* Does the fault name this device? */
-static bool is_struck(const char *name, const struct fake_device *device)
+static bool is_injected(const char *name, const struct fake_device *device)
 {
     char value[64];
     return fake_fault(name, value, sizeof(value)) && !strcmp(value, device->verbs.name);
@@ -227,7 +227,7 @@ SHOWN int ibv_query_port(struct ibv_context *context, uint8_t port,
 {
     const struct fake_device *device = device_of(context);
     struct ibv_port_attr *attr = (struct ibv_port_attr *)(void *)compat;
-    attr->state = is_struck("port-down", device) ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+    attr->state = is_injected("port-down", device) ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     attr->max_mtu = IBV_MTU_4096;
     attr->active_mtu = device->number % 2 ? IBV_MTU_2048 : IBV_MTU_4096;
     attr->gid_tbl_len = FAKE_GIDS;
@@ -243,7 +243,7 @@ SHOWN int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, un
 {
     const struct fake_device *device = device_of(context);
     memset(gid, 0, sizeof(*gid));
-    if (index >= FAKE_GIDS || is_struck("no-gid", device)) return errno = ENODATA, -1;
+    if (index >= FAKE_GIDS || is_injected("no-gid", device)) return errno = ENODATA, -1;
     if (!device->ethernet && index) return 0;
     bool v4 = device->ethernet && index >= 2;
     gid->raw[0] = v4 ? 0 : 0xfe;

@@ -220,7 +220,7 @@ void fake_wire_start(void)
 /* ---- what goes ---- */
 
 /* Faults that come with the n-th write of a device: "name=device:n". */
-static bool strikes(const char *name, const struct fake_device *device)
+static bool injects(const char *name, const struct fake_device *device)
 {
     char value[64], *colon;
     if (!fake_fault(name, value, sizeof(value)) || !(colon = strchr(value, ':'))) return false;
@@ -228,13 +228,13 @@ static bool strikes(const char *name, const struct fake_device *device)
     return !strcmp(value, device->verbs.name) && device->writes == strtoull(colon + 1, NULL, 10);
 }
 
-static void strike(struct fake_device *device)
+static void inject(struct fake_device *device)
 {
     device->writes++;
-    if (strikes("deaf", device)) device->deaf = true;
-    if (strikes("cut", device)) device->broken = true;
-    if (strikes("fatal", device)) fake_tell(device, IBV_EVENT_DEVICE_FATAL);
-    if (strikes("flap", device)) {
+    if (injects("deaf", device)) device->deaf = true;
+    if (injects("cut", device)) device->broken = true;
+    if (injects("fatal", device)) fake_tell(device, IBV_EVENT_DEVICE_FATAL);
+    if (injects("flap", device)) {
         fake_tell(device, IBV_EVENT_PORT_ERR);
         fake_tell(device, IBV_EVENT_PORT_ACTIVE);
     }
@@ -249,7 +249,7 @@ static int enlist(struct fake_qp *qp, const struct ibv_send_wr *work)
         free(new);
         return usable ? ENOMEM : EINVAL;
     }
-    strike(qp->device);
+    inject(qp->device);
     new->id = work->wr_id;
     new->signalled = work->send_flags &IBV_SEND_SIGNALED;
     if (work->opcode == IBV_WR_RDMA_READ) new->read_to = (char *)(uintptr_t)work->sg_list[0].addr;

@@ -67,9 +67,9 @@ static atomic_int inside;
 
 static result_t answer(size_t ranks, const size_t operation[2], const int support[2], int *out[3])
 {
-    int guests = atomic_fetch_add(&inside, 1);
+    int callers = atomic_fetch_add(&inside, 1);
     note("ask %zu %zu collnet %d nvls %d ranks %zu guests %d", operation[0], operation[1],
-         support[0], support[1], ranks, guests);
+         support[0], support[1], ranks, callers);
     wish(out[0], out[1], out[2]);
     atomic_fetch_sub(&inside, 1);
     return fails("ask") ? 3 : 0;

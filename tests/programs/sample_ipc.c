@@ -8,7 +8,7 @@
 
 enum { BYTES = 1 << 20, ROUNDS = 50 };
 
-struct letter {
+struct message {
     cudaIpcMemHandle_t memory;
     cudaIpcEventHandle_t mine, yours; /* recorded by the owner, by the other one */
 };
@@ -35,7 +35,7 @@ static void check_bytes(const char *buffer, char *host, int value)
 
 static void owner(int socket)
 {
-    struct letter letter;
+    struct message message;
     cudaEvent_t mine = NULL, yours = NULL;
     cudaStream_t stream = NULL;
     char *buffer = NULL, *host = (char *)malloc(BYTES);
@@ -43,11 +43,11 @@ static void owner(int socket)
     CHECK(cudaStreamCreate(&stream));
     CHECK(cudaEventCreateWithFlags(&mine, cudaEventDisableTiming | cudaEventInterprocess));
     CHECK(cudaEventCreateWithFlags(&yours, cudaEventDisableTiming | cudaEventInterprocess));
-    memset(&letter, 0, sizeof(letter));
-    CHECK(cudaIpcGetMemHandle(&letter.memory, buffer));
-    CHECK(cudaIpcGetEventHandle(&letter.mine, mine));
-    CHECK(cudaIpcGetEventHandle(&letter.yours, yours));
-    expect(write(socket, &letter, sizeof(letter)) == (ssize_t)sizeof(letter), "letter");
+    memset(&message, 0, sizeof(message));
+    CHECK(cudaIpcGetMemHandle(&message.memory, buffer));
+    CHECK(cudaIpcGetEventHandle(&message.mine, mine));
+    CHECK(cudaIpcGetEventHandle(&message.yours, yours));
+    expect(write(socket, &message, sizeof(message)) == (ssize_t)sizeof(message), "letter");
     for (int i = 0; i < ROUNDS; i++) {
         CHECK(cudaMemsetAsync(buffer, 2 * i, BYTES, stream));
         CHECK(cudaEventRecord(mine, stream));
@@ -65,16 +65,16 @@ static void owner(int socket)
     free(host);
 }
 
-static void guest(int socket)
+static void peer(int socket)
 {
-    struct letter letter;
+    struct message message;
     cudaEvent_t theirs = NULL, own = NULL;
     cudaStream_t stream = NULL;
     char *buffer = NULL, *host = (char *)malloc(BYTES);
-    expect(read(socket, &letter, sizeof(letter)) == (ssize_t)sizeof(letter), "letter");
-    CHECK(cudaIpcOpenMemHandle((void **)&buffer, letter.memory, cudaIpcMemLazyEnablePeerAccess));
-    CHECK(cudaIpcOpenEventHandle(&theirs, letter.mine));
-    CHECK(cudaIpcOpenEventHandle(&own, letter.yours));
+    expect(read(socket, &message, sizeof(message)) == (ssize_t)sizeof(message), "letter");
+    CHECK(cudaIpcOpenMemHandle((void **)&buffer, message.memory, cudaIpcMemLazyEnablePeerAccess));
+    CHECK(cudaIpcOpenEventHandle(&theirs, message.mine));
+    CHECK(cudaIpcOpenEventHandle(&own, message.yours));
     CHECK(cudaStreamCreate(&stream));
     for (int i = 0; i < ROUNDS; i++) {
         hear(socket);
@@ -101,7 +101,7 @@ int main(void)
     pid_t pid = fork(); /* before the first call of the runtime */
     if (pid == 0) {
         close(ends[0]);
-        guest(ends[1]);
+        peer(ends[1]);
         return 0;
     }
     close(ends[1]);

@@ -95,7 +95,7 @@ static int receive_fd(int socket, struct cudaMemPoolPtrExportData *token)
     return fd;
 }
 
-static void guest(int socket)
+static void peer(int socket)
 {
     struct cudaMemPoolPtrExportData token;
     cudaMemPool_t pool = NULL;
@@ -141,7 +141,7 @@ int main(void)
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) return 1;
     pid_t pid = fork(); /* before the first call of the runtime */
     if (pid == 0) {
-        guest(ends[1]);
+        peer(ends[1]);
         return 0;
     }
     owner(ends[0], pid);

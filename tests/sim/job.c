@@ -72,7 +72,7 @@ static ncclResult_t exchange(struct rank *self, struct tt_bootstrap *b, const in
     return ncclSuccess;
 }
 
-static ncclResult_t letters(struct rank *self, struct tt_bootstrap *b)
+static ncclResult_t messages(struct rank *self, struct tt_bootstrap *b)
 {
     int n = sim->plan.nranks, next = (self->rank + 1) % n, prev = (self->rank + n - 1) % n;
     int value = self->rank * 1000;
@@ -129,7 +129,7 @@ static ncclResult_t steps(struct rank *self, struct tt_bootstrap *b)
     ncclResult_t rc = exchange(self, b, NULL, n, 8);
     tt_bootstrap_init_done(b);
     self->report->step = 2;
-    if (!rc) rc = letters(self, b);
+    if (!rc) rc = messages(self, b);
     if (!rc) self->report->step = 3;
     if (!rc) rc = exchange(self, b, NULL, n, MOST_BYTES);
     if (!rc) self->report->step = 4;

@@ -81,7 +81,7 @@ static bool is_short(void)
 {
     const struct sim_plan *plan = &sim->plan;
     bool lasts = plan->fault == SIM_FAULT_STOP || plan->fault == SIM_FAULT_PART;
-    return plan->fault == SIM_FAULT_NONE || !sim->struck || (lasts && plan->fault_nsec < SIM_SEC);
+    return plan->fault == SIM_FAULT_NONE || !sim->injected || (lasts && plan->fault_nsec < SIM_SEC);
 }
 
 /* As the word itself, or in a list of those that are missing; a root's process by its pid. */
@@ -112,7 +112,8 @@ static bool names_victim(const struct sim_report *report)
 /* Its processes ended in the middle of the job. */
 static bool is_death(void)
 {
-    return sim->struck && (sim->plan.fault == SIM_FAULT_KILL || sim->plan.fault == SIM_FAULT_POWER);
+    return sim->injected &&
+           (sim->plan.fault == SIM_FAULT_KILL || sim->plan.fault == SIM_FAULT_POWER);
 }
 
 static int judge_rank(int rank)
@@ -189,7 +190,7 @@ int main(int argc, char **argv)
     uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 300, turns = 0;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, seed = first;
     time_t seconds = argc > 3 ? (time_t)strtol(argv[3], NULL, 10) : 0, begin = time(NULL);
-    int wrong = 0, struck[SIM_FAULT_COUNT_] = {0};
+    int wrong = 0, injected[SIM_FAULT_COUNT_] = {0};
     sim = mmap(NULL, sizeof(*sim), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (sim == MAP_FAILED) return 2;
     setenv("NCCL_DEBUG", "NONE", 0);
@@ -197,12 +198,12 @@ int main(int argc, char **argv)
     for (; seed < first + seeds && (!seconds || time(NULL) - begin < seconds); seed++) {
         wrong += seed % 64 == 1 ? play_twice(seed) : play_seed(seed);
         turns += sim->turns;
-        struck[sim->plan.fault] += sim->struck;
+        injected[sim->plan.fault] += sim->injected;
     }
     printf("%llu jobs from seed %llu, %llu turns in %lld s: %d wrong\n",
            (unsigned long long)(seed - first), (unsigned long long)first, (unsigned long long)turns,
            (long long)(time(NULL) - begin), wrong);
     for (int f = 1; f < SIM_FAULT_COUNT_; f++)
-        printf("  %s: %d\n", fault_names[f], struck[f]);
+        printf("  %s: %d\n", fault_names[f], injected[f]);
     return wrong != 0;
 }

@@ -223,7 +223,7 @@ static void maybe_flip(const struct sim_socket *from, struct sim_socket *to, siz
     uint64_t bit = sim_chance(8 * len);
     to->bytes[(to->tail + bit / 8) % SIM_BUFFER_BYTES] ^= (unsigned char)(1u << bit % 8);
     sim->flip_due = false;
-    sim->struck = true;
+    sim->injected = true;
 }
 
 ssize_t sim_send(struct sim_socket *at, const void *bytes, size_t len)
@@ -355,5 +355,5 @@ void sim_network_reset(int proc)
     struct sim_socket *at = &sim->sockets[chosen];
     at->error_at = peer_of(at)->error_at = sim->now;
     at->error = peer_of(at)->error = ECONNRESET;
-    sim->struck = true;
+    sim->injected = true;
 }

@@ -83,12 +83,12 @@ static void take_away(int proc)
     sim_network_drop(proc, sim->plan.fault == SIM_FAULT_POWER);
 }
 
-static void strike(void)
+static void inject(void)
 {
     const struct sim_plan *plan = &sim->plan;
     struct sim_proc *victim = &sim->procs[plan->victim];
     if (victim->gone) return;
-    sim->struck = true;
+    sim->injected = true;
     switch (plan->fault) {
     case SIM_FAULT_KILL:
     case SIM_FAULT_POWER: take_away(plan->victim); break;
@@ -96,14 +96,14 @@ static void strike(void)
     case SIM_FAULT_PART: sim_network_part(plan->victim, plan->fault_nsec); break;
     case SIM_FAULT_FLIP:
         sim->flip_due = true;
-        sim->struck = false;
+        sim->injected = false;
         break;
     case SIM_FAULT_RESET:
-        sim->struck = false;
+        sim->injected = false;
         sim_network_reset(plan->victim);
         break;
     case SIM_FAULT_NONE:
-    case SIM_FAULT_COUNT_: sim->struck = false; break;
+    case SIM_FAULT_COUNT_: sim->injected = false; break;
     }
 }
 
@@ -161,7 +161,7 @@ static void pass_on(void)
     const struct sim_plan *plan = &sim->plan;
     struct sim_thread *next = NULL;
     bool dies = ++sim->turns == plan->fault_turn && is_fatal() && !sim->procs[plan->victim].gone;
-    if (sim->turns == plan->fault_turn) strike();
+    if (sim->turns == plan->fault_turn) inject();
     bool own_death = dies && own && own->proc == plan->victim;
     if (dies && !own_death) kill(sim->procs[plan->victim].pid, SIGKILL);
     if (sim->turns > MOST_TURNS) {

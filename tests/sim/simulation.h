@@ -122,7 +122,7 @@ struct sim_world {
     uint64_t random, now, turns, hash;
     _Atomic uint32_t over;
     const char *stuck; /* why nobody goes on; NULL */
-    bool struck, flip_due;
+    bool injected, flip_due;
     uint64_t part_until; /* the victim is apart from the others */
     bool has_id;
     ncclUniqueId id;

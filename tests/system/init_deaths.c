@@ -33,15 +33,15 @@ static struct {
     _Atomic int at; /* 0: never */
     _Atomic bool armed;
     int signal;
-} strike;
+} inject;
 
 static void step(void)
 {
-    if (!atomic_load(&strike.armed)) return;
-    if (!strike.early && atomic_load(&strike.sent) < strike.enough) return;
-    if (atomic_fetch_add(&strike.count, 1) + 1 != atomic_load(&strike.at)) return;
-    if (atomic_load(&strike.sent) >= strike.enough) atomic_store(strike.known, true);
-    kill(getpid(), strike.signal);
+    if (!atomic_load(&inject.armed)) return;
+    if (!inject.early && atomic_load(&inject.sent) < inject.enough) return;
+    if (atomic_fetch_add(&inject.count, 1) + 1 != atomic_load(&inject.at)) return;
+    if (atomic_load(&inject.sent) >= inject.enough) atomic_store(inject.known, true);
+    kill(getpid(), inject.signal);
 }
 
 /* What the library calls between first contact and the end of init. */
@@ -67,7 +67,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
     step();
     ssize_t sent = syscall(SYS_sendmsg, fd, message, flags);
-    if (atomic_load(&strike.armed)) atomic_fetch_add(&strike.sent, 1);
+    if (atomic_load(&inject.armed)) atomic_fetch_add(&inject.sent, 1);
     return sent;
 }
 
@@ -170,7 +170,7 @@ static void survive(const struct player *p, ncclResult_t rc, ncclComm_t comm)
 {
     struct shared *shared = p->shared;
     char *words = shared->sentences[p->index];
-    bool killing = strike.signal == SIGKILL && atomic_load(&strike.at);
+    bool killing = inject.signal == SIGKILL && atomic_load(&inject.at);
     if (!rc && killing) { /* it came through before the blow fell */
         rc = async_error(comm);
         next_words(comm);
@@ -179,7 +179,7 @@ static void survive(const struct player *p, ncclResult_t rc, ncclComm_t comm)
     shared->rc[p->index] = (int)rc;
     atomic_fetch_add(&shared->ended, 1);
     /* the parent of a split ends only when nobody is in it any more */
-    int others = p->scene->n - (atomic_load(&strike.at) ? 1 : 0);
+    int others = p->scene->n - (atomic_load(&inject.at) ? 1 : 0);
     while (p->scene->form == SPLIT && atomic_load(&shared->ended) < others)
         poll(NULL, 0, 1);
     ncclCommAbort(comm);
@@ -197,17 +197,17 @@ static void play(struct player *p)
     if (p->index >= scene->n) return;
     cudaSetDevice(p->index);
     if (scene->form == SPLIT && first_init(p, &world)) _exit(4);
-    strike.known = &p->shared->known;
-    strike.enough = scene->form == SCALABLE ? 8 : 2; /* heads visit two roots, and may be one */
-    if (scene->form == SPLIT || scene->maker == scene->victim) strike.enough = 0;
-    strike.early = scene->early || strike.signal == SIGSTOP;
-    atomic_store(&strike.armed, victim);
+    inject.known = &p->shared->known;
+    inject.enough = scene->form == SCALABLE ? 8 : 2; /* heads visit two roots, and may be one */
+    if (scene->form == SPLIT || scene->maker == scene->victim) inject.enough = 0;
+    inject.early = scene->early || inject.signal == SIGSTOP;
+    atomic_store(&inject.armed, victim);
     rc = world ? ncclCommSplit(world, 0, p->index, &comm, NULL) : first_init(p, &comm);
-    atomic_store(&strike.armed, false);
+    atomic_store(&inject.armed, false);
     if (victim) {
-        atomic_store(&p->shared->steps, atomic_load(&strike.count));
+        atomic_store(&p->shared->steps, atomic_load(&inject.count));
         atomic_store(&p->shared->known, true);
-        if (atomic_load(&strike.at)) raise(strike.signal); /* this time it was quicker */
+        if (atomic_load(&inject.at)) raise(inject.signal); /* this time it was quicker */
     }
     survive(p, rc, comm ? comm : world);
     if (world && comm) ncclCommAbort(world);
@@ -223,14 +223,14 @@ static double now_sec(void)
 }
 
 /* Who still runs after LIMIT_SEC hangs. The victim is not waited for. */
-static bool await_others(struct shared *shared, const struct scene *scene, bool struck)
+static bool await_others(struct shared *shared, const struct scene *scene, bool injected)
 {
     double limit = now_sec() + LIMIT_SEC;
     bool gone[SEATS] = {false};
-    int left = scene->n - struck;
+    int left = scene->n - injected;
     while (left > 0 && now_sec() < limit) {
         for (int i = 0; i < scene->n; i++) {
-            if ((struck && i == scene->victim) || gone[i]) continue;
+            if ((injected && i == scene->victim) || gone[i]) continue;
             gone[i] = waitpid(shared->pids[i], NULL, WNOHANG) == shared->pids[i];
             left -= gone[i];
         }
@@ -260,7 +260,7 @@ static bool named(const struct shared *shared, const struct scene *scene, int in
 static bool good(const struct shared *shared, const struct scene *scene, int at, int index)
 {
     ncclResult_t rc = (ncclResult_t)shared->rc[index];
-    bool stopped = strike.signal == SIGSTOP;
+    bool stopped = inject.signal == SIGSTOP;
     if (at == 0 || (stopped && rc == ncclSuccess)) return rc == ncclSuccess;
     bool late_allowed = stopped || (!atomic_load(&shared->known) && scene->form != SPLIT);
     if (rc == ncclTimeout && !late_allowed) return false;
@@ -301,7 +301,7 @@ static int perform_once(struct shared *shared, const struct scene *scene, int at
 {
     int nplaces = scene->n + (scene->maker >= scene->n);
     memset(shared, 0, sizeof(*shared));
-    atomic_store(&strike.at, at);
+    atomic_store(&inject.at, at);
     fflush(stdout);
     for (int i = 0; i < nplaces; i++) {
         shared->rc[i] = -1;
@@ -320,7 +320,7 @@ static int perform_once(struct shared *shared, const struct scene *scene, int at
  */
 static int perform(struct shared *shared, const struct scene *scene, int at)
 {
-    if (strike.signal == SIGKILL) return perform_once(shared, scene, at, scene->early ? "2" : "60");
+    if (inject.signal == SIGKILL) return perform_once(shared, scene, at, scene->early ? "2" : "60");
     int wrong = perform_once(shared, scene, at, "2");
     if (wrong && at) wrong = perform_once(shared, scene, at, "20");
     return wrong;
@@ -345,7 +345,7 @@ int main(int argc, char **argv)
     bool stopping = strcmp(argv[1], "stop") == 0;
     int points = (int)strtol(argv[2], NULL, 10), lanes = stopping ? LANES_STOP : LANES_KILL,
         failed = 0;
-    strike.signal = stopping ? SIGSTOP : SIGKILL;
+    inject.signal = stopping ? SIGSTOP : SIGKILL;
     setenv("TUTTI_DEVICES", "8", 1);
     for (int lane = 0; lane < lanes; lane++) {
         pid_t pid = fork();

@@ -10,7 +10,7 @@
 
 static const double bound_sec = 15; /* generous: the promise is 1 s after the last rank spoke */
 
-struct guest {
+struct joiner {
     ncclUniqueId id;
     int nranks, rank;
     ncclResult_t rc;
@@ -18,7 +18,7 @@ struct guest {
 
 static void *join(void *arg)
 {
-    struct guest *g = arg;
+    struct joiner *g = arg;
     ncclComm_t comm = NULL;
     CUDA(cudaSetDevice(g->rank % 4));
     g->rc = ncclCommInitRank(&comm, g->nranks, g->id, g->rank);
@@ -28,18 +28,18 @@ static void *join(void *arg)
 
 static void all_fail(const char *what, const int (*pairs)[2], int n)
 {
-    struct guest guests[4];
+    struct joiner joiners[4];
     pthread_t threads[4];
     ncclUniqueId id;
     NCCL(ncclGetUniqueId(&id));
     double start = harness_now_sec();
     for (int i = 0; i < n; i++) {
-        guests[i] = (struct guest){.id = id, .nranks = pairs[i][0], .rank = pairs[i][1]};
-        CHECK(!pthread_create(&threads[i], NULL, join, &guests[i]));
+        joiners[i] = (struct joiner){.id = id, .nranks = pairs[i][0], .rank = pairs[i][1]};
+        CHECK(!pthread_create(&threads[i], NULL, join, &joiners[i]));
     }
     for (int i = 0; i < n; i++) {
         pthread_join(threads[i], NULL);
-        if (guests[i].rc == ncclSuccess)
+        if (joiners[i].rc == ncclSuccess)
             harness_fail(__FILE__, __LINE__, "%s: guest %d succeeded", what, i);
     }
     CHECK(harness_now_sec() - start < bound_sec);

@@ -25,7 +25,7 @@ static void operate(struct world *world)
         {"call", oracle_call},
         {"reduce", oracle_reduce},
         {"renew", oracle_renew},
-        {"use by the lender", oracle_lent_use},
+        {"use by the lender", oracle_shared_use},
         {"kept launch", oracle_kept_launch},
         {"kept launch", oracle_kept_launch},
         {"kept edit", oracle_kept_edit},

@@ -58,7 +58,7 @@ struct change { /* what a host function does: adds */
     uint32_t value;
 };
 
-struct draft { /* what a kept graph does: fill, copy, host function, one after the other */
+struct recipe { /* what a kept graph does: fill, copy, host function, one after the other */
     struct span fill;
     unsigned char value;
     size_t from, to, count; /* words */
@@ -70,7 +70,7 @@ struct kept { /* an executable graph that is launched and edited many times */
     cudaGraph_t graph;
     cudaGraphNode_t fill, copy, call;
     struct buffer *to, *from;
-    struct draft draft;
+    struct recipe recipe;
 };
 
 struct kept_reduce {
@@ -79,7 +79,7 @@ struct kept_reduce {
     struct span span;
 };
 
-struct lent { /* of another process: memory, and whose turn it is */
+struct shared_store { /* of another process: memory, and whose turn it is */
     cudaIpcMemHandle_t memory;
     cudaIpcEventHandle_t given, back;
 };
@@ -90,7 +90,7 @@ struct run {
     _Atomic long checks;
     int lender, to_lender, from_lender; /* process that owns the opened memory, pipes */
     pthread_mutex_t asks;               /* one thread at a time */
-    struct lent lent[STORE];
+    struct shared_store shared_store[STORE];
 };
 
 struct world {
@@ -122,9 +122,9 @@ const char *oracle_kind_name(enum kind kind);
 /* The process that lends its memory: started before anything of CUDA. */
 void oracle_lender_start(struct run *run);
 void oracle_lender_stop(struct run *run);
-void oracle_lent_open(struct world *world, struct buffer *buffer);
-void oracle_lent_close(struct world *world, struct buffer *buffer);
-void oracle_lent_use(struct world *world); /* it does something with its memory itself */
+void oracle_shared_open(struct world *world, struct buffer *buffer);
+void oracle_shared_close(struct world *world, struct buffer *buffer);
+void oracle_shared_use(struct world *world); /* it does something with its memory itself */
 void oracle_variables_register(void);
 void oracle_open(struct world *world);
 void oracle_close(struct world *world);

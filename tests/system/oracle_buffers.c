@@ -90,7 +90,7 @@ static void open_buffer(struct world *world, size_t number)
     case KIND_PINNED: OK(world, cudaHostAlloc(at, BYTES, cudaHostAllocMapped)); break;
     case KIND_MANAGED: OK(world, cudaMallocManaged(at, BYTES, cudaMemAttachGlobal)); break;
     case KIND_MAPPED: buffer->at = map_memory(world, buffer->device); break;
-    case KIND_OPENED: oracle_lent_open(world, buffer); break;
+    case KIND_OPENED: oracle_shared_open(world, buffer); break;
     case KIND_VARIABLE: OK(world, cudaGetSymbolAddress(at, variables[store])); break;
     default: OK(world, cudaMallocAsync(at, BYTES, world->streams[buffer->device])); break;
     }
@@ -110,7 +110,7 @@ static void close_buffer(struct world *world, struct buffer *buffer)
     case KIND_REGISTERED: OK(world, cudaHostUnregister(buffer->at)); /* fallthrough */
     case KIND_PAGEABLE: free(buffer->at); break;
     case KIND_PINNED: OK(world, cudaFreeHost(buffer->at)); break;
-    case KIND_OPENED: oracle_lent_close(world, buffer); break;
+    case KIND_OPENED: oracle_shared_close(world, buffer); break;
     case KIND_VARIABLE: break;
     case KIND_POOL: OK(world, cudaFreeAsync(buffer->at, world->streams[buffer->device])); break;
     case KIND_MAPPED:

@@ -12,53 +12,54 @@ static struct buffer *pick_fixed(struct world *world)
     return buffer;
 }
 
-static struct draft pick_draft(struct world *world, struct buffer *to)
+static struct recipe pick_recipe(struct world *world, struct buffer *to)
 {
-    struct draft draft = {.fill = oracle_pick_span(world),
-                          .value = (unsigned char)oracle_pick(world, 256),
-                          .count = 1 + oracle_pick(world, WORDS / 2)};
-    draft.from = oracle_pick(world, WORDS - draft.count);
-    draft.to = oracle_pick(world, WORDS - draft.count);
-    draft.change = oracle_change(world, to);
-    return draft;
+    struct recipe recipe = {.fill = oracle_pick_span(world),
+                            .value = (unsigned char)oracle_pick(world, 256),
+                            .count = 1 + oracle_pick(world, WORDS / 2)};
+    recipe.from = oracle_pick(world, WORDS - recipe.count);
+    recipe.to = oracle_pick(world, WORDS - recipe.count);
+    recipe.change = oracle_change(world, to);
+    return recipe;
 }
 
-static struct cudaMemsetParams fill_of(const struct kept *kept, const struct draft *draft)
+static struct cudaMemsetParams fill_of(const struct kept *kept, const struct recipe *recipe)
 {
-    return (struct cudaMemsetParams){.dst = kept->to->at + draft->fill.first,
-                                     .value = draft->value,
+    return (struct cudaMemsetParams){.dst = kept->to->at + recipe->fill.first,
+                                     .value = recipe->value,
                                      .elementSize = 1,
-                                     .width = draft->fill.count * 4,
+                                     .width = recipe->fill.count * 4,
                                      .height = 1};
 }
 
 /* The three operations as a captured graph, or as one whose nodes are added. Streams that wait for
  * the legacy one are not captured: nobody could use that one meanwhile. */
-static cudaGraph_t capture(struct world *world, const struct kept *kept, const struct draft *draft)
+static cudaGraph_t capture(struct world *world, const struct kept *kept,
+                           const struct recipe *recipe)
 {
     cudaGraph_t graph;
     cudaStream_t stream = world->streams[oracle_pick(world, NONBLOCKING)];
     OK(world, cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    OK(world, cudaMemsetAsync(kept->to->at + draft->fill.first, draft->value, draft->fill.count * 4,
-                              stream));
-    OK(world, cudaMemcpyAsync(kept->to->at + draft->to, kept->from->at + draft->from,
-                              draft->count * 4, cudaMemcpyDefault, stream));
-    OK(world, cudaLaunchHostFunc(stream, oracle_change_run, draft->change));
+    OK(world, cudaMemsetAsync(kept->to->at + recipe->fill.first, recipe->value,
+                              recipe->fill.count * 4, stream));
+    OK(world, cudaMemcpyAsync(kept->to->at + recipe->to, kept->from->at + recipe->from,
+                              recipe->count * 4, cudaMemcpyDefault, stream));
+    OK(world, cudaLaunchHostFunc(stream, oracle_change_run, recipe->change));
     OK(world, cudaStreamEndCapture(stream, &graph));
     return graph;
 }
 
-static cudaGraph_t build(struct world *world, const struct kept *kept, const struct draft *draft)
+static cudaGraph_t build(struct world *world, const struct kept *kept, const struct recipe *recipe)
 {
     cudaGraph_t graph;
     cudaGraphNode_t fill, copy, call;
-    struct cudaMemsetParams set = fill_of(kept, draft);
-    struct cudaHostNodeParams host = {oracle_change_run, draft->change};
+    struct cudaMemsetParams set = fill_of(kept, recipe);
+    struct cudaHostNodeParams host = {oracle_change_run, recipe->change};
     OK(world, cudaGraphCreate(&graph, 0));
     OK(world, cudaGraphAddMemsetNode(&fill, graph, NULL, 0, &set));
-    OK(world,
-       cudaGraphAddMemcpyNode1D(&copy, graph, &fill, 1, kept->to->at + draft->to,
-                                kept->from->at + draft->from, draft->count * 4, cudaMemcpyDefault));
+    OK(world, cudaGraphAddMemcpyNode1D(&copy, graph, &fill, 1, kept->to->at + recipe->to,
+                                       kept->from->at + recipe->from, recipe->count * 4,
+                                       cudaMemcpyDefault));
     OK(world, cudaGraphAddHostNode(&call, graph, &copy, 1, &host));
     return graph;
 }
@@ -83,9 +84,9 @@ static void open_kept(struct world *world, struct kept *kept)
     do {
         kept->from = pick_fixed(world);
     } while (kept->from == kept->to);
-    kept->draft = pick_draft(world, kept->to);
-    kept->graph = oracle_pick(world, 2) ? capture(world, kept, &kept->draft)
-                                        : build(world, kept, &kept->draft);
+    kept->recipe = pick_recipe(world, kept->to);
+    kept->graph = oracle_pick(world, 2) ? capture(world, kept, &kept->recipe)
+                                        : build(world, kept, &kept->recipe);
     find_nodes(world, kept, kept->graph);
     OK(world, cudaGraphInstantiateWithFlags(&kept->exec, kept->graph, 0));
 }
@@ -100,13 +101,13 @@ void oracle_kept_launch(struct world *world)
 {
     struct kept *kept = &world->kept[oracle_pick(world, KEPT)];
     struct buffer *two[] = {kept->to, kept->from};
-    const struct draft *draft = &kept->draft;
+    const struct recipe *recipe = &kept->recipe;
     size_t stream = oracle_pick(world, STREAMS);
     oracle_begin(world, stream, two, 2);
     OK(world, cudaGraphLaunch(kept->exec, world->streams[stream]));
-    memset(kept->to->model + draft->fill.first, draft->value, draft->fill.count * 4);
-    memmove(kept->to->model + draft->to, kept->from->model + draft->from, draft->count * 4);
-    oracle_model_change(kept->to, draft->change);
+    memset(kept->to->model + recipe->fill.first, recipe->value, recipe->fill.count * 4);
+    memmove(kept->to->model + recipe->to, kept->from->model + recipe->from, recipe->count * 4);
+    oracle_model_change(kept->to, recipe->change);
     oracle_end(world, stream, two, 2);
     if (oracle_pick(world, 20)) return;
     close_kept(world, kept); /* it may still run */
@@ -116,38 +117,38 @@ void oracle_kept_launch(struct world *world)
 void oracle_kept_edit(struct world *world)
 {
     struct kept *kept = &world->kept[oracle_pick(world, KEPT)];
-    struct draft draft = pick_draft(world, kept->to);
-    struct cudaMemsetParams set = fill_of(kept, &draft);
-    struct cudaHostNodeParams host = {oracle_change_run, draft.change};
+    struct recipe recipe = pick_recipe(world, kept->to);
+    struct cudaMemsetParams set = fill_of(kept, &recipe);
+    struct cudaHostNodeParams host = {oracle_change_run, recipe.change};
     if (oracle_pick(world, 2)) {
         OK(world, cudaGraphExecMemsetNodeSetParams(kept->exec, kept->fill, &set));
-        kept->draft.fill = draft.fill;
-        kept->draft.value = draft.value;
+        kept->recipe.fill = recipe.fill;
+        kept->recipe.value = recipe.value;
     }
     if (oracle_pick(world, 2)) {
         OK(world, cudaGraphExecMemcpyNodeSetParams1D(
-                      kept->exec, kept->copy, kept->to->at + draft.to, kept->from->at + draft.from,
-                      draft.count * 4, cudaMemcpyDefault));
-        kept->draft.from = draft.from;
-        kept->draft.to = draft.to;
-        kept->draft.count = draft.count;
+                      kept->exec, kept->copy, kept->to->at + recipe.to,
+                      kept->from->at + recipe.from, recipe.count * 4, cudaMemcpyDefault));
+        kept->recipe.from = recipe.from;
+        kept->recipe.to = recipe.to;
+        kept->recipe.count = recipe.count;
     }
     if (oracle_pick(world, 2)) {
         OK(world, cudaGraphExecHostNodeSetParams(kept->exec, kept->call, &host));
-        kept->draft.change = draft.change;
+        kept->recipe.change = recipe.change;
     }
 }
 
 void oracle_kept_update(struct world *world)
 {
     struct kept *kept = &world->kept[oracle_pick(world, KEPT)];
-    struct draft draft = pick_draft(world, kept->to);
+    struct recipe recipe = pick_recipe(world, kept->to);
     cudaGraphExecUpdateResultInfo info;
     cudaGraph_t graph =
-        oracle_pick(world, 2) ? capture(world, kept, &draft) : build(world, kept, &draft);
+        oracle_pick(world, 2) ? capture(world, kept, &recipe) : build(world, kept, &recipe);
     OK(world, cudaGraphExecUpdate(kept->exec, graph, &info));
     OK(world, cudaGraphDestroy(graph));
-    kept->draft = draft;
+    kept->recipe = recipe;
 }
 
 /* ---- a captured collective ---- */

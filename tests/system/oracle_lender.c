@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum what { LENT_FILL, LENT_COPY, LENT_ADD, LENT_COUNT_ };
+enum what { SHARED_FILL, SHARED_COPY, SHARED_ADD, SHARED_COUNT_ };
 
 struct ask {
     enum what what;
@@ -22,16 +22,16 @@ struct store { /* of the lender */
 
 /* ---- in the child ---- */
 
-static int make_store(struct store *store, struct lent *lent)
+static int make_store(struct store *store, struct shared_store *shared_store)
 {
     const unsigned flags = cudaEventDisableTiming | cudaEventInterprocess;
     int rc = cudaMalloc((void **)&store->at, BYTES);
     if (!rc) rc = cudaStreamCreateWithFlags(&store->stream, cudaStreamNonBlocking);
     if (!rc) rc = cudaEventCreateWithFlags(&store->given, flags);
     if (!rc) rc = cudaEventCreateWithFlags(&store->back, flags);
-    if (!rc) rc = cudaIpcGetMemHandle(&lent->memory, store->at);
-    if (!rc) rc = cudaIpcGetEventHandle(&lent->given, store->given);
-    if (!rc) rc = cudaIpcGetEventHandle(&lent->back, store->back);
+    if (!rc) rc = cudaIpcGetMemHandle(&shared_store->memory, store->at);
+    if (!rc) rc = cudaIpcGetEventHandle(&shared_store->given, store->given);
+    if (!rc) rc = cudaIpcGetEventHandle(&shared_store->back, store->back);
     return rc;
 }
 
@@ -48,8 +48,10 @@ static int use(const struct store *store, const struct ask *ask)
     int rc = cudaStreamWaitEvent(store->stream, store->given, 0);
     if (rc) return rc;
     switch (ask->what) {
-    case LENT_FILL: rc = cudaMemsetAsync(at, (int)ask->value, ask->count * 4, store->stream); break;
-    case LENT_COPY:
+    case SHARED_FILL:
+        rc = cudaMemsetAsync(at, (int)ask->value, ask->count * 4, store->stream);
+        break;
+    case SHARED_COPY:
         rc = cudaMemcpyAsync(store->at + ask->to, at, ask->count * 4, cudaMemcpyDefault,
                              store->stream);
         break;
@@ -66,12 +68,12 @@ static int use(const struct store *store, const struct ask *ask)
 static int lend(int in, int out)
 {
     static struct store stores[STORE];
-    struct lent lent;
+    struct shared_store shared_store;
     struct ask ask;
     for (int i = 0; i < STORE; i++) {
         int rc = cudaSetDevice(i % DEVICES);
-        if (!rc) rc = make_store(&stores[i], &lent);
-        if (rc || write(out, &lent, sizeof(lent)) != sizeof(lent)) return 1;
+        if (!rc) rc = make_store(&stores[i], &shared_store);
+        if (rc || write(out, &shared_store, sizeof(shared_store)) != sizeof(shared_store)) return 1;
     }
     while (read(in, &ask, sizeof(ask)) == sizeof(ask)) {
         int rc = use(&stores[ask.store], &ask);
@@ -98,7 +100,9 @@ void oracle_lender_start(struct run *run)
     run->to_lender = to[1];
     run->from_lender = from[0];
     for (int i = 0; i < STORE; i++) {
-        if (read(from[0], &run->lent[i], sizeof(run->lent[i])) != sizeof(run->lent[i])) abort();
+        if (read(from[0], &run->shared_store[i], sizeof(run->shared_store[i])) !=
+            sizeof(run->shared_store[i]))
+            abort();
     }
 }
 
@@ -110,16 +114,17 @@ void oracle_lender_stop(struct run *run)
     close(run->from_lender);
 }
 
-void oracle_lent_open(struct world *world, struct buffer *buffer)
+void oracle_shared_open(struct world *world, struct buffer *buffer)
 {
-    const struct lent *lent = &world->run->lent[world->index * DEVICES + (size_t)buffer->device];
-    OK(world,
-       cudaIpcOpenMemHandle((void **)&buffer->at, lent->memory, cudaIpcMemLazyEnablePeerAccess));
-    OK(world, cudaIpcOpenEventHandle(&world->given[buffer->device], lent->given));
-    OK(world, cudaIpcOpenEventHandle(&world->back[buffer->device], lent->back));
+    const struct shared_store *shared_store =
+        &world->run->shared_store[world->index * DEVICES + (size_t)buffer->device];
+    OK(world, cudaIpcOpenMemHandle((void **)&buffer->at, shared_store->memory,
+                                   cudaIpcMemLazyEnablePeerAccess));
+    OK(world, cudaIpcOpenEventHandle(&world->given[buffer->device], shared_store->given));
+    OK(world, cudaIpcOpenEventHandle(&world->back[buffer->device], shared_store->back));
 }
 
-void oracle_lent_close(struct world *world, struct buffer *buffer)
+void oracle_shared_close(struct world *world, struct buffer *buffer)
 {
     OK(world, cudaIpcCloseMemHandle(buffer->at));
     OK(world, cudaEventDestroy(world->given[buffer->device]));
@@ -140,32 +145,32 @@ static int make_ask(struct run *run, const struct ask *ask)
 static void model(uint32_t *words, const struct ask *ask)
 {
     size_t bytes = ask->count * 4;
-    if (ask->what == LENT_FILL) memset(words + ask->first, (int)ask->value, bytes);
-    if (ask->what == LENT_COPY) memmove(words + ask->to, words + ask->first, bytes);
-    for (size_t i = 0; ask->what == LENT_ADD && i < ask->count; i++) {
+    if (ask->what == SHARED_FILL) memset(words + ask->first, (int)ask->value, bytes);
+    if (ask->what == SHARED_COPY) memmove(words + ask->to, words + ask->first, bytes);
+    for (size_t i = 0; ask->what == SHARED_ADD && i < ask->count; i++) {
         words[ask->first + i] += ask->value;
     }
 }
 
-void oracle_lent_use(struct world *world)
+void oracle_shared_use(struct world *world)
 {
     size_t device = oracle_pick(world, DEVICES);
-    struct buffer *lent = &world->buffers[KIND_OPENED + KIND_COUNT_ * device];
+    struct buffer *shared_store = &world->buffers[KIND_OPENED + KIND_COUNT_ * device];
     size_t stream = oracle_pick(world, STREAMS / DEVICES) * DEVICES + device;
     struct span span = oracle_pick_span(world);
-    struct ask ask = {.what = (enum what)oracle_pick(world, LENT_COUNT_),
+    struct ask ask = {.what = (enum what)oracle_pick(world, SHARED_COUNT_),
                       .store = world->index * DEVICES + device,
                       .first = span.first,
                       .count = span.count,
                       .value = (uint32_t)oracle_pick(world, 256)};
     ask.to = span.first < WORDS / 2 ? WORDS / 2 : 0; /* the other half: no overlap */
-    if (ask.what == LENT_COPY && ask.count > WORDS / 2) ask.count = WORDS / 2;
-    if (ask.what == LENT_COPY && ask.first < WORDS / 2 && ask.first + ask.count > WORDS / 2)
+    if (ask.what == SHARED_COPY && ask.count > WORDS / 2) ask.count = WORDS / 2;
+    if (ask.what == SHARED_COPY && ask.first < WORDS / 2 && ask.first + ask.count > WORDS / 2)
         ask.count = WORDS / 2 - ask.first;
-    oracle_begin(world, stream, &lent, 1);
+    oracle_begin(world, stream, &shared_store, 1);
     OK(world, cudaEventRecord(world->given[device], world->streams[stream]));
     OK(world, make_ask(world->run, &ask));
     OK(world, cudaStreamWaitEvent(world->streams[stream], world->back[device], 0));
-    model(lent->model, &ask);
-    oracle_end(world, stream, &lent, 1);
+    model(shared_store->model, &ask);
+    oracle_end(world, stream, &shared_store, 1);
 }

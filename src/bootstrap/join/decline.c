@@ -20,30 +20,30 @@
 #define FOR_GOOD_NSEC 500000000ull /* for the whole connection */
 #define REFUSED_NSEC 100000000ull  /* the same, in a call that only returns an error */
 
-struct errand { /* guarded by the service's lock */
+struct attempt { /* guarded by the service's lock */
     struct tt_conn *conn;
     unsigned char bytes[TT_DECLINE_BYTES];
     bool over;
     pthread_cond_t changed;
 };
 
-static void errand_ends(struct errand *errand)
+static void attempt_ends(struct attempt *attempt)
 {
-    errand->conn = NULL;
-    errand->over = true;
-    pthread_cond_broadcast(&errand->changed);
+    attempt->conn = NULL;
+    attempt->over = true;
+    pthread_cond_broadcast(&attempt->changed);
 }
 
-static void errand_opened(struct tt_conn *conn)
+static void attempt_opened(struct tt_conn *conn)
 {
-    struct errand *errand = conn->owner;
-    tt_conn_send(conn, TT_FRAME_DECLINE, errand->bytes, sizeof(errand->bytes));
+    struct attempt *attempt = conn->owner;
+    tt_conn_send(conn, TT_FRAME_DECLINE, attempt->bytes, sizeof(attempt->bytes));
     tt_conn_finish(conn);
-    errand_ends(errand);
+    attempt_ends(attempt);
 }
 
-static void errand_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes,
-                         size_t len)
+static void attempt_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes,
+                          size_t len)
 {
     (void)conn;
     (void)type;
@@ -51,28 +51,28 @@ static void errand_frame(struct tt_conn *conn, uint16_t type, const unsigned cha
     (void)len;
 }
 
-static void errand_closed(struct tt_conn *conn, const char *why)
+static void attempt_closed(struct tt_conn *conn, const char *why)
 {
     (void)why; /* nobody listens there: nobody waits */
-    errand_ends(conn->owner);
+    attempt_ends(conn->owner);
 }
 
-static const struct tt_conn_ops errand_ops = {
-    .opened = errand_opened,
-    .frame = errand_frame,
-    .closed = errand_closed,
+static const struct tt_conn_ops attempt_ops = {
+    .opened = attempt_opened,
+    .frame = attempt_frame,
+    .closed = attempt_closed,
 };
 
 /* Lock held; released while waiting. */
-static void errand_run(struct errand *errand, const struct tt_conn_dial *dial)
+static void attempt_run(struct attempt *attempt, const struct tt_conn_dial *dial)
 {
     const struct timespec at = tt_clock_at(dial->deadline_nsec);
-    if (tt_conn_dial(dial, &errand->conn)) return;
-    while (!errand->over) {
-        if (pthread_cond_clockwait(&errand->changed, &tt_service()->lock, CLOCK_MONOTONIC, &at))
+    if (tt_conn_dial(dial, &attempt->conn)) return;
+    while (!attempt->over) {
+        if (pthread_cond_clockwait(&attempt->changed, &tt_service()->lock, CLOCK_MONOTONIC, &at))
             break;
     }
-    tt_conn_finish(errand->conn);
+    tt_conn_finish(attempt->conn);
 }
 
 /* The root that serves the rank; of a rank that cannot be, the first. */
@@ -101,10 +101,10 @@ static void pack(const struct tt_bootstrap_decline *decline, unsigned char bytes
 static void tell_root(const struct tt_bootstrap_decline *decline, const struct tt_id_parts *id,
                       int index)
 {
-    struct errand errand = {.conn = NULL};
+    struct attempt attempt = {.conn = NULL};
     struct tt_key key;
-    pthread_cond_init(&errand.changed, NULL);
-    pack(decline, errand.bytes);
+    pthread_cond_init(&attempt.changed, NULL);
+    pack(decline, attempt.bytes);
     tt_key_derive(id->secret, TT_KEY_ROOT, &key);
     const struct tt_conn_dial dial = {
         .addr = &id->addr,
@@ -115,20 +115,20 @@ static void tell_root(const struct tt_bootstrap_decline *decline, const struct t
                   .wanted_rank = -1 - index,
                   .nranks = (uint32_t)decline->nranks,
                   .sealed = tt_encryption_wanted()},
-        .ops = &errand_ops,
-        .owner = &errand,
+        .ops = &attempt_ops,
+        .owner = &attempt,
         .limit_bytes = TT_REFUSE_BYTES,
         .deadline_nsec = tt_now_nsec() + (decline->for_good ? FOR_GOOD_NSEC : REFUSED_NSEC),
     };
     tt_service_lock();
     if (!tt_service_acquire(NULL)) {
-        errand_run(&errand, &dial);
+        attempt_run(&attempt, &dial);
         tt_service_release();
     }
     tt_service_unlock();
     tt_service_wait_idle();
     sodium_memzero(&key, sizeof(key));
-    pthread_cond_destroy(&errand.changed);
+    pthread_cond_destroy(&attempt.changed);
 }
 
 void tt_bootstrap_decline(const struct tt_bootstrap_decline *decline)

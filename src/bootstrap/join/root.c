@@ -105,7 +105,7 @@ static void send_root_rank(struct tt_root *root)
     tt_wire_init(&wire, bytes, sizeof(bytes));
     tt_wire_put32(&wire, (uint32_t)root->root_rank);
     for (struct root_client *client = root->clients; client; client = client->next) {
-        if (!client->conn || !client->spoke || client->root_rank_sent) continue;
+        if (!client->conn || !client->identified || client->root_rank_sent) continue;
         client->root_rank_sent = true;
         tt_conn_send(client->conn, TT_FRAME_ROOT_RANK, bytes, sizeof(bytes));
     }

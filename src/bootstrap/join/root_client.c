@@ -45,7 +45,7 @@ void tt_root_fail(struct tt_root *root, ncclResult_t rc, const char *fmt, ...)
     root->code = rc;
     root->deadline_nsec = tt_now_nsec() + FAILED_LIFE_NSEC;
     for (struct root_client *client = root->clients; client; client = client->next) {
-        if (client->conn && client->spoke && !client->done) client_refuse(client);
+        if (client->conn && client->identified && !client->done) client_refuse(client);
     }
 }
 
@@ -232,8 +232,8 @@ static void root_declined(struct root_client *client, const unsigned char *bytes
 {
     struct tt_root *root = client->root;
     struct tt_decline decline;
-    if (client->spoke || !tt_decline_unpack(&decline, bytes, len)) return;
-    client->spoke = client->done = true;
+    if (client->identified || !tt_decline_unpack(&decline, bytes, len)) return;
+    client->identified = client->done = true;
     if (root->state != ROOT_OPEN) return; /* too late to matter */
     if (decline.for_good) {
         tt_root_fail(root, decline.rc, "%s", decline.sentence);
@@ -253,13 +253,13 @@ static void root_join(struct root_client *client, const unsigned char *bytes, si
 {
     struct tt_root *root = client->root;
     struct tt_join *join = &client->join;
-    if (client->spoke || !tt_join_unpack(join, bytes, len) || !join_sane(join, client->conn)) {
+    if (client->identified || !tt_join_unpack(join, bytes, len) || !join_sane(join, client->conn)) {
         tt_root_fail(root, ncclInternalError, "rank %d sent a request that makes no sense",
                      client->conn->peer);
         client_refuse(client);
         return;
     }
-    client->spoke = true;
+    client->identified = true;
     if (root->state == ROOT_OPEN && !root->slots) root_first(root, join);
     const struct root_client *other = take_slot(root, client);
     if (root->state == ROOT_FAILED || !join_agrees(root, join)) {
@@ -279,7 +279,7 @@ static void root_join(struct root_client *client, const unsigned char *bytes, si
 
 static bool from_own_head(const struct root_client *client)
 {
-    return client->spoke && client->root->slots && client->root->slots[0] == client;
+    return client->identified && client->root->slots && client->root->slots[0] == client;
 }
 
 void tt_root_overdue(struct tt_root *root)
@@ -355,10 +355,10 @@ static void client_closed(struct tt_conn *conn, const char *why)
         tt_root_fail(root, ncclSystemError,
                      "the process that made the unique id (pid %d) is out of memory",
                      (int)getpid());
-    } else if (client->spoke && !client->done) {
+    } else if (client->identified && !client->done) {
         tt_root_fail(root, ncclRemoteError, "rank %d on host %s (pid %d) went away during init: %s",
                      conn->peer, client->join.host, client->join.pid, why);
-    } else if (!client->spoke) { /* it had proved that it knows the secret */
+    } else if (!client->identified) { /* it had proved that it knows the secret */
         tt_root_fail(root, ncclRemoteError, "rank %d went away during init: %s", conn->peer, why);
     }
     tt_service_wake(); /* the tick looks whether this was the last */

@@ -23,7 +23,7 @@ struct root_client { /* one connection; lives until that closes */
     struct tt_root *root;
     struct tt_conn *conn; /* NULL once gone */
     struct tt_join join;
-    bool spoke, done, root_rank_sent;
+    bool identified, done, root_rank_sent;
 };
 
 struct root_grow {   /* an id for a grow; all zero: one for a new communicator */

@@ -64,8 +64,8 @@ static void tree_frame(struct tt_conn *conn, uint16_t type, const unsigned char 
  * comes another way, by the root or the parent communicator, and is the one to tell. */
 static bool await_reason(struct tt_bootstrap *b, const struct tt_conn *conn, const char *why)
 {
-    const bool spoke = !conn->server && conn->got_count > 0;
-    if (b->contacts || spoke || conn->starved) return false;
+    const bool identified = !conn->server && conn->got_count > 0;
+    if (b->contacts || identified || conn->starved) return false;
     if (b->lost_nsec) return true; /* the first one is blamed */
     snprintf(b->lost_why, sizeof(b->lost_why), "%s", why);
     b->lost_peer = conn->peer;

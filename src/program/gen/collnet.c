@@ -21,7 +21,7 @@
 
 enum { UP, DOWN }; /* channels of a direct program */
 
-struct desk { /* what rank `local` of each host does */
+struct role { /* what rank `local` of each host does */
     int locals, local;
 };
 
@@ -55,10 +55,10 @@ static struct tt_operand network(int chunk)
 }
 
 /* Slots from or to rank j of the host. */
-static struct tt_operand beside(struct desk desk, int j, int channel, int chunk)
+static struct tt_operand beside(struct role role, int j, int channel, int chunk)
 {
     struct tt_operand operand =
-        tt_gen_by(TT_SPACE_SLOT, TT_PEER_RING, j - desk.local, tt_gen_number(chunk));
+        tt_gen_by(TT_SPACE_SLOT, TT_PEER_RING, j - role.local, tt_gen_number(chunk));
     operand.channel = (uint16_t)channel;
     return operand;
 }
@@ -66,37 +66,37 @@ static struct tt_operand beside(struct desk desk, int j, int channel, int chunk)
 /* ---- all are heads ---- */
 
 /* Parts to their heads, the next one first, so that not all send to the same one. */
-static void direct_up(struct tt_builder *builder, struct desk desk)
+static void direct_up(struct tt_builder *builder, struct role role)
 {
-    struct tt_gen_chunk own = tt_gen_number(desk.local);
+    struct tt_gen_chunk own = tt_gen_number(role.local);
     tt_build_thread(builder);
-    for (int k = 1; k < desk.locals; k++) {
-        int j = (desk.local + k) % desk.locals;
+    for (int k = 1; k < role.locals; k++) {
+        int j = (role.local + k) % role.locals;
         tt_build_move(builder, TT_MOVE_PRE);
         tt_build_src(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(j)));
-        tt_build_dst(builder, beside(desk, j, UP, j));
+        tt_build_dst(builder, beside(role, j, UP, j));
     }
     tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE);
-    for (int j = 0; j < desk.locals; j++) {
-        tt_build_src(builder, j == desk.local ? tt_gen_own(TT_SPACE_IN, own)
-                                              : beside(desk, j, UP, desk.local));
+    for (int j = 0; j < role.locals; j++) {
+        tt_build_src(builder, j == role.local ? tt_gen_own(TT_SPACE_IN, own)
+                                              : beside(role, j, UP, role.local));
     }
-    tt_build_dst(builder, network(desk.local));
+    tt_build_dst(builder, network(role.local));
     tt_build_stop(builder);
 }
 
-static void direct_down(struct tt_builder *builder, struct desk desk)
+static void direct_down(struct tt_builder *builder, struct role role)
 {
     tt_build_thread(builder);
     tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_POST);
-    tt_build_src(builder, network(desk.local));
-    tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(desk.local)));
-    for (int j = 0; j < desk.locals; j++) {
-        if (j != desk.local) tt_build_dst(builder, beside(desk, j, DOWN, desk.local));
+    tt_build_src(builder, network(role.local));
+    tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(role.local)));
+    for (int j = 0; j < role.locals; j++) {
+        if (j != role.local) tt_build_dst(builder, beside(role, j, DOWN, role.local));
     }
-    for (int k = 1; k < desk.locals; k++) {
-        int j = (desk.local + k) % desk.locals;
-        tt_build_copy(builder, beside(desk, j, DOWN, j),
+    for (int k = 1; k < role.locals; k++) {
+        int j = (role.local + k) % role.locals;
+        tt_build_copy(builder, beside(role, j, DOWN, j),
                       tt_gen_own(TT_SPACE_OUT, tt_gen_number(j)));
     }
     tt_build_stop(builder);
@@ -109,10 +109,10 @@ void tt_gen_collnet_direct_allreduce(const struct tt_shape *shape, struct tt_bui
     builder->head.nchannels = locals > 1 ? 2 : 1;
     add_groups(shape, builder, -1);
     for (int local = 0; local < locals; local++) {
-        struct desk desk = {locals, local};
+        struct role role = {locals, local};
         begin_text(shape, builder, local);
-        direct_up(builder, desk);
-        direct_down(builder, desk);
+        direct_up(builder, role);
+        direct_down(builder, role);
     }
 }
 
@@ -120,23 +120,23 @@ void tt_gen_collnet_direct_allreduce(const struct tt_shape *shape, struct tt_bui
 
 /* `further`: how many ranks there are between this one and the head, and it; 0: this is the head.
  * The chain goes round the host, so the next rank is nearer to the head. */
-static void chain_text(struct tt_builder *builder, struct desk desk, int further)
+static void chain_text(struct tt_builder *builder, struct role role, int further)
 {
-    int nearer = (desk.local + desk.locals - 1) % desk.locals;
-    int farther = (desk.local + 1) % desk.locals;
-    bool last = further == desk.locals - 1;
-    struct tt_operand up = further ? beside(desk, nearer, 0, 0) : network(0);
+    int nearer = (role.local + role.locals - 1) % role.locals;
+    int farther = (role.local + 1) % role.locals;
+    bool last = further == role.locals - 1;
+    struct tt_operand up = further ? beside(role, nearer, 0, 0) : network(0);
     tt_build_thread(builder);
     tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE);
     tt_build_src(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)));
-    if (!last) tt_build_src(builder, beside(desk, farther, 0, 0));
+    if (!last) tt_build_src(builder, beside(role, farther, 0, 0));
     tt_build_dst(builder, up);
     tt_build_stop(builder);
     tt_build_thread(builder);
     tt_build_move(builder, further ? 0 : TT_MOVE_REDUCE | TT_MOVE_POST);
     tt_build_src(builder, up);
     tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
-    if (!last) tt_build_dst(builder, beside(desk, farther, 0, 0));
+    if (!last) tt_build_dst(builder, beside(role, farther, 0, 0));
     tt_build_stop(builder);
 }
 
@@ -146,6 +146,6 @@ void tt_gen_collnet_chain_allreduce(const struct tt_shape *shape, struct tt_buil
     add_groups(shape, builder, head);
     for (int local = 0; local < locals; local++) {
         begin_text(shape, builder, local);
-        chain_text(builder, (struct desk){locals, local}, (local + locals - head) % locals);
+        chain_text(builder, (struct role){locals, local}, (local + locals - head) % locals);
     }
 }

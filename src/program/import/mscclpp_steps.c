@@ -120,7 +120,7 @@ void mscclpp_steps_fini(struct mscclpp_follow *follow)
 
 enum { DEPS_MOST = 64 };
 
-struct draft { /* a step, and the steps that it has to wait for, one per strand at most */
+struct open_step { /* a step, and the steps that it has to wait for, one per strand at most */
     uint32_t strand;
     int rank;
     int32_t deps[DEPS_MOST];
@@ -158,46 +158,48 @@ static bool add_wait(struct mscclpp_follow *follow, uint32_t strand, int line, i
 }
 
 /* Have the step wait for another one, unless its strand does already. */
-static void depend(struct mscclpp_follow *follow, struct draft *draft, int line, int32_t other)
+static void depend(struct mscclpp_follow *follow, struct open_step *open_step, int line,
+                   int32_t other)
 {
-    if (other == MSCCLPP_NONE || draft->failed) return;
+    if (other == MSCCLPP_NONE || open_step->failed) return;
     const struct mscclpp_step *step = step_at(follow, other);
-    struct mscclpp_strand *own = &follow->strands[draft->strand];
-    uint32_t first = follow->strands_at[draft->rank];
-    if (step->strand == draft->strand) return;
+    struct mscclpp_strand *own = &follow->strands[open_step->strand];
+    uint32_t first = follow->strands_at[open_step->rank];
+    if (step->strand == open_step->strand) return;
     if (!own->awaited) {
         own->awaited =
-            tt_calloc(follow->strands_at[draft->rank + 1] - first, sizeof(*own->awaited));
+            tt_calloc(follow->strands_at[open_step->rank + 1] - first, sizeof(*own->awaited));
     }
     if (!own->awaited) {
-        draft->failed = !msccl_no_memory(follow->plan->file);
+        open_step->failed = !msccl_no_memory(follow->plan->file);
         return;
     }
     int32_t *awaited = &own->awaited[step->strand - first];
     if (*awaited > (int32_t)step->at) return;
     *awaited = (int32_t)step->at + 1;
-    for (int k = 0; k < draft->ndeps; k++) {
-        if (step_at(follow, draft->deps[k])->strand != step->strand) continue;
-        draft->deps[k] = other;
+    for (int k = 0; k < open_step->ndeps; k++) {
+        if (step_at(follow, open_step->deps[k])->strand != step->strand) continue;
+        open_step->deps[k] = other;
         return;
     }
-    if (draft->ndeps == DEPS_MOST) { /* wait for one now */
-        draft->failed = !add_wait(follow, draft->strand, line, draft->deps[--draft->ndeps]);
+    if (open_step->ndeps == DEPS_MOST) { /* wait for one now */
+        open_step->failed =
+            !add_wait(follow, open_step->strand, line, open_step->deps[--open_step->ndeps]);
     }
-    draft->deps[draft->ndeps++] = other;
+    open_step->deps[open_step->ndeps++] = other;
 }
 
-static void depend_on_cells(struct mscclpp_follow *follow, struct draft *draft, int line,
+static void depend_on_cells(struct mscclpp_follow *follow, struct open_step *open_step, int line,
                             const struct mscclpp_ref *ref, bool writes)
 {
     for (int k = 0; k < ref->size; k++) {
         const struct mscclpp_cell *cell =
             mscclpp_cell(follow, ref->rank, ref->buffer, ref->chunk + k);
-        depend(follow, draft, line, cell->writer_step);
+        depend(follow, open_step, line, cell->writer_step);
         for (int32_t r = writes ? cell->reader_steps : MSCCLPP_NONE; r != MSCCLPP_NONE;) {
             const struct mscclpp_reader *reader =
                 (struct mscclpp_reader *)follow->readers.items + r;
-            depend(follow, draft, line, reader->step);
+            depend(follow, open_step, line, reader->step);
             r = reader->next;
         }
     }
@@ -205,7 +207,7 @@ static void depend_on_cells(struct mscclpp_follow *follow, struct draft *draft, 
 
 /* What writes output waits for whoever reads the input that lies there in place, so that a plan for
  * out of place is right in place where it can be. (An AlltoAll in place has its input copied.) */
-static void depend_on_input(struct mscclpp_follow *follow, struct draft *draft, int line,
+static void depend_on_input(struct mscclpp_follow *follow, struct open_step *open_step, int line,
                             const struct mscclpp_ref *dst)
 {
     const struct msccl_file *file = follow->plan->file;
@@ -216,7 +218,7 @@ static void depend_on_input(struct mscclpp_follow *follow, struct draft *draft, 
     for (int k = 0; k < dst->size; k++) {
         struct mscclpp_ref input = {dst->rank, dst->chunk + k + shift, 1, MSCCL_IN};
         if (input.chunk < 0 || input.chunk >= follow->in) continue;
-        depend_on_cells(follow, draft, line, &input, true);
+        depend_on_cells(follow, open_step, line, &input, true);
     }
 }
 
@@ -258,7 +260,7 @@ static bool emit(struct mscclpp_follow *follow, uint32_t strand, enum msccl_type
                  const struct mscclpp_ref *src, const struct mscclpp_ref *dst, int line)
 {
     const struct mscclpp_ref none = {.size = 0}, *any = src ? src : dst ? dst : &none;
-    struct draft draft = {.strand = strand, .rank = any->rank};
+    struct open_step open_step = {.strand = strand, .rank = any->rank};
     struct msccl_step step = {.line = line,
                               .type = (uint8_t)type,
                               .src = -1,
@@ -267,22 +269,22 @@ static bool emit(struct mscclpp_follow *follow, uint32_t strand, enum msccl_type
                               .dep_block = -1,
                               .dep_step = -1};
     if (src) {
-        depend_on_cells(follow, &draft, line, src, false);
+        depend_on_cells(follow, &open_step, line, src, false);
         step.src_buffer = src->buffer;
         step.src = src->chunk;
     }
     if (dst) {
-        depend_on_cells(follow, &draft, line, dst, true);
+        depend_on_cells(follow, &open_step, line, dst, true);
         if (follow->plan->file->func != TT_FUNC_ALLTOALL)
-            depend_on_input(follow, &draft, line, dst);
+            depend_on_input(follow, &open_step, line, dst);
         step.dst_buffer = dst->buffer;
         step.dst = dst->chunk;
     }
-    for (int k = 0; k + 1 < draft.ndeps && !draft.failed; k++)
-        draft.failed = !add_wait(follow, strand, line, draft.deps[k]);
-    if (draft.failed) return false;
-    if (draft.ndeps > 0) {
-        struct mscclpp_step *awaited = step_at(follow, draft.deps[draft.ndeps - 1]);
+    for (int k = 0; k + 1 < open_step.ndeps && !open_step.failed; k++)
+        open_step.failed = !add_wait(follow, strand, line, open_step.deps[k]);
+    if (open_step.failed) return false;
+    if (open_step.ndeps > 0) {
+        struct mscclpp_step *awaited = step_at(follow, open_step.deps[open_step.ndeps - 1]);
         awaited->step.has_dep = true;
         step.dep_block = (int)awaited->strand;
         step.dep_step = (int)awaited->at;

@@ -52,16 +52,16 @@ static void check_rank(const struct tt_blocks *blocks, int rank)
 
 static void check_block(const struct tt_blocks *blocks, int block)
 {
-    int guests = tt_blocks_clients(blocks, block);
+    int clients = tt_blocks_clients(blocks, block);
     int most = (blocks->nranks + blocks->nblocks - 1) / blocks->nblocks + TT_ARITY;
-    assert_in_range(guests, 1, most);
-    for (int i = 0; i < guests; i++) {
+    assert_in_range(clients, 1, most);
+    for (int i = 0; i < clients; i++) {
         int rank = tt_blocks_rank_at(blocks, block, i);
         assert_int_equal(tt_blocks_slot(blocks, block, rank), i);
         /* whoever is here gets its parent's address here, but for the head, who asks above */
         int parent = tt_blocks_parent(blocks, rank);
         if (i == 0) continue;
-        assert_in_range(tt_blocks_slot(blocks, block, parent), 0, guests);
+        assert_in_range(tt_blocks_slot(blocks, block, parent), 0, clients);
     }
     if (block == 0) return;
     int head = tt_blocks_start(blocks, block), above = (block - 1) / TT_ARITY;

@@ -57,7 +57,7 @@ static void receive(struct team_seat *seat, struct tt_bootstrap *b, int peer, ui
 }
 
 /* Every rank writes twice to every rank, itself included. */
-static void letters(struct team_seat *seat, struct tt_bootstrap *b)
+static void messages(struct team_seat *seat, struct tt_bootstrap *b)
 {
     for (int k = 0; k < 2; k++) {
         for (int p = 0; p < seat->nranks; p++) {
@@ -85,7 +85,7 @@ static void body_all(struct team_seat *seat)
     static const size_t sizes[] = {0, 8, 1, 4096, 65536};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         exchange_round(seat, b, sizes[i]);
-    letters(seat, b);
+    messages(seat, b);
     if (!seat->report->rc) seat->report->rc = tt_bootstrap_barrier(b);
     tt_bootstrap_leave(b);
 }
@@ -156,8 +156,8 @@ static void roots_share_the_work(void **state)
         print_message("case: %d ranks, %d roots\n", N, counts[i]);
         for (int k = 0; k < counts[i]; k++) {
             assert_int_equal(tt_id_create(&ids[k]), ncclSuccess);
-            uint32_t guests = (uint32_t)tt_blocks_clients(&blocks, k);
-            if (guests > most) most = guests;
+            uint32_t clients = (uint32_t)tt_blocks_clients(&blocks, k);
+            if (clients > most) most = clients;
         }
         tt_service()->busiest_root = 0;
         struct team team = {.nranks = N, .ids = ids, .nids = counts[i], .timeout_sec = 60};
@@ -395,7 +395,7 @@ static void body_child(struct team_seat *seat)
     sub.rank = child_member.rank;
     sub.nranks = count;
     exchange_round(&sub, child, 100);
-    letters(&sub, child);
+    messages(&sub, child);
     tt_bootstrap_leave(child);
     tt_bootstrap_leave(b);
 }

@@ -24,7 +24,7 @@
 static enum team_form form = TEAM_THREADS;
 
 /* Address out of an id (IPv4 only), as a stranger would read it off the wire. */
-static int knock(const ncclUniqueId *id)
+static int open_socket(const ncclUniqueId *id)
 {
     const unsigned char *bytes = (const unsigned char *)id->internal;
     struct sockaddr_in addr = {.sin_family = AF_INET};
@@ -85,7 +85,7 @@ static void strangers_have_no_effect(void **state)
         print_message("case: kind %d\n", kind);
         assert_int_equal(tt_id_create(&id), ncclSuccess);
         for (int i = 0; i < STRANGERS; i++) {
-            fds[i] = knock(&id);
+            fds[i] = open_socket(&id);
             if (fds[i] >= 0) say(fds[i], kind);
         }
         init_all(&id, 6);

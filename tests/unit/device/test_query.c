@@ -29,7 +29,7 @@ static enum tt_step gate_step(struct tt_item *item, enum tt_item_call call)
 }
 
 struct scene {
-    struct gate keeper, gate;
+    struct gate holder, gate;
     struct CUstream_st *kept, *asked, *busy[STREAMS];
     struct CUevent_st *event;
     char *from[STREAMS], *to[STREAMS];
@@ -46,12 +46,12 @@ static struct CUstream_st *new_stream(void)
 static void begin(struct scene *scene)
 {
     memset(scene, 0, sizeof(*scene));
-    scene->keeper = (struct gate){.item = {.step = gate_step}, .blocks = true};
+    scene->holder = (struct gate){.item = {.step = gate_step}, .blocks = true};
     scene->gate = (struct gate){.item = {.step = gate_step}};
     scene->kept = new_stream();
     scene->asked = new_stream();
-    assert_int_equal(tuttiHostSubmit(scene->kept, &scene->keeper.item, false), 0);
-    while (!atomic_load(&scene->keeper.entered)) {
+    assert_int_equal(tuttiHostSubmit(scene->kept, &scene->holder.item, false), 0);
+    while (!atomic_load(&scene->holder.entered)) {
         sched_yield();
     }
     assert_int_equal(tuttiHostSubmit(scene->asked, &scene->gate.item, false), 0);
@@ -81,7 +81,7 @@ static size_t count_moved(const struct scene *scene)
 static void end(struct scene *scene)
 {
     atomic_store(&scene->gate.open, 1);
-    atomic_store(&scene->keeper.open, 1);
+    atomic_store(&scene->holder.open, 1);
     assert_int_equal(tuttiHostDeviceSynchronize(0), 0);
     assert_int_equal(count_moved(scene), (size_t)STREAMS * BYTES);
     for (int i = 0; i < STREAMS; i++) {

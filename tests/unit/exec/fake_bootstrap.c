@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct fake_letter {
-    struct fake_letter *next;
+struct fake_entry {
+    struct fake_entry *next;
     int from;
     uint32_t tag;
     size_t bytes;
@@ -23,10 +23,10 @@ void fake_bootstrap_init(struct tt_bootstrap *boxes, int rank)
 
 void fake_bootstrap_fini(struct tt_bootstrap *box)
 {
-    while (box->letters) {
-        struct fake_letter *letter = box->letters;
-        box->letters = letter->next;
-        free(letter);
+    while (box->entries) {
+        struct fake_entry *entry = box->entries;
+        box->entries = entry->next;
+        free(entry);
     }
 }
 
@@ -34,12 +34,12 @@ ncclResult_t tt_bootstrap_send(struct tt_bootstrap *bootstrap, int peer, uint32_
                                const void *message, size_t bytes)
 {
     struct tt_bootstrap *box = &bootstrap->boxes[peer];
-    struct fake_letter *letter = calloc(1, sizeof(*letter));
-    assert_true(letter && bytes <= sizeof(letter->text));
-    *letter = (struct fake_letter){
-        .next = box->letters, .from = bootstrap->rank, .tag = tag, .bytes = bytes};
-    memcpy(letter->text, message, bytes);
-    box->letters = letter;
+    struct fake_entry *entry = calloc(1, sizeof(*entry));
+    assert_true(entry && bytes <= sizeof(entry->text));
+    *entry = (struct fake_entry){
+        .next = box->entries, .from = bootstrap->rank, .tag = tag, .bytes = bytes};
+    memcpy(entry->text, message, bytes);
+    box->entries = entry;
     return ncclSuccess;
 }
 
@@ -54,16 +54,16 @@ uint64_t tt_bootstrap_mail(const struct tt_bootstrap *bootstrap)
 ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_t tag,
                                void *message, size_t max_bytes, size_t *bytes_out)
 {
-    struct fake_letter **at = &bootstrap->letters;
+    struct fake_entry **at = &bootstrap->entries;
     while (*at && ((*at)->from != peer || (*at)->tag != tag))
         at = &(*at)->next;
-    struct fake_letter *letter = *at;
-    if (!letter) return ncclInProgress;
-    assert_true(letter->bytes <= max_bytes);
-    memcpy(message, letter->text, letter->bytes);
-    *bytes_out = letter->bytes;
-    *at = letter->next;
-    free(letter);
+    struct fake_entry *entry = *at;
+    if (!entry) return ncclInProgress;
+    assert_true(entry->bytes <= max_bytes);
+    memcpy(message, entry->text, entry->bytes);
+    *bytes_out = entry->bytes;
+    *at = entry->next;
+    free(entry);
     return ncclSuccess;
 }
 

@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct fake_letter;
+struct fake_entry;
 
 struct tt_bootstrap {
     int rank;
-    struct tt_bootstrap *boxes;  /* of all ranks, by number; borrowed */
-    struct fake_letter *letters; /* owned: came and were not fetched, newest first */
+    struct tt_bootstrap *boxes; /* of all ranks, by number; borrowed */
+    struct fake_entry *entries; /* owned: came and were not fetched, newest first */
 };
 
 void fake_bootstrap_init(struct tt_bootstrap *boxes, int rank);

@@ -41,7 +41,7 @@ enum { NARROW_ROWS = 18 };
 static void copy_insn(struct writer *writer, int rank, int thread, const struct tt_insn *insn)
 {
     const struct tt_operand *operands = tt_program_operands(writer->own);
-    struct draft *copy = random_append(writer, rank, thread, (enum tt_op)insn->op);
+    struct edit_insn *copy = random_append(writer, rank, thread, (enum tt_op)insn->op);
     copy->flags = insn->flags;
     copy->arg = insn->arg;
     copy->thread = insn->thread;

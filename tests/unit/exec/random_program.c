@@ -26,22 +26,22 @@ bool random_has_room(const struct writer *writer, int rank, int count)
     return writer->total[rank] + count + writer->nthreads + 2 <= MOST_INSNS;
 }
 
-struct draft *random_append(struct writer *writer, int rank, int thread, enum tt_op op)
+struct edit_insn *random_append(struct writer *writer, int rank, int thread, enum tt_op op)
 {
     assert_true(thread < MOST_THREADS && writer->ninsns[rank][thread] < MOST_INSNS);
-    struct draft *insn = &writer->insns[rank][thread][writer->ninsns[rank][thread]++];
+    struct edit_insn *insn = &writer->insns[rank][thread][writer->ninsns[rank][thread]++];
     writer->total[rank]++;
-    *insn = (struct draft){.op = op, .nchunks = 1};
+    *insn = (struct edit_insn){.op = op, .nchunks = 1};
     return insn;
 }
 
-void random_add_src(struct draft *insn, struct tt_operand operand)
+void random_add_src(struct edit_insn *insn, struct tt_operand operand)
 {
     assert_true(insn->nsrcs < MOST_OPERANDS);
     insn->src[insn->nsrcs++] = operand;
 }
 
-void random_add_dst(struct draft *insn, struct tt_operand operand)
+void random_add_dst(struct edit_insn *insn, struct tt_operand operand)
 {
     assert_true(insn->ndsts < MOST_OPERANDS);
     insn->dst[insn->ndsts++] = operand;
@@ -148,7 +148,7 @@ static uint8_t some_flags(struct writer *writer, bool reduce)
 }
 
 /* Finish a move that may have a source: one more for a reduction, and memory destinations. */
-static void fill(struct writer *writer, int rank, struct draft *insn, int ndsts)
+static void fill(struct writer *writer, int rank, struct edit_insn *insn, int ndsts)
 {
     if (insn->nsrcs == 0) random_add_src(insn, memory(writer, rank, true));
     bool reduce = random_chance(writer, 40);
@@ -184,7 +184,7 @@ static void order(struct writer *writer)
         if (op == TT_OP_LOOP || op == TT_OP_NEXT) looping = op == TT_OP_LOOP;
     }
     if (looping || writer->insns[rank][other][at].op != TT_OP_MOVE) return;
-    struct draft *await = random_append(writer, rank, thread, TT_OP_AWAIT);
+    struct edit_insn *await = random_append(writer, rank, thread, TT_OP_AWAIT);
     await->thread = other;
     await->arg = at;
 }
@@ -198,7 +198,7 @@ static int owner(struct writer *writer, int *end)
 /* Begin both ends of a message on some channel; its slots are added last, by end_message(). */
 struct ends {
     int from, to, channel;
-    struct draft *post, *take;
+    struct edit_insn *post, *take;
 };
 
 static bool begin_message(struct writer *writer, struct ends *ends)
@@ -240,7 +240,7 @@ static void several(struct writer *writer)
     int bound = larger_bound(head);
     struct ends ends;
     if (bound < 2 || !begin_message(writer, &ends)) return;
-    struct draft *post = ends.post, *take = ends.take;
+    struct edit_insn *post = ends.post, *take = ends.take;
     int nchunks = 1 + (int)random_draw(writer, (uint32_t)(bound < 4 ? bound : 4));
     int first = (int)random_draw(writer, (uint32_t)(bound - nchunks + 1));
     struct tt_gen_chunk chunk = tt_gen_number(first);
@@ -290,7 +290,7 @@ static void relay(struct writer *writer)
                        : owner(writer, &writer->sender[rank][next]);
         bool ends = k == length - 1;
         if (!ends && writer->sender[rank][next] < 0) writer->sender[rank][next] = thread;
-        struct draft *insn = random_append(writer, rank, thread, TT_OP_MOVE);
+        struct edit_insn *insn = random_append(writer, rank, thread, TT_OP_MOVE);
         if (k) random_add_src(insn, place_of(writer, TT_SPACE_SLOT, rank, prev, chunk));
         fill(writer, rank, insn, ends || random_chance(writer, 40) ? 1 : 0);
         if (!ends) random_add_dst(insn, place_of(writer, TT_SPACE_SLOT, rank, next, chunk));
@@ -326,7 +326,7 @@ void random_own_all_edges(struct writer *writer, int thread)
 
 enum spread { FROM_ONE, TO_ONE, FROM_ALL };
 
-static void spread_take(struct writer *writer, enum spread kind, int rank, struct draft *take,
+static void spread_take(struct writer *writer, enum spread kind, int rank, struct edit_insn *take,
                         struct tt_gen_chunk chunk, int root)
 {
     if (kind == FROM_ONE) {
@@ -356,7 +356,7 @@ static void spread(struct writer *writer)
     if (!random_may_spread(writer, thread)) return;
     for (int rank = 0; rank < n; rank++) {
         if (kind == TO_ONE ? rank == root : kind == FROM_ONE && rank != root) continue;
-        struct draft *post = random_append(writer, rank, thread, TT_OP_MOVE);
+        struct edit_insn *post = random_append(writer, rank, thread, TT_OP_MOVE);
         random_add_src(post, memory(writer, rank, true));
         post->flags = random_chance(writer, 30) ? TT_MOVE_PRE : 0;
         random_add_dst(post, kind == TO_ONE ? tt_gen_at(TT_SPACE_SLOT, root, chunk)
@@ -364,7 +364,7 @@ static void spread(struct writer *writer)
     }
     for (int rank = 0; rank < n; rank++) {
         if (kind == FROM_ONE ? rank == root : kind == TO_ONE && rank != root) continue;
-        struct draft *take = random_append(writer, rank, thread, TT_OP_MOVE);
+        struct edit_insn *take = random_append(writer, rank, thread, TT_OP_MOVE);
         spread_take(writer, kind, rank, take, chunk, root);
     }
     random_own_all_edges(writer, thread);
@@ -401,11 +401,11 @@ static void round_about(struct writer *writer)
             rings ? (struct tt_gen_chunk){by, -1 - times, 0} : tt_gen_number(0);
         enum tt_space own = model->in_blocks || model->nparts > 1 ? TT_SPACE_IN : TT_SPACE_OUT;
         writer->sender[rank][next] = writer->receiver[rank][prev] = thread;
-        struct draft *send = random_append(writer, rank, thread, TT_OP_MOVE);
+        struct edit_insn *send = random_append(writer, rank, thread, TT_OP_MOVE);
         random_add_src(send, tt_gen_own(own, first));
         random_add_dst(send, place_of(writer, TT_SPACE_SLOT, rank, next, first));
         random_append(writer, rank, thread, TT_OP_LOOP)->arg = times;
-        struct draft *pass = random_append(writer, rank, thread, TT_OP_MOVE);
+        struct edit_insn *pass = random_append(writer, rank, thread, TT_OP_MOVE);
         random_add_src(pass, place_of(writer, TT_SPACE_SLOT, rank, prev, chunk));
         if (reduces) {
             pass->flags = TT_MOVE_REDUCE | TT_MOVE_PRE;
@@ -414,7 +414,7 @@ static void round_about(struct writer *writer)
         if (keep) random_add_dst(pass, tt_gen_own(TT_SPACE_OUT, chunk));
         random_add_dst(pass, place_of(writer, TT_SPACE_SLOT, rank, next, chunk));
         random_append(writer, rank, thread, TT_OP_NEXT);
-        struct draft *take = random_append(writer, rank, thread, TT_OP_MOVE);
+        struct edit_insn *take = random_append(writer, rank, thread, TT_OP_MOVE);
         random_add_src(take, tt_gen_at(TT_SPACE_SLOT, prev, last));
         random_add_dst(take, tt_gen_own(TT_SPACE_OUT, last));
     }
@@ -457,7 +457,7 @@ static void everybody(struct writer *writer, enum tt_op op)
     writer->direct = op == TT_OP_ENTER;
     writer->head.needs_barrier = true;
     for (int rank = 0; rank < writer->set->nranks; rank++) {
-        struct draft *insn = random_append(writer, rank, 0, op);
+        struct edit_insn *insn = random_append(writer, rank, 0, op);
         insn->arg = -1;
         if (!writer->wide || writer->alike || !random_chance(writer, 5)) continue;
         if (op == TT_OP_LEAVE) insn->flags = TT_MOVE_NO_WAIT;
@@ -469,13 +469,13 @@ static void change(struct writer *writer)
 {
     int rank = (int)random_draw(writer, (uint32_t)writer->set->nranks);
     int thread = (int)random_draw(writer, (uint32_t)writer->nthreads);
-    struct draft *insns = writer->insns[rank][thread];
+    struct edit_insn *insns = writer->insns[rank][thread];
     int count = writer->ninsns[rank][thread];
     if (count == 0) return;
     int at = (int)random_draw(writer, (uint32_t)count),
         other = (int)random_draw(writer, (uint32_t)count);
-    struct draft *insn = &insns[at];
-    struct draft before = *insn;
+    struct edit_insn *insn = &insns[at];
+    struct edit_insn before = *insn;
     struct tt_operand *operand = insn->nsrcs ? &insn->src[0] : &insn->dst[0];
     switch (random_draw(writer, 7)) {
     case 0:
@@ -523,7 +523,7 @@ static void write_thread(const struct writer *writer, struct tt_builder *builder
 {
     tt_build_thread(builder);
     for (int k = 0; k < writer->ninsns[rank][t]; k++) {
-        const struct draft *insn = &writer->insns[rank][t][k];
+        const struct edit_insn *insn = &writer->insns[rank][t][k];
         if (insn->op == TT_OP_AWAIT) {
             tt_build_await(builder, insn->thread, insn->arg);
         } else {

@@ -70,7 +70,7 @@ static void wait_inside(struct writer *writer, int rank, int thread)
     int count = writer->ninsns[rank][other];
     if (other == thread || count == 0) return;
     if (writer->insns[rank][other][count - 1].op != TT_OP_MOVE) return;
-    struct draft *await = random_append(writer, rank, thread, TT_OP_AWAIT);
+    struct edit_insn *await = random_append(writer, rank, thread, TT_OP_AWAIT);
     await->thread = other;
     await->arg = count - 1;
 }
@@ -84,7 +84,7 @@ struct loops { /* what all ranks do */
 
 static void give(struct writer *writer, int rank, int thread, const struct loops *loops)
 {
-    struct draft *post = random_append(writer, rank, thread, TT_OP_MOVE);
+    struct edit_insn *post = random_append(writer, rank, thread, TT_OP_MOVE);
     const struct round *round = &loops->round;
     post->flags = loops->flags & TT_MOVE_PRE;
     random_add_src(post, tt_gen_own(TT_SPACE_IN, loops->given));
@@ -93,7 +93,7 @@ static void give(struct writer *writer, int rank, int thread, const struct loops
 
 static void take(struct writer *writer, int rank, int thread, const struct loops *loops)
 {
-    struct draft *insn = random_append(writer, rank, thread, TT_OP_MOVE);
+    struct edit_insn *insn = random_append(writer, rank, thread, TT_OP_MOVE);
     const struct round *round = &loops->round;
     insn->flags = loops->flags;
     random_add_src(insn, slot(round->from, round->first_from, round->step_from, loops->message));
@@ -149,12 +149,12 @@ static void count_up(struct writer *writer, int thread)
     }
     struct tt_gen_chunk chunk = some_chunk(writer, TT_SPACE_IN, 0);
     random_append(writer, root, thread, TT_OP_LOOP)->arg = n - 1 - root;
-    struct draft *post = random_append(writer, root, thread, TT_OP_MOVE);
+    struct edit_insn *post = random_append(writer, root, thread, TT_OP_MOVE);
     random_add_src(post, tt_gen_own(TT_SPACE_IN, chunk));
     random_add_dst(post, slot(TT_PEER_RANK, root + 1, 1, chunk));
     random_append(writer, root, thread, TT_OP_NEXT);
     for (int rank = root + 1; rank < n; rank++) {
-        struct draft *insn = random_append(writer, rank, thread, TT_OP_MOVE);
+        struct edit_insn *insn = random_append(writer, rank, thread, TT_OP_MOVE);
         random_add_src(insn, slot(TT_PEER_RANK, root, 0, chunk));
         if (chunk.number < chunks_of(writer, TT_SPACE_OUT))
             random_add_dst(insn, tt_gen_own(TT_SPACE_OUT, chunk));
@@ -180,7 +180,7 @@ static void broadcast_memory(struct writer *writer, int thread)
     }
     for (int rank = 0; rank < n; rank++) {
         if (!each && rank != only) continue;
-        struct draft *insn = random_append(writer, rank, thread, TT_OP_MOVE);
+        struct edit_insn *insn = random_append(writer, rank, thread, TT_OP_MOVE);
         insn->flags = flags;
         random_add_src(insn, reduces ? tt_gen_set(TT_SPACE_IN, TT_PEER_MULTICAST, from)
                                      : tt_gen_own(TT_SPACE_IN, from));
@@ -197,7 +197,7 @@ static void keep_own(struct writer *writer, int thread)
     if (writer->head.nparts > 1) to = from;
     for (int rank = 0; rank < writer->set->nranks; rank++) {
         if (!random_has_room(writer, rank, 1)) continue;
-        struct draft *insn = random_append(writer, rank, thread, TT_OP_MOVE);
+        struct edit_insn *insn = random_append(writer, rank, thread, TT_OP_MOVE);
         random_add_src(insn, tt_gen_own(TT_SPACE_IN, from));
         random_add_dst(insn, tt_gen_own(TT_SPACE_OUT, to));
     }
@@ -239,7 +239,7 @@ static void rename_chunk(struct writer *writer, int rank, struct tt_operand *ope
     operand->chunk -= rank;
 }
 
-static void rename_chunks(struct writer *writer, int rank, struct draft *insn)
+static void rename_chunks(struct writer *writer, int rank, struct edit_insn *insn)
 {
     for (int k = 0; k < insn->nsrcs; k++)
         rename_chunk(writer, rank, &insn->src[k]);
@@ -257,7 +257,7 @@ void random_wide_rename(struct writer *writer)
     }
 }
 
-static bool same_insn(const struct draft *a, const struct draft *b)
+static bool same_insn(const struct edit_insn *a, const struct edit_insn *b)
 {
     bool same = a->op == b->op && a->flags == b->flags && a->nsrcs == b->nsrcs &&
                 a->ndsts == b->ndsts && a->arg == b->arg && a->thread == b->thread &&

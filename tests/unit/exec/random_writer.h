@@ -8,7 +8,7 @@
 
 enum { MOST_THREADS = 4, MOST_INSNS = 64, MOST_OPERANDS = 12 };
 
-struct draft { /* an instruction */
+struct edit_insn { /* an instruction */
     enum tt_op op;
     uint8_t flags;
     int nsrcs, ndsts, arg, thread, nchunks;
@@ -26,7 +26,7 @@ struct writer {
     int sender[RANDOM_RANKS][RANDOM_RANKS], receiver[RANDOM_RANKS][RANDOM_RANKS];
     int second_sender[RANDOM_RANKS][RANDOM_RANKS]; /* the same of channel 1 */
     int second_receiver[RANDOM_RANKS][RANDOM_RANKS];
-    struct draft insns[RANDOM_RANKS][MOST_THREADS][MOST_INSNS];
+    struct edit_insn insns[RANDOM_RANKS][MOST_THREADS][MOST_INSNS];
     int ninsns[RANDOM_RANKS][MOST_THREADS];
     int total[RANDOM_RANKS];
     bool written[RANDOM_RANKS][8]; /* scratch chunks */
@@ -39,9 +39,9 @@ struct writer {
 uint32_t random_draw(struct writer *writer, uint32_t below);
 bool random_chance(struct writer *writer, uint32_t percent);
 bool random_has_room(const struct writer *writer, int rank, int count);
-struct draft *random_append(struct writer *writer, int rank, int thread, enum tt_op op);
-void random_add_src(struct draft *insn, struct tt_operand operand);
-void random_add_dst(struct draft *insn, struct tt_operand operand);
+struct edit_insn *random_append(struct writer *writer, int rank, int thread, enum tt_op op);
+void random_add_src(struct edit_insn *insn, struct tt_operand operand);
+void random_add_dst(struct edit_insn *insn, struct tt_operand operand);
 /* Whether a thread of every rank may have all edges of channel 0 to itself; then it has. */
 bool random_may_spread(const struct writer *writer, int thread);
 void random_own_all_edges(struct writer *writer, int thread);

@@ -117,7 +117,7 @@ static void graph_memory(void)
     ANSWERS(cudaErrorInvalidDevice, cudaDeviceGraphMemTrim(4));
 }
 
-static void doors(void)
+static void entry_points(void)
 {
     enum cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
     const cudaUUID_t id = {{1, 2, 3}};
@@ -264,7 +264,7 @@ int main(void)
     kept_settings();
     last_errors();
     graph_memory();
-    doors();
+    entry_points();
     refused_in_capture();
     reset();
     reset_of_settings();

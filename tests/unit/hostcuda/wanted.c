@@ -16,7 +16,7 @@ typedef cudaError_t versioned(const char *, void **, unsigned int, unsigned long
                               enum cudaDriverEntryPointQueryResult *);
 typedef int proc_address(const char *, void **, int, unsigned long long, int *);
 
-struct doors {
+struct lookups {
     void *driver, *runtime;
     entry_point *entry;
     versioned *by_version;
@@ -37,51 +37,51 @@ static int is_code(const void *fn)
            (strstr(info.dli_fname, "libcuda") || strstr(info.dli_fname, "libtutti-host"));
 }
 
-static void look_up_driver(const struct doors *doors, const char *name)
+static void look_up_driver(const struct lookups *lookups, const char *name)
 {
     enum cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
     void *plain = NULL, *named = NULL, *asked = NULL;
     int found = 1;
-    expect(is_code(dlsym(doors->driver, name)), name, "dlsym");
-    expect(doors->entry(name, &plain, cudaEnableDefault, &status) == cudaSuccess &&
+    expect(is_code(dlsym(lookups->driver, name)), name, "dlsym");
+    expect(lookups->entry(name, &plain, cudaEnableDefault, &status) == cudaSuccess &&
                status == cudaDriverEntryPointSuccess && is_code(plain),
            name, "cudaGetDriverEntryPoint");
     status = cudaDriverEntryPointSymbolNotFound;
-    expect(doors->by_version(name, &named, 12080, cudaEnableDefault, &status) == cudaSuccess &&
+    expect(lookups->by_version(name, &named, 12080, cudaEnableDefault, &status) == cudaSuccess &&
                status == cudaDriverEntryPointSuccess && is_code(named),
            name, "cudaGetDriverEntryPointByVersion");
-    expect(doors->proc(name, &asked, 12080, 0, &found) == 0 && found == 0 && is_code(asked), name,
+    expect(lookups->proc(name, &asked, 12080, 0, &found) == 0 && found == 0 && is_code(asked), name,
            "cuGetProcAddress");
 }
 
-static void look_up(const struct doors *doors, const char *name)
+static void look_up(const struct lookups *lookups, const char *name)
 {
     names++;
     if (!strncmp(name, "cu", 2) && strncmp(name, "cuda", 4) != 0) {
-        look_up_driver(doors, name);
+        look_up_driver(lookups, name);
     } else {
-        expect(is_code(dlsym(doors->runtime, name)), name, "dlsym");
+        expect(is_code(dlsym(lookups->runtime, name)), name, "dlsym");
     }
 }
 
 int main(int argc, char **argv)
 {
-    struct doors doors;
+    struct lookups lookups;
     char name[128];
     if (argc != 4) return 2;
-    doors.driver = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-    doors.runtime = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
+    lookups.driver = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+    lookups.runtime = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
     FILE *file = fopen(argv[3], "re");
-    if (!doors.driver || !doors.runtime || !file) {
+    if (!lookups.driver || !lookups.runtime || !file) {
         fprintf(stderr, "%s\n", dlerror());
         return 2;
     }
-    doors.entry = (entry_point *)dlsym(doors.runtime, "cudaGetDriverEntryPoint");
-    doors.by_version = (versioned *)dlsym(doors.runtime, "cudaGetDriverEntryPointByVersion");
-    doors.proc = (proc_address *)dlsym(doors.driver, "cuGetProcAddress_v2");
-    if (!doors.entry || !doors.by_version || !doors.proc) return 2;
+    lookups.entry = (entry_point *)dlsym(lookups.runtime, "cudaGetDriverEntryPoint");
+    lookups.by_version = (versioned *)dlsym(lookups.runtime, "cudaGetDriverEntryPointByVersion");
+    lookups.proc = (proc_address *)dlsym(lookups.driver, "cuGetProcAddress_v2");
+    if (!lookups.entry || !lookups.by_version || !lookups.proc) return 2;
     while (fscanf(file, "%127s", name) == 1) {
-        look_up(&doors, name);
+        look_up(&lookups, name);
     }
     fclose(file);
     printf("%d names, %d failures\n", names, failures);

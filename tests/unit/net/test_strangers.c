@@ -21,7 +21,7 @@ static union tt_addr address_in(const char handle[NCCL_NET_HANDLE_MAXSIZE])
     return addr;
 }
 
-static int knock(const struct pair *pair)
+static int open_socket(const struct pair *pair)
 {
     union tt_addr addr = address_in(pair->handle);
     int fd = socket(addr.sa.sa_family, SOCK_STREAM, 0);
@@ -50,7 +50,7 @@ static void strangers_do_no_harm(void **state)
     memset(noise, 0x5a, sizeof(noise));
     pair_open(&pair);
     for (int i = 0; i < 100; i++) {
-        fds[i] = knock(&pair);
+        fds[i] = open_socket(&pair);
         if (i % 3 == 1) assert_true(send(fds[i], noise, sizeof(noise), MSG_NOSIGNAL) > 0);
         if (i % 3 == 2) assert_true(send(fds[i], noise, 5, MSG_NOSIGNAL) == 5);
     }

@@ -10,13 +10,13 @@
 struct tt_bootstrap {
     int rank;
     pthread_mutex_t lock;
-    int nletters;
+    int nmessages;
     struct {
         int from;
         uint32_t tag;
         size_t bytes;
         char text[256];
-    } letters[16];
+    } messages[16];
 };
 
 static struct tt_bootstrap boxes[2] = {{.rank = 0, .lock = PTHREAD_MUTEX_INITIALIZER},
@@ -27,11 +27,11 @@ ncclResult_t tt_bootstrap_send(struct tt_bootstrap *bootstrap, int peer, uint32_
 {
     struct tt_bootstrap *box = &boxes[peer];
     pthread_mutex_lock(&box->lock);
-    assert_true(box->nletters < 16 && bytes <= sizeof(box->letters[0].text));
-    box->letters[box->nletters].from = bootstrap->rank;
-    box->letters[box->nletters].tag = tag;
-    box->letters[box->nletters].bytes = bytes;
-    memcpy(box->letters[box->nletters++].text, message, bytes);
+    assert_true(box->nmessages < 16 && bytes <= sizeof(box->messages[0].text));
+    box->messages[box->nmessages].from = bootstrap->rank;
+    box->messages[box->nmessages].tag = tag;
+    box->messages[box->nmessages].bytes = bytes;
+    memcpy(box->messages[box->nmessages++].text, message, bytes);
     pthread_mutex_unlock(&box->lock);
     return ncclSuccess;
 }
@@ -76,12 +76,12 @@ ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_
 {
     ncclResult_t rc = ncclInProgress;
     pthread_mutex_lock(&bootstrap->lock);
-    for (int i = 0; i < bootstrap->nletters; i++) {
-        if (bootstrap->letters[i].from != peer || bootstrap->letters[i].tag != tag) continue;
-        assert_true(bootstrap->letters[i].bytes <= max_bytes);
-        *bytes_out = bootstrap->letters[i].bytes;
-        memcpy(message, bootstrap->letters[i].text, *bytes_out);
-        bootstrap->letters[i] = bootstrap->letters[--bootstrap->nletters];
+    for (int i = 0; i < bootstrap->nmessages; i++) {
+        if (bootstrap->messages[i].from != peer || bootstrap->messages[i].tag != tag) continue;
+        assert_true(bootstrap->messages[i].bytes <= max_bytes);
+        *bytes_out = bootstrap->messages[i].bytes;
+        memcpy(message, bootstrap->messages[i].text, *bytes_out);
+        bootstrap->messages[i] = bootstrap->messages[--bootstrap->nmessages];
         rc = ncclSuccess;
         break;
     }
@@ -226,7 +226,7 @@ void rank_open(int r)
         look_at_calls(&socket_plugin.ops);
     }
     memset(rank, 0, sizeof(*rank));
-    boxes[r].nletters = 0;
+    boxes[r].nmessages = 0;
     rank->member.rank = r;
     rank->member.nranks = 2;
     rank->member.name = "";

@@ -9,7 +9,7 @@
 enum { MESSAGES = 12, ROUNDS = 1000, LENGTH_BYTES = 8, FLAGS_AT = LENGTH_BYTES + 12 };
 
 static _Atomic int64_t bits_left = -1; /* until the one that is flipped; -1: none, or it was */
-static _Atomic bool struck;
+static _Atomic bool injected;
 
 /* The data of a lane comes this way alone. */
 ssize_t recvmsg(int fd, struct msghdr *message, int flags)
@@ -24,7 +24,7 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
         const struct iovec *piece = &message->msg_iov[i];
         if (at < piece->iov_len) {
             ((unsigned char *)piece->iov_base)[at] ^= (unsigned char)(1u << left % 8);
-            atomic_store(&struck, true);
+            atomic_store(&injected, true);
             return n;
         }
         at -= piece->iov_len;
@@ -74,11 +74,11 @@ static void flip(int64_t bit, const char *wanted)
 {
     rank_open(0);
     rank_open(1);
-    atomic_store(&struck, false);
+    atomic_store(&injected, false);
     atomic_store(&bits_left, bit);
     bool all = play();
     const char *last = tt_last_error();
-    if (!atomic_load(&struck)) fail_msg("bit %lld: never came", (long long)bit);
+    if (!atomic_load(&injected)) fail_msg("bit %lld: never came", (long long)bit);
     if (all) fail_msg("bit %lld: nobody noticed", (long long)bit);
     if (!strstr(last, "rank 0")) fail_msg("bit %lld: '%s'", (long long)bit, last);
     if (wanted && !strstr(last, wanted)) fail_msg("bit %lld: '%s'", (long long)bit, last);
