@@ -3,8 +3,8 @@
  * Every line has one writer. Pages nobody touches cost nothing, so the block is laid out for all
  * possible edges and stays sparse.
  *
- *   barrier  64 B match headers of the last 8 operations | 64 B operations left |
- *            256 B calls of these 8 | 8 cells of 64 B
+ *   barrier  512 B match headers of the last 64 operations | 64 B operations left |
+ *            2048 B calls of these 64 | 8 cells of 64 B
  *   lines    per ring (sending peer, channel, conn): 64 slot headers of 128 B, head, pad
  *   payloads per ring: 8 * slice_bytes, page-aligned; taken in turn by the messages that need one
  *
