@@ -116,7 +116,7 @@ static int bring_newcomer(const struct world *world, pid_t *pids)
     return 1;
 }
 
-static const char *const ways[MEDIA] = {"memory", "copies", "sockets"};
+static const char *const media[MEDIA] = {"memory", "copies", "sockets"};
 
 static bool run_world(const struct world *world)
 {
@@ -181,7 +181,7 @@ static void tell_all(struct sums *sums)
         if (!n) continue;
         qsort(row->usec, (size_t)n, sizeof(*row->usec), by_size);
         int64_t median = row->usec[n / 2], most = row->usec[n - 1];
-        printf("| %s | %s | %s | %d | %d | %d | %d | %.1f | %.1f |\n", ways[medium], faults[fault],
+        printf("| %s | %s | %s | %d | %d | %d | %d | %.1f | %.1f |\n", media[medium], faults[fault],
                sizes[size], row->faults, row->reported, row->remote, row->named,
                (double)median / 1000, (double)most / 1000);
     }
@@ -235,7 +235,7 @@ int main(int argc, char **argv)
         world.nonblocking = soak_pick(&state, 4) == 0;
         if (!run_world(&world)) {
             fprintf(stderr, "soak: %d ranks, %s%s failed; again: bench-soak 0 %llu 1\n",
-                    world.nseats, ways[world.medium], world.nonblocking ? ", not blocking," : "",
+                    world.nseats, media[world.medium], world.nonblocking ? ", not blocking," : "",
                     (unsigned long long)world.seed);
             return 1;
         }

@@ -56,7 +56,7 @@ static int number_of(const char *text, int otherwise, int most)
 }
 
 /* Far more ranks than cores: said before minutes pass in silence. */
-static void tell_crowd(int nranks)
+static void report_oversubscribed(int nranks)
 {
     cpu_set_t cpus;
     if (sched_getaffinity(0, sizeof(cpus), &cpus)) return;
@@ -187,7 +187,7 @@ int cmd_perf(int argc, char **argv)
     status = check_options(args, nargs);
     if (status || asks_help(argc, argv)) goto out;
     tell_figures();
-    tell_crowd(options->nranks);
+    report_oversubscribed(options->nranks);
     status = launch_run(options);
 out:
     free(args);

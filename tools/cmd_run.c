@@ -88,7 +88,7 @@ static int all_slots(const struct launch_options *options)
 }
 
 /* -1, or 2 when the first host's name is a loopback address here, by which the other hosts would
- * look for rank 0 in vain. */
+ * do not find rank 0. */
 static int look_at_master(const struct launch_options *options)
 {
     const char *name = options->hosts[0].name, *other = NULL;

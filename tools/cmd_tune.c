@@ -18,7 +18,7 @@
 enum {
     REPEATS = 15,
     SIZES_MOST = 16,
-    CROWD_CORES_MOST = 4,
+    OVERSUBSCRIBED_CORES_MOST = 4,
     BUDGET_SEC = 50,
     BUSY_PERCENT = 25,
     FAR = 20
@@ -219,17 +219,18 @@ static double by_sockets(const char *bytes, double end_sec)
 static struct tune_samples measure(double end_sec)
 {
     int usable = usable_cores();
-    int crowd = usable < CROWD_CORES_MOST ? usable : CROWD_CORES_MOST;
-    struct tune_samples s = {.cores = crowd, .oneshot_8 = -1, .oneshot_64k = -1, .direct_1m = -1};
+    int oversubscribed = usable < OVERSUBSCRIBED_CORES_MOST ? usable : OVERSUBSCRIBED_CORES_MOST;
+    struct tune_samples s = {
+        .cores = oversubscribed, .oneshot_8 = -1, .oneshot_64k = -1, .direct_1m = -1};
     if (usable > 1) {
         s.oneshot_8 = oneshot(2, "8", 0, end_sec);
         s.oneshot_64k = oneshot(2, "64K", 0, end_sec);
         const struct tune_run pair = {.nranks = 2, .timeout_sec = end_sec - now_sec()};
         s.direct_1m = one_size("Direct", "1M", pair);
     }
-    s.crowd2_8 = oneshot(2 * crowd, "8", crowd, end_sec);
-    s.crowd4_8 = oneshot(4 * crowd, "8", crowd, end_sec);
-    s.crowd2_64k = oneshot(2 * crowd, "64K", crowd, end_sec);
+    s.crowd2_8 = oneshot(2 * oversubscribed, "8", oversubscribed, end_sec);
+    s.crowd4_8 = oneshot(4 * oversubscribed, "8", oversubscribed, end_sec);
+    s.crowd2_64k = oneshot(2 * oversubscribed, "64K", oversubscribed, end_sec);
     s.net_8 = by_sockets("8", end_sec);
     s.net_1m = by_sockets("1M", end_sec);
     return s;

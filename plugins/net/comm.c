@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    LOOK_EVERY = 256,   /* tests in vain */
+    LOOK_EVERY = 256,   /* tests without a result */
     LAST_MSEC = 3000,   /* for what was sent before the other end ended */
     WITHDRAW_MSEC = 40, /* for what is under way when a connection is closed */
     REPORT_TAGS = 16,   /* a receiver keeps so many in mind */

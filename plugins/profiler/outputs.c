@@ -138,7 +138,7 @@ void trace_outputs_join(uint32_t number, const struct trace_communicator *commun
     if (ranks) outputs->ranks = ranks;
     if (!ranks || !rank) {
         free(rank);
-        return; /* its operations are told nowhere but in the records */
+        return; /* its operations are only in the records */
     }
     rank->comm = communicator->comm;
     rank->rank = communicator->rank;

@@ -1,5 +1,5 @@
-/* One error type, told once: whoever first meets a failure calls tt_fail(); everybody above returns
- * the code. */
+/* One error type, reported once: the function that detects a failure calls tt_fail(); callers
+ * return the code. */
 #pragma once
 
 #include "nccl.h"
@@ -19,7 +19,7 @@ void tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func, c
     __attribute__((format(printf, 5, 6)));
 
 /* Keep a text for ncclGetLastError as tt_fail() does, without a line in the log: where a flag that
- * others see goes up before the failure is told. */
+ * others see goes up before the failure is reported. */
 void tt_error_keep(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Leave this caller's line of the trail that log parsers follow down to the first failure

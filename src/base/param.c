@@ -152,7 +152,7 @@ void tt_warn_setting_at(const struct tt_log_location *location, const char *fmt,
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    const bool repeats = tt_base.params.told_beside;
+    const bool repeats = tt_base.params.near_names;
     tt_log_at(repeats ? TT_LOG_INFO : TT_LOG_WARN, TT_LOG_ALL, location, "%s", text);
     pthread_mutex_lock(&tt_base.params.lock);
     if (!tt_base.params.refused[0])

@@ -1,4 +1,4 @@
-/* Names and values in the environment that nobody obeys: each is told once, with what was probably
+/* Names and values in the environment without effect: each is reported once, with what was probably
  * meant.
  * A variable that silently does nothing costs its user an afternoon. */
 #include "base/log.h"
@@ -183,14 +183,14 @@ static bool is_beside(void)
 
 static void load_once(void)
 {
-    tt_base.params.told_beside = is_beside();
+    tt_base.params.near_names = is_beside();
     tt_param_files_read();
     for (size_t i = 0; i < TT_LEN(spellings); i++) {
         const char *value = tt_param_text(spellings[i].name);
         if (value && spellings[i].acts_as) setenv(spellings[i].acts_as, value, 0);
     }
     check_environment();
-    tt_base.params.told_beside = false;
+    tt_base.params.near_names = false;
 }
 
 void tt_param_load(void)

@@ -47,7 +47,7 @@ struct base_params { /* param.c */
     const char **names;                           /* owned; made at first use */
     struct param_value values[TT_PARAM_MAX];      /* parallel to the table */
     _Atomic bool
-        told_beside;   /* the first rank of this host says what is wrong with the environment */
+        near_names;    /* the first rank of this host says what is wrong with the environment */
     char refused[400]; /* first sentence about a setting, see param.h */
 };
 

@@ -143,7 +143,8 @@ ncclResult_t tt_bootstrap_send(struct tt_bootstrap *bootstrap, int peer, uint32_
 ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_t tag,
                                void *message, size_t max_bytes, size_t *bytes_out);
 
-/* Grows with each message that arrives: as long as it stays, polling in vain stays so. One load. */
+/* Grows with each message that arrives: while it does not change, polling finds nothing new. One
+ * load. */
 uint64_t tt_bootstrap_mail(const struct tt_bootstrap *bootstrap);
 
 /* Tell all ranks that this one gives up with that code and sentence (they get ncclRemoteError at

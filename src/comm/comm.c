@@ -199,7 +199,7 @@ ncclResult_t tt_comm_check_state(struct tt_comm *comm, const char *func)
                    (unsigned long long)comm->member.comm_id, *why ? why : tt_result_text(rc));
 }
 
-/* A rank exited and never takes part again: whoever calls now is told, and the communicator is
+/* A rank exited and never takes part again: the call returns that error, and the communicator is
  * broken from now on, though what runs may end well. */
 static ncclResult_t exited(struct tt_comm *comm, const char *func)
 {

@@ -27,7 +27,7 @@ struct tt_imports {
 };
 
 /* Read the folder for this membership. NULL: the variable is not set, nothing is
- * there for them, or (told) nothing can be read. Local. */
+ * there for them, or nothing can be read, which is reported. Local. */
 struct tt_imports *tt_imports_read(const struct tt_member *member);
 /* Hash of all files, never 0. */
 uint64_t tt_imports_hash(const struct tt_imports *imports);

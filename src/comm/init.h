@@ -29,7 +29,7 @@ struct tt_init { /* one init under way */
 
 /* Meet, agree, connect; comm becomes READY. Rank, nranks and comm_id are set. Collective, blocking;
  * the thread's device is the communicator's afterwards. On error comm stays in INIT and
- * the ranks that it met were told. */
+ * the ranks that it has joined know why. */
 ncclResult_t tt_init_run(struct tt_init *init);
 
 /* prepare.c: inbox and record of this rank; nobody is met.
@@ -78,7 +78,7 @@ ncclResult_t tt_collnets_agree(struct tt_comm *comm, const struct tt_agreement *
 void tt_collnets_close(struct tt_comm *comm); /* before the network */
 
 /* imports.c: of the programs that this rank read from files (comm->imports, may be NULL), keep what
- * all ranks hold alike and what is proved, each by one of the ranks; what is not, is told.
+ * all ranks have and what is proved, each by one of the ranks; the rest is reported.
  * Collective when any record says that its rank has files. Errors: those of the exchange;
  * ncclSystemError. */
 ncclResult_t tt_imports_agree(struct tt_comm *comm, const struct tt_agreement *agreed);

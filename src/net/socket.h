@@ -78,7 +78,8 @@ struct socket_origin;
 /* socket_connect.c. Connect one lane once more, to way->handle.addr. */
 ncclResult_t tt_socket_connector_again(const struct socket_origin *origin, int lane,
                                        struct socket_connector **connector_out);
-/* ncclSuccess: comeback_out is the caller's; ncclInProgress: ask again; else it is told. */
+/* ncclSuccess: comeback_out is the caller's; ncclInProgress: ask again; else the error is reported.
+ */
 ncclResult_t tt_socket_connector_come(const struct socket_context *context,
                                       struct socket_connector *connector,
                                       struct socket_comeback *comeback_out);
@@ -157,7 +158,7 @@ struct socket_ends { /* proved descriptors of a new connection, by lane */
     bool sending;
 };
 
-/* socket_link.c. Takes the descriptors over, on failure too. NULL: out of memory (told). */
+/* socket_link.c. Takes the descriptors over, on failure too. NULL: out of memory (reported). */
 struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
                                           ncclProfilerCallback_t profiler);
 void tt_socket_link_destroy(struct socket_link *link);

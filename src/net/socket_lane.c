@@ -84,8 +84,8 @@ static void advance(struct socket_lane *lane, size_t moved)
 }
 
 /* A lane that gave nothing is left alone for a while: who waits looks far more often than bytes
- * come, and each look in vain is a system call. Of a large rest more comes at once if it is let
- * gather; a short one is waited for closely. */
+ * come, and each poll without data is a system call. Of a large rest more arrives at once if it is
+ * let gather; a short one is waited for closely. */
 void tt_socket_lane_missed(struct socket_lane *lane, size_t rest)
 {
     bool bulk = rest >= BULK_BYTES;

@@ -44,11 +44,12 @@ enum { LANE_PARTS = 2 * SOCKET_REQUESTS, KEPT_STEP_BYTES = 262144 };
 struct resume_lane {
     uint64_t look_nsec; /* not before: the next look */
     /* sending */
-    bool over;                          /* it lies on the other way, or is about to */
-    int err;                            /* of the first one */
-    uint64_t held_at;                   /* position of the first part that is held */
-    uint64_t watch_nsec;                /* not before: the next look at TCP's state */
-    uint64_t stall_nsec, stall_at;      /* since when it sends again in vain, and from where; 0 */
+    bool over;           /* it lies on the other way, or is about to */
+    int err;             /* of the first one */
+    uint64_t held_at;    /* position of the first part that is held */
+    uint64_t watch_nsec; /* not before: the next look at TCP's state */
+    uint64_t stall_nsec,
+        stall_at; /* since when it retransmits without success, and from where; 0 */
     struct socket_connector *connector; /* owned; of the way to come */
     struct socket_comeback comeback;    /* the same once it is proved; fd -1: not yet */
     struct socket_transfer at;

@@ -166,7 +166,7 @@ void tt_events_group_over(struct tt_group_events *events)
 
 /* ---- launches ---- */
 
-/* Broadcast and AllGather move bytes, as far as a profiler is told. */
+/* For profilers Broadcast and AllGather move bytes. */
 static bool counts_bytes(enum tt_func func)
 {
     return func == TT_FUNC_BROADCAST || func == TT_FUNC_ALLGATHER;

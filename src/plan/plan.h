@@ -116,7 +116,7 @@ ncclResult_t tt_redop_destroy(struct tt_comm *comm, ncclRedOp_t op);
 
 struct tt_comm_request;
 
-/* Settings that do not do what they say are told, and under TUTTI_STRICT an error. */
+/* Settings without effect are reported, and under TUTTI_STRICT an error. */
 ncclResult_t tt_settings_check(void);
 /* Meet the others. It is handed out at once, with `runs_now` after the init, which runs in the call
  * itself whatever its mode; then it is freed on failure. ids are copied, the config was read. */

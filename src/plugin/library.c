@@ -51,7 +51,7 @@ static const char *fault_of(const char *name)
     return in_library_path(name, path) ? tt_image_fault(path) : NULL;
 }
 
-/* A missing file is collected for one line; any other reason is told at once. */
+/* A missing file is collected for one line; any other reason is reported at once. */
 static bool try_file(struct search *search, const char *path)
 {
     struct tt_library *library = search->library;

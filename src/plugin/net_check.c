@@ -65,7 +65,7 @@ static const char *name_of(const struct tt_net_plugin *self)
     return name ? name : "without a name";
 }
 
-/* Each kind of breach is told once; the lock is held. The texts are literals. */
+/* Each kind of breach is reported once; the lock is held. The texts are literals. */
 static void breach(struct tt_net_plugin *self, const char *function, const char *what)
 {
     struct tt_net_check *check = self->check;

@@ -79,7 +79,7 @@ void tt_plugin_log(ncclDebugLogLevel level, unsigned long flags, const char *fil
 
 /* Load the environment plugin (NCCL_ENV_PLUGIN, or libnccl-env.so where there is one) at the first
  * call, and ask it for every variable from then on, to the end of the process. Whatever is wrong
- * with it is told, and the environment goes on to answer. Any thread. */
+ * with it is reported, and the environment is used instead. Any thread. */
 void tt_env_open(void);
 
 /* Filled with the reason when a plugin that was loaded is not taken. */

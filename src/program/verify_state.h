@@ -170,7 +170,7 @@ bool tt_verify_value_equal(const struct tt_verify_value *a, const struct tt_veri
 
 /* When `clock` says that the other thread has passed that moment. */
 bool tt_verify_knows(const struct tt_verify_clock *clock, int thread, uint32_t moment);
-/* Learn what `other` knows. False: out of memory (told). */
+/* Learn what `other` knows. False: out of memory (reported). */
 bool tt_verify_join(struct tt_verify *verify, struct tt_verify_clock *clock,
                     const struct tt_verify_clock *other);
 /* Learn what all ranks' `clocks` know; `sum` keeps that for the next one who asks. Likewise. */

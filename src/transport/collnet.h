@@ -25,7 +25,7 @@ struct tt_collnet_lane {
     struct lane_slot slots[TT_SLOTS];
     /* Posts of the executor, sums that are there, sums that it has used up. */
     _Atomic uint64_t posted, summed, released;
-    _Atomic int error; /* ncclResult_t; told */
+    _Atomic int error; /* ncclResult_t; reported */
     /* the executor's */
     struct tt_collnet_type type; /* of what is posted */
     /* the mover's, under the lock of struct tt_net_edges */

@@ -33,7 +33,7 @@ struct tt_edge {
     const struct tt_transport_config *config; /* borrowed: the transport's copy */
     struct tt_edge_key key;
     bool wants_still; /* what a slot refers to must not change before the edge has drained */
-    bool failed;      /* damage was told; later such slots are returned in silence */
+    bool failed;      /* damage was reported; later such slots are returned without a message */
 };
 
 /* One way of reaching a peer. */

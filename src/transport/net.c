@@ -172,7 +172,7 @@ static void net_expect(struct tt_edge *base, uint64_t nmessages)
     tt_net_drive(edge->transport->net_edges, edge, false);
 }
 
-/* A message that was asked for already keeps what it was told. A network that gathers has one slot;
+/* A message that was asked for already keeps its destination. A network that gathers has one slot;
  * others hear of the messages that follow in full slots as well. */
 /* NOLINTNEXTLINE(readability-non-const-parameter): it is written through later */
 static void net_land(struct tt_edge *base, uint64_t match, char *at, size_t room)

@@ -38,7 +38,7 @@ struct net_line { /* a connection; the mover's, under the lock of struct tt_net_
     void *listen_comm, *comm, *mhandle;
     bool registered; /* `mhandle` is that of the slots; it may be NULL */
     char handle[NCCL_NET_HANDLE_MAXSIZE];
-    uint64_t mail; /* of the bootstrap, when the handle was looked for in vain */
+    uint64_t mail; /* of the bootstrap, when the handle was last not found */
 };
 
 struct net_slot { /* what travels before the payload */
@@ -132,7 +132,7 @@ struct tt_net_edges {
     struct net_edge *first;
     struct tt_collnet_lane *lane; /* owned; NULL: nobody has used a network that reduces */
     uint32_t count, turn;         /* edges; drives, under the lock */
-    _Atomic int error;            /* of the first edge that broke; told */
+    _Atomic int error;            /* of the first edge that broke; reported */
     _Atomic uint64_t missed;      /* posts whose poster found the lock taken */
     _Atomic uint64_t drives;      /* runs by others than the proxy */
     pthread_mutex_t wake_lock;
@@ -171,7 +171,7 @@ bool tt_net_join(struct net_edge *edge, struct net_line *line);
  * may be done twice, the network touches no memory of the user any more. */
 void tt_net_edge_close(struct net_edge *edge);
 void tt_net_direct_close(struct net_edge *edge);
-/* The edge failed: its first error is told, and the transport's. */
+/* The edge failed: its first error is reported, and the transport's. */
 void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what);
 void tt_net_broke_because(struct net_edge *edge, ncclResult_t rc, const char *sentence);
 
@@ -188,7 +188,7 @@ const struct net_pin *tt_net_pin(struct net_edge *edge, const void *at, size_t b
 /* Undo all of the edge's; lock held. */
 void tt_net_unpin(struct net_edge *edge);
 
-/* net_watch.c: what the profiler is told. */
+/* net_watch.c: events for the profiler. */
 struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track);
 void tt_net_op_release(struct net_op *op);
 /* A slot comes into use by the operation; `state` is what it waits for. */

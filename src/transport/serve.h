@@ -16,7 +16,7 @@ enum tt_net_state {
 };
 
 /* Connect edges and move slots, once. Always the same thread: some networks bind connections to the
- * thread that makes them. Never blocks. *rc_out: the first error of an edge (told). */
+ * thread that makes them. Never blocks. *rc_out: the first error of an edge (reported). */
 enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_t *rc_out);
 
 /* Slots were posted that the network has not taken over yet. Waits for whoever moves them now. */

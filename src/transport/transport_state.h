@@ -24,7 +24,7 @@ struct tt_transport {
         *barriers; /* owned array of borrowed barriers; NULL for ranks out of reach */
     uint64_t entered;
     uint64_t all_left;     /* every rank was seen to have left that many barrier operations */
-    _Atomic bool reported; /* a mismatch was told: later ones are returned in silence */
+    _Atomic bool reported; /* a mismatch was reported: later ones are returned without a message */
 };
 
 /* What all network edges share (net_edges.c): NULL when out of memory. Destroyed after the edges;

@@ -51,5 +51,5 @@ struct tt_tune_found {
 };
 /* This machine's file if there is one; else, or when it is refused, the default. */
 void tt_tune_host_find(struct tt_tune_host *host_out, struct tt_tune_found *found_out);
-/* The same, told in the log. *hash_out as above. */
+/* The same, with a line in the log. *hash_out as above. */
 void tt_tune_host_load(struct tt_tune_host *host_out, uint64_t *hash_out);

@@ -24,7 +24,7 @@ struct tt_watch_compare { /* of one subject; zero: nothing known. The watchdog's
 };
 
 /* Compare with the neighbours when this rank's calls have come to rest, and ask whom a message or a
- * collective has waited for long. A difference fails the communicator at all ranks, told by room
+ * collective has waited for long. A difference fails the communicator at all ranks, through room
  * transport. Sends at most two short messages over the bootstrap. */
 void tt_compare_look(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
                      uint64_t now);

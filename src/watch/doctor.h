@@ -1,4 +1,4 @@
-/* What `tutti doctor` is told. Private to the room. */
+/* Reports for `tutti doctor`. Private to the room. */
 #pragma once
 
 #include "watch/inquiry.h"

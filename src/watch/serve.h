@@ -28,7 +28,7 @@ struct tt_serve_client {
     size_t out_bytes, sent;
     bool json, verbose;
     bool proved;  /* to be of this user or root */
-    int monitors; /* groups of events that it is told */
+    int monitors; /* groups of events that it gets */
     uint64_t timeout_nsec;
     enum tt_serve_report report;
     uint64_t wants;      /* the inquiry that the report is made from, */
@@ -43,7 +43,7 @@ struct tt_serve {
     int local_fd, ras_fd;
     uint64_t deaf_until_nsec; /* no descriptor was left for a client: none is taken before */
     struct tt_serve_client *clients[TT_SERVE_CLIENTS]; /* owned */
-    struct tt_monitor monitor;                         /* as long as somebody is told */
+    struct tt_monitor monitor;                         /* while some client monitors */
 };
 
 /* Find out where the ports are to be, which may ask a resolver: not under a lock. */

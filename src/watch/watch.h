@@ -19,7 +19,7 @@ struct tt_watch_subject { /* borrowed until tt_watch_remove() */
     struct tt_member *member;
     const struct tt_issue_queue *queue;
     struct tt_bootstrap *bootstrap;
-    /* What tells whether a rank is waited for in vain; NULL: only time tells. */
+    /* Says whether a wait for a rank cannot succeed; NULL: only time-outs decide. */
     struct tt_transport *transport;
     const struct tt_peer_reach *peers; /* their devices; NULL: not known */
     const _Atomic uint64_t *calls;     /* made, by function (enum tt_func); NULL: not counted */

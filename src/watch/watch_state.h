@@ -28,10 +28,10 @@ struct tt_watch {
     uint64_t issued;     /* as last seen */
     bool reported;       /* of this stand-still: that nothing is finished, */
     bool looked, asked;  /* who is stopped was asked for, and whatever keeps this rank, */
-    int judged;          /* and how much was told */
-    char verdict[400];   /* ": " and what was told, for the sentence of an abort; "" */
+    int judged;          /* and how much was reported */
+    char verdict[400];   /* ": " and the verdict, for the message of an abort; "" */
     uint64_t again_nsec, pause_nsec; /* nobody was found: ask again then; after what pause */
-    uint64_t wants;                  /* the inquiry whose verdict is to be told; 0: none */
+    uint64_t wants;                  /* the inquiry whose verdict is to be reported; 0: none */
     uint64_t until_nsec;             /* it is taken then, whoever else waits for it */
     bool diagnoses;                  /* NCCL_RUN_RAS_DIAGNOSTICS: a report is to be printed, */
     uint64_t report;                 /* from this inquiry, at the latest then */

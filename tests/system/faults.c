@@ -585,7 +585,7 @@ static int perform(const struct scene *scene, const char *medium, struct shared 
 
 int main(void)
 {
-    static const char *const ways[] = {"mapped memory", "shared memory", "sockets"};
+    static const char *const media[] = {"mapped memory", "shared memory", "sockets"};
     int wrong = 0;
     sigset_t child;
     struct shared *shared =
@@ -601,7 +601,7 @@ int main(void)
         setenv("NCCL_P2P_DISABLE", medium > 0 ? "1" : "0", 1);
         setenv("NCCL_SHM_DISABLE", medium > 1 ? "1" : "0", 1);
         for (size_t k = 0; k < sizeof(scenes) / sizeof(scenes[0]); k++) {
-            if (medium == 0 || scenes[k].wired) wrong += perform(&scenes[k], ways[medium], shared);
+            if (medium == 0 || scenes[k].wired) wrong += perform(&scenes[k], media[medium], shared);
         }
     }
     printf("faults: %d wrong\n", wrong);

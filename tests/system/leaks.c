@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RANKS = 4, LIVES = 200, SETTLED = 10, COUNT = 20000 };
+enum { RANKS = 4, LIVES = 200, STABLE = 10, COUNT = 20000 };
 
 static const size_t buffer_bytes = (size_t)COUNT * 4;
 
@@ -122,7 +122,7 @@ int main(void)
     int failures = 0;
     for (int k = 1; k <= LIVES; k++) {
         failures += live();
-        if (k == SETTLED) before = look();
+        if (k == STABLE) before = look();
     }
     after = look();
     failures += grew("descriptors", before.descriptors, after.descriptors, 0);

@@ -44,7 +44,7 @@ static bool round_trip(struct perf_job *job, int a, int b, size_t bytes)
     return true;
 }
 
-/* Half a round trip in microseconds, told to all by rank a's process; negative on failure. */
+/* Half a round trip in microseconds, sent to all by rank a's process; negative on failure. */
 static double measure(struct perf_job *job, int a, int b, size_t bytes, int rounds)
 {
     double usec = 0;

@@ -36,7 +36,7 @@ enum check_end { CHECK_OK, CHECK_NO, CHECK_CRASHED, CHECK_HUNG };
  * `state` is shared with it, zeroed before; *signal_out is set with CHECK_CRASHED. */
 enum check_end check_isolated(int (*body)(struct check_case_state *state, void *arg), void *arg,
                               long seconds, struct check_case_state *state, int *signal_out);
-/* Shared memory for one state; NULL: none to be had (told). */
+/* Shared memory for one state; NULL: none available (reported). */
 struct check_case_state *check_state_map(void);
 
 /* The plugin broke its contract: a line of the report, each once. */

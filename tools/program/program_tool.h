@@ -1,5 +1,5 @@
 /* What the subcommands of `tutti program` and `tutti verify` share: options, a program from a file
- * or a generator, what is proved of it, and how it is told. */
+ * or a generator, what is proved of it, and how it is printed. */
 #pragma once
 
 #include "program/flow.h"

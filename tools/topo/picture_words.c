@@ -1,5 +1,5 @@
 /* The words of a picture: what a machine consists of, what colours mean; and the NVLinks between
- * GPUs, which both count. Only what is there is told. */
+ * GPUs, which both count. Only existing devices are named. */
 #include "picture.h"
 
 #include <stdarg.h>

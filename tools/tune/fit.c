@@ -27,7 +27,7 @@ static void take(struct fit *fit, int figure, double value)
 
 /* 2 and 4 ranks to a core, 8 bytes: t = load * switch + load * (n - 2) * touch, n = load * cores.
  */
-static void fit_crowd(struct fit *fit, const struct tune_samples *s)
+static void fit_oversubscribed(struct fit *fit, const struct tune_samples *s)
 {
     double touch = (s->crowd4_8 - 2 * s->crowd2_8) / (8 * s->cores);
     if (!measured(s->crowd2_8) || !measured(s->crowd4_8)) touch = -1;
@@ -51,7 +51,7 @@ void tune_fit(const struct tune_samples *s, struct tt_tune_host *host_out, unsig
     struct fit fit = {.host = tt_tune_host_default};
     double n = 2.0 * s->cores;
     fit_pair(&fit, s);
-    fit_crowd(&fit, s);
+    fit_oversubscribed(&fit, s);
     double moving = s->crowd2_64k / 2 - fit.host.switch_usec - (n - 2) * fit.host.touch_usec;
     take(&fit, CROWDED_SLOT,
          measured(s->crowd2_64k) && moving > 0 ? (2 * n - 1) * 65536.0 / moving : -1);

@@ -53,7 +53,7 @@ static void report_parent(const struct tt_bootstrap *b, uint64_t start_nsec, uin
 }
 
 /* A failed attempt closes the connection and clears both `up` and `dialing`. The parent listens
- * since before its place was told: when nobody does there any more, its process is gone. */
+ * since before its address was sent: when nobody does there any more, its process is gone. */
 static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
 {
     char addr[128];

@@ -1,5 +1,5 @@
 /* Ranks whose process ended without leaving: no error by itself, but whoever waits for something
- * that such a rank never began waits in vain. Each exit is noted once per membership and passed on
+ * that such a rank never began waits for ever. Each exit is noted once per membership and passed on
  * through the tree; the least count of operations begun among them is what decides. */
 #include "bootstrap/tree/exits.h"
 

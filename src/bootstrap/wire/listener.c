@@ -138,8 +138,8 @@ static bool same_user(int fd)
     return peer.uid == geteuid();
 }
 
-/* No descriptor for the newcomer: one that waits in vain gives its own; if there is none, breathe.
- * Whoever waits for it fails by its time-out, which names ranks: the cause is told here. */
+/* No descriptor for a new connection: close one that has sent nothing; if there is none, pause.
+ * A rank that waits for it fails by its time-out, which names ranks: the cause is logged here. */
 static void out_of_descriptors(int error)
 {
     struct tt_conn *worst = least_wanted(NULL);

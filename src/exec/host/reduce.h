@@ -45,7 +45,7 @@ struct tt_reduce_level {
 const struct tt_reduce_level *tt_reduce_levels(int *count_out);
 
 /* Streaming copy: dst is not read into the cache. Not ordered by a release store: tt_stream_fence()
- * must follow before anybody is told. */
+ * must follow before the data is published. */
 void tt_stream_copy(void *dst, const void *src, size_t bytes);
 /* Stream one tile of results to every destination, and ask for the next tile of the sources
  * meanwhile: memory is read while it is written. */

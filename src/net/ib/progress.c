@@ -10,7 +10,7 @@
 
 enum {
     BATCH = 16,
-    LOOKS = 64, /* in vain, before the clock is asked */
+    LOOKS = 64, /* without a result, before the clock is read */
 };
 #define LOOK_NSEC 2000000ull    /* between two looks at the TCP connection */
 #define GONE_NSEC 1000000000ull /* what a peer that has gone sent before may still come */

@@ -270,7 +270,7 @@ static uint32_t run_block(struct runner *runner, uint32_t number)
         *now = *at - block->first + 1;
         if (!run_op(runner, number, mscclpp_op(plan, *at))) break;
     }
-    if (*at < block->end) { /* what looking in vain costs */
+    if (*at < block->end) { /* what a fruitless look costs */
         const struct mscclpp_op *op = mscclpp_op(plan, *at);
         runner->visits += 1 + (uint64_t)op->nsync;
         for (uint32_t k = 0; op->kind->reads_lines && k < op->nsrc; k++)

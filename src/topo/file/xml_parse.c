@@ -1,5 +1,5 @@
 /* Reads a document with expat, in one go. Entities are never expanded: a DOCTYPE is refused before
- * its content is looked at. Whatever is wrong is told once, with file and line. */
+ * its content is looked at. Each error is reported once, with file and line. */
 #include "xml.h"
 
 #include "base/error.h"

@@ -8,7 +8,7 @@
 
 /* ---- loops over peers ---- */
 
-enum way { BY_SHIFT, BY_RING, BY_XOR, BY_FLIP, BY_POWER, WAYS };
+enum way { BY_SHIFT, BY_RING, BY_XOR, BY_FLIP, BY_POWER, KINDS };
 
 struct round { /* every rank sends to one peer after the other, and takes from others likewise */
     enum tt_peer to, from;
@@ -26,13 +26,13 @@ static int ceil_log2(int n)
 static struct round some_round(struct writer *writer)
 {
     int n = writer->set->nranks, logs = ceil_log2(n);
-    switch ((enum way)random_draw(writer, WAYS)) {
+    switch ((enum way)random_draw(writer, KINDS)) {
     case BY_SHIFT: return (struct round){TT_PEER_SHIFT, TT_PEER_SHIFT, 1, -1, 1, -1, n - 1};
     case BY_RING: return (struct round){TT_PEER_RING, TT_PEER_RING, 1, -1, 1, -1, n - 1};
     case BY_XOR: return (struct round){TT_PEER_XOR, TT_PEER_XOR, 1, 1, 1, 1, (1 << logs) - 1};
     case BY_FLIP: return (struct round){TT_PEER_FLIP, TT_PEER_FLIP, 0, 0, 1, 1, logs};
     case BY_POWER: return (struct round){TT_PEER_UP, TT_PEER_DOWN, 0, 0, 1, 1, logs};
-    case WAYS: break;
+    case KINDS: break;
     }
     return (struct round){TT_PEER_SHIFT, TT_PEER_SHIFT, 1, -1, 0, 0, 1};
 }

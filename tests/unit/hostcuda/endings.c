@@ -31,11 +31,11 @@ static void count_up(void *arg)
 
 /* ---- host functions that block ---- */
 
-enum { CROWD = 80 };
+enum { MANY = 80 };
 
 static void blocked_functions(void)
 {
-    cudaStream_t first = NULL, second = NULL, crowd[CROWD];
+    cudaStream_t first = NULL, second = NULL, many[MANY];
     _Atomic int count = 0;
     WORKS(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
     WORKS(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
@@ -45,16 +45,16 @@ static void blocked_functions(void)
     WORKS(cudaStreamSynchronize(first)); /* who waits sits in the function himself */
     WORKS(cudaStreamSynchronize(second));
     atomic_store(&flag, 0);
-    for (int i = 0; i < CROWD; i++) { /* far more than there are cores */
-        WORKS(cudaStreamCreateWithFlags(&crowd[i], cudaStreamNonBlocking));
-        WORKS(cudaLaunchHostFunc(crowd[i], await_flag, &flag));
-        WORKS(cudaLaunchHostFunc(crowd[i], count_up, &count));
+    for (int i = 0; i < MANY; i++) { /* far more than there are cores */
+        WORKS(cudaStreamCreateWithFlags(&many[i], cudaStreamNonBlocking));
+        WORKS(cudaLaunchHostFunc(many[i], await_flag, &flag));
+        WORKS(cudaLaunchHostFunc(many[i], count_up, &count));
     }
     WORKS(cudaLaunchHostFunc(second, set_flag, &flag));
     WORKS(cudaDeviceSynchronize());
-    HOLDS(count == CROWD);
-    for (int i = 0; i < CROWD; i++) {
-        WORKS(cudaStreamDestroy(crowd[i]));
+    HOLDS(count == MANY);
+    for (int i = 0; i < MANY; i++) {
+        WORKS(cudaStreamDestroy(many[i]));
     }
     WORKS(cudaStreamDestroy(first));
     WORKS(cudaStreamDestroy(second));

@@ -16,7 +16,7 @@
 
 enum { FLIGHT = 8, MESSAGES = 48, MOST_BYTES = 1500000, CUT_MSEC = 150 };
 
-static void open_two_ways(struct pair *pair)
+static void open_two_paths(struct pair *pair)
 {
     struct tt_netif netifs[2];
     pair_open(pair);
@@ -124,7 +124,7 @@ static void nothing_is_lost(void **state)
         struct stream stream;
         bool is_cut = false;
         print_message("cut after %d of %d messages\n", after[i], MESSAGES);
-        open_two_ways(&pair);
+        open_two_paths(&pair);
         stream_open(&stream);
         const struct socket_link *link = pair.send_comm;
         while (stream.out_done < MESSAGES || stream.in_done < MESSAGES) {
@@ -151,7 +151,7 @@ static void what_did_not_arrive_is_not_done(void **state)
     struct pair pair;
     int done = 0;
     (void)state;
-    open_two_ways(&pair);
+    open_two_paths(&pair);
     const struct socket_link *link = pair.send_comm;
     for (int lane = 0; lane < link->nlanes; lane++)
         cut(&pair, lane);
@@ -170,7 +170,7 @@ static void a_peer_that_left_is_an_error(void **state)
     struct pair pair;
     int size = 0;
     (void)state;
-    open_two_ways(&pair);
+    open_two_paths(&pair);
     tt_net_socket.closeRecv(pair.recv_comm);
     pair.recv_comm = NULL;
     assert_int_equal(pair_wait(pair_send(&pair, sent, sizeof(sent)), &size), ncclRemoteError);

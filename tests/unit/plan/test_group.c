@@ -257,7 +257,7 @@ static void exchange_without_mapping(void **state)
     fake_comm_free(comm);
 }
 
-static void memo_skips_the_choice(void **state)
+static void the_cache_skips_the_choice(void **state)
 {
     struct tt_comm *comm = fake_comm(4, 1, true);
     (void)state;
@@ -643,7 +643,7 @@ int main(void)
         cmocka_unit_test(refused_group_launches_nothing),
         cmocka_unit_test(own_receive_too_small),
         cmocka_unit_test(exchange_without_mapping),
-        cmocka_unit_test(memo_skips_the_choice),
+        cmocka_unit_test(the_cache_skips_the_choice),
         cmocka_unit_test(one_rank_executes_now),
         cmocka_unit_test(streams_of_a_group_meet),
         cmocka_unit_test(capture_all_or_none),

@@ -56,7 +56,7 @@ static ncclResult_t record_state(void *handle, ncclProfilerEventState_v7_t state
 }
 
 /* With mask 0 a profiler costs a look; with another one the call is bound once all the same. */
-static void a_profiler_keeps_the_memo(void **state)
+static void a_profiler_keeps_the_cache(void **state)
 {
     static const ncclProfiler_v7_t table = {
         .startEvent = start_event, .stopEvent = stop_event, .recordEventState = record_state};
@@ -235,7 +235,7 @@ static void one_rank_is_bound_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_profiler_keeps_the_memo),
+        cmocka_unit_test(a_profiler_keeps_the_cache),
         cmocka_unit_test(a_tuner_keeps_what_it_chose_before),
         cmocka_unit_test(small_collectives_of_a_group_are_one_work),
         cmocka_unit_test(a_group_of_messages_is_kept),

@@ -468,7 +468,7 @@ static void await(struct connecting *connecting, int step)
         sched_yield();
 }
 
-static struct connecting *new_meeting(void)
+static struct connecting *new_rendezvous(void)
 {
     struct connecting *connecting =
         mmap(NULL, sizeof(*connecting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -502,7 +502,7 @@ static void child_ends(struct connecting *connecting, bool receives)
 static void peer_ends(bool child_receives)
 {
     static char data[BIG];
-    struct connecting *connecting = new_meeting();
+    struct connecting *connecting = new_rendezvous();
     struct pair pair = {.net = NULL};
     pid_t child = fork();
     int status = 0, sizes[64];
@@ -551,7 +551,7 @@ static void sender_ends(void **state)
 
 static void other_provider(void **state)
 {
-    struct connecting *connecting = new_meeting();
+    struct connecting *connecting = new_rendezvous();
     const char *other = strcmp(provider, "shm") ? "shm" : "tcp";
     void *ctx = NULL, *comm = NULL, *listener = NULL;
     pid_t child = fork();

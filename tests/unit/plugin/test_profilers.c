@@ -213,7 +213,7 @@ static void expect_steps(void)
     expect("\"state\":22,\"value\":5678", version >= 4);
 }
 
-static void a_version_is_told_what_it_knows(void **unused)
+static void a_version_gets_what_it_knows(void **unused)
 {
     static const int known[NVERSIONS + 1] = {0, 0x3f, 0x3f, 0xff, 0xff, 0xfff, 0x7fff, 0xffff};
     struct call_handles own = {.net = NULL};
@@ -354,7 +354,7 @@ static void calls_are_timed(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_version_is_told_what_it_knows), cmocka_unit_test(a_version_may_decline),
+        cmocka_unit_test(a_version_gets_what_it_knows), cmocka_unit_test(a_version_may_decline),
         cmocka_unit_test(inits_come_one_at_a_time),
         cmocka_unit_test(calls_are_timed), /* the last: timers stay for good */
     };

@@ -97,7 +97,7 @@ static int start(void **state)
     return truncate(notes_path, 0);
 }
 
-static void a_stranger_chooses(void **state)
+static void an_outsider_chooses(void **state)
 {
     table_t table;
     int nchannels = -1;
@@ -286,7 +286,7 @@ static void communicators_do_not_mix(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_stranger_chooses, start),
+        cmocka_unit_test_setup(an_outsider_chooses, start),
         cmocka_unit_test_setup(half_answers_are_none, start),
         cmocka_unit_test_setup(support_is_read_from_the_table, start),
         cmocka_unit_test_setup(errors_are_passed_on, start),

@@ -520,7 +520,7 @@ static void parts_through_scratch(struct tt_builder *builder, bool sound)
 
 /* What fits by chance, because all parts of a full window are as long, is found where parts are
  * told apart. */
-static void parts_are_told_apart(void **state)
+static void parts_are_distinguished(void **state)
 {
     (void)state;
     struct tt_verify_options options = {
@@ -596,7 +596,7 @@ int main(void)
         cmocka_unit_test(multicast_elsewhere_is_refused),
         cmocka_unit_test(a_network_needs_groups),
         cmocka_unit_test(a_network_sums_what_its_groups_give),
-        cmocka_unit_test(parts_are_told_apart),
+        cmocka_unit_test(parts_are_distinguished),
         cmocka_unit_test(strangers_are_verified_once),
         cmocka_unit_test(all_ranks_hold_the_same),
         cmocka_unit_test(ends_have_one_thread),

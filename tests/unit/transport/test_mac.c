@@ -125,7 +125,7 @@ static void fits_one_place_and_key(void **state)
     }
 }
 
-static void all_ways_agree(void **state)
+static void all_methods_agree(void **state)
 {
     static unsigned char bytes[TT_MAC_BLOCK_BYTES];
     uint64_t plain[2], other[2];
@@ -189,7 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_each_bit),          cmocka_unit_test(finds_order_and_length),
         cmocka_unit_test(finds_blocks_that_moved), cmocka_unit_test(is_the_same_anywhere),
-        cmocka_unit_test(fits_one_place_and_key),  cmocka_unit_test(all_ways_agree),
+        cmocka_unit_test(fits_one_place_and_key),  cmocka_unit_test(all_methods_agree),
         cmocka_unit_test(is_a_sum_of_products),    cmocka_unit_test(has_known_values),
     };
     make_key(&key, 1);

@@ -66,7 +66,7 @@ static bool step_over(struct host_check *check, const void *ptr, ucontext_t *con
     return true;
 }
 
-/* What a kernel does there: it is certain to touch as many bytes as are told. */
+/* What a kernel does there: it certainly accesses as many bytes as are reported. */
 static void see(struct host_check *check, const void *ptr, ucontext_t *context)
 {
     bool polled = check_guard_is_pinned(check, ptr);         /* maybe, by the program */

@@ -397,13 +397,13 @@ static bool is_in_flight(const struct host_check *check, const struct check_op *
 
 static enum check_flight flight_of(const struct host_check *check, const struct check_piece *piece)
 {
-    if (piece->flags & CHECK_FREED) return CHECK_SETTLED;
+    if (piece->flags & CHECK_FREED) return CHECK_ORDERED;
     if (is_in_flight(check, piece->writer)) return CHECK_WRITTEN;
     for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
         const struct check_user *user = &piece->readers->at[i];
         if (is_in_flight(check, user->op)) return user->wrote ? CHECK_WRITTEN : CHECK_READ;
     }
-    return CHECK_SETTLED;
+    return CHECK_ORDERED;
 }
 
 enum check_flight check_flight_at(struct host_check *check, const void *ptr, size_t bytes,
@@ -415,7 +415,7 @@ enum check_flight check_flight_at(struct host_check *check, const void *ptr, siz
     uint32_t end = (uint32_t)tt_min_size(in_page + bytes, PAGE_BYTES);
     size_t i = page ? first_behind(page, at) : 0;
     bool there = page && i < page->count && page->pieces[i].from <= at;
-    enum check_flight flight = there ? flight_of(check, &page->pieces[i]) : CHECK_SETTLED;
+    enum check_flight flight = there ? flight_of(check, &page->pieces[i]) : CHECK_ORDERED;
     while (there && page->pieces[i].to < end) { /* pieces side by side that are alike */
         const struct check_piece *next = &page->pieces[i + 1];
         bool on = i + 1 < page->count && next->from == page->pieces[i].to &&

@@ -202,7 +202,7 @@ void check_reset(struct host_check *check, const void *ptr, size_t bytes, uint32
 bool check_is_freed(struct host_check *check, const void *ptr);
 
 enum check_flight {
-    CHECK_SETTLED, /* the host knows that what used the byte is over */
+    CHECK_ORDERED, /* the host knows that what used the byte is over */
     CHECK_READ,    /* something reads it yet, for all that the host knows */
     CHECK_WRITTEN,
 };

@@ -1,4 +1,4 @@
-/* What the program is told once: on the log, or on stderr where nobody asked for one. */
+/* Messages to the program, once each: on the log, or on stderr where there is no log. */
 #include "state.h"
 
 #include "base/log.h"
