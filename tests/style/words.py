@@ -8,7 +8,7 @@ BANNED = {  # word: what to write instead
     "board": "call_log, shared", "meeting": "bootstrap, barrier, exchange", "meetings": "barriers", "ticket": "sequence number",
     "shot": "eager", "memo": "cache", "birth": "init", "guest": "client, joiner", "guests": "clients",
     "keeper": "root, holder", "stranger": "unauthenticated", "elder": "parent", "latch": "spinlock", "lesson": "calibration",
-    "knock": "connect", "bell": "wake", "vain": "failed", "star": "hub", "spoke": "identified", "entrust": "move ownership",
+    "knock": "probe, connect", "bell": "wake", "vain": "failed", "star": "hub", "spoke": "identified", "entrust": "move ownership",
     "crew": "threads, jobs", "desk": "role", "errand": "attempt", "doors": "entry points", "ways": "methods, paths",
     "placed": "assigned, located", "struck": "injected", "strike": "inject", "crowd": "oversubscribed",
 }

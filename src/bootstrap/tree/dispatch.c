@@ -220,7 +220,7 @@ static void plant(struct tt_bootstrap *b, int nblocks)
     b->subtree = tt_blocks_size(&b->blocks, b->rank);
     for (int i = 0; i < b->nbranches; i++) {
         b->branches[i].rank = children[i];
-        b->branches[i].knock.fd = -1;
+        b->branches[i].probe.fd = -1;
     }
 }
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/member.h"
 #include "bootstrap/tree/exits.h"
-#include "bootstrap/tree/knock.h"
+#include "bootstrap/tree/probe.h"
 #include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
@@ -292,7 +292,7 @@ static bool member_is_gone(struct tt_bootstrap *b, const struct tt_bootstrap *pa
 static bool member_is_silent(struct tt_bootstrap *b)
 {
     char text[TT_WHO_BYTES];
-    const int rank = tt_knock(b);
+    const int rank = tt_probe_run(b);
     if (rank < 0) return false;
     tt_failure_who(b, rank, text, sizeof(text));
     tt_tree_fail(b, rank, ncclRemoteError, "%s is gone: it does not listen any more", text);
@@ -345,12 +345,12 @@ static void give_up(struct tt_bootstrap *b, ncclResult_t rc, enum tt_fail_kind k
                     const char *sentence)
 {
     char named[TT_SENTENCE_BYTES];
-    const char *told = sentence;
+    const char *reported = sentence;
     if (!strstr(sentence, "rank ")) { /* what is clear here says nothing to the others */
         snprintf(named, sizeof(named), "rank %d: %.600s", b->rank, sentence);
-        told = named;
+        reported = named;
     }
-    const struct fail fail = {b->rank, rc, kind, 0, told};
+    const struct fail fail = {b->rank, rc, kind, 0, reported};
     tt_service_lock();
     b->given_up++;
     b->given_up_code = rc;

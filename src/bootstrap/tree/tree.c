@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
-#include "bootstrap/tree/knock.h"
+#include "bootstrap/tree/probe.h"
 #include "bootstrap/wire/loop.h"
 #include "bootstrap/wire/service.h"
 #include "device/device.h"
@@ -48,7 +48,7 @@ void tt_tree_free(struct tt_bootstrap *b)
 {
     for (int i = 0; i < b->nbranches; i++) {
         free(b->branches[i].up);
-        tt_knock_end(&b->branches[i].knock);
+        tt_probe_end(&b->branches[i].probe);
     }
     free(b->exchange.table);
     tt_mailbox_fini(&b->mailbox);

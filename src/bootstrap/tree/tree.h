@@ -40,11 +40,11 @@ struct tt_branch { /* the way to a child */
     uint64_t up_seq;
     bool came, done;
     bool asked, here; /* when an exchange is late: asked why, has answered */
-    struct tt_knock { /* while it has not come: does its process listen? */
+    struct tt_probe { /* while it has not come: does its process listen? */
         int fd;       /* owned; -1: none */
         int refusals; /* in a row */
         uint64_t next_nsec;
-    } knock;
+    } probe;
 };
 
 struct tt_late {       /* the question who keeps an exchange waiting */
