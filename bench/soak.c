@@ -171,9 +171,9 @@ static void tell_all(struct sums *sums)
 {
     static const char *const faults[] = {"killed", "aborts", "revokes"};
     static const char *const sizes[] = {"2", "3", "4 to 6"};
-    printf(
-        "\n| way | fault | ranks | faults | survivors told | as ncclRemoteError | naming the rank "
-        "| median ms | slowest ms |\n|---|---|---|---|---|---|---|---|---|\n");
+    printf("\n| medium | fault | ranks | faults | survivors with an error | as ncclRemoteError | "
+           "naming the rank "
+           "| median ms | slowest ms |\n|---|---|---|---|---|---|---|---|---|\n");
     for (int k = 0; k < MEDIA * FAULTS * SIZES; k++) {
         int medium = k / (FAULTS * SIZES), fault = k / SIZES % FAULTS, size = k % SIZES;
         struct row *row = &sums->rows[medium][fault][size];

@@ -18,9 +18,9 @@ extern "C" {
 const char *tuttiVersion(void);
 
 /* ---- kernels ----
- * On the host device a kernel is a function of the host that stands in for the compiled one. It is
- * called once per block of the grid, in stream order, by whichever thread runs the stream's work;
- * a loop over the block's threads is its own affair. Link with libtutti-host.so. */
+ * On the host device a kernel is a host function that replaces the compiled one. It is called once
+ * per block of the grid, in stream order, by the thread that runs the stream's work. The function
+ * itself loops over the block's threads. Link with libtutti-host.so. */
 
 struct tuttiDim {
     unsigned x, y, z;
@@ -38,10 +38,10 @@ typedef void (*tuttiKernelRun)(const struct tuttiBlock *block, void **args, void
 
 struct tuttiKernel {
     size_t size;          /* sizeof(struct tuttiKernel) */
-    const void *function; /* the kernel as host code names it, or NULL */
-    const char *name;     /* its name as compiled (mangled), or NULL; one of both is needed */
+    const void *function; /* the kernel's address in host code, or NULL */
+    const char *name;     /* its mangled name, or NULL; one of the two is needed */
     tuttiKernelRun run;
-    void *context;           /* handed to run */
+    void *context;           /* passed to run */
     size_t nargs;            /* at most 4096 */
     const size_t *arg_bytes; /* size of each argument; copied */
     /* What a launch reads and writes, for TUTTI_CHECK, or NULL: calls tuttiCheckRead() and
@@ -52,13 +52,13 @@ struct tuttiKernel {
     const size_t *arg_aligns;
 };
 
-/* Let launches of the kernel run `run`; a later registration replaces an earlier one. Any thread,
+/* Launches of the kernel call `run`. A later registration replaces an earlier one. Any thread,
  * any time. Returns 0, or 1 when a field is wrong, or 2 without memory. */
 int tuttiRegisterKernel(const struct tuttiKernel *kernel);
 
 /* ---- the race checker (TUTTI_CHECK=race, docs/checking.md) ----
- * Nobody sees what a program does to memory by itself. It may say so: called by the host, the two
- * mean the host, called in a host function or a kernel's implementation they mean that operation.
+ * A program reports its own accesses of memory with these. Called by the host they stand for the
+ * host; called in a host function or a kernel's implementation they stand for that operation.
  * Without TUTTI_CHECK they do nothing. Any thread. */
 void tuttiCheckRead(const void *ptr, size_t bytes);
 void tuttiCheckWrite(const void *ptr, size_t bytes);
@@ -74,8 +74,8 @@ struct tuttiTunerUse { /* what the communicator's tuner plugin did on this rank 
     char name[64];                       /* "" without a plugin */
 };
 
-/* Fill *use. Returns 0, or the ncclResult_t: comm is no live communicator, use is NULL or its size
- * is not one that this library knows. Not while another thread calls for this communicator. */
+/* Fill *use. Returns 0, or the ncclResult_t when comm is no live communicator, use is NULL, or its
+ * size is unknown to this library. Not while another thread uses this communicator. */
 int tuttiTunerUsed(struct ncclComm *comm, struct tuttiTunerUse *use);
 
 #if defined(__GNUC__)

@@ -222,9 +222,9 @@ static bool play_all(struct faults *f, int argc, char **argv)
     bool well = true;
     printf("faults: %d points of each, seed %llu\n", points, (unsigned long long)seed);
     if (f->no_hosts) printf("without hosts, links and disks: %s\n", f->no_hosts);
-    printf(
-        "\n| fault | way | points | struck | ranks that end well | with an error | naming the rank "
-        "| median ms | slowest ms | wrong |\n|---|---|---|---|---|---|---|---|---|---|\n");
+    printf("\n| fault | medium | points | injected | ranks that end well | with an error | naming "
+           "the rank "
+           "| median ms | slowest ms | wrong |\n|---|---|---|---|---|---|---|---|---|---|\n");
     fflush(stdout);
     for (int kind = FAULT_NONE + 1; kind < FAULT_KINDS; kind++) {
         for (int medium = 0; medium < FAULT_MEDIA; medium++) {
