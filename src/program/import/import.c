@@ -23,12 +23,13 @@ ncclResult_t tt_import_read(const char *text, size_t text_bytes, struct tt_impor
     struct tt_import *import = tt_calloc(1, sizeof(*import));
     if (fault_bytes) fault[0] = '\0';
     if (!import) {
-        (void)msccl_no_memory(&file);
+        (void)tt_msccl_no_memory(&file);
         return file.rc;
     }
-    bool read = is_json(text, text_bytes) ? mscclpp_load(&file, text, text_bytes)
-                                          : msccl_read(&file, text, text_bytes);
-    bool imported = read && msccl_check(&file) && msccl_trace(&file) && msccl_build(&file, import);
+    bool read = is_json(text, text_bytes) ? tt_mscclpp_load(&file, text, text_bytes)
+                                          : tt_msccl_read(&file, text, text_bytes);
+    bool imported =
+        read && tt_msccl_check(&file) && tt_msccl_trace(&file) && tt_msccl_build(&file, import);
     if (imported) {
         (void)snprintf(import->name, sizeof(import->name), "%s", file.name);
         import->min_bytes = file.min_bytes;
@@ -42,7 +43,7 @@ ncclResult_t tt_import_read(const char *text, size_t text_bytes, struct tt_impor
         import = NULL;
     }
     tt_import_destroy(import);
-    msccl_file_fini(&file);
+    tt_msccl_file_fini(&file);
     return file.rc;
 }
 

@@ -261,8 +261,8 @@ static struct json_node *read_value(struct json_reader *reader)
     return read ? node : NULL;
 }
 
-bool json_read(struct json *json, const char *text, size_t text_bytes, int *line_out,
-               const char **fault_out)
+bool tt_json_read(struct json *json, const char *text, size_t text_bytes, int *line_out,
+                  const char **fault_out)
 {
     struct json_reader reader = {.json = json, .at = text, .end = text + text_bytes, .line = 1};
     *json = (struct json){.root = NULL};
@@ -277,7 +277,7 @@ bool json_read(struct json *json, const char *text, size_t text_bytes, int *line
     return !reader.fault;
 }
 
-void json_fini(struct json *json)
+void tt_json_fini(struct json *json)
 {
     for (struct json_block *block = json->blocks, *next; block; block = next) {
         next = block->next;
@@ -288,7 +288,7 @@ void json_fini(struct json *json)
 
 /* ---- looking ---- */
 
-const struct json_node *json_member(const struct json_node *object, const char *key)
+const struct json_node *tt_json_member(const struct json_node *object, const char *key)
 {
     const struct json_node *found = NULL;
     if (!object || object->kind != JSON_OBJECT) return NULL;
@@ -298,7 +298,7 @@ const struct json_node *json_member(const struct json_node *object, const char *
     return found;
 }
 
-bool json_int(const struct json_node *node, int64_t low, int64_t high, int64_t *value_out)
+bool tt_json_int(const struct json_node *node, int64_t low, int64_t high, int64_t *value_out)
 {
     char *end = NULL;
     if (node->kind != JSON_NUMBER || strlen(node->text) > 18) return false;

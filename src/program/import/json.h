@@ -30,14 +30,14 @@ struct json {
     void *blocks; /* owned: nodes and texts */
 };
 
-/* Read a whole text (RFC 8259). Released with json_fini(), also after a fault.
+/* Read a whole text (RFC 8259). Released with tt_json_fini(), also after a fault.
  * Returns false with the fault's line and words; words "out of memory" and line 0: memory is short.
  * A string that holds a NUL, nesting beyond 64 and more than 4 Mi values are faults. */
-bool json_read(struct json *json, const char *text, size_t text_bytes, int *line_out,
-               const char **fault_out);
-void json_fini(struct json *json);
+bool tt_json_read(struct json *json, const char *text, size_t text_bytes, int *line_out,
+                  const char **fault_out);
+void tt_json_fini(struct json *json);
 
 /* The last member of that name; NULL: none, or no object. */
-const struct json_node *json_member(const struct json_node *object, const char *key);
+const struct json_node *tt_json_member(const struct json_node *object, const char *key);
 /* Whether the value is an integer within the limits, written plainly (no fraction, no exponent). */
-bool json_int(const struct json_node *node, int64_t low, int64_t high, int64_t *value_out);
+bool tt_json_int(const struct json_node *node, int64_t low, int64_t high, int64_t *value_out);

@@ -1,6 +1,6 @@
-/* A file of MSCCL as it was written: ranks (gpu), threads (tb), steps. Read by msccl_read.c,
- * checked by msccl_check.c, followed through by msccl_trace.c, written as a program by
- * msccl_build.c. Private to the sub-room. */
+/* A file of MSCCL as it was written: ranks (gpu), threads (tb), steps. Read by tt_msccl_read.c,
+ * checked by tt_msccl_check.c, followed through by tt_msccl_trace.c, written as a program by
+ * tt_msccl_build.c. Private to the sub-room. */
 #pragma once
 
 #include "import.h"
@@ -41,7 +41,7 @@ struct msccl_kind {
     bool writes; /* dstbuf, dstoff */
     bool reduces;
 };
-extern const struct msccl_kind msccl_kinds[MSCCL_TYPES_];
+extern const struct msccl_kind tt_msccl_kinds[MSCCL_TYPES_];
 
 struct msccl_step {
     int line;
@@ -80,7 +80,7 @@ struct msccl_value {           /* what a chunk holds */
     bool known, raw, finished; /* raw: input as it came; finished: all contributions, and post */
 };
 
-struct msccl_move {                        /* one chunk of a step, as msccl_trace.c found it */
+struct msccl_move {                        /* one chunk of a step, as tt_msccl_trace.c found it */
     struct msccl_location first, src, dst; /* first: what a `re` adds to */
     bool post;                             /* now all ranks' contributions are there */
     struct msccl_value value;              /* that is sent and written */
@@ -110,16 +110,16 @@ struct msccl_file {
 };
 
 /* Keep the first fault; returns false always. line 0: none. */
-bool msccl_refuse(struct msccl_file *file, int line, const char *fmt, ...)
+bool tt_msccl_refuse(struct msccl_file *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-bool msccl_no_memory(struct msccl_file *file);
-void msccl_note(struct msccl_file *file, int line, const char *fmt, ...)
+bool tt_msccl_no_memory(struct msccl_file *file);
+void tt_msccl_note(struct msccl_file *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Room for one more, zeroed; NULL when memory is short. */
-void *msccl_append(struct msccl_list *list, size_t item_bytes);
+void *tt_msccl_append(struct msccl_list *list, size_t item_bytes);
 /* As much of the name as there is room for, cut between characters of UTF-8. */
-void msccl_take_name(struct msccl_file *file, const char *name);
-void msccl_file_fini(struct msccl_file *file);
+void tt_msccl_take_name(struct msccl_file *file, const char *name);
+void tt_msccl_file_fini(struct msccl_file *file);
 
 static inline struct msccl_rank *msccl_rank(const struct msccl_file *file, int rank)
 {
@@ -148,10 +148,10 @@ static inline bool msccl_out_blocks(enum tt_func func)
     return func == TT_FUNC_ALLGATHER || func == TT_FUNC_GATHER || func == TT_FUNC_ALLTOALL;
 }
 
-bool msccl_read(struct msccl_file *file, const char *text, size_t text_bytes);
+bool tt_msccl_read(struct msccl_file *file, const char *text, size_t text_bytes);
 /* Whatever can be said without following the steps: numbers in range, both ends of every
  * connection, dependencies. Sets the steps' partners and first moves. */
-bool msccl_check(struct msccl_file *file);
+bool tt_msccl_check(struct msccl_file *file);
 /* Follow all steps: what each chunk holds where it is read, in our spaces. */
-bool msccl_trace(struct msccl_file *file);
-bool msccl_build(struct msccl_file *file, struct tt_import *import);
+bool tt_msccl_trace(struct msccl_file *file);
+bool tt_msccl_build(struct msccl_file *file, struct tt_import *import);

@@ -91,7 +91,7 @@ static void build_move(struct writer *writer, const struct msccl_block *block, u
 {
     const struct msccl_file *file = writer->file;
     const struct msccl_step *step = msccl_step(file, s);
-    const struct msccl_kind *kind = &msccl_kinds[step->type];
+    const struct msccl_kind *kind = &tt_msccl_kinds[step->type];
     const struct msccl_move *move = &file->moves[step->first + (uint32_t)k];
     const struct msccl_move *last =
         &file->moves[msccl_step(file, s + nsteps - 1)->first + (uint32_t)k];
@@ -197,12 +197,12 @@ static void set_head(struct msccl_file *file, struct tt_program *head)
     head->out_blocks = msccl_out_blocks(file->func);
 }
 
-bool msccl_build(struct msccl_file *file, struct tt_import *import)
+bool tt_msccl_build(struct msccl_file *file, struct tt_import *import)
 {
     struct tt_builder builder;
     struct writer writer = {.file = file};
     writer.last_insn = tt_calloc(tt_max_size(file->steps.count, 1), sizeof(*writer.last_insn));
-    if (!writer.last_insn) return msccl_no_memory(file);
+    if (!writer.last_insn) return tt_msccl_no_memory(file);
     write_ranks(&writer);
     writer.lines = tt_calloc(writer.ninsns, sizeof(*writer.lines));
     import->lines = writer.lines;
@@ -212,8 +212,8 @@ bool msccl_build(struct msccl_file *file, struct tt_import *import)
         writer.builder = &builder;
         write_ranks(&writer);
         ncclResult_t rc = tt_build_end(&builder, &import->program);
-        if (rc == ncclInvalidArgument) msccl_refuse(file, file->line, "%s", builder.fault);
+        if (rc == ncclInvalidArgument) tt_msccl_refuse(file, file->line, "%s", builder.fault);
     }
     free(writer.last_insn);
-    return (import->program || file->rc) ? !file->rc : msccl_no_memory(file);
+    return (import->program || file->rc) ? !file->rc : tt_msccl_no_memory(file);
 }

@@ -35,8 +35,8 @@ static bool set_parts(struct msccl_file *file)
     bool blocks = msccl_in_blocks(func) || msccl_out_blocks(func);
     file->nparts = blocks ? file->nchunks / file->nranks : file->nchunks;
     if (!blocks || file->nchunks % file->nranks == 0) return true;
-    return msccl_refuse(file, file->line, "%s of %d ranks cannot be cut into %d chunks",
-                        tt_func_name(func), file->nranks, file->nchunks);
+    return tt_msccl_refuse(file, file->line, "%s of %d ranks cannot be cut into %d chunks",
+                           tt_func_name(func), file->nranks, file->nchunks);
 }
 
 /* A buffer that nobody names may have no chunks; scratch has any number. */
@@ -47,27 +47,27 @@ static bool check_chunks(struct msccl_file *file, const struct msccl_rank *rank,
         int want = chunks_of(file, (enum msccl_buffer)buffer), have = rank->chunks[buffer];
         *total += want;
         if (have == want || have == 0) continue;
-        return msccl_refuse(file, rank->line, "gpu %d: %s is %d; %s with nchunksperloop %d has %d",
-                            rank->id, names[buffer], have, tt_func_name(file->func), file->nchunks,
-                            want);
+        return tt_msccl_refuse(file, rank->line,
+                               "gpu %d: %s is %d; %s with nchunksperloop %d has %d", rank->id,
+                               names[buffer], have, tt_func_name(file->func), file->nchunks, want);
     }
     *total += rank->chunks[MSCCL_SCRATCH];
     if (*total <= MSCCL_TOTAL) return true;
-    return msccl_refuse(file, rank->line, "gpu %d: more than %d chunks in all buffers", rank->id,
-                        (int)MSCCL_TOTAL);
+    return tt_msccl_refuse(file, rank->line, "gpu %d: more than %d chunks in all buffers", rank->id,
+                           (int)MSCCL_TOTAL);
 }
 
 static bool check_blocks(struct msccl_file *file, const struct msccl_rank *rank)
 {
     uint32_t count = rank->end - rank->first;
-    if (count == 0) return msccl_refuse(file, rank->line, "gpu %d has no tb", rank->id);
+    if (count == 0) return tt_msccl_refuse(file, rank->line, "gpu %d has no tb", rank->id);
     qsort(msccl_block(file, rank->first), count, sizeof(struct msccl_block), by_block_id);
     for (uint32_t k = 0; k < count; k++) {
         const struct msccl_block *block = msccl_block(file, rank->first + k);
         if (block->id == (int)k) continue;
-        return msccl_refuse(file, block->line,
-                            "gpu %d: tb %d where tb %u is due: they count from 0", rank->id,
-                            block->id, (unsigned int)k);
+        return tt_msccl_refuse(file, block->line,
+                               "gpu %d: tb %d where tb %u is due: they count from 0", rank->id,
+                               block->id, (unsigned int)k);
     }
     return true;
 }
@@ -76,15 +76,15 @@ static bool check_ranks(struct msccl_file *file)
 {
     int64_t total = 0;
     if ((int)file->ranks.count != file->nranks) {
-        return msccl_refuse(file, file->line, "ngpus is %d, and there are %zu gpu elements",
-                            file->nranks, file->ranks.count);
+        return tt_msccl_refuse(file, file->line, "ngpus is %d, and there are %zu gpu elements",
+                               file->nranks, file->ranks.count);
     }
     qsort(file->ranks.items, file->ranks.count, sizeof(struct msccl_rank), by_rank_id);
     for (int r = 0; r < file->nranks; r++) {
         const struct msccl_rank *rank = msccl_rank(file, r);
         if (rank->id != r) {
-            return msccl_refuse(file, rank->line, "gpu %d is there twice, gpu %d is not", rank->id,
-                                r);
+            return tt_msccl_refuse(file, rank->line, "gpu %d is there twice, gpu %d is not",
+                                   rank->id, r);
         }
         if (!check_chunks(file, rank, &total) || !check_blocks(file, rank)) return false;
     }
@@ -99,32 +99,32 @@ static bool check_range(struct msccl_file *file, const struct msccl_block *block
     static const char *const names[] = {"input", "output", "scratch"};
     int chunks = msccl_rank(file, block->rank)->chunks[buffer];
     if (first >= 0 && first < chunks && step->cnt <= chunks - first) return true;
-    return msccl_refuse(file, step->line,
-                        "gpu %d tb %d: %s of chunks %d to %lld of the %s, which has %d",
-                        block->rank, block->id, msccl_kinds[step->type].name, first,
-                        (long long)first + step->cnt - 1, names[buffer], chunks);
+    return tt_msccl_refuse(file, step->line,
+                           "gpu %d tb %d: %s of chunks %d to %lld of the %s, which has %d",
+                           block->rank, block->id, tt_msccl_kinds[step->type].name, first,
+                           (long long)first + step->cnt - 1, names[buffer], chunks);
 }
 
 static bool check_step(struct msccl_file *file, const struct msccl_block *block,
                        const struct msccl_step *step)
 {
-    const struct msccl_kind *kind = &msccl_kinds[step->type];
+    const struct msccl_kind *kind = &tt_msccl_kinds[step->type];
     const char *lacks = kind->sends && block->send < 0      ? "send"
                         : kind->receives && block->recv < 0 ? "receive"
                                                             : NULL;
     if (lacks) {
-        return msccl_refuse(file, step->line,
-                            "gpu %d tb %d: %s in a block that names no peer to %s", block->rank,
-                            block->id, kind->name, lacks);
+        return tt_msccl_refuse(file, step->line,
+                               "gpu %d tb %d: %s in a block that names no peer to %s", block->rank,
+                               block->id, kind->name, lacks);
     }
     bool nop = step->type == MSCCL_NOP;
     if (nop != (step->cnt == 0)) {
-        return msccl_refuse(file, step->line, "gpu %d tb %d: cnt %d of a %s", block->rank,
-                            block->id, step->cnt, kind->name);
+        return tt_msccl_refuse(file, step->line, "gpu %d tb %d: cnt %d of a %s", block->rank,
+                               block->id, step->cnt, kind->name);
     }
     if (kind->reduces && !msccl_reduces(file->func)) {
-        return msccl_refuse(file, step->line, "gpu %d tb %d: %s, where %s reduces nothing",
-                            block->rank, block->id, kind->name, tt_func_name(file->func));
+        return tt_msccl_refuse(file, step->line, "gpu %d tb %d: %s, where %s reduces nothing",
+                               block->rank, block->id, kind->name, tt_func_name(file->func));
     }
     if (kind->reads &&
         !check_range(file, block, step, (enum msccl_buffer)step->src_buffer, step->src))
@@ -141,34 +141,37 @@ static bool check_dependency(struct msccl_file *file, const struct msccl_block *
     if (other < 0 && step->dep_step < 0) return true;
     if (other < 0 || step->dep_step < 0 || other == block->id ||
         (uint32_t)other >= rank->end - rank->first) {
-        return msccl_refuse(file, step->line, "gpu %d tb %d waits for tb %d, which is no other one",
-                            block->rank, block->id, other);
+        return tt_msccl_refuse(file, step->line,
+                               "gpu %d tb %d waits for tb %d, which is no other one", block->rank,
+                               block->id, other);
     }
     const struct msccl_block *awaited = msccl_block(file, rank->first + (uint32_t)other);
     if ((uint32_t)step->dep_step >= awaited->end - awaited->first) {
-        return msccl_refuse(
+        return tt_msccl_refuse(
             file, step->line, "gpu %d tb %d waits for step %d of tb %d, which has %u", block->rank,
             block->id, step->dep_step, other, (unsigned int)(awaited->end - awaited->first));
     }
     const struct msccl_step *target = msccl_step(file, awaited->first + (uint32_t)step->dep_step);
     if (target->has_dep && target->type != MSCCL_NOP) return true;
-    return msccl_refuse(file, step->line,
-                        "gpu %d tb %d waits for step %d of tb %d, which never says that it is done "
-                        "(line %d: %s)",
-                        block->rank, block->id, step->dep_step, other, target->line,
-                        target->type == MSCCL_NOP ? "a nop" : "hasdep is 0");
+    return tt_msccl_refuse(
+        file, step->line,
+        "gpu %d tb %d waits for step %d of tb %d, which never says that it is done "
+        "(line %d: %s)",
+        block->rank, block->id, step->dep_step, other, target->line,
+        target->type == MSCCL_NOP ? "a nop" : "hasdep is 0");
 }
 
 static void note_limits(struct msccl_file *file, const struct msccl_block *block, int most_cnt)
 {
     if (block->end - block->first > MSCCL_OLD_STEPS) {
-        msccl_note(file, block->line, "gpu %d tb %d has %u steps; MSCCL's runtime takes %d",
-                   block->rank, block->id, (unsigned int)(block->end - block->first),
-                   (int)MSCCL_OLD_STEPS);
+        tt_msccl_note(file, block->line, "gpu %d tb %d has %u steps; MSCCL's runtime takes %d",
+                      block->rank, block->id, (unsigned int)(block->end - block->first),
+                      (int)MSCCL_OLD_STEPS);
     }
     if (most_cnt > MSCCL_OLD_CNT) {
-        msccl_note(file, block->line, "gpu %d tb %d moves %d chunks in a step; MSCCL's runtime %d",
-                   block->rank, block->id, most_cnt, (int)MSCCL_OLD_CNT);
+        tt_msccl_note(file, block->line,
+                      "gpu %d tb %d moves %d chunks in a step; MSCCL's runtime %d", block->rank,
+                      block->id, most_cnt, (int)MSCCL_OLD_CNT);
     }
 }
 
@@ -186,13 +189,14 @@ static bool check_steps(struct msccl_file *file)
             moves += step->cnt;
             most_cnt = step->cnt > most_cnt ? step->cnt : most_cnt;
             if (moves <= MSCCL_TOTAL) continue;
-            return msccl_refuse(file, step->line, "all steps move more than %d chunks",
-                                (int)MSCCL_TOTAL);
+            return tt_msccl_refuse(file, step->line, "all steps move more than %d chunks",
+                                   (int)MSCCL_TOTAL);
         }
         if (block->end > block->first && msccl_step(file, block->end - 1)->type == MSCCL_NOP) {
-            return msccl_refuse(file, msccl_step(file, block->end - 1)->line,
-                                "gpu %d tb %d ends with a nop: nothing waits for what it waits for",
-                                block->rank, block->id);
+            return tt_msccl_refuse(
+                file, msccl_step(file, block->end - 1)->line,
+                "gpu %d tb %d ends with a nop: nothing waits for what it waits for", block->rank,
+                block->id);
         }
         if (!file->plan) note_limits(file, block, most_cnt);
     }
@@ -229,8 +233,8 @@ static int collect_ends(struct msccl_file *file, bool sends, struct end *ends)
                                      .channel = block->channel,
                                      .block = b};
         if (peer != block->rank) continue;
-        (void)msccl_refuse(file, block->line, "gpu %d tb %d names its own rank as peer",
-                           block->rank, block->id);
+        (void)tt_msccl_refuse(file, block->line, "gpu %d tb %d names its own rank as peer",
+                              block->rank, block->id);
         return -1;
     }
     qsort(ends, (size_t)count, sizeof(*ends), by_connection);
@@ -238,10 +242,10 @@ static int collect_ends(struct msccl_file *file, bool sends, struct end *ends)
         if (by_connection(&ends[k - 1], &ends[k]) != 0) continue;
         const struct msccl_block *one = msccl_block(file, ends[k - 1].block);
         const struct msccl_block *other = msccl_block(file, ends[k].block);
-        (void)msccl_refuse(file, other->line,
-                           "gpu %d: tb %d and tb %d both %s gpu %d on channel %d", one->rank,
-                           one->id, other->id, sends ? "send to" : "receive from",
-                           sends ? one->send : one->recv, one->channel);
+        (void)tt_msccl_refuse(file, other->line,
+                              "gpu %d: tb %d and tb %d both %s gpu %d on channel %d", one->rank,
+                              one->id, other->id, sends ? "send to" : "receive from",
+                              sends ? one->send : one->recv, one->channel);
         return -1;
     }
     return count;
@@ -252,7 +256,7 @@ static uint32_t next_message(const struct msccl_file *file, const struct msccl_b
                              uint32_t at, bool sends)
 {
     for (; at < block->end; at++) {
-        const struct msccl_kind *kind = &msccl_kinds[msccl_step(file, at)->type];
+        const struct msccl_kind *kind = &tt_msccl_kinds[msccl_step(file, at)->type];
         if (sends ? kind->sends : kind->receives) break;
     }
     return at;
@@ -270,19 +274,19 @@ static bool join_ends(struct msccl_file *file, const struct msccl_block *from,
         struct msccl_step *received = msccl_step(file, in);
         received->partner = out;
         if (sent->cnt == received->cnt) continue;
-        return msccl_refuse(file, received->line,
-                            "gpu %d tb %d receives %d chunks where gpu %d sends %d (line %d)",
-                            to->rank, to->id, received->cnt, from->rank, sent->cnt, sent->line);
+        return tt_msccl_refuse(file, received->line,
+                               "gpu %d tb %d receives %d chunks where gpu %d sends %d (line %d)",
+                               to->rank, to->id, received->cnt, from->rank, sent->cnt, sent->line);
     }
     if (out < from->end) {
-        return msccl_refuse(file, msccl_step(file, out)->line,
-                            "gpu %d tb %d sends what gpu %d never receives", from->rank, from->id,
-                            to->rank);
+        return tt_msccl_refuse(file, msccl_step(file, out)->line,
+                               "gpu %d tb %d sends what gpu %d never receives", from->rank,
+                               from->id, to->rank);
     }
     if (in < to->end) {
-        return msccl_refuse(file, msccl_step(file, in)->line,
-                            "gpu %d tb %d receives what gpu %d never sends", to->rank, to->id,
-                            from->rank);
+        return tt_msccl_refuse(file, msccl_step(file, in)->line,
+                               "gpu %d tb %d receives what gpu %d never sends", to->rank, to->id,
+                               from->rank);
     }
     return true;
 }
@@ -296,10 +300,10 @@ static bool match_ends(struct msccl_file *file, const struct end *out, int nout,
         const struct end *lonely = order < 0 ? &out[k] : &in[k];
         if (order != 0) {
             const struct msccl_block *block = msccl_block(file, lonely->block);
-            return msccl_refuse(file, block->line,
-                                "gpu %d tb %d: no block of gpu %d %s it on channel %d", block->rank,
-                                block->id, order < 0 ? block->send : block->recv,
-                                order < 0 ? "receives from" : "sends to", block->channel);
+            return tt_msccl_refuse(file, block->line,
+                                   "gpu %d tb %d: no block of gpu %d %s it on channel %d",
+                                   block->rank, block->id, order < 0 ? block->send : block->recv,
+                                   order < 0 ? "receives from" : "sends to", block->channel);
         }
         if (!join_ends(file, msccl_block(file, out[k].block), msccl_block(file, in[k].block)))
             return false;
@@ -314,10 +318,10 @@ static void note_blocks(struct msccl_file *file, const struct end *ends, int cou
         const struct msccl_block *block = msccl_block(file, ends[k].block);
         if (++blocks[block->rank * file->nchannels + block->channel] != MSCCL_OLD_BLOCKS + 1)
             continue;
-        msccl_note(file, block->line,
-                   "gpu %d has more than %d blocks in a direction of channel %d, which MSCCL's "
-                   "runtime does not take",
-                   block->rank, (int)MSCCL_OLD_BLOCKS, block->channel);
+        tt_msccl_note(file, block->line,
+                      "gpu %d has more than %d blocks in a direction of channel %d, which MSCCL's "
+                      "runtime does not take",
+                      block->rank, (int)MSCCL_OLD_BLOCKS, block->channel);
     }
     free(blocks);
 }
@@ -326,7 +330,7 @@ static bool check_connections(struct msccl_file *file)
 {
     size_t most = file->blocks.count;
     struct end *ends = tt_calloc(2 * most, sizeof(*ends));
-    if (!ends) return msccl_no_memory(file);
+    if (!ends) return tt_msccl_no_memory(file);
     int nout = collect_ends(file, true, ends);
     int nin = nout < 0 ? -1 : collect_ends(file, false, ends + most);
     bool joined = nin >= 0 && match_ends(file, ends, nout, ends + most, nin);
@@ -335,7 +339,7 @@ static bool check_connections(struct msccl_file *file)
     return joined;
 }
 
-bool msccl_check(struct msccl_file *file)
+bool tt_msccl_check(struct msccl_file *file)
 {
     return set_parts(file) && check_ranks(file) && check_steps(file) && check_connections(file);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct msccl_kind msccl_kinds[MSCCL_TYPES_] = {
+const struct msccl_kind tt_msccl_kinds[MSCCL_TYPES_] = {
     [MSCCL_S] = {.name = "s", .sends = true, .reads = true},
     [MSCCL_R] = {.name = "r", .receives = true, .writes = true},
     [MSCCL_RCS] = {.name = "rcs", .sends = true, .receives = true, .writes = true},
@@ -29,7 +29,7 @@ const struct msccl_kind msccl_kinds[MSCCL_TYPES_] = {
 
 /* ---- faults and lists ---- */
 
-bool msccl_refuse(struct msccl_file *file, int line, const char *fmt, ...)
+bool tt_msccl_refuse(struct msccl_file *file, int line, const char *fmt, ...)
 {
     if (file->rc) return false;
     file->rc = ncclInvalidUsage;
@@ -42,14 +42,14 @@ bool msccl_refuse(struct msccl_file *file, int line, const char *fmt, ...)
     return false;
 }
 
-bool msccl_no_memory(struct msccl_file *file)
+bool tt_msccl_no_memory(struct msccl_file *file)
 {
     if (!file->rc) (void)snprintf(file->fault, file->fault_bytes, "out of memory");
     if (!file->rc) file->rc = ncclSystemError;
     return false;
 }
 
-void msccl_note(struct msccl_file *file, int line, const char *fmt, ...)
+void tt_msccl_note(struct msccl_file *file, int line, const char *fmt, ...)
 {
     enum { MOST_BYTES = 4096 };
     char text[240];
@@ -67,7 +67,7 @@ void msccl_note(struct msccl_file *file, int line, const char *fmt, ...)
     file->notes_bytes += more + 1;
 }
 
-void *msccl_append(struct msccl_list *list, size_t item_bytes)
+void *tt_msccl_append(struct msccl_list *list, size_t item_bytes)
 {
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 64;
@@ -81,7 +81,7 @@ void *msccl_append(struct msccl_list *list, size_t item_bytes)
     return item;
 }
 
-void msccl_file_fini(struct msccl_file *file)
+void tt_msccl_file_fini(struct msccl_file *file)
 {
     free(file->ranks.items);
     free(file->blocks.items);
@@ -126,15 +126,15 @@ static bool take_attributes(struct reader *reader, const char **attrs,
             k++;
         }
         if (!known[k].name) {
-            return msccl_refuse(reader->file, line_of(reader), "<%s> has no attribute %.40s",
-                                reader->element, attrs[0]);
+            return tt_msccl_refuse(reader->file, line_of(reader), "<%s> has no attribute %.40s",
+                                   reader->element, attrs[0]);
         }
         reader->values[k] = attrs[1];
     }
     for (int k = 0; known[k].name; k++) {
         if (reader->values[k] || known[k].optional) continue;
-        return msccl_refuse(reader->file, line_of(reader), "<%s> lacks the attribute %s",
-                            reader->element, known[k].name);
+        return tt_msccl_refuse(reader->file, line_of(reader), "<%s> lacks the attribute %s",
+                               reader->element, known[k].name);
     }
     return true;
 }
@@ -151,14 +151,14 @@ static bool take_number(struct reader *reader, int k, int64_t low, int64_t high,
         value = value * 10 + (digit[d] - '0');
     if (digit != text) value = -value;
     if (!number) {
-        return msccl_refuse(reader->file, line_of(reader),
-                            "%s of <%s> is \"%.40s\", which is no decimal number", reader->keys[k],
-                            reader->element, text);
+        return tt_msccl_refuse(reader->file, line_of(reader),
+                               "%s of <%s> is \"%.40s\", which is no decimal number",
+                               reader->keys[k], reader->element, text);
     }
     if (value < low || value > high) {
-        return msccl_refuse(reader->file, line_of(reader),
-                            "%s of <%s> is %lld, not in %lld to %lld", reader->keys[k],
-                            reader->element, (long long)value, (long long)low, (long long)high);
+        return tt_msccl_refuse(reader->file, line_of(reader),
+                               "%s of <%s> is %lld, not in %lld to %lld", reader->keys[k],
+                               reader->element, (long long)value, (long long)low, (long long)high);
     }
     *out = value;
     return true;
@@ -180,8 +180,8 @@ static bool take_word(struct reader *reader, int k, const char *const *words, in
         *out = w;
         return true;
     }
-    return msccl_refuse(reader->file, line_of(reader), "%s of <%s> is \"%.40s\", which is none",
-                        reader->keys[k], reader->element, reader->values[k]);
+    return tt_msccl_refuse(reader->file, line_of(reader), "%s of <%s> is \"%.40s\", which is none",
+                           reader->keys[k], reader->element, reader->values[k]);
 }
 
 static bool take_flag(struct reader *reader, int k, bool *out)
@@ -226,8 +226,8 @@ static bool read_collective(struct reader *reader)
         reader->values[ALGO_COLL] = "reducescatter";
     if (!take_word(reader, ALGO_COLL, collectives, &k)) return false;
     if ((size_t)k >= TT_LEN(funcs)) {
-        return msccl_refuse(reader->file, line_of(reader), "%s is no collective that is imported",
-                            collectives[k]);
+        return tt_msccl_refuse(reader->file, line_of(reader),
+                               "%s is no collective that is imported", collectives[k]);
     }
     reader->file->func = funcs[k];
     return true;
@@ -249,16 +249,16 @@ static bool read_use(struct reader *reader)
     file->min_bytes = (uint64_t)low;
     file->max_bytes = high > 0 ? (uint64_t)high : 0;
     if (!file->in_place && !file->out_of_place)
-        return msccl_refuse(file, file->line, "usable neither in place nor out of place");
+        return tt_msccl_refuse(file, file->line, "usable neither in place nor out of place");
     if (file->max_bytes && file->min_bytes > file->max_bytes) {
-        return msccl_refuse(file, file->line, "minBytes %llu is more than maxBytes %llu",
-                            (unsigned long long)file->min_bytes,
-                            (unsigned long long)file->max_bytes);
+        return tt_msccl_refuse(file, file->line, "minBytes %llu is more than maxBytes %llu",
+                               (unsigned long long)file->min_bytes,
+                               (unsigned long long)file->max_bytes);
     }
     return true;
 }
 
-void msccl_take_name(struct msccl_file *file, const char *name)
+void tt_msccl_take_name(struct msccl_file *file, const char *name)
 {
     size_t bytes = strlen(name);
     if (bytes >= sizeof(file->name)) bytes = sizeof(file->name) - 1;
@@ -273,7 +273,7 @@ static bool read_algo(struct reader *reader)
     struct msccl_file *file = reader->file;
     int proto = 0;
     file->line = line_of(reader);
-    if (reader->values[ALGO_NAME]) msccl_take_name(file, reader->values[ALGO_NAME]);
+    if (reader->values[ALGO_NAME]) tt_msccl_take_name(file, reader->values[ALGO_NAME]);
     if (!take_word(reader, ALGO_PROTO, protos, &proto)) return false;
     file->proto = (enum tt_proto)proto;
     return take_int(reader, ALGO_NCHANNELS, 1, TT_MAX_CHANNELS, &file->nchannels) &&
@@ -285,8 +285,8 @@ static bool read_algo(struct reader *reader)
 static bool read_gpu(struct reader *reader)
 {
     struct msccl_file *file = reader->file;
-    struct msccl_rank *rank = msccl_append(&file->ranks, sizeof(*rank));
-    if (!rank) return msccl_no_memory(file);
+    struct msccl_rank *rank = tt_msccl_append(&file->ranks, sizeof(*rank));
+    if (!rank) return tt_msccl_no_memory(file);
     rank->line = line_of(reader);
     rank->first = rank->end = (uint32_t)file->blocks.count;
     return take_int(reader, 0, 0, file->nranks - 1, &rank->id) &&
@@ -299,10 +299,10 @@ static bool read_block(struct reader *reader)
 {
     struct msccl_file *file = reader->file;
     struct msccl_rank *rank = msccl_rank(file, (int)file->ranks.count - 1);
-    struct msccl_block *block = msccl_append(&file->blocks, sizeof(*block));
-    if (!block) return msccl_no_memory(file);
+    struct msccl_block *block = tt_msccl_append(&file->blocks, sizeof(*block));
+    if (!block) return tt_msccl_no_memory(file);
     if (file->blocks.count > MSCCL_BLOCKS)
-        return msccl_refuse(file, line_of(reader), "more than %d blocks", (int)MSCCL_BLOCKS);
+        return tt_msccl_refuse(file, line_of(reader), "more than %d blocks", (int)MSCCL_BLOCKS);
     block->line = line_of(reader);
     block->rank = rank->id;
     block->first = block->end = (uint32_t)file->steps.count;
@@ -345,13 +345,13 @@ static bool read_step(struct reader *reader)
     const char *types[MSCCL_TYPES_ + 1] = {NULL};
     struct msccl_file *file = reader->file;
     struct msccl_block *block = msccl_block(file, (uint32_t)file->blocks.count - 1);
-    struct msccl_step *step = msccl_append(&file->steps, sizeof(*step));
+    struct msccl_step *step = tt_msccl_append(&file->steps, sizeof(*step));
     int s = 0, type = 0, src = 0, dst = 0;
-    if (!step) return msccl_no_memory(file);
+    if (!step) return tt_msccl_no_memory(file);
     if (file->steps.count > MSCCL_STEPS)
-        return msccl_refuse(file, line_of(reader), "more than %d steps", (int)MSCCL_STEPS);
+        return tt_msccl_refuse(file, line_of(reader), "more than %d steps", (int)MSCCL_STEPS);
     for (int k = 0; k < MSCCL_TYPES_; k++)
-        types[k] = msccl_kinds[k].name;
+        types[k] = tt_msccl_kinds[k].name;
     step->line = line_of(reader);
     if (!take_int(reader, STEP_S, 0, MSCCL_STEPS, &s) ||
         !take_word(reader, STEP_TYPE, types, &type) ||
@@ -362,8 +362,8 @@ static bool read_step(struct reader *reader)
     step->src_buffer = (uint8_t)src;
     step->dst_buffer = (uint8_t)dst;
     if ((uint32_t)s != block->end - block->first) {
-        return msccl_refuse(file, step->line, "step %d comes where step %u is due", s,
-                            (unsigned int)(block->end - block->first));
+        return tt_msccl_refuse(file, step->line, "step %d comes where step %u is due", s,
+                               (unsigned int)(block->end - block->first));
     }
     block->end++;
     return true;
@@ -398,11 +398,11 @@ static void XMLCALL on_start(void *arg, const char *element, const char **attrs)
     int level = reader->depth++;
     bool read = level < DEPTH && strcmp(levels[level].element, element) == 0;
     if (!read && level == 0) {
-        msccl_refuse(reader->file, line_of(reader),
-                     "the document is <%.40s>: an algorithm of MSCCL is <algo>", element);
+        tt_msccl_refuse(reader->file, line_of(reader),
+                        "the document is <%.40s>: an algorithm of MSCCL is <algo>", element);
     } else if (!read) {
-        msccl_refuse(reader->file, line_of(reader), "<%s> holds no <%.40s>",
-                     levels[level - 1].element, element);
+        tt_msccl_refuse(reader->file, line_of(reader), "<%s> holds no <%.40s>",
+                        levels[level - 1].element, element);
     } else {
         reader->element = levels[level].element;
         read =
@@ -423,7 +423,7 @@ static void XMLCALL on_text(void *arg, const char *text, int bytes)
     struct reader *reader = arg;
     for (int k = 0; k < bytes; k++) {
         if (strchr(" \t\r\n", text[k])) continue;
-        msccl_refuse(reader->file, line_of(reader), "text between elements");
+        tt_msccl_refuse(reader->file, line_of(reader), "text between elements");
         (void)XML_StopParser(reader->parser, XML_FALSE);
         return;
     }
@@ -437,31 +437,31 @@ static void XMLCALL on_doctype(void *arg, const char *doctype, const char *sysid
     (void)sysid;
     (void)pubid;
     (void)has_internal;
-    msccl_refuse(reader->file, line_of(reader), "DOCTYPE is not allowed");
+    tt_msccl_refuse(reader->file, line_of(reader), "DOCTYPE is not allowed");
     (void)XML_StopParser(reader->parser, XML_FALSE);
 }
 
 static bool not_xml(const struct reader *reader)
 {
     enum XML_Error error = XML_GetErrorCode(reader->parser);
-    if (error == XML_ERROR_NO_MEMORY) return msccl_no_memory(reader->file);
+    if (error == XML_ERROR_NO_MEMORY) return tt_msccl_no_memory(reader->file);
     bool cut = error == XML_ERROR_NO_ELEMENTS || error == XML_ERROR_UNCLOSED_TOKEN;
     if (cut && reader->depth > 0) {
-        return msccl_refuse(reader->file, line_of(reader), "the file ends inside of <%s>",
-                            levels[reader->depth - 1].element);
+        return tt_msccl_refuse(reader->file, line_of(reader), "the file ends inside of <%s>",
+                               levels[reader->depth - 1].element);
     }
-    return msccl_refuse(reader->file, line_of(reader), "not XML: %s", XML_ErrorString(error));
+    return tt_msccl_refuse(reader->file, line_of(reader), "not XML: %s", XML_ErrorString(error));
 }
 
-bool msccl_read(struct msccl_file *file, const char *text, size_t text_bytes)
+bool tt_msccl_read(struct msccl_file *file, const char *text, size_t text_bytes)
 {
     struct reader reader = {.file = file};
     if (text_bytes > MSCCL_FILE_BYTES) {
-        return msccl_refuse(file, 1, "%zu bytes are too many (limit %d)", text_bytes,
-                            (int)MSCCL_FILE_BYTES);
+        return tt_msccl_refuse(file, 1, "%zu bytes are too many (limit %d)", text_bytes,
+                               (int)MSCCL_FILE_BYTES);
     }
     reader.parser = XML_ParserCreate(NULL);
-    if (!reader.parser) return msccl_no_memory(file);
+    if (!reader.parser) return tt_msccl_no_memory(file);
     XML_SetUserData(reader.parser, &reader);
     XML_SetElementHandler(reader.parser, on_start, on_end);
     XML_SetCharacterDataHandler(reader.parser, on_text);

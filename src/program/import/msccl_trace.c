@@ -82,19 +82,20 @@ static bool read_chunk(struct trace *trace, const struct msccl_block *block,
     *location_out = location_at(trace, block->rank, named.buffer, named.chunk, value_out->raw);
     value_out->raw = false;
     if (value_out->known) return true;
-    return msccl_refuse(
+    return tt_msccl_refuse(
         trace->file, step->line, "gpu %d tb %d: %s reads chunk %d of the %s, which holds nothing",
-        block->rank, block->id, msccl_kinds[step->type].name, named.chunk, names[named.buffer]);
+        block->rank, block->id, tt_msccl_kinds[step->type].name, named.chunk, names[named.buffer]);
 }
 
 static bool write_chunk(struct trace *trace, const struct msccl_block *block,
                         const struct msccl_step *step, int chunk, struct msccl_move *move)
 {
     if (step->dst_buffer == MSCCL_IN && !trace->one) {
-        return msccl_refuse(trace->file, step->line,
-                            "gpu %d tb %d: %s writes chunk %d of the input, which must stay as it "
-                            "was out of place",
-                            block->rank, block->id, msccl_kinds[step->type].name, chunk);
+        return tt_msccl_refuse(
+            trace->file, step->line,
+            "gpu %d tb %d: %s writes chunk %d of the input, which must stay as it "
+            "was out of place",
+            block->rank, block->id, tt_msccl_kinds[step->type].name, chunk);
     }
     *value_at(trace, block->rank, step->dst_buffer, chunk) = move->value;
     move->dst = location_at(trace, block->rank, step->dst_buffer, chunk, false);
@@ -113,7 +114,7 @@ static bool run_move(struct trace *trace, const struct msccl_block *block,
                      const struct msccl_step *step, int k)
 {
     struct msccl_file *file = trace->file;
-    const struct msccl_kind *kind = &msccl_kinds[step->type];
+    const struct msccl_kind *kind = &tt_msccl_kinds[step->type];
     struct msccl_move *move = &file->moves[step->first + (uint32_t)k];
     struct msccl_value local = {.known = false};
     if (kind->reads &&
@@ -148,7 +149,7 @@ static uint32_t awaited(const struct trace *trace, const struct msccl_block *blo
                          (uint32_t)step->dep_step;
         if (!trace->done[other]) return other;
     }
-    bool receives = msccl_kinds[step->type].receives;
+    bool receives = tt_msccl_kinds[step->type].receives;
     return receives && !trace->done[step->partner] ? step->partner : NOBODY;
 }
 
@@ -186,7 +187,7 @@ static bool report_cycle(struct trace *trace)
         const struct msccl_block *block = msccl_block(file, b);
         if (trace->next_step[b] == block->end) continue;
         const struct msccl_step *step = msccl_step(file, trace->next_step[b]);
-        return msccl_refuse(
+        return tt_msccl_refuse(
             file, step->line, "gpu %d tb %d waits for ever: for line %d, which comes after it",
             block->rank, block->id, msccl_step(file, awaited(trace, block, step))->line);
     }
@@ -230,7 +231,7 @@ static bool start(struct trace *trace)
     trace->waiting = tt_calloc(tt_max_size(nsteps, 1), sizeof(*trace->waiting));
     if (!file->moves || !trace->values || !trace->values_at || !trace->next_step ||
         !trace->next_waiting || !trace->ready || !trace->done || !trace->waiting)
-        return msccl_no_memory(file);
+        return tt_msccl_no_memory(file);
     for (size_t s = 0; s < nsteps; s++)
         trace->waiting[s] = NOBODY;
     for (uint32_t b = 0; b < nblocks; b++) {
@@ -241,7 +242,7 @@ static bool start(struct trace *trace)
     return true;
 }
 
-bool msccl_trace(struct msccl_file *file)
+bool tt_msccl_trace(struct msccl_file *file)
 {
     bool many_in = msccl_in_blocks(file->func), many_out = msccl_out_blocks(file->func);
     int blocks = file->nranks * file->nparts;

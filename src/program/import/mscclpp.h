@@ -1,6 +1,6 @@
 /* An execution plan of MSCCL++ (JSON), whose ranks put into and get from each other's memory and
- * signal when they have. mscclpp_read.c and mscclpp_ops.c read it; mscclpp_run.c follows all its
- * blocks once, refuses what nothing orders, and notes each operation as steps of messages;
+ * signal when they have. tt_mscclpp_read.c and mscclpp_ops.c read it; tt_mscclpp_run.c follows all
+ * its blocks once, refuses what nothing orders, and notes each operation as steps of messages;
  * mscclpp_order.c says what is ordered; mscclpp_steps.c keeps the steps and what each waits for,
  * and mscclpp_blocks.c makes blocks of them. From there on it is a file of MSCCL (msccl.h). Private
  * to the sub-room. */
@@ -117,8 +117,8 @@ static inline int *mscclpp_number(const struct msccl_list *list, uint32_t at)
 }
 
 /* A member that has to be there; NULL: refused. `what` names the object in the fault. */
-const struct json_node *mscclpp_need(struct mscclpp_plan *plan, const struct json_node *object,
-                                     const char *what, const char *key, enum json_kind kind);
+const struct json_node *tt_mscclpp_need(struct mscclpp_plan *plan, const struct json_node *object,
+                                        const char *what, const char *key, enum json_kind kind);
 struct mscclpp_range { /* both inclusive */
     int low, high;
 };
@@ -127,23 +127,23 @@ static inline struct mscclpp_range mscclpp_upto(int high)
     return (struct mscclpp_range){0, high};
 }
 /* Likewise, and an integer within the limits. */
-bool mscclpp_need_int(struct mscclpp_plan *plan, const struct json_node *object, const char *what,
-                      const char *key, struct mscclpp_range range, int *out);
+bool tt_mscclpp_need_int(struct mscclpp_plan *plan, const struct json_node *object,
+                         const char *what, const char *key, struct mscclpp_range range, int *out);
 /* An element of an array, an integer within the limits. */
-bool mscclpp_take_int(struct mscclpp_plan *plan, const struct json_node *node, const char *what,
-                      int low, int high, int *out);
+bool tt_mscclpp_take_int(struct mscclpp_plan *plan, const struct json_node *node, const char *what,
+                         int low, int high, int *out);
 /* i, o or s. */
-bool mscclpp_take_buffer(struct mscclpp_plan *plan, const struct json_node *object,
-                         const char *what, const char *key, uint8_t *out);
+bool tt_mscclpp_take_buffer(struct mscclpp_plan *plan, const struct json_node *object,
+                            const char *what, const char *key, uint8_t *out);
 /* memory or port; MSCCLPP_TYPES: switch. */
-bool mscclpp_take_type(struct mscclpp_plan *plan, const struct json_node *node, int *out);
-bool mscclpp_add_number(struct mscclpp_plan *plan, struct msccl_list *list, int number);
+bool tt_mscclpp_take_type(struct mscclpp_plan *plan, const struct json_node *node, int *out);
+bool tt_mscclpp_add_number(struct mscclpp_plan *plan, struct msccl_list *list, int number);
 
 /* The head, and of each rank what its blocks name: channels, switches, semaphores, chunks. */
-bool mscclpp_read(struct mscclpp_plan *plan, const char *text, size_t text_bytes);
-bool mscclpp_read_blocks(struct mscclpp_plan *plan);
+bool tt_mscclpp_read(struct mscclpp_plan *plan, const char *text, size_t text_bytes);
+bool tt_mscclpp_read_blocks(struct mscclpp_plan *plan);
 
 /* Follow all blocks; file->ranks, blocks and steps are set. */
-bool mscclpp_run(struct mscclpp_plan *plan);
-/* All of it: from text to what msccl_read() makes of a file of MSCCL. */
-bool mscclpp_load(struct msccl_file *file, const char *text, size_t text_bytes);
+bool tt_mscclpp_run(struct mscclpp_plan *plan);
+/* All of it: from text to what tt_msccl_read() makes of a file of MSCCL. */
+bool tt_mscclpp_load(struct msccl_file *file, const char *text, size_t text_bytes);

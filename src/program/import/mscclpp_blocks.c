@@ -19,9 +19,9 @@ static bool add_blocks(struct mscclpp_follow *follow, int r, int *ids)
         bool empty = s + 1 == count && rank->end == rank->first;
         if (!strand->count && !empty) continue;
         if (file->blocks.count >= MSCCL_BLOCKS)
-            return msccl_refuse(file, rank->line, "more than %d blocks", (int)MSCCL_BLOCKS);
-        struct msccl_block *block = msccl_append(&file->blocks, sizeof(*block));
-        if (!block) return msccl_no_memory(file);
+            return tt_msccl_refuse(file, rank->line, "more than %d blocks", (int)MSCCL_BLOCKS);
+        struct msccl_block *block = tt_msccl_append(&file->blocks, sizeof(*block));
+        if (!block) return tt_msccl_no_memory(file);
         bool sends = s >= nblocks && s < nblocks + n;
         bool receives = s >= nblocks + n && s < nblocks + 2 * n;
         *block = (struct msccl_block){.line = strand->line ? strand->line : rank->line,
@@ -42,8 +42,8 @@ static bool add_ranks(struct mscclpp_follow *follow, int *ids)
 {
     struct msccl_file *file = follow->plan->file;
     for (int r = 0; r < file->nranks; r++) {
-        struct msccl_rank *rank = msccl_append(&file->ranks, sizeof(*rank));
-        if (!rank) return msccl_no_memory(file);
+        struct msccl_rank *rank = tt_msccl_append(&file->ranks, sizeof(*rank));
+        if (!rank) return tt_msccl_no_memory(file);
         const struct mscclpp_rank *from = &follow->plan->ranks[r];
         *rank = (struct msccl_rank){.line = from->node->line, .id = r};
         rank->chunks[MSCCL_IN] = follow->in;
@@ -55,16 +55,16 @@ static bool add_ranks(struct mscclpp_follow *follow, int *ids)
     return true;
 }
 
-bool mscclpp_finish(struct mscclpp_follow *follow)
+bool tt_mscclpp_finish(struct mscclpp_follow *follow)
 {
     struct msccl_file *file = follow->plan->file;
     uint32_t nstrands = follow->strands_at[file->nranks];
-    if (!mscclpp_emit_kept(follow)) return false;
+    if (!tt_mscclpp_emit_kept(follow)) return false;
     int *ids = tt_calloc(nstrands, sizeof(*ids));
     struct msccl_step *steps = tt_calloc(tt_max_size(follow->steps.count, 1), sizeof(*steps));
     uint32_t *first = tt_calloc(nstrands, sizeof(*first));
     bool made = ids && steps && first;
-    if (!made) (void)msccl_no_memory(file);
+    if (!made) (void)tt_msccl_no_memory(file);
     made = made && add_ranks(follow, ids);
     for (uint32_t s = 0, at = 0; made && s < nstrands; at += follow->strands[s++].count)
         first[s] = at;

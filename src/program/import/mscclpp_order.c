@@ -12,14 +12,14 @@ enum { HISTORY_MOST = 1 << 26 }; /* values of all snapshots */
 _Static_assert((uint64_t)MSCCLPP_ALL_BLOCKS *MSCCLPP_ALL_BLOCKS <= HISTORY_MOST,
                "rows of all blocks");
 
-bool mscclpp_clocks_init(struct mscclpp_clocks *clocks, uint32_t nblocks)
+bool tt_mscclpp_clocks_init(struct mscclpp_clocks *clocks, uint32_t nblocks)
 {
     clocks->nblocks = nblocks;
     clocks->now = tt_calloc((size_t)nblocks * nblocks, sizeof(*clocks->now));
     return clocks->now != NULL;
 }
 
-void mscclpp_clocks_fini(struct mscclpp_clocks *clocks)
+void tt_mscclpp_clocks_fini(struct mscclpp_clocks *clocks)
 {
     free(clocks->now);
     free(clocks->history.items);
@@ -35,12 +35,12 @@ static uint32_t *snapshot_at(const struct mscclpp_clocks *clocks, int32_t snapsh
     return (uint32_t *)clocks->history.items + (size_t)snapshot * clocks->nblocks;
 }
 
-int32_t mscclpp_snapshot(struct mscclpp_clocks *clocks, uint32_t block)
+int32_t tt_mscclpp_snapshot(struct mscclpp_clocks *clocks, uint32_t block)
 {
     uint32_t *values = NULL;
     if (clocks->history.count + clocks->nblocks > HISTORY_MOST) return MSCCLPP_NONE;
     for (uint32_t k = 0; k < clocks->nblocks; k++) {
-        values = msccl_append(&clocks->history, sizeof(*values));
+        values = tt_msccl_append(&clocks->history, sizeof(*values));
         if (!values) return MSCCLPP_NONE;
         *values = row(clocks, block)[k];
     }
@@ -53,17 +53,18 @@ static void raise_to(uint32_t *to, const uint32_t *from, uint32_t count)
         to[k] = from[k] > to[k] ? from[k] : to[k];
 }
 
-void mscclpp_add_to(struct mscclpp_clocks *clocks, int32_t snapshot, uint32_t block)
+void tt_mscclpp_add_to(struct mscclpp_clocks *clocks, int32_t snapshot, uint32_t block)
 {
     raise_to(snapshot_at(clocks, snapshot), row(clocks, block), clocks->nblocks);
 }
 
-void mscclpp_join(struct mscclpp_clocks *clocks, uint32_t block, int32_t snapshot)
+void tt_mscclpp_join(struct mscclpp_clocks *clocks, uint32_t block, int32_t snapshot)
 {
     raise_to(row(clocks, block), snapshot_at(clocks, snapshot), clocks->nblocks);
 }
 
-bool mscclpp_before(const struct mscclpp_clocks *clocks, struct mscclpp_epoch epoch, uint32_t block)
+bool tt_mscclpp_before(const struct mscclpp_clocks *clocks, struct mscclpp_epoch epoch,
+                       uint32_t block)
 {
     return epoch.block == MSCCLPP_NONE || row(clocks, block)[epoch.block] >= epoch.time;
 }
@@ -93,13 +94,13 @@ static bool refuse_race(struct mscclpp_follow *follow, const struct access *acce
     const struct mscclpp_block *own = mscclpp_block(follow->plan, access->block);
     const struct mscclpp_block *its = mscclpp_block(follow->plan, (uint32_t)other.block);
     const struct mscclpp_op *before_it = op_of(follow, other);
-    return msccl_refuse(follow->plan->file, access->op->line,
-                        "gpu %d tb %d: %s %s chunk %d of gpu %d's %s, and nothing orders it behind "
-                        "gpu %d tb %d, whose %s %s it (line %d)",
-                        own->rank, own->id, access->op->kind->name,
-                        access->writes ? "writes" : "reads", access->chunk, access->ref->rank,
-                        buffers[access->ref->buffer], its->rank, its->id, before_it->kind->name,
-                        wrote ? "writes" : "reads", before_it->line);
+    return tt_msccl_refuse(
+        follow->plan->file, access->op->line,
+        "gpu %d tb %d: %s %s chunk %d of gpu %d's %s, and nothing orders it behind "
+        "gpu %d tb %d, whose %s %s it (line %d)",
+        own->rank, own->id, access->op->kind->name, access->writes ? "writes" : "reads",
+        access->chunk, access->ref->rank, buffers[access->ref->buffer], its->rank, its->id,
+        before_it->kind->name, wrote ? "writes" : "reads", before_it->line);
 }
 
 static struct mscclpp_epoch epoch_of(const struct mscclpp_follow *follow, uint32_t block,
@@ -122,27 +123,27 @@ static bool add_reader(struct mscclpp_follow *follow, struct mscclpp_cell *cell,
         }
         r = reader->next;
     }
-    struct mscclpp_reader *reader = msccl_append(&follow->readers, sizeof(*reader));
-    if (!reader) return msccl_no_memory(follow->plan->file);
+    struct mscclpp_reader *reader = tt_msccl_append(&follow->readers, sizeof(*reader));
+    if (!reader) return tt_msccl_no_memory(follow->plan->file);
     *reader = (struct mscclpp_reader){.epoch = epoch, .next = cell->readers};
     cell->readers = (int32_t)(follow->readers.count - 1);
     return true;
 }
 
-bool mscclpp_read_cells(struct mscclpp_follow *follow, uint32_t block, const struct mscclpp_op *op,
-                        const struct mscclpp_ref *ref)
+bool tt_mscclpp_read_cells(struct mscclpp_follow *follow, uint32_t block,
+                           const struct mscclpp_op *op, const struct mscclpp_ref *ref)
 {
     const struct mscclpp_block *own = mscclpp_block(follow->plan, block);
     for (int k = 0; k < ref->size; k++) {
         struct mscclpp_cell *cell = mscclpp_cell(follow, ref->rank, ref->buffer, ref->chunk + k);
         if (!cell->known) {
-            return msccl_refuse(
+            return tt_msccl_refuse(
                 follow->plan->file, op->line,
                 "gpu %d tb %d: %s reads chunk %d of gpu %d's %s, which holds nothing", own->rank,
                 own->id, op->kind->name, ref->chunk + k, ref->rank, buffers[ref->buffer]);
         }
         struct access access = {block, op, ref, ref->chunk + k, false};
-        if (!mscclpp_before(&follow->clocks, cell->written, block))
+        if (!tt_mscclpp_before(&follow->clocks, cell->written, block))
             return refuse_race(follow, &access, cell->written, true);
         if (!add_reader(follow, cell, epoch_of(follow, block, op))) return false;
     }
@@ -153,18 +154,18 @@ static bool write_cell(struct mscclpp_follow *follow, const struct access *acces
 {
     const struct mscclpp_ref *ref = access->ref;
     struct mscclpp_cell *cell = mscclpp_cell(follow, ref->rank, ref->buffer, access->chunk);
-    if (!mscclpp_before(&follow->clocks, cell->written, access->block))
+    if (!tt_mscclpp_before(&follow->clocks, cell->written, access->block))
         return refuse_race(follow, access, cell->written, true);
     for (int32_t r = cell->readers; r != MSCCLPP_NONE;) {
         const struct mscclpp_reader *reader = (struct mscclpp_reader *)follow->readers.items + r;
-        if (!mscclpp_before(&follow->clocks, reader->epoch, access->block))
+        if (!tt_mscclpp_before(&follow->clocks, reader->epoch, access->block))
             return refuse_race(follow, access, reader->epoch, false);
         r = reader->next;
     }
     if (lines != MSCCLPP_NONE && cell->lines != MSCCLPP_NONE && cell->readers == MSCCLPP_NONE) {
-        return msccl_refuse(follow->plan->file, access->op->line,
-                            "%s writes lines over others that nobody has read",
-                            access->op->kind->name);
+        return tt_msccl_refuse(follow->plan->file, access->op->line,
+                               "%s writes lines over others that nobody has read",
+                               access->op->kind->name);
     }
     cell->known = true;
     cell->written = epoch_of(follow, access->block, access->op);
@@ -173,12 +174,13 @@ static bool write_cell(struct mscclpp_follow *follow, const struct access *acces
     return true;
 }
 
-bool mscclpp_write_cells(struct mscclpp_follow *follow, uint32_t block, const struct mscclpp_op *op,
-                         const struct mscclpp_ref *ref, int32_t lines)
+bool tt_mscclpp_write_cells(struct mscclpp_follow *follow, uint32_t block,
+                            const struct mscclpp_op *op, const struct mscclpp_ref *ref,
+                            int32_t lines)
 {
     const struct mscclpp_block *own = mscclpp_block(follow->plan, block);
     if (ref->buffer == MSCCL_IN && !follow->plan->file->in_place) {
-        return msccl_refuse(
+        return tt_msccl_refuse(
             follow->plan->file, op->line,
             "gpu %d tb %d: %s writes chunk %d of gpu %d's input, which must stay as "
             "it was out of place",
@@ -209,10 +211,11 @@ static bool check_cell(struct mscclpp_follow *follow, const uint32_t *end, int r
         const struct mscclpp_op *op = op_of(follow, cell->written);
         const struct mscclpp_block *block =
             mscclpp_block(follow->plan, (uint32_t)cell->written.block);
-        return msccl_refuse(follow->plan->file, op->line,
-                            "gpu %d tb %d: %s writes to gpu %d, which does not wait for it before "
-                            "it ends",
-                            block->rank, block->id, op->kind->name, rank);
+        return tt_msccl_refuse(
+            follow->plan->file, op->line,
+            "gpu %d tb %d: %s writes to gpu %d, which does not wait for it before "
+            "it ends",
+            block->rank, block->id, op->kind->name, rank);
     }
     for (int32_t r = cell->readers; r != MSCCLPP_NONE && late->block == MSCCLPP_NONE;) {
         const struct mscclpp_reader *reader = (struct mscclpp_reader *)follow->readers.items + r;
@@ -222,13 +225,13 @@ static bool check_cell(struct mscclpp_follow *follow, const uint32_t *end, int r
     return true;
 }
 
-bool mscclpp_check_end(struct mscclpp_follow *follow)
+bool tt_mscclpp_check_end(struct mscclpp_follow *follow)
 {
     const struct mscclpp_plan *plan = follow->plan;
     struct mscclpp_epoch late = {MSCCLPP_NONE, 0};
     uint32_t *end = tt_calloc(follow->clocks.nblocks, sizeof(*end));
     bool right = end != NULL;
-    if (!end) (void)msccl_no_memory(plan->file);
+    if (!end) (void)tt_msccl_no_memory(plan->file);
     for (int r = 0; r < plan->file->nranks && right; r++) {
         size_t count = mscclpp_location(follow, r, MSCCL_SCRATCH, 0);
         memset(end, 0, follow->clocks.nblocks * sizeof(*end));
@@ -239,9 +242,9 @@ bool mscclpp_check_end(struct mscclpp_follow *follow)
     }
     if (right && late.block != MSCCLPP_NONE) {
         const struct mscclpp_op *op = op_of(follow, late);
-        msccl_note(plan->file, op->line,
-                   "%s may still read another gpu's memory when that gpu has ended",
-                   op->kind->name);
+        tt_msccl_note(plan->file, op->line,
+                      "%s may still read another gpu's memory when that gpu has ended",
+                      op->kind->name);
     }
     free(end);
     return right;

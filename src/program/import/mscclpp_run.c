@@ -42,8 +42,8 @@ struct runner {
 
 static bool too_much(struct runner *runner, const struct mscclpp_op *op)
 {
-    return msccl_refuse(runner->follow.plan->file, op->line,
-                        "the plan has too many blocks and signals to be followed");
+    return tt_msccl_refuse(runner->follow.plan->file, op->line,
+                           "the plan has too many blocks and signals to be followed");
 }
 
 static struct mscclpp_epoch epoch_now(const struct runner *runner, uint32_t block)
@@ -57,14 +57,14 @@ static struct mscclpp_epoch epoch_now(const struct runner *runner, uint32_t bloc
 static bool use_channel(struct runner *runner, uint32_t block, const struct mscclpp_op *op,
                         struct mscclpp_epoch *last)
 {
-    bool ordered = mscclpp_before(&runner->follow.clocks, *last, block);
+    bool ordered = tt_mscclpp_before(&runner->follow.clocks, *last, block);
     *last = epoch_now(runner, block);
     if (ordered) return true;
-    return msccl_refuse(runner->follow.plan->file, op->line,
-                        "gpu %d tb %d: %s at a channel that another block uses as well, and "
-                        "nothing says which of the two comes first",
-                        mscclpp_block(runner->follow.plan, block)->rank,
-                        mscclpp_block(runner->follow.plan, block)->id, op->kind->name);
+    return tt_msccl_refuse(runner->follow.plan->file, op->line,
+                           "gpu %d tb %d: %s at a channel that another block uses as well, and "
+                           "nothing says which of the two comes first",
+                           mscclpp_block(runner->follow.plan, block)->rank,
+                           mscclpp_block(runner->follow.plan, block)->id, op->kind->name);
 }
 
 static bool send_signals(struct runner *runner, uint32_t block, const struct mscclpp_op *op)
@@ -72,8 +72,8 @@ static bool send_signals(struct runner *runner, uint32_t block, const struct msc
     struct mscclpp_plan *plan = runner->follow.plan;
     for (uint32_t k = 0; k < op->nsync; k++) {
         struct inbox *inbox = &runner->inboxes[*mscclpp_number(&plan->syncs, op->sync + k)];
-        int32_t snapshot = mscclpp_snapshot(&runner->follow.clocks, block);
-        struct signal_sent *sent = msccl_append(&runner->sent, sizeof(*sent));
+        int32_t snapshot = tt_mscclpp_snapshot(&runner->follow.clocks, block);
+        struct signal_sent *sent = tt_msccl_append(&runner->sent, sizeof(*sent));
         if (snapshot == MSCCLPP_NONE || !sent) return too_much(runner, op);
         if (!use_channel(runner, block, op, &inbox->signalled)) return false;
         int32_t number = (int32_t)(runner->sent.count - 1);
@@ -101,7 +101,7 @@ static bool take_signals(struct runner *runner, uint32_t block, const struct msc
         if (inbox->first == MSCCLPP_NONE) continue; /* one channel named twice */
         if (!use_channel(runner, block, op, &inbox->taken)) return false;
         const struct signal_sent *sent = (struct signal_sent *)runner->sent.items + inbox->first;
-        mscclpp_join(&runner->follow.clocks, block, sent->snapshot);
+        tt_mscclpp_join(&runner->follow.clocks, block, sent->snapshot);
         inbox->first = sent->next;
     }
     return true;
@@ -114,9 +114,9 @@ static bool pass_gate(struct runner *runner, uint32_t block, const struct mscclp
     int rank = mscclpp_block(runner->follow.plan, block)->rank;
     struct barrier *barrier = &runner->barriers[(size_t)rank * MSCCLPP_SYNCS + op->sync];
     if (!runner->arrived[block]) {
-        if (barrier->arrived == 0) barrier->snapshot = mscclpp_snapshot(clocks, block);
+        if (barrier->arrived == 0) barrier->snapshot = tt_mscclpp_snapshot(clocks, block);
         if (barrier->snapshot == MSCCLPP_NONE) return !too_much(runner, op);
-        mscclpp_add_to(clocks, barrier->snapshot, block);
+        tt_mscclpp_add_to(clocks, barrier->snapshot, block);
         runner->arrived[block] = true;
         runner->passed[block] = barrier->passed;
         if (++barrier->arrived < op->nsync) return false;
@@ -126,7 +126,7 @@ static bool pass_gate(struct runner *runner, uint32_t block, const struct mscclp
     }
     if (barrier->passed == runner->passed[block]) return false;
     runner->arrived[block] = false;
-    mscclpp_join(clocks, block, barrier->last);
+    tt_mscclpp_join(clocks, block, barrier->last);
     return true;
 }
 
@@ -136,9 +136,10 @@ static bool release(struct runner *runner, uint32_t block, const struct mscclpp_
     for (uint32_t k = 0; k < op->nsync; k++) {
         int which = *mscclpp_number(&plan->syncs, op->sync + k);
         int32_t *snapshot = &runner->released[which];
-        if (*snapshot == MSCCLPP_NONE) *snapshot = mscclpp_snapshot(&runner->follow.clocks, block);
+        if (*snapshot == MSCCLPP_NONE)
+            *snapshot = tt_mscclpp_snapshot(&runner->follow.clocks, block);
         if (*snapshot == MSCCLPP_NONE) return too_much(runner, op);
-        mscclpp_add_to(&runner->follow.clocks, *snapshot, block);
+        tt_mscclpp_add_to(&runner->follow.clocks, *snapshot, block);
         runner->values[which]++;
     }
     return true;
@@ -154,7 +155,7 @@ static bool acquire(struct runner *runner, uint32_t block, const struct mscclpp_
         int which = *mscclpp_number(&plan->syncs, op->sync + k);
         runner->values[which]--;
         if (runner->released[which] != MSCCLPP_NONE)
-            mscclpp_join(&runner->follow.clocks, block, runner->released[which]);
+            tt_mscclpp_join(&runner->follow.clocks, block, runner->released[which]);
     }
     return true;
 }
@@ -175,7 +176,7 @@ static bool take_lines(struct runner *runner, uint32_t block, const struct msccl
         int32_t lines =
             mscclpp_cell(&runner->follow, src->rank, src->buffer, src->chunk + k)->lines;
         if (lines == MSCCLPP_NONE) return false;
-        if (join) mscclpp_join(&runner->follow.clocks, block, lines);
+        if (join) tt_mscclpp_join(&runner->follow.clocks, block, lines);
     }
     return true;
 }
@@ -196,18 +197,19 @@ static bool move(struct runner *runner, uint32_t block, const struct mscclpp_op 
     struct mscclpp_follow *follow = &runner->follow;
     int32_t lines = MSCCLPP_NONE;
     for (uint32_t s = 0; s < op->nsrc; s++) {
-        if (!mscclpp_read_cells(follow, block, op, mscclpp_ref(follow->plan, op->src + s)))
+        if (!tt_mscclpp_read_cells(follow, block, op, mscclpp_ref(follow->plan, op->src + s)))
             return false;
     }
     if (op->kind->writes_lines) {
-        lines = mscclpp_snapshot(&follow->clocks, block);
+        lines = tt_mscclpp_snapshot(&follow->clocks, block);
         if (lines == MSCCLPP_NONE) return too_much(runner, op);
     }
     for (uint32_t d = 0; d < op->ndst; d++) {
-        if (!mscclpp_write_cells(follow, block, op, mscclpp_ref(follow->plan, op->dst + d), lines))
+        if (!tt_mscclpp_write_cells(follow, block, op, mscclpp_ref(follow->plan, op->dst + d),
+                                    lines))
             return false;
     }
-    return mscclpp_emit(follow, block, op);
+    return tt_mscclpp_emit(follow, block, op);
 }
 
 /* ---- blocks ---- */
@@ -241,8 +243,8 @@ static bool refuse_wait(struct runner *runner)
         const struct mscclpp_block *block = mscclpp_block(plan, b);
         if (runner->at[b] == block->end) continue;
         const struct mscclpp_op *op = mscclpp_op(plan, runner->at[b]);
-        return msccl_refuse(plan->file, op->line, "gpu %d tb %d: %s waits for ever: for %s",
-                            block->rank, block->id, op->kind->name, whats[op->kind->does]);
+        return tt_msccl_refuse(plan->file, op->line, "gpu %d tb %d: %s waits for ever: for %s",
+                               block->rank, block->id, op->kind->name, whats[op->kind->does]);
     }
     return true;
 }
@@ -252,9 +254,10 @@ static void note_signals(struct runner *runner)
     struct mscclpp_plan *plan = runner->follow.plan;
     for (uint32_t c = 0; c < plan->channels.count; c++) {
         if (runner->inboxes[c].first == MSCCLPP_NONE) continue;
-        msccl_note(plan->file, plan->file->line,
-                   "a signal of gpu %d is never waited for; MSCCL++ would keep it for the next run",
-                   mscclpp_channel(plan, c)->peer);
+        tt_msccl_note(
+            plan->file, plan->file->line,
+            "a signal of gpu %d is never waited for; MSCCL++ would keep it for the next run",
+            mscclpp_channel(plan, c)->peer);
         return;
     }
 }
@@ -291,14 +294,14 @@ static bool run_blocks(struct runner *runner)
         }
         runner->visits += plan->blocks.count;
         if (runner->visits > VISITS_MOST) {
-            return msccl_refuse(plan->file, plan->file->line,
-                                "the plan takes too long to be followed");
+            return tt_msccl_refuse(plan->file, plan->file->line,
+                                   "the plan takes too long to be followed");
         }
     }
     if (plan->file->rc) return false;
     if (left > 0) return refuse_wait(runner);
     note_signals(runner);
-    return mscclpp_check_end(&runner->follow);
+    return tt_mscclpp_check_end(&runner->follow);
 }
 
 /* ---- start and end ---- */
@@ -329,18 +332,18 @@ static bool start_cells(struct mscclpp_follow *follow)
     follow->in = msccl_in_blocks(file->func) ? parts * file->nranks : parts;
     follow->out = msccl_out_blocks(file->func) ? parts * file->nranks : parts;
     follow->cells_at = tt_calloc(n, sizeof(*follow->cells_at));
-    if (!follow->cells_at) return msccl_no_memory(file);
-    if (!mscclpp_steps_init(follow)) return false;
+    if (!follow->cells_at) return tt_msccl_no_memory(file);
+    if (!tt_mscclpp_steps_init(follow)) return false;
     for (size_t r = 0; r < n; r++) {
         follow->cells_at[r] = ncells;
         ncells += (size_t)follow->in + (size_t)follow->out + (size_t)follow->scratch[r];
         if (ncells > MSCCL_TOTAL) {
-            return msccl_refuse(file, file->line, "more than %d chunks in all buffers",
-                                (int)MSCCL_TOTAL);
+            return tt_msccl_refuse(file, file->line, "more than %d chunks in all buffers",
+                                   (int)MSCCL_TOTAL);
         }
     }
     follow->cells = tt_calloc(ncells, sizeof(*follow->cells));
-    if (!follow->cells) return msccl_no_memory(file);
+    if (!follow->cells) return tt_msccl_no_memory(file);
     fill_cells(follow, ncells);
     return true;
 }
@@ -353,15 +356,15 @@ static bool name_gate(struct runner *runner, uint32_t block, const struct mscclp
     barrier->users += barrier->user != (int32_t)block + 1;
     barrier->user = (int32_t)block + 1;
     if (barrier->users > op->nsync) {
-        return msccl_refuse(runner->follow.plan->file, op->line,
-                            "gpu %d: barrier %u of %u blocks is used by more", rank,
-                            (unsigned int)op->sync, (unsigned int)op->nsync);
+        return tt_msccl_refuse(runner->follow.plan->file, op->line,
+                               "gpu %d: barrier %u of %u blocks is used by more", rank,
+                               (unsigned int)op->sync, (unsigned int)op->nsync);
     }
     if (!barrier->blocks || barrier->blocks == op->nsync) {
         barrier->blocks = op->nsync;
         return true;
     }
-    return msccl_refuse(
+    return tt_msccl_refuse(
         runner->follow.plan->file, op->line, "gpu %d: barrier %u of %u blocks has %u elsewhere",
         rank, (unsigned int)op->sync, (unsigned int)op->nsync, (unsigned int)barrier->blocks);
 }
@@ -371,7 +374,7 @@ static bool start_gates(struct runner *runner)
     struct mscclpp_plan *plan = runner->follow.plan;
     size_t count = (size_t)plan->file->nranks * MSCCLPP_SYNCS;
     runner->barriers = tt_calloc(count, sizeof(*runner->barriers));
-    if (!runner->barriers) return msccl_no_memory(plan->file);
+    if (!runner->barriers) return tt_msccl_no_memory(plan->file);
     for (uint32_t b = 0; b < plan->blocks.count; b++) {
         const struct mscclpp_block *block = mscclpp_block(plan, b);
         for (uint32_t o = block->first; o < block->end; o++) {
@@ -396,10 +399,11 @@ static bool start(struct runner *runner)
     runner->values = tt_calloc(tt_max_size(nsemaphores, 1), sizeof(*runner->values));
     if (!runner->at || !runner->arrived || !runner->passed || !runner->inboxes ||
         !runner->released || !runner->values)
-        return msccl_no_memory(plan->file);
-    if (nblocks == 0) return msccl_refuse(plan->file, plan->file->line, "the plan has no blocks");
-    if (!mscclpp_clocks_init(&runner->follow.clocks, (uint32_t)nblocks))
-        return msccl_no_memory(plan->file);
+        return tt_msccl_no_memory(plan->file);
+    if (nblocks == 0)
+        return tt_msccl_refuse(plan->file, plan->file->line, "the plan has no blocks");
+    if (!tt_mscclpp_clocks_init(&runner->follow.clocks, (uint32_t)nblocks))
+        return tt_msccl_no_memory(plan->file);
     for (size_t b = 0; b < nblocks; b++)
         runner->at[b] = mscclpp_block(plan, (uint32_t)b)->first;
     for (size_t c = 0; c < nchannels; c++) {
@@ -413,12 +417,12 @@ static bool start(struct runner *runner)
     return true;
 }
 
-bool mscclpp_run(struct mscclpp_plan *plan)
+bool tt_mscclpp_run(struct mscclpp_plan *plan)
 {
     struct runner runner = {.follow = {.plan = plan}};
-    bool right = start(&runner) && run_blocks(&runner) && mscclpp_finish(&runner.follow);
-    mscclpp_steps_fini(&runner.follow);
-    mscclpp_clocks_fini(&runner.follow.clocks);
+    bool right = start(&runner) && run_blocks(&runner) && tt_mscclpp_finish(&runner.follow);
+    tt_mscclpp_steps_fini(&runner.follow);
+    tt_mscclpp_clocks_fini(&runner.follow.clocks);
     free(runner.follow.cells);
     free(runner.follow.cells_at);
     free(runner.follow.readers.items);
@@ -433,13 +437,13 @@ bool mscclpp_run(struct mscclpp_plan *plan)
     return right;
 }
 
-bool mscclpp_load(struct msccl_file *file, const char *text, size_t text_bytes)
+bool tt_mscclpp_load(struct msccl_file *file, const char *text, size_t text_bytes)
 {
     struct mscclpp_plan plan = {.file = file};
     file->plan = true;
-    bool loaded =
-        mscclpp_read(&plan, text, text_bytes) && mscclpp_read_blocks(&plan) && mscclpp_run(&plan);
-    json_fini(&plan.json);
+    bool loaded = tt_mscclpp_read(&plan, text, text_bytes) && tt_mscclpp_read_blocks(&plan) &&
+                  tt_mscclpp_run(&plan);
+    tt_json_fini(&plan.json);
     struct msccl_list *lists[] = {&plan.blocks,   &plan.ops,    &plan.refs,    &plan.syncs,
                                   &plan.channels, &plan.groups, &plan.members, &plan.semaphores};
     for (size_t k = 0; k < TT_LEN(lists); k++)

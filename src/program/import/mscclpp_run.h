@@ -1,5 +1,5 @@
 /* A plan that is being followed: what each chunk holds, what is ordered before what, and the steps
- * so far. Private to mscclpp_run.c, mscclpp_order.c, mscclpp_steps.c
+ * so far. Private to tt_mscclpp_run.c, mscclpp_order.c, mscclpp_steps.c
  * and mscclpp_blocks.c. */
 #pragma once
 
@@ -85,36 +85,37 @@ static inline struct mscclpp_cell *mscclpp_cell(const struct mscclpp_follow *fol
 
 /* ---- mscclpp_order.c ---- */
 
-bool mscclpp_clocks_init(struct mscclpp_clocks *clocks, uint32_t nblocks);
-void mscclpp_clocks_fini(struct mscclpp_clocks *clocks);
+bool tt_mscclpp_clocks_init(struct mscclpp_clocks *clocks, uint32_t nblocks);
+void tt_mscclpp_clocks_fini(struct mscclpp_clocks *clocks);
 /* Remember what the block knows. MSCCLPP_NONE: memory is short, or there is too much of it. */
-int32_t mscclpp_snapshot(struct mscclpp_clocks *clocks, uint32_t block);
+int32_t tt_mscclpp_snapshot(struct mscclpp_clocks *clocks, uint32_t block);
 /* Add what the block knows to a snapshot. */
-void mscclpp_add_to(struct mscclpp_clocks *clocks, int32_t snapshot, uint32_t block);
+void tt_mscclpp_add_to(struct mscclpp_clocks *clocks, int32_t snapshot, uint32_t block);
 /* Whether the operation comes before the block's next one. */
-bool mscclpp_before(const struct mscclpp_clocks *clocks, struct mscclpp_epoch epoch,
-                    uint32_t block);
-void mscclpp_join(struct mscclpp_clocks *clocks, uint32_t block, int32_t snapshot);
+bool tt_mscclpp_before(const struct mscclpp_clocks *clocks, struct mscclpp_epoch epoch,
+                       uint32_t block);
+void tt_mscclpp_join(struct mscclpp_clocks *clocks, uint32_t block, int32_t snapshot);
 /* An operation of a block reads (writes) chunks: they hold something, and whoever touched them is
  * ordered before it. Refused otherwise. */
-bool mscclpp_read_cells(struct mscclpp_follow *follow, uint32_t block, const struct mscclpp_op *op,
-                        const struct mscclpp_ref *ref);
-bool mscclpp_write_cells(struct mscclpp_follow *follow, uint32_t block, const struct mscclpp_op *op,
-                         const struct mscclpp_ref *ref, int32_t lines);
+bool tt_mscclpp_read_cells(struct mscclpp_follow *follow, uint32_t block,
+                           const struct mscclpp_op *op, const struct mscclpp_ref *ref);
+bool tt_mscclpp_write_cells(struct mscclpp_follow *follow, uint32_t block,
+                            const struct mscclpp_op *op, const struct mscclpp_ref *ref,
+                            int32_t lines);
 /* All blocks have ended: no rank may have ended while another one still writes its input or output.
  * Whoever still reads them then is noted. */
-bool mscclpp_check_end(struct mscclpp_follow *follow);
+bool tt_mscclpp_check_end(struct mscclpp_follow *follow);
 
 /* ---- mscclpp_steps.c ---- */
 
-bool mscclpp_steps_init(struct mscclpp_follow *follow);
-void mscclpp_steps_fini(struct mscclpp_follow *follow);
+bool tt_mscclpp_steps_init(struct mscclpp_follow *follow);
+void tt_mscclpp_steps_fini(struct mscclpp_follow *follow);
 /* Write down what an operation moves. */
-bool mscclpp_emit(struct mscclpp_follow *follow, uint32_t block, const struct mscclpp_op *op);
+bool tt_mscclpp_emit(struct mscclpp_follow *follow, uint32_t block, const struct mscclpp_op *op);
 /* Copy what stays input where output is due, of a plan for in place. */
-bool mscclpp_emit_kept(struct mscclpp_follow *follow);
+bool tt_mscclpp_emit_kept(struct mscclpp_follow *follow);
 
 /* ---- mscclpp_blocks.c ---- */
 
 /* Make the steps those of plan->file. */
-bool mscclpp_finish(struct mscclpp_follow *follow);
+bool tt_mscclpp_finish(struct mscclpp_follow *follow);

@@ -81,12 +81,12 @@ static bool plan_spare(struct mscclpp_follow *follow)
         follow->spare[b] = follow->scratch[block->rank];
         follow->scratch[block->rank] += most;
         if (follow->scratch[block->rank] > MSCCL_CHUNKS)
-            return msccl_refuse(plan->file, block->line, "too much scratch");
+            return tt_msccl_refuse(plan->file, block->line, "too much scratch");
     }
     return true;
 }
 
-bool mscclpp_steps_init(struct mscclpp_follow *follow)
+bool tt_mscclpp_steps_init(struct mscclpp_follow *follow)
 {
     struct mscclpp_plan *plan = follow->plan;
     size_t n = (size_t)plan->file->nranks;
@@ -94,7 +94,7 @@ bool mscclpp_steps_init(struct mscclpp_follow *follow)
     follow->scratch = tt_calloc(n, sizeof(*follow->scratch));
     follow->spare = tt_calloc(tt_max_size(plan->blocks.count, 1), sizeof(*follow->spare));
     if (!follow->strands_at || !follow->scratch || !follow->spare)
-        return msccl_no_memory(plan->file);
+        return tt_msccl_no_memory(plan->file);
     for (size_t r = 0; r < n; r++) {
         const struct mscclpp_rank *rank = &plan->ranks[r];
         follow->strands_at[r + 1] =
@@ -102,10 +102,10 @@ bool mscclpp_steps_init(struct mscclpp_follow *follow)
         follow->scratch[r] = rank->chunks[MSCCL_SCRATCH];
     }
     follow->strands = tt_calloc(follow->strands_at[n], sizeof(*follow->strands));
-    return follow->strands ? plan_spare(follow) : msccl_no_memory(plan->file);
+    return follow->strands ? plan_spare(follow) : tt_msccl_no_memory(plan->file);
 }
 
-void mscclpp_steps_fini(struct mscclpp_follow *follow)
+void tt_mscclpp_steps_fini(struct mscclpp_follow *follow)
 {
     for (uint32_t s = 0; follow->strands && s < follow->strands_at[follow->plan->file->nranks]; s++)
         free(follow->strands[s].awaited);
@@ -135,14 +135,14 @@ static struct mscclpp_step *step_at(const struct mscclpp_follow *follow, int32_t
 
 static bool add_step(struct mscclpp_follow *follow, uint32_t strand, struct msccl_step step)
 {
-    struct mscclpp_step *added = msccl_append(&follow->steps, sizeof(*added));
-    if (!added) return msccl_no_memory(follow->plan->file);
+    struct mscclpp_step *added = tt_msccl_append(&follow->steps, sizeof(*added));
+    if (!added) return tt_msccl_no_memory(follow->plan->file);
     struct mscclpp_strand *its = &follow->strands[strand];
     *added = (struct mscclpp_step){.step = step, .strand = strand, .at = its->count++};
     if (!its->line) its->line = step.line;
     if (follow->steps.count <= MSCCL_STEPS) return true;
-    return msccl_refuse(follow->plan->file, step.line, "the plan is more than %d steps",
-                        (int)MSCCL_STEPS);
+    return tt_msccl_refuse(follow->plan->file, step.line, "the plan is more than %d steps",
+                           (int)MSCCL_STEPS);
 }
 
 /* A step that waits for another strand's step, and does nothing else. */
@@ -171,7 +171,7 @@ static void depend(struct mscclpp_follow *follow, struct open_step *open_step, i
             tt_calloc(follow->strands_at[open_step->rank + 1] - first, sizeof(*own->awaited));
     }
     if (!own->awaited) {
-        open_step->failed = !msccl_no_memory(follow->plan->file);
+        open_step->failed = !tt_msccl_no_memory(follow->plan->file);
         return;
     }
     int32_t *awaited = &own->awaited[step->strand - first];
@@ -233,8 +233,8 @@ static bool add_reader_step(struct mscclpp_follow *follow, struct mscclpp_cell *
         }
         r = reader->next;
     }
-    struct mscclpp_reader *reader = msccl_append(&follow->readers, sizeof(*reader));
-    if (!reader) return msccl_no_memory(follow->plan->file);
+    struct mscclpp_reader *reader = tt_msccl_append(&follow->readers, sizeof(*reader));
+    if (!reader) return tt_msccl_no_memory(follow->plan->file);
     *reader = (struct mscclpp_reader){.step = step, .next = cell->reader_steps};
     cell->reader_steps = (int32_t)(follow->readers.count - 1);
     return true;
@@ -349,7 +349,7 @@ static bool emit_sum(struct mscclpp_follow *follow, uint32_t block, const struct
     return true;
 }
 
-bool mscclpp_emit(struct mscclpp_follow *follow, uint32_t block, const struct mscclpp_op *op)
+bool tt_mscclpp_emit(struct mscclpp_follow *follow, uint32_t block, const struct mscclpp_op *op)
 {
     const struct mscclpp_plan *plan = follow->plan;
     if (op->kind->adds) return emit_sum(follow, block, op);
@@ -392,7 +392,7 @@ static bool emit_kept(struct mscclpp_follow *follow, int rank)
     return true;
 }
 
-bool mscclpp_emit_kept(struct mscclpp_follow *follow)
+bool tt_mscclpp_emit_kept(struct mscclpp_follow *follow)
 {
     const struct msccl_file *file = follow->plan->file;
     int nranks = tt_func_to_root(file->func) ? 1 : file->nranks; /* that have output */
