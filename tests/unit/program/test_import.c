@@ -325,7 +325,7 @@ static void wrong_results_are_refused(void **state)
 {
     (void)state;
     static const struct flaw wrong[] = {
-        {6, "srcbuf=\"o\"", "srcbuf=\"i\"", "rank 1: OUT chunk 0 of pass 0"},
+        {6, "srcbuf=\"o\"", "srcbuf=\"i\"", "wrote OUT chunk 0 of rank 1"},
         {7, "dstoff=\"1\"", "dstoff=\"0\"", "rank 0 insn"},
         {10, "depid=\"0\" deps=\"1\"", "depid=\"-1\" deps=\"-1\"", "races"},
     };
