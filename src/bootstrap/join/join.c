@@ -133,6 +133,7 @@ static ncclResult_t join_prepare(struct join *join)
     if (id->fixed_address && config->member->nranks == 1) {
         /* nobody else comes there; others may be alone beside this one */
         randombytes_buf(id->secret, sizeof(id->secret));
+        tt_key_derive(id->secret, TT_KEY_ROOT, &join->roots[0].key);
         rc = tt_root_open(id->secret, NULL, &id->addr);
     } else if (id->fixed_address && config->member->rank == 0) {
         rc = tt_root_open(id->secret, &id->addr, &id->addr);
