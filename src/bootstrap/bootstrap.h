@@ -179,9 +179,14 @@ bool tt_bootstrap_rank_died(struct tt_bootstrap *bootstrap, int rank);
 bool tt_bootstrap_exited(struct tt_bootstrap *bootstrap, char *sentence, size_t sentence_bytes);
 bool tt_bootstrap_someone_exited(const struct tt_bootstrap *bootstrap);           /* one load */
 const _Atomic bool *tt_bootstrap_exit_flag(const struct tt_bootstrap *bootstrap); /* of this */
-/* Whether it was this one; how many collectives, modulo 2^32, the exited rank with the fewest had
- * begun. */
+/* Whether it was this one. */
 bool tt_bootstrap_rank_exited(struct tt_bootstrap *bootstrap, int rank);
+/* The same of ranks that exited, or have left in order and were asked for since, or whose process
+ * has ended then. */
+bool tt_bootstrap_ended(struct tt_bootstrap *bootstrap, char *sentence, size_t sentence_bytes);
+bool tt_bootstrap_someone_ended(const struct tt_bootstrap *bootstrap); /* one load */
+bool tt_bootstrap_rank_ended(struct tt_bootstrap *bootstrap, int rank);
+/* How many collectives, modulo 2^32, the one of them with the fewest had begun. */
 uint32_t tt_bootstrap_exit_begun(struct tt_bootstrap *bootstrap);
 
 /* Connect a membership with its owner; both are borrowed until this is called with NULL and -1.

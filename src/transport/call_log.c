@@ -139,6 +139,18 @@ void tt_call_log_pack(const struct tt_transport *transport, uint64_t words_out[T
     }
 }
 
+bool tt_call_log_unpack(const uint64_t words[TT_CALL_LOG_WORDS], uint64_t number,
+                        struct tt_call *call_out)
+{
+    for (int k = 0; k < TT_SLOTS; k++) {
+        const uint64_t *at = words + 1 + k * TT_CALL_ENTRY_WORDS;
+        if (at[0] >> 32 != number) continue;
+        memcpy(call_out, at + 2, sizeof(*call_out));
+        return true;
+    }
+    return false;
+}
+
 /* ---- what differs ---- */
 
 ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt, ...)
@@ -155,22 +167,64 @@ ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt
     return ncclInvalidUsage;
 }
 
+/* The two calls of a pair, the lower rank first: the same sentence, whoever notices. */
+static ncclResult_t accuse_pair(struct tt_transport *transport, const struct tt_parting *parting)
+{
+    const struct tt_call_entry *a = &parting->entry[0], *b = &parting->entry[1];
+    bool chosen = tt_call_same(&a->call, &b->call); /* then this is what differs */
+    char calls[2][TT_CALL_BYTES];
+    tt_call_text(&a->call, chosen, calls[0]);
+    tt_call_text(&b->call, chosen, calls[1]);
+    return tt_transport_accuse(transport,
+                               "ranks called different operations: rank %d called %s as operation "
+                               "%u, rank %d called %s as operation %u; %s",
+                               parting->rank[0], calls[0], (uint32_t)(a->match >> 32),
+                               parting->rank[1], calls[1], (uint32_t)(b->match >> 32),
+                               chosen ? "settings and plugins must be the same on all ranks"
+                                      : "all ranks must make the same calls in the same order");
+}
+
 ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct tt_call_entry *own,
                                   int peer, const struct tt_call_entry *theirs)
 {
+    const uint64_t mine = own->match >> 32, others = theirs->match >> 32;
     int rank = transport->config.member->rank;
-    bool chosen = tt_call_same(&own->call, &theirs->call); /* then this is what differs */
-    char mine[TT_CALL_BYTES], others[TT_CALL_BYTES];
-    tt_call_text(&own->call, chosen, mine);
-    tt_call_text(&theirs->call, chosen, others);
-    bool first = rank < peer; /* the same sentence, whoever notices */
+    struct tt_parting parting;
+    struct tt_call_entry own_then;
+    if (tt_call_log_parting(transport, mine > others ? mine : others, &parting))
+        return accuse_pair(transport, &parting);
+    if (others < mine && tt_call_log_find(transport, rank, others, &own_then) &&
+        own_then.match != theirs->match)
+        own = &own_then;
+    bool first = rank < peer;
+    parting = (struct tt_parting){.rank = {first ? rank : peer, first ? peer : rank},
+                                  .entry = {first ? *own : *theirs, first ? *theirs : *own}};
+    return accuse_pair(transport, &parting);
+}
+
+ncclResult_t tt_call_log_ended(struct tt_transport *transport, int ender, uint64_t number, int rank,
+                               const struct tt_call *call)
+{
+    char text[TT_CALL_BYTES];
+    tt_call_text(call, false, text);
     return tt_transport_accuse(
         transport,
-        "ranks called different operations: rank %d called %s as operation %u, rank %d called %s "
-        "as operation %u",
-        first ? rank : peer, first ? mine : others, (uint32_t)((first ? own : theirs)->match >> 32),
-        first ? peer : rank, first ? others : mine,
-        (uint32_t)((first ? theirs : own)->match >> 32));
+        "ranks called different operations: rank %d called %s as operation "
+        "%u, rank %d ended the communicator after %u operation(s); all ranks "
+        "must make the same calls in the same order",
+        rank, text, (uint32_t)number + 1, ender, (uint32_t)number);
+}
+
+ncclResult_t tt_call_log_history(struct tt_transport *transport, int rank, uint64_t number)
+{
+    struct tt_parting parting;
+    int own = transport->config.member->rank;
+    if (tt_call_log_parting(transport, number, &parting)) return accuse_pair(transport, &parting);
+    return tt_transport_accuse(transport,
+                               "ranks called different operations: rank %d and rank %d agree in "
+                               "operation %u, but not in all before it; all ranks must make the "
+                               "same calls in the same order",
+                               own < rank ? own : rank, own < rank ? rank : own, (uint32_t)number);
 }
 
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank)
@@ -195,11 +249,7 @@ ncclResult_t tt_call_log_compare(struct tt_transport *transport, int rank,
             continue;
         if (own.match != theirs.match) return tt_call_log_mismatch(transport, &own, rank, &theirs);
         if (own.history == theirs.history) continue;
-        return tt_transport_accuse(transport,
-                                   "ranks called different operations: rank %d and rank %d agree "
-                                   "in operation %u, but not in all before it",
-                                   transport->config.member->rank, rank,
-                                   (uint32_t)(own.match >> 32));
+        return tt_call_log_history(transport, rank, own.match >> 32);
     }
     return ncclSuccess;
 }

@@ -13,6 +13,7 @@
 #include "bootstrap/bootstrap.h"
 #include "exec/exec.h"
 #include "transport/transport.h"
+#include "watch/closing.h"
 #include "watch/compare.h"
 #include "watch/diagnose.h"
 #include "watch/flight.h"
@@ -244,25 +245,25 @@ static void diagnose(struct tt_watch *watch, uint64_t now)
     fflush(stdout);
 }
 
-/* Whether a wait is for a rank that exited and of which nothing more can come. */
+/* Whether a wait is for a rank that is gone and of which nothing more can come. */
 static bool waits_for_nobody(const struct tt_watch *watch, uint64_t idle_nsec)
 {
     const struct tt_watch_subject *subject = &watch->subject;
     struct tt_wait waits[LISTED_WAITS];
     int count = tt_wait_list(subject->member, waits, LISTED_WAITS);
     for (int i = 0; i < count && i < LISTED_WAITS; i++) {
-        if (!tt_bootstrap_rank_exited(subject->bootstrap, waits[i].peer)) continue;
+        if (!tt_bootstrap_rank_ended(subject->bootstrap, waits[i].peer)) continue;
         if (idle_nsec >= tt_transport_patience(subject->transport, waits[i].peer)) return true;
     }
     return false;
 }
 
-/* Somebody exited: in an operation which that rank never began, at once; in a wait for that rank
+/* Somebody is gone: in an operation which that rank never began, at once; in a wait for that rank
  * when two looks found it and nothing was finished between them. */
 static bool cannot_succeed(struct tt_watch *watch, uint64_t idle_nsec)
 {
     const struct tt_watch_subject *subject = &watch->subject;
-    if (!tt_bootstrap_someone_exited(subject->bootstrap)) return false;
+    if (!tt_bootstrap_someone_ended(subject->bootstrap)) return false;
     if (!subject->transport) return idle_nsec >= EXIT_PATIENCE_NSEC;
     uint32_t theirs = tt_bootstrap_exit_begun(subject->bootstrap);
     uint32_t ours = (uint32_t)atomic_load_explicit(tt_transport_begun(subject->transport),
@@ -271,6 +272,33 @@ static bool cannot_succeed(struct tt_watch *watch, uint64_t idle_nsec)
     bool before = watch->alone;
     watch->alone = waits_for_nobody(watch, idle_nsec);
     return before && watch->alone;
+}
+
+/* Who is gone, and in what this rank waits. */
+static bool tell_ended(const struct tt_watch *watch, char *text, size_t text_bytes)
+{
+    const struct tt_watch_subject *subject = &watch->subject;
+    char gone[TT_WHY_BYTES], call_text[TT_CALL_BYTES];
+    struct tt_wait waits[LISTED_WAITS];
+    struct tt_call call = {0};
+    if (!tt_bootstrap_ended(subject->bootstrap, gone, sizeof(gone))) return false;
+    int count = tt_wait_list(subject->member, waits, LISTED_WAITS);
+    if (count > 0) memcpy(&call, waits[0].call, sizeof(call));
+    bool message = call.known != 0;
+    if (!message && subject->transport)
+        tt_call_log_get(subject->transport, count > 0 ? waits[0].op_seq : watch->begun, &call);
+    tt_call_text(&call, false, call_text);
+    if (message) {
+        snprintf(text, text_bytes, "%.400s; rank %d waits in %s", gone, subject->member->rank,
+                 call_text);
+    } else if (call.known) {
+        snprintf(text, text_bytes, "%.400s; rank %d waits in %s as operation %llu", gone,
+                 subject->member->rank, call_text,
+                 (unsigned long long)(count > 0 ? waits[0].op_seq : watch->begun));
+    } else {
+        snprintf(text, text_bytes, "%s", gone);
+    }
+    return true;
 }
 
 static void look(struct tt_watch *watch, uint64_t now)
@@ -301,18 +329,17 @@ static void look(struct tt_watch *watch, uint64_t now)
                  "no operation was finished for %.0f s (TUTTI_TIMEOUT); operation %llu is next%s",
                  (double)idle_nsec * 1e-9, (unsigned long long)served + 1, watch->verdict);
         raise_abort(watch, ncclTimeout, sentence);
-    } else if (cannot_succeed(watch, idle_nsec) &&
-               tt_bootstrap_exited(watch->subject.bootstrap, sentence, sizeof(sentence))) {
+    } else if (cannot_succeed(watch, idle_nsec) && tell_ended(watch, sentence, sizeof(sentence))) {
         raise_abort(watch, ncclRemoteError, sentence);
     }
 }
 
-/* Some subject has work while one of its ranks has exited. */
+/* Some subject has work while one of its ranks is gone. */
 static bool exit_pending(void)
 {
     for (const struct tt_watch *watch = tt_watches.watchdog.subjects; watch; watch = watch->next) {
         const struct tt_issue_queue *queue = watch->subject.queue;
-        if (tt_bootstrap_someone_exited(watch->subject.bootstrap) &&
+        if (tt_bootstrap_someone_ended(watch->subject.bootstrap) &&
             !tt_member_aborted(watch->subject.member) &&
             atomic_load_explicit(&queue->issued, memory_order_relaxed) != watch->served)
             return true;
@@ -357,7 +384,9 @@ static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
     if (tt_member_aborted(watch->subject.member)) return;
     hear_verdict(watch);
     judge(watch, now);
-    if (watch->compares) tt_compare_look(&watch->compare, &watch->subject, now);
+    if (!watch->compares) return;
+    tt_compare_look(&watch->compare, &watch->subject, now);
+    tt_closing_look(&watch->closing, &watch->subject);
 }
 
 static void *watch_main(void *arg)
@@ -543,6 +572,12 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
     return ncclSuccess;
 }
 
+ncclResult_t tt_watch_close(struct tt_watch *watch)
+{
+    if (!watch || !watch->compares) return ncclSuccess;
+    return tt_closing_wait(&watch->closing, &watch->subject, tt_watches.watchdog.event_fd);
+}
+
 void tt_watch_remove(struct tt_watch *watch)
 {
     if (!watch) return;
@@ -553,6 +588,7 @@ void tt_watch_remove(struct tt_watch *watch)
         link = &(*link)->next;
     if (*link) *link = watch->next;
     let_end();
+    tt_closing_fini(&watch->closing);
     free(watch);
 }
 

@@ -2,6 +2,7 @@
  * reads it, under the lock of watch.c. Private to the room. */
 #pragma once
 
+#include "watch/closing.h"
 #include "watch/compare.h"
 #include "watch/flight.h"
 #include "watch/watch.h"
@@ -37,8 +38,9 @@ struct tt_watch {
     uint64_t report;                 /* from this inquiry, at the latest then */
     uint64_t report_nsec;
     uint64_t mail; /* of the bootstrap, when it was looked through for messages */
-    bool alone;    /* at the last look it waited for a rank that exited and sends no more */
+    bool alone;    /* at the last look it waited for a rank that is gone and sends no more */
     bool compares; /* TUTTI_CHECK_MATCH */
     struct tt_watch_compare compare;
+    struct tt_closing closing;
     struct tt_flight flight;
 };

@@ -346,7 +346,9 @@ void tt_exchange_message(struct tt_bootstrap *b, const unsigned char *bytes, siz
     uint32_t tag = tt_wire_get32(&wire);
     bool sane = source >= 0 && source < b->nranks && target >= 0 && target < b->nranks;
     if (wire.bad || !sane || wire.left > TT_MESSAGE_BYTES) return;
-    if (target == b->rank) {
+    if (target == b->rank && b->leaving) {
+        if (tag >= TT_TAG_OWNER && tag < TT_TAG_OWN) tt_failure_ended(b); /* nobody reads it */
+    } else if (target == b->rank) {
         deliver(b, source, tag, wire.from, wire.left);
     } else {
         route(b, target, bytes, len);

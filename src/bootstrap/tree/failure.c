@@ -187,8 +187,8 @@ void tt_failure_frame(struct tt_bootstrap *b, struct tt_conn *conn, const unsign
     if (wire.bad) return;
     if (fail.kind == TT_FAIL_REVOKE) {
         take_revoke(b, conn, fail.rank, sentence);
-    } else if (fail.kind == TT_FAIL_EXIT) {
-        if (tt_exit_note(b, fail.rank, fail.begun, sentence)) flood_fail(b, conn, &fail);
+    } else if (fail.kind == TT_FAIL_EXIT || fail.kind == TT_FAIL_ENDED) {
+        if (tt_exit_note(b, fail.rank, fail.kind, fail.begun, sentence)) flood_fail(b, conn, &fail);
     } else {
         take_fail(b, conn, &fail);
     }
@@ -323,6 +323,20 @@ void tt_failure_watch_parent(struct tt_bootstrap *b)
     if (b->whole_parent) tt_tree_fail(b, b->rank, ncclRemoteError, "%s", parent->sentence);
 }
 
+void tt_failure_ended(struct tt_bootstrap *b)
+{
+    char sentence[TT_SENTENCE_BYTES];
+    if (!b->leaving || b->finished || b->end_told || atomic_load(&b->error)) return;
+    b->end_told = true;
+    snprintf(sentence, sizeof(sentence),
+             "rank %d on host %s (pid %d) ended the communicator (ncclCommDestroy) after %u "
+             "operation(s)",
+             b->rank, b->contacts ? b->contacts[b->rank].host : "?", (int)getpid(),
+             tt_exit_begun(b));
+    const struct fail fail = {b->rank, ncclRemoteError, TT_FAIL_ENDED, tt_exit_begun(b), sentence};
+    flood_fail(b, NULL, &fail);
+}
+
 void tt_failure_exit(int code)
 {
     char sentence[TT_SENTENCE_BYTES];
@@ -335,6 +349,7 @@ void tt_failure_exit(int code)
                                       sentence};
             flood_fail(b, NULL, &fail);
         }
+        tt_failure_ended(b);
         tt_tree_flood(b, NULL, TT_FRAME_BYE, NULL, 0);
     }
 }

@@ -55,7 +55,7 @@ void tt_tree_free(struct tt_bootstrap *b)
     sodium_free(b->secret);
     free(b->contacts);
     free(b->records);
-    free(b->exited);
+    free(b->exits);
     while (b->gone) {
         struct tt_gone *gone = b->gone;
         b->gone = gone->next;

@@ -23,7 +23,8 @@ enum tt_fail_kind {
     TT_FAIL_REVOKE,
     TT_FAIL_ALL,
     TT_FAIL_DEATH,
-    TT_FAIL_LEFT /* by an abort */
+    TT_FAIL_LEFT, /* by an abort */
+    TT_FAIL_ENDED /* in order, while others still ask for it */
 };
 
 struct tt_gone { /* after the first error: a rank that died or left as well */
@@ -110,12 +111,15 @@ struct tt_bootstrap {
     _Atomic bool
         has_sentence; /* `sentence` is there and stays: of the error, or of this rank's own */
     char sentence[TT_SENTENCE_BYTES];
-    bool reported;             /* the error was logged */
-    int waiting;               /* callers in tt_tree_wait */
-    _Atomic bool someone_left; /* a rank exited without goodbye to its communicator */
+    bool reported;              /* the error was logged */
+    int waiting;                /* callers in tt_tree_wait */
+    _Atomic bool someone_left;  /* a rank exited without goodbye to its communicator, */
+    _Atomic bool someone_ended; /* or at least left it before all others did */
     char left_sentence[TT_SENTENCE_BYTES];
-    uint32_t left_begun; /* collectives that the one with the fewest had begun, modulo 2^32 */
-    bool *exited;        /* owned, by rank; NULL: nobody */
+    uint32_t left_begun;  /* collectives that the one with the fewest had begun, modulo 2^32 */
+    unsigned char *exits; /* owned, by rank: enum tt_fail_kind of an exit, or 0; NULL: nobody */
+    uint32_t own_begun;   /* by this rank, when it left */
+    bool end_told;        /* leaving: the others were told so */
     const _Atomic uint64_t *begun; /* borrowed from the owner; NULL: it has told nothing */
     int event_fd; /* borrowed: posted when a rank exited or wrote to the owner; -1: nobody waits */
     bool leaving, done_sent, finished, abandoned;

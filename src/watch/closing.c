@@ -1,0 +1,205 @@
+/* The last comparison: before a communicator ends, all its ranks must have made the same calls. A
+ * rank that only gave (the root of a Broadcast, who gives to a Reduce) has compared nothing by
+ * then, and after its end nobody can tell it any more.
+ *
+ * Ranks that share memory read each other's call logs. Where a rank is out of reach, rank 0 knows:
+ * who ends sends it a letter with its last calls (LAST). Rank 0 asks those that have sent none
+ * (WANTED), who answer when they have come as far (LATEST), whether their program ends the
+ * communicator or not. When all agree, it says so to all (AGREED). The watchdogs write and read
+ * the letters; who ends the communicator waits for their outcome, but for nobody who has left, and
+ * not for ever: a rank that is later than that finds what differs itself where memory is shared. */
+#include "watch/closing.h"
+
+#include "base/clock.h"
+#include "base/member.h"
+#include "base/wait.h"
+#include "bootstrap/bootstrap.h"
+#include "program/program.h"
+#include "watch/watch_state.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#define CLOSING_NSEC 2000000000ull
+enum { TAG_CLOSING = TT_TAG_OWNER + 12 };
+enum kind { LATEST = 1, LAST, WANTED, AGREED };
+
+struct letter {
+    uint64_t from; /* rank, and the kind in the upper half */
+    uint64_t words[TT_CALL_LOG_WORDS];
+};
+
+static void turn_letter(struct letter *letter)
+{
+    letter->from = htole64(letter->from); /* its own inverse */
+    for (int k = 0; k < TT_CALL_LOG_WORDS; k++)
+        letter->words[k] = htole64(letter->words[k]);
+}
+
+/* `number`: what is wanted or agreed. */
+static void send(const struct tt_watch_subject *subject, int rank, enum kind kind, uint64_t number)
+{
+    struct letter letter = {.from = (uint64_t)kind << 32 | (uint32_t)subject->member->rank};
+    if (kind == LATEST || kind == LAST) {
+        tt_call_log_pack(subject->transport, letter.words);
+    } else {
+        letter.words[0] = number;
+    }
+    turn_letter(&letter);
+    tt_bootstrap_send(subject->bootstrap, rank, TAG_CLOSING, &letter, sizeof(letter));
+}
+
+static uint64_t begun_by(const struct tt_watch_subject *subject)
+{
+    return atomic_load_explicit(tt_transport_begun(subject->transport), memory_order_relaxed);
+}
+
+/* ---- rank 0 ---- */
+
+static bool has_room(struct tt_closing *closing, int nranks)
+{
+    if (!closing->letters) closing->letters = calloc((size_t)nranks, sizeof(struct letter));
+    return closing->letters != NULL;
+}
+
+static bool is_last(const struct letter *letter)
+{
+    return letter->from >> 32 == LAST;
+}
+
+/* Somebody ends the communicator before an operation that another rank is in. */
+static bool someone_misses(const struct tt_closing *closing, const struct tt_watch_subject *subject)
+{
+    const struct letter *letters = closing->letters;
+    const uint64_t own = begun_by(subject);
+    const bool ends = atomic_load_explicit(&closing->ends, memory_order_relaxed) != 0;
+    struct tt_call call;
+    for (int a = 0; a < subject->member->nranks; a++) {
+        if (a ? !is_last(&letters[a]) : !ends) continue;
+        const uint64_t number = a ? letters[a].words[0] : own;
+        for (int b = 0; b < subject->member->nranks; b++) {
+            if (a == b) continue;
+            bool found = b ? tt_call_log_unpack(letters[b].words, number + 1, &call)
+                           : tt_call_log_get(subject->transport, number + 1, &call);
+            if (!found) continue;
+            tt_call_log_ended(subject->transport, a, number, b, &call);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Ask those whose last calls are not known as far as somebody's last one. */
+static void ask_the_others(struct tt_closing *closing, const struct tt_watch_subject *subject,
+                           uint64_t number)
+{
+    const struct letter *letters = closing->letters;
+    if (closing->asked >= number) return;
+    closing->asked = number;
+    for (int rank = 1; rank < subject->member->nranks; rank++) {
+        if (letters[rank].words[0] < number) send(subject, rank, WANTED, number);
+    }
+}
+
+/* The operations up to which all are known to agree. */
+static void conclude(struct tt_closing *closing, const struct tt_watch_subject *subject)
+{
+    const struct letter *letters = closing->letters;
+    const int nranks = subject->member->nranks;
+    const uint64_t own = begun_by(subject);
+    const bool ends = atomic_load_explicit(&closing->ends, memory_order_relaxed) != 0;
+    uint64_t all = own, wanted = ends ? own : 0;
+    if (!letters || someone_misses(closing, subject)) return;
+    for (int rank = 1; rank < nranks; rank++) {
+        const struct letter *letter = &letters[rank];
+        if (letter->words[0] < all) all = letter->words[0];
+        if (is_last(letter) && letter->words[0] > wanted) wanted = letter->words[0];
+        if (letter->from && tt_call_log_compare(subject->transport, rank, letter->words)) return;
+    }
+    if (all < wanted) ask_the_others(closing, subject, wanted);
+    if (all <= atomic_load_explicit(&closing->agreed, memory_order_relaxed)) return;
+    for (int rank = 1; rank < nranks; rank++)
+        send(subject, rank, AGREED, all);
+    atomic_store_explicit(&closing->agreed, all, memory_order_release);
+}
+
+/* ---- all ranks ---- */
+
+static void receive(struct tt_closing *closing, const struct tt_watch_subject *subject)
+{
+    struct letter letter;
+    size_t bytes = 0;
+    while (!tt_bootstrap_poll(subject->bootstrap, TT_ANY_PEER, TAG_CLOSING, &letter, sizeof(letter),
+                              &bytes)) {
+        if (bytes != sizeof(letter)) continue;
+        turn_letter(&letter);
+        const uint32_t from = (uint32_t)letter.from;
+        const enum kind kind = (enum kind)(letter.from >> 32);
+        if (from >= (uint32_t)subject->member->nranks) continue;
+        if (kind == WANTED) {
+            closing->wanted = letter.words[0];
+        } else if (kind == AGREED) {
+            atomic_store_explicit(&closing->agreed, letter.words[0], memory_order_release);
+        } else if (subject->member->rank == 0 && has_room(closing, subject->member->nranks)) {
+            memcpy((struct letter *)closing->letters + from, &letter, sizeof(letter));
+        }
+    }
+}
+
+void tt_closing_look(struct tt_closing *closing, const struct tt_watch_subject *subject)
+{
+    const uint64_t begun = begun_by(subject), mail = tt_bootstrap_mail(subject->bootstrap);
+    const bool ends = atomic_load_explicit(&closing->ends, memory_order_acquire) != 0;
+    if (mail != closing->mail) receive(closing, subject);
+    closing->mail = mail;
+    if (subject->member->rank == 0) {
+        if (ends) (void)has_room(closing, subject->member->nranks);
+        conclude(closing, subject);
+    } else if (ends && !closing->told) {
+        closing->told = true;
+        send(subject, 0, LAST, 0);
+    } else if (closing->wanted && begun >= closing->wanted && !closing->told) {
+        closing->wanted = 0;
+        send(subject, 0, LATEST, 0);
+    }
+}
+
+void tt_closing_fini(struct tt_closing *closing)
+{
+    free(closing->letters);
+    closing->letters = NULL;
+}
+
+/* ---- who ends the communicator ---- */
+
+static bool has_ended_well(struct tt_closing *closing, const struct tt_watch_subject *subject,
+                           uint64_t begun)
+{
+    enum tt_calls_match agreement = tt_transport_agree(subject->transport, begun);
+    if (agreement == TT_CALLS_AGREE) return true;
+    if (agreement != TT_CALLS_UNSEEN) return false;
+    if (begun == 0) return true; /* what others miss of this rank they learn when they ask for it */
+    return atomic_load_explicit(&closing->agreed, memory_order_acquire) >= begun;
+}
+
+ncclResult_t tt_closing_wait(struct tt_closing *closing, const struct tt_watch_subject *subject,
+                             int event_fd)
+{
+    const uint64_t begun = begun_by(subject), until = tt_now_nsec() + CLOSING_NSEC;
+    uint32_t naps = 0;
+    while (!has_ended_well(closing, subject, begun)) {
+        if (tt_member_aborted(subject->member)) return tt_member_abort_code(subject->member);
+        if (tt_bootstrap_someone_ended(subject->bootstrap) || tt_now_nsec() >= until) break;
+        if (!naps) {
+            /* pairs with the acquire load in tt_closing_look() */
+            atomic_store_explicit(&closing->ends, 1, memory_order_release);
+            eventfd_write(event_fd, 1);
+        }
+        const struct timespec nap = {.tv_nsec = tt_wait_nap_nsec(naps++)};
+        nanosleep(&nap, NULL);
+    }
+    return tt_member_aborted(subject->member) ? tt_member_abort_code(subject->member) : ncclSuccess;
+}
