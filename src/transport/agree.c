@@ -15,34 +15,6 @@ static uint64_t newest_in(const struct tt_barrier *log)
     return newest;
 }
 
-static bool part_at(const struct tt_transport *transport, uint64_t number,
-                    struct tt_parting *parting)
-{
-    struct tt_call_entry entry;
-    int first = -1;
-    for (int rank = 0; rank < transport->config.member->nranks; rank++) {
-        if (!tt_call_log_find(transport, rank, number, &entry)) continue;
-        if (first < 0) {
-            parting->rank[0] = first = rank;
-            parting->entry[0] = entry;
-        } else if (entry.match != parting->entry[0].match) {
-            parting->rank[1] = rank;
-            parting->entry[1] = entry;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool tt_call_log_parting(const struct tt_transport *transport, uint64_t newest,
-                         struct tt_parting *parting_out)
-{
-    uint64_t number = newest >= TT_CALL_LOG_LEN ? newest - TT_CALL_LOG_LEN + 1 : 1;
-    while (number <= newest && !part_at(transport, number, parting_out))
-        number++;
-    return number <= newest;
-}
-
 /* `rank` has no entry of the operation, or another one than this rank. */
 static enum tt_calls_match compare_with(struct tt_transport *transport, int rank, uint64_t number,
                                         const struct tt_call_entry *own)

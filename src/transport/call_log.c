@@ -139,18 +139,6 @@ void tt_call_log_pack(const struct tt_transport *transport, uint64_t words_out[T
     }
 }
 
-bool tt_call_log_unpack(const uint64_t words[TT_CALL_LOG_WORDS], uint64_t number,
-                        struct tt_call *call_out)
-{
-    for (int k = 0; k < TT_SLOTS; k++) {
-        const uint64_t *at = words + 1 + k * TT_CALL_ENTRY_WORDS;
-        if (at[0] >> 32 != number) continue;
-        memcpy(call_out, at + 2, sizeof(*call_out));
-        return true;
-    }
-    return false;
-}
-
 /* ---- what differs ---- */
 
 ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt, ...)
@@ -167,8 +155,42 @@ ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt
     return ncclInvalidUsage;
 }
 
+struct parting { /* two ranks that made different calls of the same number */
+    int rank[2]; /* the lower one first */
+    struct tt_call_entry entry[2];
+};
+
+static bool part_at(const struct tt_transport *transport, uint64_t number, struct parting *parting)
+{
+    struct tt_call_entry entry;
+    int first = -1;
+    for (int rank = 0; rank < transport->config.member->nranks; rank++) {
+        if (!tt_call_log_find(transport, rank, number, &entry)) continue;
+        if (first < 0) {
+            parting->rank[0] = first = rank;
+            parting->entry[0] = entry;
+        } else if (entry.match != parting->entry[0].match) {
+            parting->rank[1] = rank;
+            parting->entry[1] = entry;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first operation up to `newest` in which ranks in reach of this host's memory differ, as far
+ * as their logs go back, and the lowest ranks that do: so all who notice one say the same. */
+static bool find_parting(const struct tt_transport *transport, uint64_t newest,
+                         struct parting *parting_out)
+{
+    uint64_t number = newest >= TT_CALL_LOG_LEN ? newest - TT_CALL_LOG_LEN + 1 : 1;
+    while (number <= newest && !part_at(transport, number, parting_out))
+        number++;
+    return number <= newest;
+}
+
 /* The two calls of a pair, the lower rank first: the same sentence, whoever notices. */
-static ncclResult_t accuse_pair(struct tt_transport *transport, const struct tt_parting *parting)
+static ncclResult_t accuse_pair(struct tt_transport *transport, const struct parting *parting)
 {
     const struct tt_call_entry *a = &parting->entry[0], *b = &parting->entry[1];
     bool chosen = tt_call_same(&a->call, &b->call); /* then this is what differs */
@@ -189,16 +211,16 @@ ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct t
 {
     const uint64_t mine = own->match >> 32, others = theirs->match >> 32;
     int rank = transport->config.member->rank;
-    struct tt_parting parting;
+    struct parting parting;
     struct tt_call_entry own_then;
-    if (tt_call_log_parting(transport, mine > others ? mine : others, &parting))
+    if (find_parting(transport, mine > others ? mine : others, &parting))
         return accuse_pair(transport, &parting);
     if (others < mine && tt_call_log_find(transport, rank, others, &own_then) &&
         own_then.match != theirs->match)
         own = &own_then;
     bool first = rank < peer;
-    parting = (struct tt_parting){.rank = {first ? rank : peer, first ? peer : rank},
-                                  .entry = {first ? *own : *theirs, first ? *theirs : *own}};
+    parting = (struct parting){.rank = {first ? rank : peer, first ? peer : rank},
+                               .entry = {first ? *own : *theirs, first ? *theirs : *own}};
     return accuse_pair(transport, &parting);
 }
 
@@ -217,9 +239,9 @@ ncclResult_t tt_call_log_ended(struct tt_transport *transport, int ender, uint64
 
 ncclResult_t tt_call_log_history(struct tt_transport *transport, int rank, uint64_t number)
 {
-    struct tt_parting parting;
+    struct parting parting;
     int own = transport->config.member->rank;
-    if (tt_call_log_parting(transport, number, &parting)) return accuse_pair(transport, &parting);
+    if (find_parting(transport, number, &parting)) return accuse_pair(transport, &parting);
     return tt_transport_accuse(transport,
                                "ranks called different operations: rank %d and rank %d agree in "
                                "operation %u, but not in all before it; all ranks must make the "

@@ -71,16 +71,9 @@ ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct t
  * false when it has not, or too long ago. */
 bool tt_call_log_find(const struct tt_transport *transport, int rank, uint64_t number,
                       struct tt_call_entry *entry_out);
+/* Tell all ranks that `ender` ends the communicator after operation `number`, while `rank` is in
+ * the next one. */
+ncclResult_t tt_call_log_ended(struct tt_transport *transport, int ender, uint64_t number, int rank,
+                               const struct tt_call *call);
 /* Tell all ranks that this rank and `rank` agree in that operation, but not in all before it. */
 ncclResult_t tt_call_log_history(struct tt_transport *transport, int rank, uint64_t number);
-
-/* ---- agree.c ---- */
-
-struct tt_parting { /* two ranks that made different calls of the same number */
-    int rank[2];    /* the lower one first */
-    struct tt_call_entry entry[2];
-};
-/* The first operation up to `newest` in which ranks in reach of this host's memory differ; false
- * when they do not, as far as their call logs go back. */
-bool tt_call_log_parting(const struct tt_transport *transport, uint64_t newest,
-                         struct tt_parting *parting_out);

@@ -204,22 +204,9 @@ void tt_call_log_pack(const struct tt_transport *transport, uint64_t words_out[T
  * operations that both know, or anything before it, differs. Any thread. */
 ncclResult_t tt_call_log_compare(struct tt_transport *transport, int rank,
                                  const uint64_t words[TT_CALL_LOG_WORDS]);
-enum tt_calls_match { /* of all ranks in the operations up to one; the greatest counts */
-                      TT_CALLS_AGREE,
-                      TT_CALLS_UNSEEN, /* a rank is out of reach of this host's memory */
-                      TT_CALLS_LATE,   /* a rank has not begun it */
-                      TT_CALLS_DIFFER  /* told to all ranks */
-};
-/* What the ranks in reach say of the operations up to `number`, this rank's last one: whoever has
- * begun another one after it differs as well. Any thread. */
+/* Of all ranks in the operations up to `number`, this rank's last: the greatest. Any thread. */
+enum tt_calls_match { TT_CALLS_AGREE, TT_CALLS_UNSEEN, TT_CALLS_LATE, TT_CALLS_DIFFER };
 enum tt_calls_match tt_transport_agree(struct tt_transport *transport, uint64_t number);
-/* Tell all ranks (ncclInvalidUsage) that `ender` ends the communicator after operation `number`,
- * while `rank` is in the next one. */
-ncclResult_t tt_call_log_ended(struct tt_transport *transport, int ender, uint64_t number, int rank,
-                               const struct tt_call *call);
-/* The call of the operation with that number among packed ones. */
-bool tt_call_log_unpack(const uint64_t words[TT_CALL_LOG_WORDS], uint64_t number,
-                        struct tt_call *call_out);
 /* The call of the operation with that number; false when it is too long ago. Any thread. */
 bool tt_call_log_get(const struct tt_transport *transport, uint64_t number,
                      struct tt_call *call_out);

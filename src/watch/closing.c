@@ -8,14 +8,12 @@
  * communicator or not. When all agree, it says so to all (AGREED). The watchdogs write and read
  * the letters; who ends the communicator waits for their outcome, but for nobody who has left, and
  * not for ever: a rank that is later than that finds what differs itself where memory is shared. */
-#include "watch/closing.h"
-
 #include "base/clock.h"
 #include "base/member.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "program/program.h"
-#include "watch/watch_state.h"
+#include "watch/compare.h"
 
 #include <endian.h>
 #include <stdlib.h>
@@ -70,6 +68,30 @@ static bool is_last(const struct letter *letter)
     return letter->from >> 32 == LAST;
 }
 
+/* The call of the operation with that number among packed ones. */
+static bool find_call(const struct letter *letter, uint64_t number, struct tt_call *call_out)
+{
+    for (int k = 0; k < TT_SLOTS; k++) {
+        const uint64_t *at = letter->words + 1 + k * TT_CALL_ENTRY_WORDS;
+        if (at[0] >> 32 != number) continue;
+        memcpy(call_out, at + 2, sizeof(*call_out));
+        return true;
+    }
+    return false;
+}
+
+static void accuse(const struct tt_watch_subject *subject, int ender, uint64_t number, int rank,
+                   const struct tt_call *call)
+{
+    char text[TT_CALL_BYTES];
+    tt_call_text(call, false, text);
+    tt_transport_accuse(subject->transport,
+                        "ranks called different operations: rank %d called %s as operation %u, "
+                        "rank %d ended the communicator after %u operation(s); all ranks must make "
+                        "the same calls in the same order",
+                        rank, text, (uint32_t)number + 1, ender, (uint32_t)number);
+}
+
 /* Somebody ends the communicator before an operation that another rank is in. */
 static bool someone_misses(const struct tt_closing *closing, const struct tt_watch_subject *subject)
 {
@@ -82,10 +104,10 @@ static bool someone_misses(const struct tt_closing *closing, const struct tt_wat
         const uint64_t number = a ? letters[a].words[0] : own;
         for (int b = 0; b < subject->member->nranks; b++) {
             if (a == b) continue;
-            bool found = b ? tt_call_log_unpack(letters[b].words, number + 1, &call)
+            bool found = b ? find_call(&letters[b], number + 1, &call)
                            : tt_call_log_get(subject->transport, number + 1, &call);
             if (!found) continue;
-            tt_call_log_ended(subject->transport, a, number, b, &call);
+            accuse(subject, a, number, b, &call);
             return true;
         }
     }

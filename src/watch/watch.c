@@ -13,7 +13,6 @@
 #include "bootstrap/bootstrap.h"
 #include "exec/exec.h"
 #include "transport/transport.h"
-#include "watch/closing.h"
 #include "watch/compare.h"
 #include "watch/diagnose.h"
 #include "watch/flight.h"

@@ -2,7 +2,6 @@
  * reads it, under the lock of watch.c. Private to the room. */
 #pragma once
 
-#include "watch/closing.h"
 #include "watch/compare.h"
 #include "watch/flight.h"
 #include "watch/watch.h"

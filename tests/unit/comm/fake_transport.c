@@ -46,20 +46,6 @@ ncclResult_t tt_call_log_compare(struct tt_transport *transport, int rank,
     return ncclSuccess;
 }
 
-bool tt_call_log_unpack(const uint64_t words[TT_CALL_LOG_WORDS], uint64_t number,
-                        struct tt_call *call_out)
-{
-    (void)words, (void)number, (void)call_out;
-    return false;
-}
-
-ncclResult_t tt_call_log_ended(struct tt_transport *transport, int ender, uint64_t number, int rank,
-                               const struct tt_call *call)
-{
-    (void)transport, (void)ender, (void)number, (void)rank, (void)call;
-    return ncclInvalidUsage;
-}
-
 enum tt_calls_match tt_transport_agree(struct tt_transport *transport, uint64_t number)
 {
     (void)transport, (void)number;
