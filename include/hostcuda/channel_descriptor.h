@@ -1,7 +1,11 @@
 /* Descriptions of texture channels; the plain function is all that host code needs. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <channel_descriptor.h>
+#else
 #ifndef TUTTI_CHANNEL_DESCRIPTOR_H_
 #define TUTTI_CHANNEL_DESCRIPTOR_H_
 
 #include "cuda_runtime_api.h"
 
+#endif
 #endif

@@ -1,5 +1,8 @@
 /* The part of CUDA's driver interface that programs and plugins for NCCL use, over host memory.
  * Functions are reached by linking, by name, or through cuGetProcAddress(). */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <cuda.h>
+#else
 #ifndef TUTTI_CUDA_H_
 #define TUTTI_CUDA_H_
 
@@ -213,4 +216,5 @@ CUresult cuEventElapsedTime(float *msec, CUevent start, CUevent end);
 }
 #endif
 
+#endif
 #endif

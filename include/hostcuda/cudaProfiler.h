@@ -1,4 +1,7 @@
 /* When a profiler looks, in the driver interface: accepted, without effect. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <cudaProfiler.h>
+#else
 #ifndef TUTTI_CUDAPROFILER_H_
 #define TUTTI_CUDAPROFILER_H_
 
@@ -15,4 +18,5 @@ CUresult cuProfilerStop(void);
 }
 #endif
 
+#endif
 #endif

@@ -1,5 +1,8 @@
 /* bfloat16 (8 exponent bits, 7 mantissa bits) on the host: storage, conversions that round to
  * nearest even, and in C++ arithmetic through float, which is exact enough to round once. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <cuda_bf16.h>
+#else
 #ifndef TUTTI_CUDA_BF16_H_
 #define TUTTI_CUDA_BF16_H_
 
@@ -149,4 +152,5 @@ static inline float __high2float(__nv_bfloat162 pair)
 
 TUTTI_BOTH_END
 
+#endif
 #endif

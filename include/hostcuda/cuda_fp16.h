@@ -1,5 +1,8 @@
 /* Half precision (5 exponent bits, 10 mantissa bits) on the host: storage, conversions that round
  * to nearest even, and in C++ arithmetic through float, which is exact enough to round once. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <cuda_fp16.h>
+#else
 #ifndef TUTTI_CUDA_FP16_H_
 #define TUTTI_CUDA_FP16_H_
 
@@ -162,4 +165,5 @@ static inline float2 __half22float2(__half2 pair)
 
 TUTTI_BOTH_END
 
+#endif
 #endif

@@ -1,5 +1,8 @@
 /* Eight-bit floating point on the host: e4m3 (no infinity, largest 448), e5m2 (largest 57344) and
  * the scale format e8m0. Conversions round to nearest even; the types saturate, as CUDA's do. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <cuda_fp8.h>
+#else
 #ifndef TUTTI_CUDA_FP8_H_
 #define TUTTI_CUDA_FP8_H_
 
@@ -165,4 +168,5 @@ typedef tutti_fp8x4<__nv_fp8_e5m2> __nv_fp8x4_e5m2;
 
 TUTTI_BOTH_END
 
+#endif
 #endif

@@ -1,4 +1,7 @@
 /* Start and stop marks for CUDA's profilers; accepted, without effect. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <cuda_profiler_api.h>
+#else
 #ifndef TUTTI_CUDA_PROFILER_API_H_
 #define TUTTI_CUDA_PROFILER_API_H_
 
@@ -15,4 +18,5 @@ cudaError_t cudaProfilerStop(void);
 }
 #endif
 
+#endif
 #endif

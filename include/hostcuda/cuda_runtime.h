@@ -1,5 +1,8 @@
 /* CUDA's runtime API for machines without CUDA: what <cuda_runtime_api.h> has and, in C++, the
  * typed overloads that CUDA programs use. They call the C functions and hold nothing. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <cuda_runtime.h>
+#else
 #ifndef TUTTI_CUDA_RUNTIME_H_
 #define TUTTI_CUDA_RUNTIME_H_
 
@@ -20,4 +23,5 @@
 #include "hostcuda/overloads_occupancy.h"
 #endif
 
+#endif
 #endif

@@ -1,6 +1,9 @@
 /* The functions of the CUDA runtime, for C and C++: devices, errors, streams, events, memory.
  * Graphs and launches are in hostcuda/graph_api.h and hostcuda/launch_api.h, which it includes.
  * What each does, and what answers cudaErrorNotSupported: docs/hostcuda.md. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <cuda_runtime_api.h>
+#else
 #ifndef TUTTI_CUDA_RUNTIME_API_H_
 #define TUTTI_CUDA_RUNTIME_API_H_
 
@@ -227,4 +230,5 @@ cudaError_t cudaGetExportTable(const void **table, const cudaUUID_t *id);
 }
 #endif
 
+#endif
 #endif

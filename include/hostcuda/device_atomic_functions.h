@@ -1,5 +1,8 @@
 /* CUDA's atomic operations, for kernels alone: on one address by all threads of the device, of the
  * block (_block), or of all devices and the host (_system). Each returns what was there before. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <device_atomic_functions.h>
+#else
 #ifndef TUTTI_DEVICE_ATOMIC_FUNCTIONS_H_
 #define TUTTI_DEVICE_ATOMIC_FUNCTIONS_H_
 
@@ -68,4 +71,5 @@ __device__ T atomicCAS_system(T *address, typename tuttiAtomicValue<T>::type exp
                               typename tuttiAtomicValue<T>::type value);
 #endif
 
+#endif
 #endif

@@ -1,5 +1,8 @@
 /* What kernels call of CUDA: threads, warps, fences, bits, intrinsic arithmetic. Declared for
  * clang, which reads kernels also when it makes host code alone; no host code calls them. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <device_functions.h>
+#else
 #ifndef TUTTI_DEVICE_FUNCTIONS_H_
 #define TUTTI_DEVICE_FUNCTIONS_H_
 
@@ -155,4 +158,5 @@ __device__ double __ll2double_rn(long long x);
 __device__ double __ull2double_rn(unsigned long long x);
 #endif
 
+#endif
 #endif

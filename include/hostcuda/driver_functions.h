@@ -1,4 +1,7 @@
 /* make_cudaExtent() and its sisters. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <driver_functions.h>
+#else
 #ifndef TUTTI_DRIVER_FUNCTIONS_H_
 #define TUTTI_DRIVER_FUNCTIONS_H_
 
@@ -33,4 +36,5 @@ static inline struct cudaExtent make_cudaExtent(size_t width, size_t height, siz
     return extent;
 }
 
+#endif
 #endif

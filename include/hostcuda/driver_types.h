@@ -1,4 +1,7 @@
 /* The types of the CUDA runtime in one include: result codes, enumerations, flags, structs. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <driver_types.h>
+#else
 #ifndef TUTTI_DRIVER_TYPES_H_
 #define TUTTI_DRIVER_TYPES_H_
 
@@ -24,4 +27,5 @@
 typedef void(CUDART_CB *cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status,
                                               void *userData);
 
+#endif
 #endif

@@ -1,5 +1,8 @@
 /* Words that CUDA sources put before functions and variables. A host compiler has one kind of both,
  * so most of them vanish; nvcc knows its own, clang has attributes for them. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <host_defines.h>
+#else
 #ifndef TUTTI_HOST_DEFINES_H_
 #define TUTTI_HOST_DEFINES_H_
 
@@ -74,4 +77,5 @@
 #endif
 #endif
 
+#endif
 #endif

@@ -1,4 +1,7 @@
 /* Names of element types (real or complex, width, kind), shared by libraries. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <library_types.h>
+#else
 #ifndef TUTTI_LIBRARY_TYPES_H_
 #define TUTTI_LIBRARY_TYPES_H_
 
@@ -42,4 +45,5 @@ typedef enum cudaDataType_t {
 
 typedef enum cudaDataType_t cudaDataType_t;
 
+#endif
 #endif

@@ -1,4 +1,7 @@
 /* make_int4() and the like: a vector from its elements. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <vector_functions.h>
+#else
 #ifndef TUTTI_VECTOR_FUNCTIONS_H_
 #define TUTTI_VECTOR_FUNCTIONS_H_
 
@@ -305,4 +308,5 @@ static inline struct double4 make_double4(double x, double y, double z, double w
 
 TUTTI_BOTH_END
 
+#endif
 #endif

@@ -1,4 +1,7 @@
 /* Small vectors of every element type, with CUDA's alignment, and dim3. */
+#if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
+#include_next <vector_types.h>
+#else
 #ifndef TUTTI_VECTOR_TYPES_H_
 #define TUTTI_VECTOR_TYPES_H_
 
@@ -217,4 +220,5 @@ typedef struct dim3 dim3;
 
 #include "hostcuda/vectors_aligned.h"
 
+#endif
 #endif

@@ -36,6 +36,18 @@ fi
 nvcc=${CUDA_HOME:-/usr/local/cuda}/bin/nvcc
 if [ -x "$nvcc" ]; then
     "$nvcc" -cudart shared -arch=sm_90 -std=c++17 -I"$source/include" -c "$kernels" -o "$folder/nvcc.o"
+    # As a Makefile does that takes our folder for NCCL and for CUDA: nvcc's own CUDA headers are used all the same.
+    cat >"$folder/both.cu" <<'END'
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+#include <nccl.h>
+#include <nccl_device.h>
+__global__ void twice(float *to, ncclWindow_t window) { *to *= 2; (void)ncclGetLsaPointer(window, 0, 0); }
+int main() { ncclUniqueId id; twice<<<1, 1>>>(nullptr, nullptr); return ncclGetUniqueId(&id); }
+END
+    # shellcheck disable=SC2086
+    "$nvcc" -arch=sm_90 -std=c++17 $includes -Xcompiler -Wall,-Werror -o "$folder/both" "$folder/both.cu" \
+        "$build/hostcuda/libcudart.so.13" "$build/src/libnccl.so.2"
 else
     echo "not tried: nvcc"
 fi
