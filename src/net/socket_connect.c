@@ -312,9 +312,10 @@ ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void
         return rc;
     }
     *ends_out = (struct socket_ends){.sending = true};
-    if (!rc)
+    if (!rc) {
         *origin_out =
             (struct socket_origin){dev, connector->has_spare, connector->connection, handle};
+    }
     if (!rc) rc = take_ends(context, connector, ends_out);
     tt_socket_connector_free(connector);
     return rc;

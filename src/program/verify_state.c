@@ -101,10 +101,11 @@ static void fail_race(struct tt_verify *verify, const struct tt_verify_cursor *c
     int rank = verify->cursors[rival.thread].rank,
         thread = rival.thread - verify->main_thread[rank];
     char other[64];
-    if (rival.pc >= 0)
+    if (rival.pc >= 0) {
         (void)snprintf(other, sizeof(other), "the write by insn %d of rank %d", rival.pc, rank);
-    else
+    } else {
         (void)snprintf(other, sizeof(other), "one by thread %d of rank %d", thread, rank);
+    }
     tt_verify_fail(verify, cursor, "%s of %s of rank %d, chunk %d, races with another access: %s",
                    write ? "write" : "read", name_of(location->buffer), location->rank,
                    location->chunk, other);

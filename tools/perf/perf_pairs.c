@@ -31,9 +31,10 @@ static bool round_trip(struct perf_job *job, int a, int b, size_t bytes)
         struct perf_rank *from = local_rank(job, ends[direction]);
         struct perf_rank *to = local_rank(job, ends[1 - direction]);
         ncclResult_t rc = ncclGroupStart();
-        if (!rc && from)
+        if (!rc && from) {
             rc = ncclSend(from->send, bytes, ncclInt8, ends[1 - direction], from->comm,
                           from->stream);
+        }
         if (!rc && to)
             rc = ncclRecv(to->recv, bytes, ncclInt8, ends[direction], to->comm, to->stream);
         ncclResult_t ended = ncclGroupEnd();

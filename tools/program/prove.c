@@ -113,10 +113,11 @@ static void print_refused(const struct program_options *options,
 {
     int use = proof->meant[0] && !proof->right[0] ? 0 : 1;
     int line = line_of(source, proof->fault[use]);
-    if (line)
+    if (line) {
         printf("%s:%d: ", options->paths[0], line);
-    else if (source->import)
+    } else if (source->import) {
         printf("%s: ", options->paths[0]);
+    }
     printf("refused, %s: %s\n", use_name(use), proof->fault[use]);
 }
 
