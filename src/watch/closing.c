@@ -180,10 +180,10 @@ void tt_closing_look(struct tt_closing *closing, const struct tt_watch_subject *
     if (subject->member->rank == 0) {
         if (ends) (void)has_room(closing, subject->member->nranks);
         conclude(closing, subject);
-    } else if (ends && !closing->told) {
-        closing->told = true;
+    } else if (ends && !closing->reported) {
+        closing->reported = true;
         send(subject, 0, LAST, 0);
-    } else if (closing->wanted && begun >= closing->wanted && !closing->told) {
+    } else if (closing->wanted && begun >= closing->wanted && !closing->reported) {
         closing->wanted = 0;
         send(subject, 0, LATEST, 0);
     }

@@ -36,7 +36,7 @@ struct tt_closing {          /* of one subject; zero: nothing known */
     _Atomic int ends;        /* the program ends the communicator, and waits */
     /* the watchdog's thread alone */
     uint64_t mail;   /* of the bootstrap, when it was looked through */
-    bool told;       /* this rank's last calls are known to rank 0 */
+    bool reported;   /* this rank's last calls are known to rank 0 */
     uint64_t wanted; /* rank 0 wants to know this rank's calls when it has come so far; 0: not */
     uint64_t asked;  /* rank 0 has asked the others for theirs up to this one */
     void *letters;   /* owned, of rank 0: the last one of each rank */

@@ -153,21 +153,21 @@ static int play_scene(const struct scene *scene, const char *way, int nranks)
 
 int main(int argc, char **argv)
 {
-    static const char *const ways[] = {"memory", "sockets"};
+    static const char *const medium_names[] = {"memory", "sockets"};
     int only = argc > 1 ? atoi(argv[1]) : 0, failed = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     setenv("TUTTI_DEVICES", "8", 1);
-    for (int way = 0; way < 2; way++) { /* each in a process of its own: it is read once */
+    for (int medium = 0; medium < 2; medium++) { /* each in a process of its own: it is read once */
         int status = 1;
         pid_t pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
             int wrong = 0;
-            setenv("NCCL_P2P_DISABLE", way ? "1" : "0", 1);
-            setenv("NCCL_SHM_DISABLE", way ? "1" : "0", 1);
+            setenv("NCCL_P2P_DISABLE", medium ? "1" : "0", 1);
+            setenv("NCCL_SHM_DISABLE", medium ? "1" : "0", 1);
             for (int n = only ? only : 2; n <= (only ? only : 3); n++) {
                 for (size_t k = 0; k < sizeof(scenes) / sizeof(scenes[0]); k++)
-                    wrong += play_scene(&scenes[k], ways[way], n);
+                    wrong += play_scene(&scenes[k], medium_names[medium], n);
             }
             exit(wrong ? 1 : 0);
         }

@@ -326,8 +326,8 @@ void tt_failure_watch_parent(struct tt_bootstrap *b)
 void tt_failure_ended(struct tt_bootstrap *b)
 {
     char sentence[TT_SENTENCE_BYTES];
-    if (!b->leaving || b->finished || b->end_told || atomic_load(&b->error)) return;
-    b->end_told = true;
+    if (!b->leaving || b->finished || b->end_reported || atomic_load(&b->error)) return;
+    b->end_reported = true;
     snprintf(sentence, sizeof(sentence),
              "rank %d on host %s (pid %d) ended the communicator (ncclCommDestroy) after %u "
              "operation(s)",

@@ -119,7 +119,7 @@ struct tt_bootstrap {
     uint32_t left_begun;  /* collectives that the one with the fewest had begun, modulo 2^32 */
     unsigned char *exits; /* owned, by rank: enum tt_fail_kind of an exit, or 0; NULL: nobody */
     uint32_t own_begun;   /* by this rank, when it left */
-    bool end_told;        /* leaving: the others were told so */
+    bool end_reported;    /* leaving: the others were told so */
     const _Atomic uint64_t *begun; /* borrowed from the owner; NULL: it has told nothing */
     int event_fd; /* borrowed: posted when a rank exited or wrote to the owner; -1: nobody waits */
     bool leaving, done_sent, finished, abandoned;

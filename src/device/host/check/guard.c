@@ -212,7 +212,7 @@ void check_guard_again(struct host_check *check, const struct check_op *op)
 static struct check_guard *guard_for_freed(struct host_check *check, const void *ptr)
 {
     const struct host_memory *memory = &tt_host.memory;
-    char *base = (char *)((uintptr_t)ptr / PAGE * PAGE); /* NOLINT(performance-no-int-to-ptr) */
+    char *base = (char *)(uintptr_t)ptr - (uintptr_t)ptr % PAGE;
     size_t pages = 0;
     if (host_view(ptr) == ptr || (const char *)ptr < memory->devices_base) return NULL;
     while (pages < FREED_PAGES_MOST && check_is_freed(check, base + pages * PAGE) &&
