@@ -47,7 +47,7 @@ int main() { ncclUniqueId id; twice<<<1, 1>>>(nullptr, nullptr); return ncclGetU
 END
     # shellcheck disable=SC2086
     "$nvcc" -arch=sm_90 -std=c++17 $includes -Xcompiler -Wall,-Werror -o "$folder/both" "$folder/both.cu" \
-        "$build/hostcuda/libcudart.so.13" "$build/src/libnccl.so.2"
+        -Xlinker "$build/hostcuda/libcudart.so.13" -Xlinker "$build/src/libnccl.so.2"
 else
     echo "not tried: nvcc"
 fi
