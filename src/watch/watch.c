@@ -38,6 +38,7 @@
 #define STOPPED_NSEC 1000000000ull /* between two looks: this process did not run */
 #define EXIT_TICK_NSEC 20000000ull /* while somebody has exited and work waits */
 #define EXIT_PATIENCE_NSEC 500000000ull
+#define LEFT_PATIENCE_NSEC 1000000000ull /* for what a rank that left well has sent before */
 #define LISTED_WAITS 8
 #define INQUIRY_NSEC 1500000000ull      /* who has not answered then is silent */
 #define STOPPED_LOOK_NSEC 3000000000ull /* of standing still: is somebody stopped? */
@@ -244,22 +245,29 @@ static void diagnose(struct tt_watch *watch, uint64_t now)
     fflush(stdout);
 }
 
-/* Whether a wait is for a rank that is gone and of which nothing more can come. */
-static bool waits_for_nobody(const struct tt_watch *watch, uint64_t idle_nsec)
+/* How long a wait for a rank that is gone may last: all that it sent is here or on the way, and a
+ * thread that has no processor needs its time to take it. UINT64_MAX: nobody waits for such a rank,
+ * or its transport says more. */
+static uint64_t patience_with_gone(const struct tt_watch *watch, uint64_t idle_nsec)
 {
+    uint64_t least = UINT64_MAX;
     const struct tt_watch_subject *subject = &watch->subject;
     struct tt_wait waits[LISTED_WAITS];
     int count = tt_wait_list(subject->member, waits, LISTED_WAITS);
     for (int i = 0; i < count && i < LISTED_WAITS; i++) {
-        if (!tt_bootstrap_rank_ended(subject->bootstrap, waits[i].peer)) continue;
-        if (idle_nsec >= tt_transport_patience(subject->transport, waits[i].peer)) return true;
+        int peer = waits[i].peer;
+        if (!tt_bootstrap_rank_ended(subject->bootstrap, peer)) continue;
+        if (idle_nsec < tt_transport_patience(subject->transport, peer)) continue;
+        bool exited = tt_bootstrap_rank_exited(subject->bootstrap, peer);
+        uint64_t patience_nsec = exited ? EXIT_TICK_NSEC : LEFT_PATIENCE_NSEC;
+        if (patience_nsec < least) least = patience_nsec;
     }
-    return false;
+    return least;
 }
 
 /* Somebody is gone: in an operation which that rank never began, at once; in a wait for that rank
- * when two looks found it and nothing was finished between them. */
-static bool cannot_succeed(struct tt_watch *watch, uint64_t idle_nsec)
+ * when it has lasted and nothing was finished meanwhile. */
+static bool cannot_succeed(struct tt_watch *watch, uint64_t idle_nsec, uint64_t now)
 {
     const struct tt_watch_subject *subject = &watch->subject;
     if (!tt_bootstrap_someone_ended(subject->bootstrap)) return false;
@@ -268,9 +276,13 @@ static bool cannot_succeed(struct tt_watch *watch, uint64_t idle_nsec)
     uint32_t ours = (uint32_t)atomic_load_explicit(tt_transport_begun(subject->transport),
                                                    memory_order_relaxed);
     if ((int32_t)(ours - theirs) > 0) return true;
-    bool before = watch->alone;
-    watch->alone = waits_for_nobody(watch, idle_nsec);
-    return before && watch->alone;
+    uint64_t patience_nsec = patience_with_gone(watch, idle_nsec);
+    if (patience_nsec == UINT64_MAX) {
+        watch->alone_nsec = 0;
+        return false;
+    }
+    if (!watch->alone_nsec) watch->alone_nsec = now;
+    return now - watch->alone_nsec >= patience_nsec;
 }
 
 /* Who is gone, and in what this rank waits. */
@@ -309,7 +321,8 @@ static void look(struct tt_watch *watch, uint64_t now)
     if (served != watch->served || issued == served) {
         watch->served = served;
         watch->since_nsec = now;
-        watch->reported = watch->alone = watch->looked = watch->asked = false;
+        watch->reported = watch->looked = watch->asked = false;
+        watch->alone_nsec = 0;
         watch->judged = REPORTED_NOTHING;
         watch->verdict[0] = 0;
         watch->wants = watch->again_nsec = watch->pause_nsec = 0;
@@ -328,7 +341,8 @@ static void look(struct tt_watch *watch, uint64_t now)
                  "no operation was finished for %.0f s (TUTTI_TIMEOUT); operation %llu is next%s",
                  (double)idle_nsec * 1e-9, (unsigned long long)served + 1, watch->verdict);
         raise_abort(watch, ncclTimeout, sentence);
-    } else if (cannot_succeed(watch, idle_nsec) && tell_ended(watch, sentence, sizeof(sentence))) {
+    } else if (cannot_succeed(watch, idle_nsec, now) &&
+               tell_ended(watch, sentence, sizeof(sentence))) {
         raise_abort(watch, ncclRemoteError, sentence);
     }
 }
@@ -374,6 +388,7 @@ static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
     uint64_t begun = begun_of(watch);
     watch->since_nsec += lost_nsec;
     if (watch->since_nsec > now) watch->since_nsec = now; /* it began while the time was lost */
+    if (lost_nsec) watch->alone_nsec = 0;
     if (begun != watch->begun || !watch->begun_nsec) {
         watch->begun = begun;
         watch->begun_nsec = now;

@@ -36,9 +36,9 @@ struct tt_watch {
     bool diagnoses;                  /* NCCL_RUN_RAS_DIAGNOSTICS: a report is to be printed, */
     uint64_t report;                 /* from this inquiry, at the latest then */
     uint64_t report_nsec;
-    uint64_t mail; /* of the bootstrap, when it was looked through for messages */
-    bool alone;    /* at the last look it waited for a rank that is gone and sends no more */
-    bool compares; /* TUTTI_CHECK_MATCH */
+    uint64_t mail;       /* of the bootstrap, when it was looked through for messages */
+    uint64_t alone_nsec; /* since when it waits for a rank that is gone; 0: it does not */
+    bool compares;       /* TUTTI_CHECK_MATCH */
     struct tt_watch_compare compare;
     struct tt_closing closing;
     struct tt_flight flight;
