@@ -1,5 +1,5 @@
-/* Functions of the program's: registration by code from nvcc, what can be asked of them, the stack
- * of launch configurations. Launches are in launches.c. */
+/* Functions of the program's: registration by code from nvcc, what can be asked of them.
+ * Launches are in launches.c. */
 #include "face.h"
 #include "loading.h"
 
@@ -78,44 +78,6 @@ void __cudaRegisterUnifiedTable(void **handle)
     (void)handle;
 }
 /* NOLINTEND(readability-non-const-parameter): as above */
-
-/* ---- the configuration between <<<>>> and the call of the stub ---- */
-
-enum { MAX_CONFIGURATIONS = 4 }; /* thread-local memory is scarce in programs that load us late */
-
-struct configuration {
-    dim3 grid, block;
-    size_t shared_bytes;
-    struct CUstream_st *stream;
-};
-
-static _Thread_local struct {
-    struct configuration stack[MAX_CONFIGURATIONS];
-    int depth;
-} configurations;
-
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
-                                     struct CUstream_st *stream)
-{
-    if (configurations.depth == MAX_CONFIGURATIONS) {
-        tuttiHostErrorSet(cudaErrorLaunchOutOfResources);
-        return 1; /* the caller leaves the kernel out */
-    }
-    configurations.stack[configurations.depth++] =
-        (struct configuration){grid, block, shared_bytes, stream};
-    return 0;
-}
-
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream)
-{
-    if (configurations.depth == 0) return tt_face_done(cudaErrorMissingConfiguration);
-    const struct configuration *top = &configurations.stack[--configurations.depth];
-    if (grid) *grid = top->grid;
-    if (block) *block = top->block;
-    if (shared_bytes) *shared_bytes = top->shared_bytes;
-    if (stream) *(cudaStream_t *)stream = top->stream;
-    return cudaSuccess;
-}
 
 /* ---- handles ---- */
 
