@@ -92,24 +92,37 @@ static void accuse(const struct tt_watch_subject *subject, int ender, uint64_t n
                         rank, text, (uint32_t)number + 1, ender, (uint32_t)number);
 }
 
-/* Somebody ends the communicator before an operation that another rank is in. */
+/* The rank that ends the communicator after the fewest operations; -1: nobody ends it yet. */
+static int first_ender(const struct tt_closing *closing, const struct tt_watch_subject *subject,
+                       uint64_t *number_out)
+{
+    const struct letter *letters = closing->letters;
+    int ender = atomic_load_explicit(&closing->ends, memory_order_relaxed) ? 0 : -1;
+    *number_out = begun_by(subject);
+    for (int rank = 1; rank < subject->member->nranks; rank++) {
+        if (!is_last(&letters[rank])) continue;
+        if (ender >= 0 && letters[rank].words[0] >= *number_out) continue;
+        ender = rank;
+        *number_out = letters[rank].words[0];
+    }
+    return ender;
+}
+
+/* Somebody ends the communicator before an operation that another rank is in. Looks once at each
+ * rank. */
 static bool someone_misses(const struct tt_closing *closing, const struct tt_watch_subject *subject)
 {
     const struct letter *letters = closing->letters;
-    const uint64_t own = begun_by(subject);
-    const bool ends = atomic_load_explicit(&closing->ends, memory_order_relaxed) != 0;
+    uint64_t number;
     struct tt_call call;
-    for (int a = 0; a < subject->member->nranks; a++) {
-        if (a ? !is_last(&letters[a]) : !ends) continue;
-        const uint64_t number = a ? letters[a].words[0] : own;
-        for (int b = 0; b < subject->member->nranks; b++) {
-            if (a == b) continue;
-            bool found = b ? find_call(&letters[b], number + 1, &call)
-                           : tt_call_log_get(subject->transport, number + 1, &call);
-            if (!found) continue;
-            accuse(subject, a, number, b, &call);
-            return true;
-        }
+    int ender = first_ender(closing, subject, &number);
+    for (int rank = 0; rank < subject->member->nranks && ender >= 0; rank++) {
+        if (rank == ender) continue;
+        bool found = rank ? find_call(&letters[rank], number + 1, &call)
+                          : tt_call_log_get(subject->transport, number + 1, &call);
+        if (!found) continue;
+        accuse(subject, ender, number, rank, &call);
+        return true;
     }
     return false;
 }
