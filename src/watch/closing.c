@@ -3,10 +3,10 @@
  * then, and after its end nobody can tell it any more.
  *
  * Ranks that share memory read each other's call logs. Where a rank is out of reach, rank 0 knows:
- * who ends sends it a letter with its last calls (LAST). Rank 0 asks those that have sent none
+ * who ends sends it a message with its last calls (LAST). Rank 0 asks those that have sent none
  * (WANTED), who answer when they have come as far (LATEST), whether their program ends the
  * communicator or not. When all agree, it says so to all (AGREED). The watchdogs write and read
- * the letters; who ends the communicator waits for their outcome, but for nobody who has left, and
+ * the messages; who ends the communicator waits for their outcome, but for nobody who has left, and
  * not for ever: a rank that is later than that finds what differs itself where memory is shared. */
 #include "base/clock.h"
 #include "base/member.h"
@@ -25,29 +25,29 @@
 enum { TAG_CLOSING = TT_TAG_OWNER + 12 };
 enum kind { LATEST = 1, LAST, WANTED, AGREED };
 
-struct letter {
+struct message {
     uint64_t from; /* rank, and the kind in the upper half */
     uint64_t words[TT_CALL_LOG_WORDS];
 };
 
-static void turn_letter(struct letter *letter)
+static void turn_message(struct message *message)
 {
-    letter->from = htole64(letter->from); /* its own inverse */
+    message->from = htole64(message->from); /* its own inverse */
     for (int k = 0; k < TT_CALL_LOG_WORDS; k++)
-        letter->words[k] = htole64(letter->words[k]);
+        message->words[k] = htole64(message->words[k]);
 }
 
 /* `number`: what is wanted or agreed. */
 static void send(const struct tt_watch_subject *subject, int rank, enum kind kind, uint64_t number)
 {
-    struct letter letter = {.from = (uint64_t)kind << 32 | (uint32_t)subject->member->rank};
+    struct message message = {.from = (uint64_t)kind << 32 | (uint32_t)subject->member->rank};
     if (kind == LATEST || kind == LAST) {
-        tt_call_log_pack(subject->transport, letter.words);
+        tt_call_log_pack(subject->transport, message.words);
     } else {
-        letter.words[0] = number;
+        message.words[0] = number;
     }
-    turn_letter(&letter);
-    tt_bootstrap_send(subject->bootstrap, rank, TAG_CLOSING, &letter, sizeof(letter));
+    turn_message(&message);
+    tt_bootstrap_send(subject->bootstrap, rank, TAG_CLOSING, &message, sizeof(message));
 }
 
 static uint64_t begun_by(const struct tt_watch_subject *subject)
@@ -59,20 +59,20 @@ static uint64_t begun_by(const struct tt_watch_subject *subject)
 
 static bool has_room(struct tt_closing *closing, int nranks)
 {
-    if (!closing->letters) closing->letters = calloc((size_t)nranks, sizeof(struct letter));
-    return closing->letters != NULL;
+    if (!closing->messages) closing->messages = calloc((size_t)nranks, sizeof(struct message));
+    return closing->messages != NULL;
 }
 
-static bool is_last(const struct letter *letter)
+static bool is_last(const struct message *message)
 {
-    return letter->from >> 32 == LAST;
+    return message->from >> 32 == LAST;
 }
 
 /* The call of the operation with that number among packed ones. */
-static bool find_call(const struct letter *letter, uint64_t number, struct tt_call *call_out)
+static bool find_call(const struct message *message, uint64_t number, struct tt_call *call_out)
 {
     for (int k = 0; k < TT_SLOTS; k++) {
-        const uint64_t *at = letter->words + 1 + k * TT_CALL_ENTRY_WORDS;
+        const uint64_t *at = message->words + 1 + k * TT_CALL_ENTRY_WORDS;
         if (at[0] >> 32 != number) continue;
         memcpy(call_out, at + 2, sizeof(*call_out));
         return true;
@@ -96,14 +96,14 @@ static void accuse(const struct tt_watch_subject *subject, int ender, uint64_t n
 static int first_ender(const struct tt_closing *closing, const struct tt_watch_subject *subject,
                        uint64_t *number_out)
 {
-    const struct letter *letters = closing->letters;
+    const struct message *messages = closing->messages;
     int ender = atomic_load_explicit(&closing->ends, memory_order_relaxed) ? 0 : -1;
     *number_out = begun_by(subject);
     for (int rank = 1; rank < subject->member->nranks; rank++) {
-        if (!is_last(&letters[rank])) continue;
-        if (ender >= 0 && letters[rank].words[0] >= *number_out) continue;
+        if (!is_last(&messages[rank])) continue;
+        if (ender >= 0 && messages[rank].words[0] >= *number_out) continue;
         ender = rank;
-        *number_out = letters[rank].words[0];
+        *number_out = messages[rank].words[0];
     }
     return ender;
 }
@@ -112,13 +112,13 @@ static int first_ender(const struct tt_closing *closing, const struct tt_watch_s
  * rank. */
 static bool someone_misses(const struct tt_closing *closing, const struct tt_watch_subject *subject)
 {
-    const struct letter *letters = closing->letters;
+    const struct message *messages = closing->messages;
     uint64_t number;
     struct tt_call call;
     int ender = first_ender(closing, subject, &number);
     for (int rank = 0; rank < subject->member->nranks && ender >= 0; rank++) {
         if (rank == ender) continue;
-        bool found = rank ? find_call(&letters[rank], number + 1, &call)
+        bool found = rank ? find_call(&messages[rank], number + 1, &call)
                           : tt_call_log_get(subject->transport, number + 1, &call);
         if (!found) continue;
         accuse(subject, ender, number, rank, &call);
@@ -131,28 +131,28 @@ static bool someone_misses(const struct tt_closing *closing, const struct tt_wat
 static void ask_the_others(struct tt_closing *closing, const struct tt_watch_subject *subject,
                            uint64_t number)
 {
-    const struct letter *letters = closing->letters;
+    const struct message *messages = closing->messages;
     if (closing->asked >= number) return;
     closing->asked = number;
     for (int rank = 1; rank < subject->member->nranks; rank++) {
-        if (letters[rank].words[0] < number) send(subject, rank, WANTED, number);
+        if (messages[rank].words[0] < number) send(subject, rank, WANTED, number);
     }
 }
 
 /* The operations up to which all are known to agree. */
 static void conclude(struct tt_closing *closing, const struct tt_watch_subject *subject)
 {
-    const struct letter *letters = closing->letters;
+    const struct message *messages = closing->messages;
     const int nranks = subject->member->nranks;
     const uint64_t own = begun_by(subject);
     const bool ends = atomic_load_explicit(&closing->ends, memory_order_relaxed) != 0;
     uint64_t all = own, wanted = ends ? own : 0;
-    if (!letters || someone_misses(closing, subject)) return;
+    if (!messages || someone_misses(closing, subject)) return;
     for (int rank = 1; rank < nranks; rank++) {
-        const struct letter *letter = &letters[rank];
-        if (letter->words[0] < all) all = letter->words[0];
-        if (is_last(letter) && letter->words[0] > wanted) wanted = letter->words[0];
-        if (letter->from && tt_call_log_compare(subject->transport, rank, letter->words)) return;
+        const struct message *message = &messages[rank];
+        if (message->words[0] < all) all = message->words[0];
+        if (is_last(message) && message->words[0] > wanted) wanted = message->words[0];
+        if (message->from && tt_call_log_compare(subject->transport, rank, message->words)) return;
     }
     if (all < wanted) ask_the_others(closing, subject, wanted);
     if (all <= atomic_load_explicit(&closing->agreed, memory_order_relaxed)) return;
@@ -165,21 +165,21 @@ static void conclude(struct tt_closing *closing, const struct tt_watch_subject *
 
 static void receive(struct tt_closing *closing, const struct tt_watch_subject *subject)
 {
-    struct letter letter;
+    struct message message;
     size_t bytes = 0;
-    while (!tt_bootstrap_poll(subject->bootstrap, TT_ANY_PEER, TAG_CLOSING, &letter, sizeof(letter),
-                              &bytes)) {
-        if (bytes != sizeof(letter)) continue;
-        turn_letter(&letter);
-        const uint32_t from = (uint32_t)letter.from;
-        const enum kind kind = (enum kind)(letter.from >> 32);
+    while (!tt_bootstrap_poll(subject->bootstrap, TT_ANY_PEER, TAG_CLOSING, &message,
+                              sizeof(message), &bytes)) {
+        if (bytes != sizeof(message)) continue;
+        turn_message(&message);
+        const uint32_t from = (uint32_t)message.from;
+        const enum kind kind = (enum kind)(message.from >> 32);
         if (from >= (uint32_t)subject->member->nranks) continue;
         if (kind == WANTED) {
-            closing->wanted = letter.words[0];
+            closing->wanted = message.words[0];
         } else if (kind == AGREED) {
-            atomic_store_explicit(&closing->agreed, letter.words[0], memory_order_release);
+            atomic_store_explicit(&closing->agreed, message.words[0], memory_order_release);
         } else if (subject->member->rank == 0 && has_room(closing, subject->member->nranks)) {
-            memcpy((struct letter *)closing->letters + from, &letter, sizeof(letter));
+            memcpy((struct message *)closing->messages + from, &message, sizeof(message));
         }
     }
 }
@@ -204,8 +204,8 @@ void tt_closing_look(struct tt_closing *closing, const struct tt_watch_subject *
 
 void tt_closing_fini(struct tt_closing *closing)
 {
-    free(closing->letters);
-    closing->letters = NULL;
+    free(closing->messages);
+    closing->messages = NULL;
 }
 
 /* ---- who ends the communicator ---- */

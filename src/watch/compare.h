@@ -18,8 +18,8 @@ struct tt_watch_compare { /* of one subject; zero: nothing known. The watchdog's
     uint64_t theirs[TT_CALL_LOG_WORDS];
     uint64_t ask_nsec; /* when the rank that is waited for is asked again; 0: at once */
     uint64_t ask_pause_nsec;
-    uint32_t round;                     /* counts the letters that this rank began */
-    uint32_t npassed;                   /* letters of others that were passed on: */
+    uint32_t round;                     /* counts the messages that this rank began */
+    uint32_t npassed;                   /* messages of others that were passed on: */
     uint64_t passed[TT_COMPARE_PASSED]; /* who began them, and their round */
 };
 
@@ -39,7 +39,7 @@ struct tt_closing {          /* of one subject; zero: nothing known */
     bool reported;   /* this rank's last calls are known to rank 0 */
     uint64_t wanted; /* rank 0 wants to know this rank's calls when it has come so far; 0: not */
     uint64_t asked;  /* rank 0 has asked the others for theirs up to this one */
-    void *letters;   /* owned, of rank 0: the last one of each rank */
+    void *messages;  /* owned, of rank 0: the last one of each rank */
 };
 
 /* Answer and ask, once a look of the watchdog. */
