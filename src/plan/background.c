@@ -4,13 +4,15 @@
 
 #include <stdlib.h>
 
-/* Drop one use; the last one frees. */
+/* Drop one use; the last one frees. The thread itself is one of the users: it goes on when every
+ * communicator was aborted before it could be attached, and then nobody joins it. */
 void tt_background_release(struct tt_background *background)
 {
     pthread_mutex_lock(&background->lock);
     bool last = --background->users == 0;
     pthread_mutex_unlock(&background->lock);
     if (!last) return;
+    if (!background->joined) pthread_detach(background->thread);
     pthread_mutex_destroy(&background->lock);
     pthread_cond_destroy(&background->ended);
     free(background);

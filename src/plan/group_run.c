@@ -232,6 +232,7 @@ static void *group_main(void *arg)
     background->done = true;
     pthread_cond_broadcast(&background->ended);
     pthread_mutex_unlock(&background->lock);
+    tt_background_release(background);
     return NULL;
 }
 
@@ -245,7 +246,7 @@ ncclResult_t tt_group_run_in_thread(struct tt_group *group)
     pthread_mutex_init(&background->lock, NULL);
     pthread_cond_init(&background->ended, NULL);
     background->group = group;
-    background->users = 1; /* this function's, until every communicator is attached */
+    background->users = 2; /* this function's, until every communicator is attached; the thread's */
     for (struct tt_job *job = group->jobs; job; job = job->next)
         if (job->plan) tt_background_attach(background, job->plan);
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group)

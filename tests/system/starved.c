@@ -113,13 +113,17 @@ static int is_reason(const char *why)
     return 0;
 }
 
-/* An end that fails for lack of memory has done nothing: it is tried again, as an abort. */
+/* An end that fails for lack of memory has done nothing, or it has ended the communicator and tells
+ * that a rank had no memory, late: the abort that follows ends it, or is refused by name. */
 static int end(ncclComm_t comm, int *broken)
 {
     if (!comm) return 0;
     ncclResult_t rc = *broken ? ncclCommAbort(comm) : ncclCommDestroy(comm);
     if (rc) *broken = 1;
-    if (rc == ncclSystemError && starve_end()) rc = ncclCommAbort(comm);
+    if (rc == ncclSystemError && starve_end() && is_reason(ncclGetLastError(NULL))) {
+        rc = ncclCommAbort(comm);
+        if (rc == ncclInvalidArgument) rc = ncclSuccess;
+    }
     /* the other rank had no memory, late, and said so */
     if (rc == ncclRemoteError && starve_end() && is_reason(ncclGetLastError(comm)))
         rc = ncclSuccess;
