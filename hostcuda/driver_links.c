@@ -6,9 +6,9 @@
 #include "device/host/host_face.h"
 
 /* NOLINTBEGIN(readability-non-const-parameter): the signatures are CUDA's */
-static struct host_link *link_of(CUlinkState state)
+static struct tt_host_link *link_of(CUlinkState state)
 {
-    return (struct host_link *)state;
+    return (struct tt_host_link *)state;
 }
 
 /* Logs of the compiler are empty: nothing is compiled. */
@@ -35,7 +35,7 @@ CUresult cuLinkCreate(unsigned int count, CUjit_option *options, void **values, 
 {
     int rc = state ? clear_logs(count, options, values) : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc) rc = tt_driver_device(tuttiHostGetDevice());
-    return tt_driver_done(rc ? rc : tuttiHostLinkCreate((struct host_link **)state));
+    return tt_driver_done(rc ? rc : tuttiHostLinkCreate((struct tt_host_link **)state));
 }
 
 /* Host objects and archives hold device code in ways of their own, which nothing here reads. */

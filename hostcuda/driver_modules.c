@@ -6,14 +6,14 @@
 #include "device/host/host_face.h"
 
 /* NOLINTBEGIN(readability-non-const-parameter): the signatures are CUDA's */
-static struct host_library *library_of(const void *handle)
+static struct tt_host_library *library_of(const void *handle)
 {
-    return (struct host_library *)(uintptr_t)handle;
+    return (struct tt_host_library *)(uintptr_t)handle;
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
-    return tt_driver_done(tt_face_load(image, (struct host_library **)module));
+    return tt_driver_done(tt_face_load(image, (struct tt_host_library **)module));
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count,
@@ -30,7 +30,7 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
 
 CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
-    return tt_driver_done(tt_face_load_file(path, (struct host_library **)module));
+    return tt_driver_done(tt_face_load_file(path, (struct tt_host_library **)module));
 }
 
 CUresult cuModuleUnload(CUmodule module)
@@ -110,7 +110,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 {
     bool bad = (jit_count && (!jit_options || !jit_values)) || (count && (!options || !values));
     return tt_driver_done(bad ? (int)CUDA_ERROR_INVALID_VALUE
-                              : tt_face_load(code, (struct host_library **)library));
+                              : tt_face_load(code, (struct tt_host_library **)library));
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit_options,
@@ -119,7 +119,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 {
     bool bad = (jit_count && (!jit_options || !jit_values)) || (count && (!options || !values));
     return tt_driver_done(bad ? (int)CUDA_ERROR_INVALID_VALUE
-                              : tt_face_load_file(path, (struct host_library **)library));
+                              : tt_face_load_file(path, (struct tt_host_library **)library));
 }
 
 CUresult cuLibraryUnload(CUlibrary library)

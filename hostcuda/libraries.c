@@ -2,9 +2,9 @@
 #include "face.h"
 #include "loading.h"
 
-static struct host_library *library_of(cudaLibrary_t handle)
+static struct tt_host_library *library_of(cudaLibrary_t handle)
 {
-    return (struct host_library *)(uintptr_t)handle;
+    return (struct tt_host_library *)(uintptr_t)handle;
 }
 
 struct wishes { /* of the loader: taken and left alone, as nothing is compiled */
@@ -25,7 +25,7 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
 {
     const struct wishes jit = {jit_options, jit_values, jit_count}, own = {options, values, count};
     if (!are_good(&jit) || !are_good(&own)) return tt_face_done(cudaErrorInvalidValue);
-    return tt_face_done(tt_face_load(code, (struct host_library **)library));
+    return tt_face_done(tt_face_load(code, (struct tt_host_library **)library));
 }
 
 cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *path,
@@ -35,7 +35,7 @@ cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *path,
 {
     const struct wishes jit = {jit_options, jit_values, jit_count}, own = {options, values, count};
     if (!are_good(&jit) || !are_good(&own)) return tt_face_done(cudaErrorInvalidValue);
-    return tt_face_done(tt_face_load_file(path, (struct host_library **)library));
+    return tt_face_done(tt_face_load_file(path, (struct tt_host_library **)library));
 }
 
 /* NOLINTEND(readability-non-const-parameter): as above */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int tt_face_load(const void *code, struct host_library **library_out)
+int tt_face_load(const void *code, struct tt_host_library **library_out)
 {
     if (!code || !library_out) return cudaErrorInvalidValue;
     int rc = tt_face_device(tuttiHostGetDevice());
@@ -31,10 +31,10 @@ int tt_face_with_file(const char *path, tt_face_use_code *use, void *arg)
 
 static int load(const void *code, size_t bytes, void *arg)
 {
-    return tuttiHostLibraryLoad(code, bytes, (struct host_library **)arg);
+    return tuttiHostLibraryLoad(code, bytes, (struct tt_host_library **)arg);
 }
 
-int tt_face_load_file(const char *path, struct host_library **library_out)
+int tt_face_load_file(const char *path, struct tt_host_library **library_out)
 {
     if (!path || !library_out) return cudaErrorInvalidValue;
     int rc = tt_face_device(tuttiHostGetDevice());

@@ -4,9 +4,9 @@
 #include "device/host/host_kernel.h"
 
 /* Results are CUDA's numbers: 1 for NULL, 100 without devices, 200 for what cannot be read. */
-int tt_face_load(const void *code, struct host_library **library_out);
+int tt_face_load(const void *code, struct tt_host_library **library_out);
 /* The same from a file: 301 when there is none. */
-int tt_face_load_file(const char *path, struct host_library **library_out);
+int tt_face_load_file(const char *path, struct tt_host_library **library_out);
 /* What is done with the bytes of a file; 301 when there is none, 200 when it is empty. */
 typedef int tt_face_use_code(const void *code, size_t bytes, void *arg);
 int tt_face_with_file(const char *path, tt_face_use_code *use, void *arg);

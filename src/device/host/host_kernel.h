@@ -31,32 +31,32 @@ const struct tt_kernel *tuttiHostModuleKernel(const void *module, const char *na
 size_t tuttiHostModuleKernels(const void *module, const struct tt_kernel **kernels, size_t room);
 
 /* ---- device code that a program loads by itself ---- */
-struct host_library; /* opaque: laid out in library.c */
+struct tt_host_library; /* opaque: laid out in library.c */
 struct tt_span {
     void *ptr;
     size_t bytes;
 };
 /* Device code of at most `limit` bytes (SIZE_MAX: its own headers say), not needed afterwards.
  * Variables get memory of the current device. Errors: 200, with a line that says why, and 2. */
-int tuttiHostLibraryLoad(const void *code, size_t limit, struct host_library **library_out);
+int tuttiHostLibraryLoad(const void *code, size_t limit, struct tt_host_library **library_out);
 /* The rest: 400 for what is no library, 500 for a name that it does not have. */
-int tuttiHostLibraryUnload(struct host_library *library);
-int tuttiHostLibraryKernel(struct host_library *library, const char *name,
+int tuttiHostLibraryUnload(struct tt_host_library *library);
+int tuttiHostLibraryKernel(struct tt_host_library *library, const char *name,
                            const struct tt_kernel **kernel_out);
-int tuttiHostLibraryKernels(struct host_library *library, const struct tt_kernel **kernels,
+int tuttiHostLibraryKernels(struct tt_host_library *library, const struct tt_kernel **kernels,
                             size_t room, size_t *count_out);
-int tuttiHostLibraryVariable(struct host_library *library, const char *name, bool managed,
+int tuttiHostLibraryVariable(struct tt_host_library *library, const char *name, bool managed,
                              struct tt_span *span_out);
-struct host_library *tuttiHostLibraryOf(const struct tt_kernel *kernel); /* NULL: compiled in */
+struct tt_host_library *tuttiHostLibraryOf(const struct tt_kernel *kernel); /* NULL: compiled in */
 
 /* Device code that is linked from pieces, each as of tuttiHostLibraryLoad(). 400 for what is no
  * link; Add: 200, with a line that says why; 1 when it is complete already. Complete: 1 without
  * pieces; the code lives until the link is destroyed. */
-struct host_link; /* opaque: laid out in link.c */
-int tuttiHostLinkCreate(struct host_link **link_out);
-int tuttiHostLinkAdd(struct host_link *link, const void *code, size_t bytes);
-int tuttiHostLinkComplete(struct host_link *link, const void **code_out, size_t *bytes_out);
-int tuttiHostLinkDestroy(struct host_link *link);
+struct tt_host_link; /* opaque: laid out in link.c */
+int tuttiHostLinkCreate(struct tt_host_link **link_out);
+int tuttiHostLinkAdd(struct tt_host_link *link, const void *code, size_t bytes);
+int tuttiHostLinkComplete(struct tt_host_link *link, const void **code_out, size_t *bytes_out);
+int tuttiHostLinkDestroy(struct tt_host_link *link);
 
 /* The kernel behind a host stub or a handle, or NULL. */
 const struct tt_kernel *tuttiHostKernelFind(const void *function);

@@ -23,12 +23,12 @@ static char *describe(const void *code, size_t len)
     size_t text_len;
     void *exact = malloc(len ? len : 1); /* so that a sanitizer sees each byte beyond */
     memcpy(exact, code, len);
-    struct host_image *image = host_image_open(exact, len, &why);
+    struct tt_host_image *image = tt_host_image_open(exact, len, &why);
     free(exact);
     FILE *out = open_memstream(&text, &text_len);
     if (!image) fprintf(out, "unread: %s\n", why);
     for (size_t i = 0; image && i < image->nsymbols; i++) {
-        const struct host_image_symbol *symbol = &image->symbols[i];
+        const struct tt_host_image_symbol *symbol = &image->symbols[i];
         assert_true(symbol->initial_bytes <= symbol->bytes);
         fprintf(out, "%s%s %s", symbol->is_kernel ? "kernel" : "variable",
                 symbol->is_managed ? " managed" : "", symbol->name);
@@ -39,13 +39,13 @@ static char *describe(const void *code, size_t len)
         fprintf(out, "%s\n", symbol->is_unread ? " unread" : "");
     }
     for (size_t i = 0; image && i < image->npointers; i++) {
-        const struct host_image_pointer *one = &image->pointers[i];
+        const struct tt_host_image_pointer *one = &image->pointers[i];
         assert_true(one->in < image->nsymbols && one->to < image->nsymbols);
         fprintf(out, "%s+%zu = %s+%zu\n", image->symbols[one->in].name, one->offset,
                 image->symbols[one->to].name, one->addend);
     }
     fclose(out);
-    host_image_close(image);
+    tt_host_image_close(image);
     return text;
 }
 
@@ -322,7 +322,7 @@ static void fat_binaries_are_unpacked(void **state)
 
 static size_t add_piece(char *linked, size_t len, const char *text)
 {
-    struct host_linked_header *header = (struct host_linked_header *)(void *)linked;
+    struct tt_host_linked_header *header = (struct tt_host_linked_header *)(void *)linked;
     uint64_t bytes = strlen(text);
     memcpy(linked + len, &bytes, sizeof(bytes));
     memcpy(linked + len + sizeof(bytes), text, bytes);
@@ -334,7 +334,7 @@ static size_t add_piece(char *linked, size_t len, const char *text)
 static void pieces_are_read_one_by_one(void **state)
 {
     static _Alignas(8) char linked[1024];
-    const struct host_linked_header empty = {HOST_LINKED_MAGIC, 0, 0};
+    const struct tt_host_linked_header empty = {TT_HOST_LINKED_MAGIC, 0, 0};
     size_t len = sizeof(empty), first;
     uint64_t beyond = sizeof(linked);
     (void)state;

@@ -40,7 +40,7 @@ static void *clear_others(void *arg)
     struct turns *turns = arg;
     for (int turn = 1; turn <= TURNS; turn++) {
         await_turn(&turns->asked, turn);
-        host_runnable_remove(turns->other);
+        tt_host_runnable_remove(turns->other);
         atomic_store(&turns->done, turn);
     }
     return NULL;
@@ -59,8 +59,8 @@ static void see(struct CUstream_st *stream, void *arg)
 
 static int times_seen(size_t number)
 {
-    struct seen seen = {host_stream_numbered(number), 0};
-    host_runnable_visit(see, &seen);
+    struct seen seen = {tt_host_stream_numbered(number), 0};
+    tt_host_runnable_visit(see, &seen);
     return seen.times;
 }
 
@@ -70,16 +70,16 @@ static void set_beside(size_t other)
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, clear_others, &turns), 0);
     for (int turn = 1; turn <= TURNS; turn++) {
-        host_runnable_add(other);
+        tt_host_runnable_add(other);
         assert_int_equal(times_seen(other), 1);
         atomic_store(&turns.asked, turn);
         for (volatile int delay = turn % DELAYS; delay; delay--) { /* meet at each step */
         }
-        host_runnable_add(FIRST);
+        tt_host_runnable_add(FIRST);
         await_turn(&turns.done, turn);
         assert_int_equal(times_seen(FIRST), 1);
         assert_int_equal(times_seen(other), 0);
-        host_runnable_remove(FIRST);
+        tt_host_runnable_remove(FIRST);
         assert_int_equal(times_seen(FIRST), 0);
     }
     pthread_join(thread, NULL);

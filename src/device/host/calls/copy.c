@@ -9,35 +9,35 @@
 
 static int copy_boxes(struct CUstream_st *stream, const struct tt_copy *copy, bool waits)
 {
-    struct host_op op = {.kind = HOST_OP_COPY, .copy = *copy};
-    struct host_position position;
+    struct tt_host_op op = {.kind = TT_HOST_OP_COPY, .copy = *copy};
+    struct tt_host_position position;
     if (!op.copy.height) op.copy.height = 1;
     if (!op.copy.depth) op.copy.depth = 1;
-    if (!copy->width) return HOST_OK;
+    if (!copy->width) return TT_HOST_OK;
     bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
-    if (capturing) return host_capture_add(stream, &op);
-    bool here = waits || copy->width <= HOST_INLINE_BYTES / op.copy.height / op.copy.depth;
-    bool blocks = !here && host_copy_blocks(&op.copy);
-    if ((here || blocks) && host_stream_claim_idle(stream)) {
-        while (host_op_step(&op, false) != TT_STEP_DONE) {
+    if (capturing) return tt_host_capture_add(stream, &op);
+    bool here = waits || copy->width <= TT_HOST_INLINE_BYTES / op.copy.height / op.copy.depth;
+    bool blocks = !here && tt_host_copy_blocks(&op.copy);
+    if ((here || blocks) && tt_host_stream_claim_idle(stream)) {
+        while (tt_host_op_step(&op, false) != TT_STEP_DONE) {
         }
-        host_stream_release(stream);
-        return HOST_OK;
+        tt_host_stream_release(stream);
+        return TT_HOST_OK;
     }
-    if (here && !waits) blocks = host_copy_blocks(&op.copy);
-    if (blocks && host_thread.in_host_fn) return HOST_NOT_PERMITTED;
-    int rc = host_stream_append_at(stream, &op, &position);
-    if (!rc && blocks) host_wait_position(&position);
+    if (here && !waits) blocks = tt_host_copy_blocks(&op.copy);
+    if (blocks && tt_host_thread.in_host_fn) return TT_HOST_NOT_PERMITTED;
+    int rc = tt_host_stream_append_at(stream, &op, &position);
+    if (!rc && blocks) tt_host_wait_position(&position);
     return rc;
 }
 
 static int submit_copy(struct CUstream_st *handle, const struct tt_copy *copy, bool waits)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return host_bad_handle();
-    bool fits = host_copy_fits(copy);
-    if (host_checks()) host_check_copy(stream, copy, waits, fits);
-    return fits ? copy_boxes(stream, copy, waits) : HOST_INVALID_VALUE;
+    struct CUstream_st *stream = tt_host_stream_find(handle);
+    if (!stream) return tt_host_bad_handle();
+    bool fits = tt_host_copy_fits(copy);
+    if (tt_host_checks()) tt_host_check_copy(stream, copy, waits, fits);
+    return fits ? copy_boxes(stream, copy, waits) : TT_HOST_INVALID_VALUE;
 }
 
 /* True: done. Else nothing was done, be it for an error or for a reason to go the long way.   hot
@@ -45,14 +45,14 @@ static int submit_copy(struct CUstream_st *handle, const struct tt_copy *copy, b
 static inline bool copies_at_once(struct CUstream_st *handle, void *dst, const void *src,
                                   size_t bytes)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream || bytes > HOST_INLINE_BYTES || host_checks() ||
+    struct CUstream_st *stream = tt_host_stream_find(handle);
+    if (!stream || bytes > TT_HOST_INLINE_BYTES || tt_host_checks() ||
         atomic_load_explicit(&stream->capture, memory_order_relaxed) ||
-        bytes > host_device_room(dst) || bytes > host_device_room(src) ||
-        !host_stream_claim_idle(stream))
+        bytes > tt_host_device_room(dst) || bytes > tt_host_device_room(src) ||
+        !tt_host_stream_claim_idle(stream))
         return false;
-    host_bytes_copy(dst, src, bytes, bytes);
-    host_stream_release(stream);
+    tt_host_bytes_copy(dst, src, bytes, bytes);
+    tt_host_stream_release(stream);
     return true;
 }
 
@@ -71,14 +71,14 @@ static __attribute__((noinline)) int submit_plain(struct CUstream_st *stream, vo
 
 int tuttiHostCopyBytes(struct CUstream_st *stream, void *dst, const void *src, size_t bytes)
 {
-    if (copies_at_once(stream, dst, src, bytes)) return HOST_OK;
+    if (copies_at_once(stream, dst, src, bytes)) return TT_HOST_OK;
     return submit_plain(stream, dst, src, bytes, false);
 }
 
 int tuttiHostCopyBytesNow(struct CUstream_st *stream, void *dst, const void *src, size_t bytes)
 {
     /* nothing else was on the stream then */
-    if (!host_thread.in_host_fn && copies_at_once(stream, dst, src, bytes)) return HOST_OK;
+    if (!tt_host_thread.in_host_fn && copies_at_once(stream, dst, src, bytes)) return TT_HOST_OK;
     return submit_plain(stream, dst, src, bytes, true);
 }
 
@@ -90,5 +90,5 @@ int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy)
 int tuttiHostCopyNow(struct CUstream_st *stream, const struct tt_copy *copy)
 {
     int rc = submit_copy(stream, copy, true);
-    return rc ? rc : host_stream_synchronize(stream);
+    return rc ? rc : tt_host_stream_synchronize(stream);
 }

@@ -20,8 +20,8 @@
 #include <string.h>
 
 enum {
-    HOST_INVALID_CONFIGURATION = 9,
-    HOST_INVALID_FUNCTION = 98,
+    TT_HOST_INVALID_CONFIGURATION = 9,
+    TT_HOST_INVALID_FUNCTION = 98,
     SLICE_TICKS = 150000, /* about 50 us */
     WATCHED_NSEC = 2000000000,
     SHARED_UNASKED = 49152,
@@ -30,19 +30,19 @@ enum {
     ALIGNED_MOST = 256,
 };
 
-struct host_argument {
+struct tt_host_argument {
     size_t bytes;
     size_t at; /* where it lies in a buffer that holds all of them */
 };
 
-struct host_implementation { /* what tuttiRegisterKernel() was given */
-    struct host_implementation *next;
+struct tt_host_implementation { /* what tuttiRegisterKernel() was given */
+    struct tt_host_implementation *next;
     const void *function;        /* NULL: by name alone */
     char *name;                  /* owned; NULL: by function alone */
     tuttiKernelRun run, touches; /* touches: NULL when nobody knows */
     void *context;
     size_t nargs, arg_bytes_all, packed_bytes;
-    struct host_argument *args; /* owned */
+    struct tt_host_argument *args; /* owned */
 };
 
 struct tt_kernel {
@@ -53,8 +53,8 @@ struct tt_kernel {
     _Atomic size_t shared_most; /* dynamic bytes of a launch; the program may raise it */
 };
 
-struct host_module {
-    struct host_module *next;
+struct tt_host_module {
+    struct tt_host_module *next;
     const void *code; /* borrowed: lives as long as the module; NULL: none */
 };
 
@@ -62,7 +62,7 @@ struct host_module {
 
 void *tuttiHostModuleOpen(const void *code)
 {
-    struct host_module *module = calloc(1, sizeof(*module));
+    struct tt_host_module *module = calloc(1, sizeof(*module));
     if (!module) return NULL;
     module->code = code;
     pthread_mutex_lock(&tt_host.kernels.lock);
@@ -73,9 +73,9 @@ void *tuttiHostModuleOpen(const void *code)
 }
 
 /* Lock held. The link to it, or the one at the end. */
-static struct host_module **find_module(const void *handle)
+static struct tt_host_module **find_module(const void *handle)
 {
-    struct host_module **link = &tt_host.kernels.modules;
+    struct tt_host_module **link = &tt_host.kernels.modules;
     while (*link && *link != handle) {
         link = &(*link)->next;
     }
@@ -85,13 +85,13 @@ static struct host_module **find_module(const void *handle)
 void tuttiHostModuleReady(void *handle)
 {
     pthread_mutex_lock(&tt_host.kernels.lock);
-    const struct host_module *module = *find_module(handle);
+    const struct tt_host_module *module = *find_module(handle);
     const void *code = module ? module->code : NULL;
     pthread_mutex_unlock(&tt_host.kernels.lock);
-    if (module) host_variables_start(module, code);
+    if (module) tt_host_variables_start(module, code);
 }
 
-static void free_implementation(struct host_implementation *one)
+static void free_implementation(struct tt_host_implementation *one)
 {
     if (!one) return;
     free(one->name);
@@ -102,9 +102,9 @@ static void free_implementation(struct host_implementation *one)
 /* Code that goes with the module must not be called for what is loaded in its place. */
 static void drop_implementations(const void *function)
 {
-    struct host_implementation **link = &tt_host.kernels.implementations;
+    struct tt_host_implementation **link = &tt_host.kernels.implementations;
     while (*link) {
-        struct host_implementation *one = *link;
+        struct tt_host_implementation *one = *link;
         if (!one->function || one->function != function) {
             link = &one->next;
             continue;
@@ -133,11 +133,11 @@ static void drop_kernels(const void *module)
 void tuttiHostModuleClose(void *handle)
 {
     pthread_mutex_lock(&tt_host.kernels.lock);
-    struct host_module **link = find_module(handle), *module = *link;
+    struct tt_host_module **link = find_module(handle), *module = *link;
     if (module) {
         *link = module->next;
         drop_kernels(module);
-        host_variables_drop(module);
+        tt_host_variables_drop(module);
         free(module);
     }
     pthread_mutex_unlock(&tt_host.kernels.lock);
@@ -193,8 +193,8 @@ int tuttiHostKernelSharedSet(const void *function, size_t bytes)
     struct tt_kernel *kernel = function ? find_kernel(function) : NULL;
     if (kernel && bytes <= SHARED_MOST) atomic_store(&kernel->shared_most, bytes);
     pthread_mutex_unlock(&tt_host.kernels.lock);
-    if (!kernel) return HOST_INVALID_FUNCTION;
-    return bytes <= SHARED_MOST ? HOST_OK : HOST_INVALID_VALUE;
+    if (!kernel) return TT_HOST_INVALID_FUNCTION;
+    return bytes <= SHARED_MOST ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 const void *tuttiHostKernelFunction(const struct tt_kernel *kernel)
@@ -232,12 +232,12 @@ size_t tuttiHostModuleKernels(const void *module, const struct tt_kernel **kerne
 }
 
 /* Lock held. The latest registration wins. */
-static const struct host_implementation *find_implementation(const struct tt_kernel *kernel,
-                                                             const void *function)
+static const struct tt_host_implementation *find_implementation(const struct tt_kernel *kernel,
+                                                                const void *function)
 {
     const void *stub = kernel ? kernel->function : function;
     bool loaded = kernel && !kernel->function; /* it may be compiled in as well */
-    for (const struct host_implementation *one = tt_host.kernels.implementations; one;
+    for (const struct tt_host_implementation *one = tt_host.kernels.implementations; one;
          one = one->next) {
         if (one->function && one->function == stub) return one;
         const struct tt_kernel *twin = loaded && one->function ? find_kernel(one->function) : NULL;
@@ -270,9 +270,9 @@ static bool are_aligns_good(const struct tuttiKernel *kernel)
     return good;
 }
 
-static struct host_implementation *copy_implementation(const struct tuttiKernel *kernel)
+static struct tt_host_implementation *copy_implementation(const struct tuttiKernel *kernel)
 {
-    struct host_implementation *one = calloc(1, sizeof(*one));
+    struct tt_host_implementation *one = calloc(1, sizeof(*one));
     if (!one) return NULL;
     one->function = kernel->function;
     one->run = kernel->run;
@@ -287,7 +287,7 @@ static struct host_implementation *copy_implementation(const struct tuttiKernel 
     }
     for (size_t i = 0; i < kernel->nargs; i++) {
         size_t at = tt_round_up(one->packed_bytes, alignment_of(kernel, i));
-        one->args[i] = (struct host_argument){kernel->arg_bytes[i], at};
+        one->args[i] = (struct tt_host_argument){kernel->arg_bytes[i], at};
         one->packed_bytes = at + kernel->arg_bytes[i];
         one->arg_bytes_all += arg_room(kernel->arg_bytes[i]);
     }
@@ -297,32 +297,32 @@ static struct host_implementation *copy_implementation(const struct tuttiKernel 
 int tuttiRegisterKernel(const struct tuttiKernel *kernel)
 {
     if (!kernel || kernel->size < offsetof(struct tuttiKernel, touches) || !kernel->run)
-        return HOST_INVALID_VALUE;
+        return TT_HOST_INVALID_VALUE;
     if ((!kernel->function && !kernel->name) || (kernel->nargs && !kernel->arg_bytes))
-        return HOST_INVALID_VALUE;
-    if (kernel->nargs > 4096 || !are_aligns_good(kernel)) return HOST_INVALID_VALUE;
-    struct host_implementation *one = copy_implementation(kernel);
-    if (!one) return HOST_OUT_OF_MEMORY;
+        return TT_HOST_INVALID_VALUE;
+    if (kernel->nargs > 4096 || !are_aligns_good(kernel)) return TT_HOST_INVALID_VALUE;
+    struct tt_host_implementation *one = copy_implementation(kernel);
+    if (!one) return TT_HOST_OUT_OF_MEMORY;
     pthread_mutex_lock(&tt_host.kernels.lock);
     one->next =
         tt_host.kernels.implementations; /* an older one stays: items in flight may use it */
     tt_host.kernels.implementations = one;
     pthread_mutex_unlock(&tt_host.kernels.lock);
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 /* ---- launches ---- */
 
 struct kernel_item {
     struct tt_item item;
-    const struct host_implementation *one; /* borrowed; lives as long as the process */
-    struct tt_launch launch;               /* args: inside `bytes` */
+    const struct tt_host_implementation *one; /* borrowed; lives as long as the process */
+    struct tt_launch launch;                  /* args: inside `bytes` */
     struct tuttiBlock block;
-    uint64_t next, count;     /* blocks */
-    struct check_op *checked; /* owned; what the checker knows it as, */
-    size_t steps;             /* ... and how much of it was seen step by step */
-    char *shared;             /* owned */
-    char bytes[];             /* arguments, then their addresses */
+    uint64_t next, count;        /* blocks */
+    struct tt_check_op *checked; /* owned; what the checker knows it as, */
+    size_t steps;                /* ... and how much of it was seen step by step */
+    char *shared;                /* owned */
+    char bytes[];                /* arguments, then their addresses */
 };
 
 static void run_block(struct kernel_item *kernel)
@@ -352,81 +352,82 @@ static void tell_pointers(const struct kernel_item *kernel,
 static void tell_argument(void *unused, const void *ptr)
 {
     (void)unused;
-    host_check_argument(ptr);
+    tt_host_check_argument(ptr);
 }
 
 static void add_word(void *words, const void *ptr)
 {
-    host_check_word(words, ptr);
+    tt_host_check_word(words, ptr);
 }
 
-static struct check_words words_of(const struct kernel_item *kernel)
+static struct tt_check_words words_of(const struct kernel_item *kernel)
 {
-    struct check_words words = {0};
+    struct tt_check_words words = {0};
     if (!kernel->one->touches) tell_pointers(kernel, add_word, &words);
     return words;
 }
 
 static void run_slice(struct kernel_item *kernel)
 {
-    host_thread.in_kernel++;
+    tt_host_thread.in_kernel++;
     uint64_t start = tt_cpu_ticks();
     while (kernel->next < kernel->count) {
         run_block(kernel);
         if (tt_cpu_ticks() - start > SLICE_TICKS) break;
     }
-    host_thread.in_kernel--;
+    tt_host_thread.in_kernel--;
 }
 
 static __attribute__((noinline)) void run_seen(struct kernel_item *kernel)
 {
-    const struct check_words words = words_of(kernel);
-    host_check_kernel(&words, true);
-    host_thread.steps = kernel->steps;
+    const struct tt_check_words words = words_of(kernel);
+    tt_host_check_kernel(&words, true);
+    tt_host_thread.steps = kernel->steps;
     run_slice(kernel);
-    kernel->steps = host_thread.steps;
-    host_check_kernel(&words, false);
+    kernel->steps = tt_host_thread.steps;
+    tt_host_check_kernel(&words, false);
 }
 
 static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
 {
     struct kernel_item *kernel = (struct kernel_item *)item;
     if (call == TT_ITEM_RELEASE) {
-        if (kernel->checked) host_check_end(kernel->checked);
+        if (kernel->checked) tt_host_check_end(kernel->checked);
         free(kernel->shared);
         free(kernel);
         return TT_STEP_DONE;
     }
     if (call == TT_ITEM_TOUCH) {
-        host_check_keep(&kernel->checked);
+        tt_host_check_keep(&kernel->checked);
         tuttiHostTouchName("kernel");
-        if (host_check_counts()) {
+        if (tt_host_check_counts()) {
             tell_pointers(kernel, tell_argument, NULL);
             return TT_STEP_DONE;
         }
         if (!kernel->one->touches) {
-            const struct check_words words = words_of(kernel);
-            host_check_opaque(&words, item);
+            const struct tt_check_words words = words_of(kernel);
+            tt_host_check_opaque(&words, item);
             return TT_STEP_DONE;
         }
         kernel->one->touches(&kernel->block, kernel->launch.args, kernel->one->context);
         return TT_STEP_DONE;
     }
-    struct check_op *outer = host_thread.checked;
-    const struct host_share share = host_thread.share;
-    host_thread.checked = kernel->checked;
-    bool launched = !kernel->checked && host_thread.launches;
-    if (launched) host_thread.checked = host_check_launched(item);
-    host_thread.share = (struct host_share){0, 0}; /* what it calls by mistake must not wait */
-    if (host_checks()) {
+    struct tt_check_op *outer = tt_host_thread.checked;
+    const struct tt_host_share share = tt_host_thread.share;
+    tt_host_thread.checked = kernel->checked;
+    bool launched = !kernel->checked && tt_host_thread.launches;
+    if (launched) tt_host_thread.checked = tt_host_check_launched(item);
+    tt_host_thread.share =
+        (struct tt_host_share){0, 0}; /* what it calls by mistake must not wait */
+    if (tt_host_checks()) {
         run_seen(kernel);
     } else {
         run_slice(kernel);
     }
-    host_thread.checked = outer;
-    host_thread.share = share;
+    tt_host_thread.checked = outer;
+    tt_host_thread.share = share;
     if (kernel->next < kernel->count) return TT_STEP_PROGRESS;
-    if (launched) host_check_landed(item);
+    if (launched) tt_host_check_landed(item);
     kernel->steps = 0;
     kernel->next = 0; /* a graph may run it again */
     return TT_STEP_DONE;
@@ -453,19 +454,19 @@ static int refuse(const void *function, struct tt_kernel *kernel)
 {
     Dl_info info;
     if (kernel) {
-        if (atomic_exchange(&kernel->reported, true)) return HOST_INVALID_FUNCTION;
+        if (atomic_exchange(&kernel->reported, true)) return TT_HOST_INVALID_FUNCTION;
         tuttiHostTell("tutti: kernel %s has no host implementation: give it one with "
                       "tuttiRegisterKernel() (docs/hostcuda.md)",
                       kernel->name);
-        return HOST_INVALID_FUNCTION;
+        return TT_HOST_INVALID_FUNCTION;
     }
     bool named = function && dladdr(function, &info) && info.dli_sname;
     tuttiHostTell("tutti: launch of %s (%p), which no module registered as a kernel",
                   named ? info.dli_sname : "a function", function);
-    return HOST_INVALID_FUNCTION;
+    return TT_HOST_INVALID_FUNCTION;
 }
 
-static struct kernel_item *make_item(const struct host_implementation *one,
+static struct kernel_item *make_item(const struct tt_host_implementation *one,
                                      const struct tt_launch *launch)
 {
     size_t table = (one->nargs + 1) * sizeof(void *);
@@ -490,7 +491,7 @@ static struct kernel_item *make_item(const struct host_implementation *one,
     char *next = (char *)(((uintptr_t)kernel->bytes + 15) / 16 * 16);
     void **args = (void **)(void *)(next + one->arg_bytes_all);
     for (size_t i = 0; i < one->nargs; i++) {
-        const struct host_argument *arg = &one->args[i];
+        const struct tt_host_argument *arg = &one->args[i];
         memcpy(next, launch->args ? launch->args[i] : (const char *)launch->packed + arg->at,
                arg->bytes);
         args[i] = next;
@@ -503,43 +504,43 @@ static struct kernel_item *make_item(const struct host_implementation *one,
 
 int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_out)
 {
-    if (!fits(launch)) return HOST_INVALID_CONFIGURATION;
+    if (!fits(launch)) return TT_HOST_INVALID_CONFIGURATION;
     pthread_mutex_lock(&tt_host.kernels.lock);
     struct tt_kernel *kernel = launch->function ? find_kernel(launch->function) : NULL;
-    const struct host_implementation *one =
+    const struct tt_host_implementation *one =
         launch->function ? find_implementation(kernel, launch->function) : NULL;
     pthread_mutex_unlock(&tt_host.kernels.lock);
     if (!one) return refuse(launch->function, kernel);
     size_t shared_most = kernel ? tuttiHostKernelShared(kernel) : SHARED_MOST;
-    if (launch->shared_bytes > shared_most) return HOST_INVALID_VALUE;
+    if (launch->shared_bytes > shared_most) return TT_HOST_INVALID_VALUE;
     bool packed = launch->packed && launch->packed_bytes >= one->packed_bytes;
-    if (one->nargs && !launch->args && !packed) return HOST_INVALID_VALUE;
+    if (one->nargs && !launch->args && !packed) return TT_HOST_INVALID_VALUE;
     struct kernel_item *item = make_item(one, launch);
-    if (!item) return HOST_OUT_OF_MEMORY;
+    if (!item) return TT_HOST_OUT_OF_MEMORY;
     if (kernel && kernel->function) item->launch.function = kernel->function;
     *item_out = &item->item;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 /* Nothing is before it. While it is watched the program does not touch its memory unseen: an access
  * of the kernel's opens a page for a moment. */
 static void see_it_run(struct CUstream_st *stream)
 {
-    const struct host_position position = {
+    const struct tt_host_position position = {
         stream, atomic_load_explicit(&stream->line.tail, memory_order_acquire)};
     uint64_t until = tt_now_nsec() + WATCHED_NSEC;
-    while (!host_ask_position(&position) && tt_now_nsec() < until)
+    while (!tt_host_ask_position(&position) && tt_now_nsec() < until)
         sched_yield();
 }
 
 int tuttiHostLaunch(struct CUstream_st *stream, const struct tt_launch *launch)
 {
     struct tt_item *item = NULL;
-    struct CUstream_st *found = host_stream_find(stream);
-    if (!found || found->device != host_thread.device) return host_bad_handle();
+    struct CUstream_st *found = tt_host_stream_find(stream);
+    if (!found || found->device != tt_host_thread.device) return tt_host_bad_handle();
     int rc = tuttiHostKernelItem(launch, &item);
     if (rc) return rc;
-    bool alone = host_checks() && host_stream_idle(found) && !host_thread.in_host_fn &&
+    bool alone = tt_host_checks() && tt_host_stream_idle(found) && !tt_host_thread.in_host_fn &&
                  !atomic_load_explicit(&found->capture, memory_order_relaxed);
     rc = tuttiHostSubmit(stream, item, true);
     if (rc) item->step(item, TT_ITEM_RELEASE);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOST_INVALID_IMAGE = 200, HOST_SYMBOL_NOT_FOUND = 500 };
+enum { TT_HOST_INVALID_IMAGE = 200, TT_HOST_SYMBOL_NOT_FOUND = 500 };
 
 struct loaded_variable {
     char *name; /* owned; NULL: a kernel's place in the image's list */
@@ -22,35 +22,36 @@ struct loaded_variable {
     bool managed;
 };
 
-struct host_library {
-    struct host_library *next;
+struct tt_host_library {
+    struct tt_host_library *next;
     void *module; /* owned: its kernels */
     size_t nvariables;
     struct loaded_variable *variables; /* owned */
 };
 
-static int load_variable(struct loaded_variable *variable, const struct host_image_symbol *symbol)
+static int load_variable(struct loaded_variable *variable,
+                         const struct tt_host_image_symbol *symbol)
 {
     void *ptr = NULL;
     variable->name = strdup(symbol->name);
-    if (!variable->name) return HOST_OUT_OF_MEMORY;
+    if (!variable->name) return TT_HOST_OUT_OF_MEMORY;
     int rc = symbol->is_managed ? tuttiHostMallocHost(symbol->bytes, 1, true, &ptr)
                                 : tuttiHostMalloc(tuttiHostGetDevice(), symbol->bytes, &ptr);
     if (rc) return rc;
     variable->ptr = ptr;
     variable->bytes = symbol->bytes;
     variable->managed = symbol->is_managed;
-    host_memory_zero(ptr, symbol->bytes);
+    tt_host_memory_zero(ptr, symbol->bytes);
     if (symbol->initial_bytes) memcpy(ptr, symbol->initial, symbol->initial_bytes);
     tuttiCheckWrite(ptr, symbol->bytes);
-    if (!symbol->is_unread) return HOST_OK;
+    if (!symbol->is_unread) return TT_HOST_OK;
     tuttiHostTell("tutti: device variable %s starts as zeros: it has the address of something that "
                   "is not on the host; copy the value there first (cuModuleGetGlobal)",
                   symbol->name);
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-static void free_library(struct host_library *library)
+static void free_library(struct tt_host_library *library)
 {
     tuttiHostModuleClose(library->module);
     for (size_t i = 0; i < library->nvariables; i++) {
@@ -63,13 +64,13 @@ static void free_library(struct host_library *library)
 
 /* A variable for each symbol of the image, so that pointers find theirs; kernels leave theirs
  * empty. */
-static int fill_library(struct host_library *library, const struct host_image *image)
+static int fill_library(struct tt_host_library *library, const struct tt_host_image *image)
 {
     library->module = tuttiHostModuleOpen(NULL);
     library->variables = calloc(image->nsymbols + 1, sizeof(*library->variables));
-    if (!library->module || !library->variables) return HOST_OUT_OF_MEMORY;
+    if (!library->module || !library->variables) return TT_HOST_OUT_OF_MEMORY;
     for (size_t i = 0; i < image->nsymbols; i++) {
-        const struct host_image_symbol *symbol = &image->symbols[i];
+        const struct tt_host_image_symbol *symbol = &image->symbols[i];
         library->nvariables++;
         if (symbol->is_kernel) tuttiHostKernelAdd(library->module, NULL, symbol->name);
         if (symbol->is_kernel || symbol->bytes == 0) continue;
@@ -77,26 +78,26 @@ static int fill_library(struct host_library *library, const struct host_image *i
         if (rc) return rc;
     }
     for (size_t i = 0; i < image->npointers; i++) {
-        const struct host_image_pointer *pointer = &image->pointers[i];
+        const struct tt_host_image_pointer *pointer = &image->pointers[i];
         const struct loaded_variable *in = &library->variables[pointer->in];
         const char *address = library->variables[pointer->to].ptr + pointer->addend;
         if (!in->ptr || pointer->offset + sizeof(address) > in->bytes) continue;
         memcpy(in->ptr + pointer->offset, &address, sizeof(address));
     }
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-int tuttiHostLibraryLoad(const void *code, size_t limit, struct host_library **library_out)
+int tuttiHostLibraryLoad(const void *code, size_t limit, struct tt_host_library **library_out)
 {
     const char *why = NULL;
-    struct host_image *image = host_image_open(code, limit, &why);
+    struct tt_host_image *image = tt_host_image_open(code, limit, &why);
     if (!image) {
         tuttiHostTell("tutti: device code cannot be read: %s", why);
-        return HOST_INVALID_IMAGE;
+        return TT_HOST_INVALID_IMAGE;
     }
-    struct host_library *library = calloc(1, sizeof(*library));
-    int rc = library ? fill_library(library, image) : HOST_OUT_OF_MEMORY;
-    host_image_close(image);
+    struct tt_host_library *library = calloc(1, sizeof(*library));
+    int rc = library ? fill_library(library, image) : TT_HOST_OUT_OF_MEMORY;
+    tt_host_image_close(image);
     if (rc && library) free_library(library);
     if (rc) return rc;
     pthread_mutex_lock(&tt_host.libraries.lock);
@@ -104,36 +105,36 @@ int tuttiHostLibraryLoad(const void *code, size_t limit, struct host_library **l
     tt_host.libraries.first = library;
     pthread_mutex_unlock(&tt_host.libraries.lock);
     *library_out = library;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 /* Lock held. The link to it, or the one at the end. */
-static struct host_library **find_library(const struct host_library *library)
+static struct tt_host_library **find_library(const struct tt_host_library *library)
 {
-    struct host_library **link = &tt_host.libraries.first;
+    struct tt_host_library **link = &tt_host.libraries.first;
     while (*link && *link != library) {
         link = &(*link)->next;
     }
     return link;
 }
 
-int tuttiHostLibraryUnload(struct host_library *library)
+int tuttiHostLibraryUnload(struct tt_host_library *library)
 {
     pthread_mutex_lock(&tt_host.libraries.lock);
-    struct host_library **link = find_library(library);
+    struct tt_host_library **link = find_library(library);
     bool found = *link;
     if (found) *link = library->next;
     pthread_mutex_unlock(&tt_host.libraries.lock);
-    if (!found) return host_bad_handle();
+    if (!found) return tt_host_bad_handle();
     free_library(library); /* work in flight keeps its memory */
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-void host_libraries_reset(int device)
+void tt_host_libraries_reset(int device)
 {
     struct tt_pointer found;
     pthread_mutex_lock(&tt_host.libraries.lock);
-    for (struct host_library *one = tt_host.libraries.first; one; one = one->next) {
+    for (struct tt_host_library *one = tt_host.libraries.first; one; one = one->next) {
         for (size_t i = 0; i < one->nvariables; i++) {
             struct loaded_variable *variable = &one->variables[i];
             if (!variable->ptr || tuttiHostPointer(variable->ptr, &found)) continue;
@@ -143,31 +144,31 @@ void host_libraries_reset(int device)
     pthread_mutex_unlock(&tt_host.libraries.lock);
 }
 
-int tuttiHostLibraryKernels(struct host_library *library, const struct tt_kernel **kernels,
+int tuttiHostLibraryKernels(struct tt_host_library *library, const struct tt_kernel **kernels,
                             size_t room, size_t *count_out)
 {
     pthread_mutex_lock(&tt_host.libraries.lock);
     bool found = *find_library(library);
     size_t count = found ? tuttiHostModuleKernels(library->module, kernels, room) : 0;
     pthread_mutex_unlock(&tt_host.libraries.lock);
-    if (!found) return host_bad_handle();
+    if (!found) return tt_host_bad_handle();
     *count_out = count;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-int tuttiHostLibraryKernel(struct host_library *library, const char *name,
+int tuttiHostLibraryKernel(struct tt_host_library *library, const char *name,
                            const struct tt_kernel **kernel_out)
 {
     pthread_mutex_lock(&tt_host.libraries.lock);
     bool found = *find_library(library);
     const struct tt_kernel *kernel = found ? tuttiHostModuleKernel(library->module, name) : NULL;
     pthread_mutex_unlock(&tt_host.libraries.lock);
-    if (!found) return host_bad_handle();
+    if (!found) return tt_host_bad_handle();
     if (kernel) *kernel_out = kernel;
-    return kernel ? HOST_OK : HOST_SYMBOL_NOT_FOUND;
+    return kernel ? TT_HOST_OK : TT_HOST_SYMBOL_NOT_FOUND;
 }
 
-int tuttiHostLibraryVariable(struct host_library *library, const char *name, bool managed,
+int tuttiHostLibraryVariable(struct tt_host_library *library, const char *name, bool managed,
                              struct tt_span *span_out)
 {
     const struct loaded_variable *variable = NULL;
@@ -180,15 +181,15 @@ int tuttiHostLibraryVariable(struct host_library *library, const char *name, boo
     }
     if (variable) *span_out = (struct tt_span){variable->ptr, variable->bytes};
     pthread_mutex_unlock(&tt_host.libraries.lock);
-    if (!found) return host_bad_handle();
-    return variable ? HOST_OK : HOST_SYMBOL_NOT_FOUND;
+    if (!found) return tt_host_bad_handle();
+    return variable ? TT_HOST_OK : TT_HOST_SYMBOL_NOT_FOUND;
 }
 
-struct host_library *tuttiHostLibraryOf(const struct tt_kernel *kernel)
+struct tt_host_library *tuttiHostLibraryOf(const struct tt_kernel *kernel)
 {
     const void *module = tuttiHostKernelModule(kernel);
     pthread_mutex_lock(&tt_host.libraries.lock);
-    struct host_library *library = tt_host.libraries.first;
+    struct tt_host_library *library = tt_host.libraries.first;
     while (library && library->module != module) {
         library = library->next;
     }

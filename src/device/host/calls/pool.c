@@ -16,33 +16,33 @@ enum { POOL_MAGIC = 0x706f6f6c, POOL_BYTES = 2048, MAX_POOLS = 1 << 14 };
 
 _Static_assert(sizeof(struct CUmemPoolHandle_st) <= POOL_BYTES, "a pool fits its slot of the slab");
 
-bool host_pool_holds(const struct CUmemPoolHandle_st *pool)
+bool tt_host_pool_holds(const struct CUmemPoolHandle_st *pool)
 {
-    return host_slab_holds(&tt_host.pools.slab, pool, POOL_MAGIC) && !pool->dying;
+    return tt_host_slab_holds(&tt_host.pools.slab, pool, POOL_MAGIC) && !pool->dying;
 }
 
 /* ---- blocks; lock held ---- */
 
-struct host_pool_block **host_pool_find(const void *ptr)
+struct tt_host_pool_block **tt_host_pool_find(const void *ptr)
 {
-    struct host_pool_block **link =
-        &tt_host.pools.buckets[((uintptr_t)ptr >> 9) % HOST_POOL_BUCKETS];
+    struct tt_host_pool_block **link =
+        &tt_host.pools.buckets[((uintptr_t)ptr >> 9) % TT_HOST_POOL_BUCKETS];
     while (*link && (*link)->ptr != ptr) {
         link = &(*link)->next;
     }
     return link;
 }
 
-void host_pool_list(struct host_pool_block *block)
+void tt_host_pool_list(struct tt_host_pool_block *block)
 {
-    struct host_pool_block **bucket =
-        &tt_host.pools.buckets[((uintptr_t)block->ptr >> 9) % HOST_POOL_BUCKETS];
+    struct tt_host_pool_block **bucket =
+        &tt_host.pools.buckets[((uintptr_t)block->ptr >> 9) % TT_HOST_POOL_BUCKETS];
     block->next = *bucket;
     *bucket = block;
     atomic_fetch_add_explicit(&tt_host.pools.nblocks, 1, memory_order_release);
 }
 
-void host_pool_unlist(struct host_pool_block **link)
+void tt_host_pool_unlist(struct tt_host_pool_block **link)
 {
     *link = (*link)->next;
     atomic_fetch_sub_explicit(&tt_host.pools.nblocks, 1, memory_order_relaxed);
@@ -60,7 +60,7 @@ static void give_up(struct CUmemPoolHandle_st *pool, uint64_t keep_bytes)
     pool->values[ATTR_RESERVED] = kept > pool->values[ATTR_USED] ? kept : pool->values[ATTR_USED];
 }
 
-void host_pool_account(struct CUmemPoolHandle_st *pool, size_t bytes)
+void tt_host_pool_account(struct CUmemPoolHandle_st *pool, size_t bytes)
 {
     pool->nblocks++;
     pool->values[ATTR_USED] += bytes;
@@ -74,10 +74,10 @@ void host_pool_account(struct CUmemPoolHandle_st *pool, size_t bytes)
 static void give_pool(struct CUmemPoolHandle_st *pool)
 {
     if (pool->imported >= 0) close(pool->imported);
-    host_slab_give(&tt_host.pools.slab, pool);
+    tt_host_slab_give(&tt_host.pools.slab, pool);
 }
 
-void host_pool_remove(struct CUmemPoolHandle_st *pool, size_t bytes)
+void tt_host_pool_remove(struct CUmemPoolHandle_st *pool, size_t bytes)
 {
     pool->nblocks--;
     pool->values[ATTR_USED] -= bytes;
@@ -85,17 +85,17 @@ void host_pool_remove(struct CUmemPoolHandle_st *pool, size_t bytes)
     if (pool->dying && pool->nblocks == 0) give_pool(pool);
 }
 
-void host_pool_expect(struct CUmemPoolHandle_st *pool, size_t bytes)
+void tt_host_pool_expect(struct CUmemPoolHandle_st *pool, size_t bytes)
 {
     pool->nblocks++;
     pool->coming_bytes += bytes;
 }
 
-void host_pool_expected(struct CUmemPoolHandle_st *pool, size_t bytes, bool came)
+void tt_host_pool_expected(struct CUmemPoolHandle_st *pool, size_t bytes, bool came)
 {
     pool->coming_bytes -= bytes;
-    if (came) host_pool_account(pool, bytes);
-    host_pool_remove(pool, 0);
+    if (came) tt_host_pool_account(pool, bytes);
+    tt_host_pool_remove(pool, 0);
 }
 
 /* ---- pools ---- */
@@ -110,9 +110,9 @@ static void begin_pool(struct CUmemPoolHandle_st *pool, int device, size_t max_b
     }
 }
 
-struct CUmemPoolHandle_st *host_pool_make(int device, size_t max_bytes)
+struct CUmemPoolHandle_st *tt_host_pool_make(int device, size_t max_bytes)
 {
-    struct CUmemPoolHandle_st *pool = host_slab_take(&tt_host.pools.slab, POOL_BYTES, MAX_POOLS);
+    struct CUmemPoolHandle_st *pool = tt_host_slab_take(&tt_host.pools.slab, POOL_BYTES, MAX_POOLS);
     if (!pool) return NULL;
     begin_pool(pool, device, max_bytes);
     pool->magic = POOL_MAGIC;
@@ -123,13 +123,13 @@ struct CUmemPoolHandle_st *host_pool_make(int device, size_t max_bytes)
 static struct CUmemPoolHandle_st *default_of(int device)
 {
     if (!tt_host.pools.defaults[device]) {
-        tt_host.pools.defaults[device] = host_pool_make(device, 0);
+        tt_host.pools.defaults[device] = tt_host_pool_make(device, 0);
         if (tt_host.pools.defaults[device]) tt_host.pools.defaults[device]->own = true;
     }
     return tt_host.pools.defaults[device];
 }
 
-struct CUmemPoolHandle_st *host_pool_current(int device)
+struct CUmemPoolHandle_st *tt_host_pool_current(int device)
 {
     return tt_host.pools.current[device] ? tt_host.pools.current[device] : default_of(device);
 }
@@ -137,80 +137,80 @@ struct CUmemPoolHandle_st *host_pool_current(int device)
 int tuttiHostPoolCreate(int device, unsigned share, size_t max_bytes,
                         struct CUmemPoolHandle_st **pool_out)
 {
-    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
+    if (!tt_host_device_info(device)) return TT_HOST_INVALID_DEVICE;
     if (share & ~(unsigned)TT_POOL_SHARE_FD)
         return tuttiHostUnsupported("memory pools with handles other than file descriptors");
     pthread_mutex_lock(&tt_host.pools.lock);
-    struct CUmemPoolHandle_st *pool = host_pool_make(device, max_bytes);
+    struct CUmemPoolHandle_st *pool = tt_host_pool_make(device, max_bytes);
     if (pool) pool->shared = share != 0;
     pthread_mutex_unlock(&tt_host.pools.lock);
-    if (!pool) return HOST_OUT_OF_MEMORY;
+    if (!pool) return TT_HOST_OUT_OF_MEMORY;
     *pool_out = pool;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostPoolDestroy(struct CUmemPoolHandle_st *pool)
 {
     pthread_mutex_lock(&tt_host.pools.lock);
-    bool good = host_pool_holds(pool) && !pool->own;
+    bool good = tt_host_pool_holds(pool) && !pool->own;
     if (good) {
         if (tt_host.pools.current[pool->device] == pool) tt_host.pools.current[pool->device] = NULL;
         pool->dying = true;
         if (pool->nblocks == 0) give_pool(pool);
     }
     pthread_mutex_unlock(&tt_host.pools.lock);
-    return good ? HOST_OK : HOST_INVALID_VALUE;
+    return good ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 int tuttiHostPoolDefault(int device, struct CUmemPoolHandle_st **pool_out)
 {
-    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
+    if (!tt_host_device_info(device)) return TT_HOST_INVALID_DEVICE;
     pthread_mutex_lock(&tt_host.pools.lock);
     struct CUmemPoolHandle_st *pool = default_of(device);
     pthread_mutex_unlock(&tt_host.pools.lock);
-    if (!pool) return HOST_OUT_OF_MEMORY;
+    if (!pool) return TT_HOST_OUT_OF_MEMORY;
     *pool_out = pool;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostPoolCurrent(int device, struct CUmemPoolHandle_st **pool_out)
 {
-    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
+    if (!tt_host_device_info(device)) return TT_HOST_INVALID_DEVICE;
     pthread_mutex_lock(&tt_host.pools.lock);
-    struct CUmemPoolHandle_st *pool = host_pool_current(device);
+    struct CUmemPoolHandle_st *pool = tt_host_pool_current(device);
     pthread_mutex_unlock(&tt_host.pools.lock);
-    if (!pool) return HOST_OUT_OF_MEMORY;
+    if (!pool) return TT_HOST_OUT_OF_MEMORY;
     *pool_out = pool;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostPoolChoose(int device, struct CUmemPoolHandle_st *pool)
 {
-    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
+    if (!tt_host_device_info(device)) return TT_HOST_INVALID_DEVICE;
     pthread_mutex_lock(&tt_host.pools.lock);
-    bool good = host_pool_holds(pool) && pool->device == device && pool->imported < 0;
+    bool good = tt_host_pool_holds(pool) && pool->device == device && pool->imported < 0;
     if (good) tt_host.pools.current[device] = pool;
     pthread_mutex_unlock(&tt_host.pools.lock);
-    return good ? HOST_OK : HOST_INVALID_VALUE;
+    return good ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 /* Freed memory is the arena's at once: only what is said of it changes. */
 int tuttiHostPoolTrim(struct CUmemPoolHandle_st *pool, size_t keep_bytes)
 {
     pthread_mutex_lock(&tt_host.pools.lock);
-    bool good = host_pool_holds(pool);
+    bool good = tt_host_pool_holds(pool);
     if (good) give_up(pool, keep_bytes);
     pthread_mutex_unlock(&tt_host.pools.lock);
-    return good ? HOST_OK : HOST_INVALID_VALUE;
+    return good ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 int tuttiHostPoolGet(struct CUmemPoolHandle_st *pool, int attribute, uint64_t *value_out)
 {
     pthread_mutex_lock(&tt_host.pools.lock);
-    bool good = host_pool_holds(pool) && attribute >= 1 && attribute < HOST_POOL_ATTRIBUTES;
+    bool good = tt_host_pool_holds(pool) && attribute >= 1 && attribute < TT_HOST_POOL_ATTRIBUTES;
     if (good) *value_out = pool->values[attribute];
     pthread_mutex_unlock(&tt_host.pools.lock);
-    return good ? HOST_OK : HOST_INVALID_VALUE;
+    return good ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 int tuttiHostPoolSet(struct CUmemPoolHandle_st *pool, int attribute, uint64_t value)
@@ -218,25 +218,25 @@ int tuttiHostPoolSet(struct CUmemPoolHandle_st *pool, int attribute, uint64_t va
     bool mark = attribute == ATTR_RESERVED_HIGH || attribute == ATTR_USED_HIGH;
     bool settable = (attribute >= 1 && attribute <= ATTR_RELEASE) || (mark && value == 0);
     pthread_mutex_lock(&tt_host.pools.lock);
-    bool good = host_pool_holds(pool) && settable;
+    bool good = tt_host_pool_holds(pool) && settable;
     if (good) pool->values[attribute] = mark ? pool->values[attribute - 1] : value;
     pthread_mutex_unlock(&tt_host.pools.lock);
-    return good ? HOST_OK : HOST_INVALID_VALUE;
+    return good ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 /* Lock held. */
 static int check_access(const struct CUmemPoolHandle_st *pool, const struct tt_pool_access *one)
 {
-    if (!host_device_info(one->device)) return HOST_INVALID_DEVICE;
-    if (one->access != 0 && one->access != 1 && one->access != 3) return HOST_INVALID_VALUE;
-    return pool->device != one->device || one->access == 3 ? HOST_OK : HOST_INVALID_VALUE;
+    if (!tt_host_device_info(one->device)) return TT_HOST_INVALID_DEVICE;
+    if (one->access != 0 && one->access != 1 && one->access != 3) return TT_HOST_INVALID_VALUE;
+    return pool->device != one->device || one->access == 3 ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 int tuttiHostPoolAccessSet(struct CUmemPoolHandle_st *pool, const struct tt_pool_access *list,
                            size_t count)
 {
     pthread_mutex_lock(&tt_host.pools.lock);
-    int rc = host_pool_holds(pool) ? HOST_OK : HOST_INVALID_VALUE;
+    int rc = tt_host_pool_holds(pool) ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
     for (size_t i = 0; !rc && i < count; i++) {
         rc = check_access(pool, &list[i]);
     }
@@ -249,19 +249,19 @@ int tuttiHostPoolAccessSet(struct CUmemPoolHandle_st *pool, const struct tt_pool
 
 int tuttiHostPoolAccessGet(struct CUmemPoolHandle_st *pool, int device, int *access_out)
 {
-    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
+    if (!tt_host_device_info(device)) return TT_HOST_INVALID_DEVICE;
     pthread_mutex_lock(&tt_host.pools.lock);
-    bool good = host_pool_holds(pool);
+    bool good = tt_host_pool_holds(pool);
     if (good) *access_out = pool->device == device ? 3 : pool->access[device];
     pthread_mutex_unlock(&tt_host.pools.lock);
-    return good ? HOST_OK : HOST_INVALID_VALUE;
+    return good ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 struct CUmemPoolHandle_st *tuttiHostPoolOf(const void *ptr)
 {
-    if (host_forked()) return NULL;
+    if (tt_host_forked()) return NULL;
     pthread_mutex_lock(&tt_host.pools.lock);
-    const struct host_pool_block *block = *host_pool_find(ptr);
+    const struct tt_host_pool_block *block = *tt_host_pool_find(ptr);
     struct CUmemPoolHandle_st *pool = block ? block->pool : NULL;
     if (pool && pool->dying) pool = NULL;
     pthread_mutex_unlock(&tt_host.pools.lock);
@@ -270,7 +270,7 @@ struct CUmemPoolHandle_st *tuttiHostPoolOf(const void *ptr)
 
 /* ---- the end of a device ---- */
 
-static bool is_of(const struct host_pool_block *block, int device)
+static bool is_of(const struct tt_host_pool_block *block, int device)
 {
     struct tt_pointer where;
     if (block->pool) return block->pool->device == device;
@@ -279,16 +279,16 @@ static bool is_of(const struct host_pool_block *block, int device)
 }
 
 /* Lock held. The bytes go with the device's memory. */
-static void forget_block(struct host_pool_block **link)
+static void forget_block(struct tt_host_pool_block **link)
 {
-    struct host_pool_block *block = *link;
-    host_pool_unlist(link);
-    if (block->pool && block->pool->imported >= 0) host_ipc_unmap(block->ptr);
+    struct tt_host_pool_block *block = *link;
+    tt_host_pool_unlist(link);
+    if (block->pool && block->pool->imported >= 0) tt_host_ipc_unmap(block->ptr);
     free(block);
 }
 
 /* Lock held. */
-static void forget_blocks(int device, struct host_pool_block **link)
+static void forget_blocks(int device, struct tt_host_pool_block **link)
 {
     while (*link) {
         if (is_of(*link, device)) {
@@ -300,15 +300,15 @@ static void forget_blocks(int device, struct host_pool_block **link)
 }
 
 /* The device's own pool is as new. */
-void host_pools_reset(int device)
+void tt_host_pools_reset(int device)
 {
     pthread_mutex_lock(&tt_host.pools.lock);
-    for (size_t i = 0; i < HOST_POOL_BUCKETS; i++) {
+    for (size_t i = 0; i < TT_HOST_POOL_BUCKETS; i++) {
         forget_blocks(device, &tt_host.pools.buckets[i]);
     }
     size_t made = atomic_load_explicit(&tt_host.pools.slab.made, memory_order_acquire);
     for (size_t i = 0; i < made; i++) {
-        struct CUmemPoolHandle_st *pool = host_slab_object(&tt_host.pools.slab, i);
+        struct CUmemPoolHandle_st *pool = tt_host_slab_object(&tt_host.pools.slab, i);
         if (pool->magic == POOL_MAGIC && pool->device == device && !pool->own) give_pool(pool);
     }
     struct CUmemPoolHandle_st *own = tt_host.pools.defaults[device];

@@ -8,7 +8,7 @@
 #include "device/host/stream/stream.h"
 
 enum {
-    HOST_POOL_ATTRIBUTES = 9,
+    TT_HOST_POOL_ATTRIBUTES = 9,
     ATTR_DEPENDENCIES = 3, /* reuse may make streams wait for others */
     ATTR_RELEASE = 4,
     ATTR_RESERVED = 5,
@@ -24,33 +24,33 @@ struct CUmemPoolHandle_st {
     bool shared;     /* others may import it */
     int imported;    /* owned; descriptor of the exporter's memory, -1: our own pool */
     size_t max_bytes, nblocks;
-    size_t coming_bytes;                   /* of allocations under way, which count for max_bytes */
-    uint64_t values[HOST_POOL_ATTRIBUTES]; /* by attribute number */
-    unsigned char access[HOST_MAX_DEVICES]; /* of other devices; 0: none */
+    size_t coming_bytes; /* of allocations under way, which count for max_bytes */
+    uint64_t values[TT_HOST_POOL_ATTRIBUTES];  /* by attribute number */
+    unsigned char access[TT_HOST_MAX_DEVICES]; /* of other devices; 0: none */
 };
 
-struct host_pool_block {
-    struct host_pool_block *next;
+struct tt_host_pool_block {
+    struct tt_host_pool_block *next;
     void *ptr;
     size_t bytes;
     struct CUmemPoolHandle_st *pool; /* NULL: of tuttiHostMalloc(), on its way out */
     bool leaving;                    /* a free is queued ... */
-    struct host_position users;      /* ... behind this position, up to which the memory is used */
+    struct tt_host_position users;   /* ... behind this position, up to which the memory is used */
     unsigned revived;                /* queued frees that do nothing: it was handed out anew */
 };
 
-bool host_pool_holds(const struct CUmemPoolHandle_st *pool); /* a living one */
+bool tt_host_pool_holds(const struct CUmemPoolHandle_st *pool); /* a living one */
 /* A new pool of the device, or NULL. max_bytes 0: no limit. */
-struct CUmemPoolHandle_st *host_pool_make(int device, size_t max_bytes);
-struct CUmemPoolHandle_st *host_pool_current(int device); /* of allocations that name none */
+struct CUmemPoolHandle_st *tt_host_pool_make(int device, size_t max_bytes);
+struct CUmemPoolHandle_st *tt_host_pool_current(int device); /* of allocations that name none */
 
 /* The link to the block that begins at ptr, or one to NULL. */
-struct host_pool_block **host_pool_find(const void *ptr);
-void host_pool_list(struct host_pool_block *block);
-void host_pool_unlist(struct host_pool_block **link);
+struct tt_host_pool_block **tt_host_pool_find(const void *ptr);
+void tt_host_pool_list(struct tt_host_pool_block *block);
+void tt_host_pool_unlist(struct tt_host_pool_block **link);
 /* A block of so many bytes comes and goes. A destroyed pool ends with its last one. */
-void host_pool_account(struct CUmemPoolHandle_st *pool, size_t bytes);
-void host_pool_remove(struct CUmemPoolHandle_st *pool, size_t bytes);
+void tt_host_pool_account(struct CUmemPoolHandle_st *pool, size_t bytes);
+void tt_host_pool_remove(struct CUmemPoolHandle_st *pool, size_t bytes);
 /* An allocation begins, which keeps the pool; the lock may be given up until it has ended. */
-void host_pool_expect(struct CUmemPoolHandle_st *pool, size_t bytes);
-void host_pool_expected(struct CUmemPoolHandle_st *pool, size_t bytes, bool came);
+void tt_host_pool_expect(struct CUmemPoolHandle_st *pool, size_t bytes);
+void tt_host_pool_expected(struct CUmemPoolHandle_st *pool, size_t bytes, bool came);

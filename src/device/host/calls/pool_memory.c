@@ -30,7 +30,7 @@ static bool has_room(const struct CUmemPoolHandle_st *pool, size_t bytes)
 
 /* Whether a block whose free is queued may be had by `stream`, and is better than the best so far:
  * one of the same stream, or else smaller. Lock held. */
-static bool suits(const struct host_pool_block *block, const struct host_pool_block *best,
+static bool suits(const struct tt_host_pool_block *block, const struct tt_host_pool_block *best,
                   const struct CUstream_st *stream)
 {
     bool same = block->users.stream == stream;
@@ -40,12 +40,12 @@ static bool suits(const struct host_pool_block *block, const struct host_pool_bl
 }
 
 /* A block of the pool that is on its way out and large enough, or NULL. Lock held. */
-static struct host_pool_block *find_leaving(const struct CUmemPoolHandle_st *pool, size_t bytes,
-                                            const struct CUstream_st *stream)
+static struct tt_host_pool_block *find_leaving(const struct CUmemPoolHandle_st *pool, size_t bytes,
+                                               const struct CUstream_st *stream)
 {
-    struct host_pool_block *best = NULL;
-    for (size_t i = 0; i < HOST_POOL_BUCKETS; i++) {
-        for (struct host_pool_block *one = tt_host.pools.buckets[i]; one; one = one->next) {
+    struct tt_host_pool_block *best = NULL;
+    for (size_t i = 0; i < TT_HOST_POOL_BUCKETS; i++) {
+        for (struct tt_host_pool_block *one = tt_host.pools.buckets[i]; one; one = one->next) {
             if (one->pool == pool && one->bytes >= bytes && suits(one, best, stream)) best = one;
         }
     }
@@ -56,11 +56,11 @@ static struct host_pool_block *find_leaving(const struct CUmemPoolHandle_st *poo
 static int revive(struct CUmemPoolHandle_st *pool, size_t bytes, struct CUstream_st *stream,
                   void **ptr_out)
 {
-    struct host_op op = {.kind = HOST_OP_WAIT};
+    struct tt_host_op op = {.kind = TT_HOST_OP_WAIT};
     void *ptr = NULL;
     pthread_mutex_lock(&tt_host.pools.lock);
-    if (!pool) pool = host_pool_current(stream->device);
-    struct host_pool_block *block = pool ? find_leaving(pool, bytes, stream) : NULL;
+    if (!pool) pool = tt_host_pool_current(stream->device);
+    struct tt_host_pool_block *block = pool ? find_leaving(pool, bytes, stream) : NULL;
     if (block) {
         block->leaving = false;
         block->revived++;
@@ -68,15 +68,15 @@ static int revive(struct CUmemPoolHandle_st *pool, size_t bytes, struct CUstream
         op.position = block->users;
     }
     pthread_mutex_unlock(&tt_host.pools.lock);
-    if (!ptr) return HOST_OUT_OF_MEMORY;
-    bool behind = op.position.stream == stream || host_position_reached(&op.position);
-    int rc = behind ? HOST_OK : host_stream_append(stream, &op);
+    if (!ptr) return TT_HOST_OUT_OF_MEMORY;
+    bool behind = op.position.stream == stream || tt_host_position_reached(&op.position);
+    int rc = behind ? TT_HOST_OK : tt_host_stream_append(stream, &op);
     if (rc) {
         tuttiHostFreeAsync(ptr, stream);
         return rc;
     }
     *ptr_out = ptr;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 /* Memory that is on its way back may have to be waited for, and others need their pools meanwhile:
@@ -84,13 +84,14 @@ static int revive(struct CUmemPoolHandle_st *pool, size_t bytes, struct CUstream
 static int allocate(struct CUmemPoolHandle_st *pool, const struct request *want, bool waits,
                     void **ptr_out)
 {
-    struct host_pool_block *block = calloc(1, sizeof(*block));
-    if (!block) return HOST_OUT_OF_MEMORY;
+    struct tt_host_pool_block *block = calloc(1, sizeof(*block));
+    if (!block) return TT_HOST_OUT_OF_MEMORY;
     pthread_mutex_lock(&tt_host.pools.lock);
-    if (!pool) pool = host_pool_current(want->device);
-    int rc = pool && host_pool_holds(pool) && pool->imported < 0 ? HOST_OK : HOST_INVALID_VALUE;
-    if (!rc && !has_room(pool, want->bytes)) rc = HOST_OUT_OF_MEMORY;
-    if (!rc) host_pool_expect(pool, want->bytes);
+    if (!pool) pool = tt_host_pool_current(want->device);
+    int rc =
+        pool && tt_host_pool_holds(pool) && pool->imported < 0 ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
+    if (!rc && !has_room(pool, want->bytes)) rc = TT_HOST_OUT_OF_MEMORY;
+    if (!rc) tt_host_pool_expect(pool, want->bytes);
     const int device = rc ? 0 : pool->device;
     const uint64_t resets = tt_host.pools.resets;
     pthread_mutex_unlock(&tt_host.pools.lock);
@@ -99,17 +100,17 @@ static int allocate(struct CUmemPoolHandle_st *pool, const struct request *want,
         return rc;
     }
     rc = waits ? tuttiHostMalloc(device, want->bytes, &block->ptr)
-               : host_memory_try(device, want->bytes, &block->ptr);
+               : tt_host_memory_try(device, want->bytes, &block->ptr);
     pthread_mutex_lock(&tt_host.pools.lock);
     if (resets != tt_host.pools.resets) { /* the device's memory has gone, perhaps with the pool */
-        rc = HOST_OUT_OF_MEMORY;
+        rc = TT_HOST_OUT_OF_MEMORY;
     } else {
-        host_pool_expected(pool, want->bytes, !rc);
+        tt_host_pool_expected(pool, want->bytes, !rc);
     }
     if (!rc) {
         block->bytes = want->bytes;
         block->pool = pool;
-        host_pool_list(block);
+        tt_host_pool_list(block);
         *ptr_out = block->ptr;
         block = NULL;
     }
@@ -124,20 +125,20 @@ static bool release(void *ptr, int (*give)(void *ptr))
 {
     if (!atomic_load_explicit(&tt_host.pools.nblocks, memory_order_acquire)) return false;
     pthread_mutex_lock(&tt_host.pools.lock);
-    struct host_pool_block **link = host_pool_find(ptr);
-    struct host_pool_block *block = *link;
+    struct tt_host_pool_block **link = tt_host_pool_find(ptr);
+    struct tt_host_pool_block *block = *link;
     if (block && block->revived) {
         block->revived--;
         pthread_mutex_unlock(&tt_host.pools.lock);
         return true;
     }
-    if (block) host_pool_unlist(link);
+    if (block) tt_host_pool_unlist(link);
     bool imported = block && block->pool && block->pool->imported >= 0;
-    if (block && block->pool) host_pool_remove(block->pool, block->bytes);
+    if (block && block->pool) tt_host_pool_remove(block->pool, block->bytes);
     pthread_mutex_unlock(&tt_host.pools.lock);
     if (!block) return false;
     if (imported) {
-        host_ipc_unmap(ptr);
+        tt_host_ipc_unmap(ptr);
     } else {
         give(ptr);
     }
@@ -147,8 +148,8 @@ static bool release(void *ptr, int (*give)(void *ptr))
 
 int tuttiHostFreeUsed(void *ptr)
 {
-    if (host_forked()) return HOST_NOT_INITIALIZED;
-    return release(ptr, host_memory_free_used) ? HOST_OK : host_memory_free_used(ptr);
+    if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
+    return release(ptr, tt_host_memory_free_used) ? TT_HOST_OK : tt_host_memory_free_used(ptr);
 }
 
 /* ---- in capture: a node whose item owns the memory, and one that does nothing ---- */
@@ -157,12 +158,12 @@ static int add_node(struct CUstream_st *stream, const struct tt_node *params)
 {
     struct tt_item *item = NULL;
     int rc = params->kind == TT_NODE_ALLOC
-                 ? host_memory_item(params->ptr, params->bytes, params->device, &item)
-                 : host_memory_free_item(params->ptr, &item);
+                 ? tt_host_memory_item(params->ptr, params->bytes, params->device, &item)
+                 : tt_host_memory_free_item(params->ptr, &item);
     if (rc && params->kind == TT_NODE_ALLOC) tuttiHostFree(params->ptr);
     if (rc) return rc;
-    const struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
-    rc = host_capture_add_node(stream, &op, params);
+    const struct tt_host_op op = {.kind = TT_HOST_OP_ITEM, .item = item};
+    rc = tt_host_capture_add_node(stream, &op, params);
     if (rc) item->step(item, TT_ITEM_RELEASE);
     return rc;
 }
@@ -175,17 +176,17 @@ static bool is_capturing(const struct CUstream_st *stream)
 int tuttiHostMallocAsync(struct CUmemPoolHandle_st *pool, size_t bytes, struct CUstream_st *handle,
                          void **ptr_out)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
+    struct CUstream_st *stream = tt_host_stream_find(handle);
     void *ptr = NULL;
-    if (!stream) return HOST_BAD_HANDLE;
-    if (bytes == 0) return HOST_INVALID_VALUE;
+    if (!stream) return TT_HOST_BAD_HANDLE;
+    if (bytes == 0) return TT_HOST_INVALID_VALUE;
     int rc;
     if (!is_capturing(stream)) {
         const struct request want = {bytes, stream->device};
         rc = allocate(pool, &want, false, ptr_out);
-        if (rc == HOST_OUT_OF_MEMORY) rc = revive(pool, bytes, stream, ptr_out);
-        if (rc == HOST_OUT_OF_MEMORY) rc = allocate(pool, &want, true, ptr_out);
-        if (host_checks() && !rc) host_check_alloc_async(*ptr_out, bytes, stream);
+        if (rc == TT_HOST_OUT_OF_MEMORY) rc = revive(pool, bytes, stream, ptr_out);
+        if (rc == TT_HOST_OUT_OF_MEMORY) rc = allocate(pool, &want, true, ptr_out);
+        if (tt_host_checks() && !rc) tt_host_check_alloc_async(*ptr_out, bytes, stream);
         return rc;
     }
     rc = tuttiHostMalloc(stream->device, bytes, &ptr);
@@ -211,7 +212,7 @@ static enum tt_step free_step(struct tt_item *item, enum tt_item_call call)
     if (call == TT_ITEM_STEP) {
         if (!freeing->of_graph) {
             release(freeing->ptr, tuttiHostFree);
-        } else if (!host_memory_freed(freeing->ptr)) {
+        } else if (!tt_host_memory_freed(freeing->ptr)) {
             tuttiHostFree(freeing->ptr); /* its graph has gone meanwhile */
         }
     } else {
@@ -231,21 +232,21 @@ static bool is_opened(const void *ptr)
 static int announce(void *ptr, struct CUstream_st *stream)
 {
     struct tt_pointer where;
-    struct host_position end;
-    int rc = host_stream_end(stream, &end);
+    struct tt_host_position end;
+    int rc = tt_host_stream_end(stream, &end);
     if (rc) return rc;
     tuttiHostPointer(ptr, &where);
     if (!where.base) tuttiHostIpcMapped(ptr, &where);
     bool good =
         where.base == ptr && (where.kind == TT_MEMORY_DEVICE || where.kind == TT_MEMORY_MANAGED);
-    struct host_pool_block *fresh = good ? calloc(1, sizeof(*fresh)) : NULL;
-    if (!fresh) return good ? HOST_OUT_OF_MEMORY : HOST_INVALID_VALUE;
+    struct tt_host_pool_block *fresh = good ? calloc(1, sizeof(*fresh)) : NULL;
+    if (!fresh) return good ? TT_HOST_OUT_OF_MEMORY : TT_HOST_INVALID_VALUE;
     pthread_mutex_lock(&tt_host.pools.lock);
-    struct host_pool_block *block = *host_pool_find(ptr);
-    if (block ? block->leaving : is_opened(ptr)) rc = HOST_INVALID_VALUE;
+    struct tt_host_pool_block *block = *tt_host_pool_find(ptr);
+    if (block ? block->leaving : is_opened(ptr)) rc = TT_HOST_INVALID_VALUE;
     if (!rc && !block) {
         fresh->ptr = ptr;
-        host_pool_list(fresh);
+        tt_host_pool_list(fresh);
         block = fresh;
         fresh = NULL;
     }
@@ -261,35 +262,35 @@ static int announce(void *ptr, struct CUstream_st *stream)
 static void take_back(void *ptr)
 {
     pthread_mutex_lock(&tt_host.pools.lock);
-    struct host_pool_block **link = host_pool_find(ptr);
-    struct host_pool_block *block = *link;
+    struct tt_host_pool_block **link = tt_host_pool_find(ptr);
+    struct tt_host_pool_block *block = *link;
     bool gone = block && !block->pool;
     if (block && block->revived) {
         block->revived--; /* handed out already */
     } else if (block) {
         block->leaving = false;
     }
-    if (gone) host_pool_unlist(link);
+    if (gone) tt_host_pool_unlist(link);
     pthread_mutex_unlock(&tt_host.pools.lock);
     if (gone) free(block);
 }
 
 int tuttiHostFreeAsync(void *ptr, struct CUstream_st *handle)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return HOST_BAD_HANDLE;
-    if (!ptr) return HOST_INVALID_VALUE;
+    struct CUstream_st *stream = tt_host_stream_find(handle);
+    if (!stream) return TT_HOST_BAD_HANDLE;
+    if (!ptr) return TT_HOST_INVALID_VALUE;
     if (is_capturing(stream))
         return add_node(stream, &(struct tt_node){.kind = TT_NODE_FREE, .ptr = ptr});
     struct free_item *freeing = calloc(1, sizeof(*freeing));
-    if (!freeing) return HOST_OUT_OF_MEMORY;
+    if (!freeing) return TT_HOST_OUT_OF_MEMORY;
     freeing->item.step = free_step;
     freeing->ptr = ptr;
-    int rc = host_memory_unclaim(ptr, true);
-    freeing->of_graph = rc == HOST_OK;
-    if (rc == HOST_NOT_SUPPORTED) rc = announce(ptr, stream);
+    int rc = tt_host_memory_unclaim(ptr, true);
+    freeing->of_graph = rc == TT_HOST_OK;
+    if (rc == TT_HOST_NOT_SUPPORTED) rc = announce(ptr, stream);
     if (!rc) {
-        if (host_checks()) host_check_free_async(ptr, stream);
+        if (tt_host_checks()) tt_host_check_free_async(ptr, stream);
         rc = tuttiHostSubmit(handle, &freeing->item, true);
         if (rc && !freeing->of_graph) take_back(ptr);
     }

@@ -13,44 +13,45 @@
 /* What other processes know the pool by. */
 static uint32_t number_of(const struct CUmemPoolHandle_st *pool)
 {
-    return (uint32_t)host_slab_number(&tt_host.pools.slab, pool) + 1;
+    return (uint32_t)tt_host_slab_number(&tt_host.pools.slab, pool) + 1;
 }
 
 int tuttiHostPoolExport(struct CUmemPoolHandle_st *pool, int *fd_out)
 {
     pthread_mutex_lock(&tt_host.pools.lock);
-    bool good = host_pool_holds(pool) && pool->shared;
+    bool good = tt_host_pool_holds(pool) && pool->shared;
     pthread_mutex_unlock(&tt_host.pools.lock);
-    if (!good) return HOST_INVALID_VALUE;
-    int fd = host_ipc_export(number_of(pool));
-    if (fd < 0) return HOST_OPERATING_SYSTEM;
+    if (!good) return TT_HOST_INVALID_VALUE;
+    int fd = tt_host_ipc_export(number_of(pool));
+    if (fd < 0) return TT_HOST_OPERATING_SYSTEM;
     *fd_out = fd;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostPoolImport(int fd, struct CUmemPoolHandle_st **pool_out)
 {
-    if (!host_ipc_exported(fd)) return HOST_INVALID_VALUE;
+    if (!tt_host_ipc_exported(fd)) return TT_HOST_INVALID_VALUE;
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (own < 0) return HOST_OPERATING_SYSTEM;
+    if (own < 0) return TT_HOST_OPERATING_SYSTEM;
     pthread_mutex_lock(&tt_host.pools.lock);
-    struct CUmemPoolHandle_st *pool = host_pool_make(host_thread.device, 0);
+    struct CUmemPoolHandle_st *pool = tt_host_pool_make(tt_host_thread.device, 0);
     if (pool) pool->imported = own;
     pthread_mutex_unlock(&tt_host.pools.lock);
     if (!pool) {
         close(own);
-        return HOST_OUT_OF_MEMORY;
+        return TT_HOST_OUT_OF_MEMORY;
     }
     *pool_out = pool;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostPoolTokenGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
 {
     pthread_mutex_lock(&tt_host.pools.lock);
-    const struct host_pool_block *block = *host_pool_find(ptr);
+    const struct tt_host_pool_block *block = *tt_host_pool_find(ptr);
     bool good = block && block->pool && block->pool->shared && !block->leaving;
-    int rc = good ? host_ipc_name(ptr, number_of(block->pool), token_out) : HOST_INVALID_VALUE;
+    int rc =
+        good ? tt_host_ipc_name(ptr, number_of(block->pool), token_out) : TT_HOST_INVALID_VALUE;
     pthread_mutex_unlock(&tt_host.pools.lock);
     return rc;
 }
@@ -58,16 +59,16 @@ int tuttiHostPoolTokenGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES]
 int tuttiHostPoolTokenOpen(struct CUmemPoolHandle_st *pool, const unsigned char token[TT_IPC_BYTES],
                            void **ptr_out)
 {
-    struct host_pool_block *block = calloc(1, sizeof(*block));
-    if (!block) return HOST_OUT_OF_MEMORY;
+    struct tt_host_pool_block *block = calloc(1, sizeof(*block));
+    if (!block) return TT_HOST_OUT_OF_MEMORY;
     pthread_mutex_lock(&tt_host.pools.lock);
-    bool good = host_pool_holds(pool) && pool->imported >= 0;
-    int rc = good ? host_ipc_map(pool->imported, token, &block->ptr) : HOST_INVALID_VALUE;
+    bool good = tt_host_pool_holds(pool) && pool->imported >= 0;
+    int rc = good ? tt_host_ipc_map(pool->imported, token, &block->ptr) : TT_HOST_INVALID_VALUE;
     if (!rc) {
         *ptr_out = block->ptr;
         block->pool = pool;
-        host_pool_account(pool, 0); /* the bytes are the exporter's */
-        host_pool_list(block);
+        tt_host_pool_account(pool, 0); /* the bytes are the exporter's */
+        tt_host_pool_list(block);
         block = NULL;
     }
     pthread_mutex_unlock(&tt_host.pools.lock);
@@ -79,8 +80,8 @@ int tuttiHostPoolTokenOpen(struct CUmemPoolHandle_st *pool, const unsigned char 
 int tuttiHostIpcGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
 {
     struct tt_pointer where;
-    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
     tuttiHostPointer(ptr, &where);
-    if (where.base && tuttiHostPoolOf(where.base)) return HOST_INVALID_VALUE;
-    return host_ipc_get(ptr, token_out);
+    if (where.base && tuttiHostPoolOf(where.base)) return TT_HOST_INVALID_VALUE;
+    return tt_host_ipc_get(ptr, token_out);
 }

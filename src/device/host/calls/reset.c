@@ -21,14 +21,14 @@ int tuttiHostDeviceReset(int device)
 {
     int rc = tuttiHostDeviceSynchronize(device);
     if (rc) return rc;
-    host_streams_visit(destroy_stream, &device);
-    host_events_reset(device);
-    host_pools_reset(device);
-    host_graph_memory_reset(device);
-    host_ipc_reset(device);
-    host_registrations_reset(device);
-    host_libraries_reset(device);
-    host_memory_reset(device);
-    host_settings_reset(device);
-    return HOST_OK;
+    tt_host_streams_visit(destroy_stream, &device);
+    tt_host_events_reset(device);
+    tt_host_pools_reset(device);
+    tt_host_graph_memory_reset(device);
+    tt_host_ipc_reset(device);
+    tt_host_registrations_reset(device);
+    tt_host_libraries_reset(device);
+    tt_host_memory_reset(device);
+    tt_host_settings_reset(device);
+    return TT_HOST_OK;
 }

@@ -26,7 +26,7 @@ static enum side side_of(const void *ptr)
 }
 
 /* Is the row in the allocation that the first row of its side begins in? */
-static bool is_in(const struct check_touch *row, const struct tt_pointer *block)
+static bool is_in(const struct tt_check_touch *row, const struct tt_pointer *block)
 {
     size_t at = block->base ? (size_t)((const char *)row->ptr - block->base) : 0;
     if (!block->base) return block->kind == TT_MEMORY_FOREIGN; /* pageable */
@@ -34,118 +34,122 @@ static bool is_in(const struct check_touch *row, const struct tt_pointer *block)
 }
 
 /* What was refused: the first rows that are not in an allocation. */
-static void tell_misfits(const struct check_touches *touches, const char *name)
+static void tell_misfits(const struct tt_check_touches *touches, const char *name)
 {
     struct tt_pointer blocks[2]; /* of what is read, and written */
     bool begun[2] = {false, false};
     for (size_t i = 0; i < touches->count; i++) {
-        const struct check_touch *touch = &touches->at[i];
-        bool writes = touch->kind == CHECK_TOUCH_WRITE;
+        const struct tt_check_touch *touch = &touches->at[i];
+        bool writes = touch->kind == TT_CHECK_TOUCH_WRITE;
         if (!begun[writes]) tuttiHostLocate(touch->ptr, &blocks[writes]);
         begun[writes] = true;
         if (is_in(touch, &blocks[writes])) continue;
-        struct host_check *check = host_check_lock();
-        struct check_op *op = check ? check_op_begin(check, NULL, name) : NULL;
-        const struct check_finding finding = {.kind = CHECK_OUTSIDE,
-                                              .second = op,
-                                              .ptr = touch->ptr,
-                                              .bytes = touch->bytes,
-                                              .refused = true,
-                                              .freed = check && check_is_freed(check, touch->ptr)};
-        if (op) check_report(check, &finding);
-        if (check) check_op_drop(op);
-        host_check_unlock(check);
+        struct tt_host_check *check = tt_host_check_lock();
+        struct tt_check_op *op = check ? tt_check_op_begin(check, NULL, name) : NULL;
+        const struct tt_check_finding finding = {.kind = TT_CHECK_OUTSIDE,
+                                                 .second = op,
+                                                 .ptr = touch->ptr,
+                                                 .bytes = touch->bytes,
+                                                 .refused = true,
+                                                 .freed =
+                                                     check && tt_check_is_freed(check, touch->ptr)};
+        if (op) tt_check_report(check, &finding);
+        if (check) tt_check_op_drop(op);
+        tt_host_check_unlock(check);
         return;
     }
 }
 
-void host_check_copy(struct CUstream_st *stream, const struct tt_copy *copy, bool waits, bool fits)
+void tt_host_check_copy(struct CUstream_st *stream, const struct tt_copy *copy, bool waits,
+                        bool fits)
 {
-    struct check_touches touches = {.refused = !fits};
+    struct tt_check_touches touches = {.refused = !fits};
     if (!copy->width) return;
     if (!fits) {
-        check_touches_copy(&touches, copy);
+        tt_check_touches_copy(&touches, copy);
         tell_misfits(&touches, "copy");
         free(touches.at);
         return;
     }
-    if (check_is_captured(stream)) return;
+    if (tt_check_is_captured(stream)) return;
     enum side to = side_of(copy->dst);
     enum side from = side_of(copy->src);
-    check_touches_copy(&touches, copy);
+    tt_check_touches_copy(&touches, copy);
     /* what pageable memory held is taken when the call returns */
     for (size_t i = 0; from == SIDE_PAGEABLE && i < touches.count; i++) {
-        if (touches.at[i].kind == CHECK_TOUCH_READ) touches.at[i].bytes = 0;
+        if (touches.at[i].kind == TT_CHECK_TOUCH_READ) touches.at[i].bytes = 0;
     }
-    struct host_check *check = host_check_lock();
+    struct tt_host_check *check = tt_host_check_lock();
     if (check) {
-        check_op_drop(check_apply(check, stream, &touches, waits ? "copy that waits" : "copy"));
+        tt_check_op_drop(
+            tt_check_apply(check, stream, &touches, waits ? "copy that waits" : "copy"));
         /* pageable memory is written, and between host memories all is done, when the call returns;
          * between devices nobody waits */
         bool done = to == SIDE_PAGEABLE || (to != SIDE_DEVICE && from != SIDE_DEVICE) ||
                     (waits && (to != SIDE_DEVICE || from != SIDE_DEVICE));
-        struct check_clock **host = &check->tasks[CHECK_HOST].now;
-        if (done) check_task_tell(check, check_task_of(check, stream), host);
+        struct tt_check_clock **host = &check->tasks[TT_CHECK_HOST].now;
+        if (done) tt_check_task_tell(check, tt_check_task_of(check, stream), host);
     }
-    host_check_unlock(check);
+    tt_host_check_unlock(check);
     free(touches.at);
 }
 
-void host_check_set(struct CUstream_st *stream, const struct tt_set *set, bool fits)
+void tt_host_check_set(struct CUstream_st *stream, const struct tt_set *set, bool fits)
 {
-    struct check_touches touches = {.refused = !fits};
-    check_touches_set(&touches, set);
+    struct tt_check_touches touches = {.refused = !fits};
+    tt_check_touches_set(&touches, set);
     if (!fits) tell_misfits(&touches, "fill");
-    struct host_check *check = host_check_lock();
-    if (check && fits && touches.count && !check_is_captured(stream))
-        check_op_drop(check_apply(check, stream, &touches, "fill"));
-    host_check_unlock(check);
+    struct tt_host_check *check = tt_host_check_lock();
+    if (check && fits && touches.count && !tt_check_is_captured(stream))
+        tt_check_op_drop(tt_check_apply(check, stream, &touches, "fill"));
+    tt_host_check_unlock(check);
     free(touches.at);
 }
 
-void host_check_item(struct CUstream_st *stream, struct tt_item *item)
+void tt_host_check_item(struct CUstream_st *stream, struct tt_item *item)
 {
-    struct check_touches touches = {0};
-    if (check_is_captured(stream)) return;
-    bool known = check_touches_item(&touches, item);
-    struct host_check *check = host_check_lock();
+    struct tt_check_touches touches = {0};
+    if (tt_check_is_captured(stream)) return;
+    bool known = tt_check_touches_item(&touches, item);
+    struct tt_host_check *check = tt_host_check_lock();
     if (check) {
-        struct check_op *op = NULL;
-        if (touches.count || touches.keep) op = check_apply(check, stream, &touches, "work");
+        struct tt_check_op *op = NULL;
+        if (touches.count || touches.keep) op = tt_check_apply(check, stream, &touches, "work");
         if (touches.keep) *touches.keep = op;
-        if (!touches.keep) check_op_drop(op);
-        check_guard_kernel(check, op, &touches.words);
-        if (!known) check_note_opaque(check, stream);
+        if (!touches.keep) tt_check_op_drop(op);
+        tt_check_guard_kernel(check, op, &touches.words);
+        if (!known) tt_check_note_opaque(check, stream);
         if (touches.tells) /* the host may learn by its stores what is over before it */
-            check_task_tell(check, check_task_of(check, stream), &check->tasks[CHECK_HOST].now);
+            tt_check_task_tell(check, tt_check_task_of(check, stream),
+                               &check->tasks[TT_CHECK_HOST].now);
     }
-    host_check_unlock(check);
+    tt_host_check_unlock(check);
     free(touches.at);
 }
 
 bool tuttiHostChecks(void)
 {
-    return host_checks();
+    return tt_host_checks();
 }
 
 void tuttiHostCheckParts(struct CUstream_st *handle, struct tt_item *item)
 {
-    struct check_touches touches = {0};
-    struct CUstream_st *stream = host_stream_find(handle);
+    struct tt_check_touches touches = {0};
+    struct CUstream_st *stream = tt_host_stream_find(handle);
     if (!stream) return;
-    check_touches_item(&touches, item);
-    struct host_check *check = host_check_lock();
+    tt_check_touches_item(&touches, item);
+    struct tt_host_check *check = tt_host_check_lock();
     if (check) {
-        struct check_op op = {.task = check_task_of(check, stream),
-                              .stream_id = stream->id,
-                              .device = stream->device,
-                              .legacy = stream->legacy,
-                              .blocking = stream->ordered,
-                              .site = host_thread.site};
+        struct tt_check_op op = {.task = tt_check_task_of(check, stream),
+                                 .stream_id = stream->id,
+                                 .device = stream->device,
+                                 .legacy = stream->legacy,
+                                 .blocking = stream->ordered,
+                                 .site = tt_host_thread.site};
         snprintf(op.name, sizeof(op.name), "%s", touches.name);
-        check_parts(check, &op, touches.at, touches.count);
+        tt_check_parts(check, &op, touches.at, touches.count);
     }
-    host_check_unlock(check);
+    tt_host_check_unlock(check);
     free(touches.at);
 }
 
@@ -153,42 +157,42 @@ void tuttiHostTouchNever(const void *base)
 {
     struct tt_pointer found;
     if (tuttiHostPointer(base, &found)) return;
-    struct host_check *check = host_check_lock();
-    struct check_range *wider =
+    struct tt_host_check *check = tt_host_check_lock();
+    struct tt_check_range *wider =
         check ? realloc(check->private, (check->nprivate + 1) * sizeof(*wider)) : NULL;
     if (wider) {
         check->private = wider;
-        wider[check->nprivate++] = (struct check_range){base, found.bytes};
+        wider[check->nprivate++] = (struct tt_check_range){base, found.bytes};
     }
-    host_check_unlock(check);
+    tt_host_check_unlock(check);
 }
 
 /* ---- life of memory in stream order ---- */
 
-void host_check_alloc_async(void *ptr, size_t bytes, struct CUstream_st *stream)
+void tt_host_check_alloc_async(void *ptr, size_t bytes, struct CUstream_st *stream)
 {
-    const struct check_block block = {ptr, bytes, TT_MEMORY_DEVICE, stream->device};
-    struct host_check *check = host_check_lock();
+    const struct tt_check_block block = {ptr, bytes, TT_MEMORY_DEVICE, stream->device};
+    struct tt_host_check *check = tt_host_check_lock();
     if (check) {
-        check_arrive(check, stream);
-        struct check_op *op = check_op_begin(check, stream, "allocation");
-        check_allocate(check, &block, op);
-        check_op_drop(op);
+        tt_check_arrive(check, stream);
+        struct tt_check_op *op = tt_check_op_begin(check, stream, "allocation");
+        tt_check_allocate(check, &block, op);
+        tt_check_op_drop(op);
     }
-    host_check_unlock(check);
+    tt_host_check_unlock(check);
 }
 
-void host_check_free_async(void *ptr, struct CUstream_st *stream)
+void tt_host_check_free_async(void *ptr, struct CUstream_st *stream)
 {
     struct tt_pointer found;
     if (tuttiHostPointer(ptr, &found) || found.base != ptr) return;
-    const struct check_block block = {ptr, found.bytes, found.kind, found.device};
-    struct host_check *check = host_check_lock();
-    if (check && !check_is_freed(check, ptr)) {
-        check_arrive(check, stream);
-        struct check_op *op = check_op_begin(check, stream, "free");
-        check_release(check, &block, op);
-        check_op_drop(op);
+    const struct tt_check_block block = {ptr, found.bytes, found.kind, found.device};
+    struct tt_host_check *check = tt_host_check_lock();
+    if (check && !tt_check_is_freed(check, ptr)) {
+        tt_check_arrive(check, stream);
+        struct tt_check_op *op = tt_check_op_begin(check, stream, "free");
+        tt_check_release(check, &block, op);
+        tt_check_op_drop(op);
     }
-    host_check_unlock(check);
+    tt_host_check_unlock(check);
 }

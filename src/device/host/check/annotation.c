@@ -13,62 +13,62 @@
 struct annotated_call {
     void (*fn)(void *);
     void *arg;
-    struct check_op *op; /* owned */
+    struct tt_check_op *op; /* owned */
 };
 
 /* While it runs, what precedes it is over, and it may tell the host so by ways that nobody sees. */
 static void run_annotated(void *arg)
 {
     struct annotated_call *call = arg;
-    struct host_check *check = host_check_lock();
+    struct tt_host_check *check = tt_host_check_lock();
     if (check && call->op) {
-        struct check_clock **host = &check->tasks[CHECK_HOST].now;
-        check_clock_merge(host, call->op->before);
-        check_clock_raise(host, call->op->task, call->op->epoch - 1);
-        check_guard_except(check, call->op);
+        struct tt_check_clock **host = &check->tasks[TT_CHECK_HOST].now;
+        tt_check_clock_merge(host, call->op->before);
+        tt_check_clock_raise(host, call->op->task, call->op->epoch - 1);
+        tt_check_guard_except(check, call->op);
     }
-    host_check_unlock(check);
-    struct check_op *outer = host_thread.checked;
-    host_thread.checked = call->op;
+    tt_host_check_unlock(check);
+    struct tt_check_op *outer = tt_host_thread.checked;
+    tt_host_thread.checked = call->op;
     call->fn(call->arg);
-    host_thread.checked = outer;
-    check = host_check_lock();
-    if (check && call->op) check_guard_again(check, call->op);
-    if (check) check_op_drop(call->op);
-    host_check_unlock(check);
+    tt_host_thread.checked = outer;
+    check = tt_host_check_lock();
+    if (check && call->op) tt_check_guard_again(check, call->op);
+    if (check) tt_check_op_drop(call->op);
+    tt_host_check_unlock(check);
     free(call);
 }
 
-void host_check_runs(void (*fn)(void *), bool begins)
+void tt_host_check_runs(void (*fn)(void *), bool begins)
 {
     if (fn == run_annotated) return; /* which knows what is behind it */
-    struct host_check *check = host_check_lock();
-    if (check && begins) check_guard_except(check, NULL);
-    if (check && !begins) check_guard_again(check, NULL);
-    host_check_unlock(check);
+    struct tt_host_check *check = tt_host_check_lock();
+    if (check && begins) tt_check_guard_except(check, NULL);
+    if (check && !begins) tt_check_guard_again(check, NULL);
+    tt_host_check_unlock(check);
 }
 
-void host_check_kernel(const struct check_words *words, bool begins)
+void tt_host_check_kernel(const struct tt_check_words *words, bool begins)
 {
-    struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     if (begins && words->count) pthread_mutex_lock(&check->kernels);
-    host_check_lock();
-    check_guard_running(check, words, begins ? 1 : -1);
-    host_check_unlock(check);
+    tt_host_check_lock();
+    tt_check_guard_running(check, words, begins ? 1 : -1);
+    tt_host_check_unlock(check);
     if (!begins && words->count) pthread_mutex_unlock(&check->kernels);
 }
 
-void host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg)
+void tt_host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg)
 {
-    struct annotated_call *call = check_is_captured(stream) ? NULL : calloc(1, sizeof(*call));
+    struct annotated_call *call = tt_check_is_captured(stream) ? NULL : calloc(1, sizeof(*call));
     if (!call) return;
     *call = (struct annotated_call){*fn, *arg, NULL};
-    struct host_check *check = host_check_lock();
+    struct tt_host_check *check = tt_host_check_lock();
     if (check) {
-        check_note_opaque(check, stream);
-        call->op = check_op_begin(check, stream, "host function"); /* it has arrived */
+        tt_check_note_opaque(check, stream);
+        call->op = tt_check_op_begin(check, stream, "host function"); /* it has arrived */
     }
-    host_check_unlock(check);
+    tt_host_check_unlock(check);
     *fn = run_annotated;
     *arg = call;
 }
@@ -77,19 +77,19 @@ void host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg
 
 static void annotated_access(const void *ptr, size_t bytes, bool write)
 {
-    if (!host_checks()) return;
-    if (host_thread.touches) {
-        check_touches_bytes(host_thread.touches, ptr, bytes, write);
+    if (!tt_host_checks()) return;
+    if (tt_host_thread.touches) {
+        tt_check_touches_bytes(tt_host_thread.touches, ptr, bytes, write);
         return;
     }
-    struct host_check *check = host_check_lock();
-    struct check_op *op = check ? host_thread.checked : NULL;
+    struct tt_host_check *check = tt_host_check_lock();
+    struct tt_check_op *op = check ? tt_host_thread.checked : NULL;
     if (op) op->refs++;
-    if (check && !op && !host_thread.in_host_fn && !host_thread.in_kernel)
-        op = check_op_begin(check, NULL, "the host");
-    check_touch(check, op, ptr, bytes, write);
-    if (check) check_op_drop(op);
-    host_check_unlock(check);
+    if (check && !op && !tt_host_thread.in_host_fn && !tt_host_thread.in_kernel)
+        op = tt_check_op_begin(check, NULL, "the host");
+    tt_check_touch(check, op, ptr, bytes, write);
+    if (check) tt_check_op_drop(op);
+    tt_host_check_unlock(check);
 }
 
 void tuttiCheckRead(const void *ptr, size_t bytes)

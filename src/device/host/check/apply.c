@@ -6,65 +6,67 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool is_sync(const struct check_touch *touch)
+static bool is_sync(const struct tt_check_touch *touch)
 {
-    return (touch->kind == CHECK_TOUCH_COLLECTIVE && touch->role != TT_SYNC_NONE) ||
-           touch->kind == CHECK_TOUCH_SEND || touch->kind == CHECK_TOUCH_RECEIVE;
+    return (touch->kind == TT_CHECK_TOUCH_COLLECTIVE && touch->role != TT_SYNC_NONE) ||
+           touch->kind == TT_CHECK_TOUCH_SEND || touch->kind == TT_CHECK_TOUCH_RECEIVE;
 }
 
-static void synchronize(struct host_check *check, size_t task, const struct check_touch *touch)
+static void synchronize(struct tt_host_check *check, size_t task,
+                        const struct tt_check_touch *touch)
 {
-    if (touch->kind == CHECK_TOUCH_COLLECTIVE) {
-        check_collective(check, task, touch);
+    if (touch->kind == TT_CHECK_TOUCH_COLLECTIVE) {
+        tt_check_collective(check, task, touch);
     } else {
-        check_pass_message(check, task, touch);
+        tt_check_pass_message(check, task, touch);
     }
 }
 
 /* What the operation tells others, or learns, when its accesses are known. */
-static void pass_on(struct host_check *check, struct check_op *op, const struct check_touch *touch)
+static void pass_on(struct tt_host_check *check, struct tt_check_op *op,
+                    const struct tt_check_touch *touch)
 {
     switch (touch->kind) {
-    case CHECK_TOUCH_READ: check_see_words(check, op->task, touch); break;
-    case CHECK_TOUCH_WRITE: check_cover_words(check, op->task, touch); break;
-    case CHECK_TOUCH_WORD_WAIT: check_await_word(check, op->task, &touch->word); break;
-    case CHECK_TOUCH_WORD_WRITE: check_write_word(check, op->task, &touch->word); break;
-    case CHECK_TOUCH_TELL: check_tell_event(check, op->task, touch); break;
-    case CHECK_TOUCH_KERNEL: check_launch_kernel(check, op, touch->ptr); break;
-    case CHECK_TOUCH_COLLECTIVE: check_tell_member(check, op->task, touch->ptr); break;
-    case CHECK_TOUCH_END: /* until a launch allocates it again */
-        check_reset(check, touch->ptr, touch->bytes, CHECK_FREED, op);
+    case TT_CHECK_TOUCH_READ: tt_check_see_words(check, op->task, touch); break;
+    case TT_CHECK_TOUCH_WRITE: tt_check_cover_words(check, op->task, touch); break;
+    case TT_CHECK_TOUCH_WORD_WAIT: tt_check_await_word(check, op->task, &touch->word); break;
+    case TT_CHECK_TOUCH_WORD_WRITE: tt_check_write_word(check, op->task, &touch->word); break;
+    case TT_CHECK_TOUCH_TELL: tt_check_tell_event(check, op->task, touch); break;
+    case TT_CHECK_TOUCH_KERNEL: tt_check_launch_kernel(check, op, touch->ptr); break;
+    case TT_CHECK_TOUCH_COLLECTIVE: tt_check_tell_member(check, op->task, touch->ptr); break;
+    case TT_CHECK_TOUCH_END: /* until a launch allocates it again */
+        tt_check_reset(check, touch->ptr, touch->bytes, TT_CHECK_FREED, op);
         break;
     default: break;
     }
 }
 
 /* Copies and fills have been refused before they come here. */
-static void look_at_end(struct host_check *check, const struct check_op *op,
-                        const struct check_touch *touch)
+static void look_at_end(struct tt_host_check *check, const struct tt_check_op *op,
+                        const struct tt_check_touch *touch)
 {
     struct tt_pointer found;
-    if (touch->kind > CHECK_TOUCH_WRITE || tuttiHostPointer(touch->ptr, &found) || !found.base)
+    if (touch->kind > TT_CHECK_TOUCH_WRITE || tuttiHostPointer(touch->ptr, &found) || !found.base)
         return;
     size_t room = found.bytes - (size_t)((const char *)touch->ptr - found.base);
-    const struct check_finding finding = {.kind = CHECK_OUTSIDE,
-                                          .second = op,
-                                          .second_writes = touch->kind == CHECK_TOUCH_WRITE,
-                                          .ptr = touch->ptr,
-                                          .bytes = touch->bytes};
-    if (touch->bytes > room) check_report(check, &finding);
+    const struct tt_check_finding finding = {.kind = TT_CHECK_OUTSIDE,
+                                             .second = op,
+                                             .second_writes = touch->kind == TT_CHECK_TOUCH_WRITE,
+                                             .ptr = touch->ptr,
+                                             .bytes = touch->bytes};
+    if (touch->bytes > room) tt_check_report(check, &finding);
 }
 
 /* What events tell the task before it does what the node does; true: it meets others there. */
-static bool learn_first(struct host_check *check, size_t task, const struct check_touch *touches,
-                        size_t count)
+static bool learn_first(struct tt_host_check *check, size_t task,
+                        const struct tt_check_touch *touches, size_t count)
 {
     bool syncs = false;
     for (size_t i = 0; i < count; i++) {
-        const struct check_mark *mark = NULL;
-        if (touches[i].kind == CHECK_TOUCH_AWAIT)
-            mark = check_mark(&check->events, touches[i].ptr, 0);
-        if (mark) check_clock_merge(&check->tasks[task].now, mark->clock);
+        const struct tt_check_mark *mark = NULL;
+        if (touches[i].kind == TT_CHECK_TOUCH_AWAIT)
+            mark = tt_check_mark(&check->events, touches[i].ptr, 0);
+        if (mark) tt_check_clock_merge(&check->tasks[task].now, mark->clock);
         syncs = syncs || is_sync(&touches[i]);
     }
     return syncs;
@@ -72,52 +74,52 @@ static bool learn_first(struct host_check *check, size_t task, const struct chec
 
 enum { READS = 1, WRITES = 2 };
 
-static void touch_all(struct host_check *check, struct check_op *op,
-                      const struct check_touch *touches, size_t count, unsigned which)
+static void touch_all(struct tt_host_check *check, struct tt_check_op *op,
+                      const struct tt_check_touch *touches, size_t count, unsigned which)
 {
     for (size_t i = 0; op && i < count; i++) {
-        bool write = touches[i].kind != CHECK_TOUCH_READ;
-        if (touches[i].kind <= CHECK_TOUCH_END && (which & (write ? WRITES : READS)))
-            check_touch(check, op, touches[i].ptr, touches[i].bytes, write);
+        bool write = touches[i].kind != TT_CHECK_TOUCH_READ;
+        if (touches[i].kind <= TT_CHECK_TOUCH_END && (which & (write ? WRITES : READS)))
+            tt_check_touch(check, op, touches[i].ptr, touches[i].bytes, write);
     }
 }
 
 static int by_address(const void *a, const void *b)
 {
-    const struct check_touch *one = a, *other = b;
+    const struct tt_check_touch *one = a, *other = b;
     if (one->ptr == other->ptr) return 0;
     return (const char *)one->ptr < (const char *)other->ptr ? -1 : 1;
 }
 
-static bool clash(const struct check_touch *one, const struct check_touch *other)
+static bool clash(const struct tt_check_touch *one, const struct tt_check_touch *other)
 {
     return one->part != other->part &&
-           (one->kind == CHECK_TOUCH_WRITE || other->kind == CHECK_TOUCH_WRITE);
+           (one->kind == TT_CHECK_TOUCH_WRITE || other->kind == TT_CHECK_TOUCH_WRITE);
 }
 
-static void tell_clash(struct host_check *check, const struct check_op *op,
-                       const struct check_touch *one, const struct check_touch *other)
+static void tell_clash(struct tt_host_check *check, const struct tt_check_op *op,
+                       const struct tt_check_touch *one, const struct tt_check_touch *other)
 {
-    struct check_op side = {.task = op->task,
-                            .stream_id = op->stream_id,
-                            .device = op->device,
-                            .legacy = op->legacy,
-                            .blocking = op->blocking,
-                            .site = op->site};
+    struct tt_check_op side = {.task = op->task,
+                               .stream_id = op->stream_id,
+                               .device = op->device,
+                               .legacy = op->legacy,
+                               .blocking = op->blocking,
+                               .site = op->site};
     snprintf(side.name, sizeof(side.name), "one part of %.64s", op->name);
-    const struct check_finding finding = {.kind = CHECK_IN_GROUP,
-                                          .first = &side,
-                                          .second = &side,
-                                          .first_writes = one->kind == CHECK_TOUCH_WRITE,
-                                          .second_writes = other->kind == CHECK_TOUCH_WRITE,
-                                          .ptr = other->ptr,
-                                          .bytes = 1};
-    check_report(check, &finding);
+    const struct tt_check_finding finding = {.kind = TT_CHECK_IN_GROUP,
+                                             .first = &side,
+                                             .second = &side,
+                                             .first_writes = one->kind == TT_CHECK_TOUCH_WRITE,
+                                             .second_writes = other->kind == TT_CHECK_TOUCH_WRITE,
+                                             .ptr = other->ptr,
+                                             .bytes = 1};
+    tt_check_report(check, &finding);
 }
 
 /* One finding is enough. */
-static void look_at_sorted(struct host_check *check, const struct check_op *op,
-                           const struct check_touch *sorted, size_t count)
+static void look_at_sorted(struct tt_host_check *check, const struct tt_check_op *op,
+                           const struct tt_check_touch *sorted, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const char *end = (const char *)sorted[i].ptr + sorted[i].bytes;
@@ -129,17 +131,18 @@ static void look_at_sorted(struct host_check *check, const struct check_op *op,
     }
 }
 
-void check_parts(struct host_check *check, const struct check_op *op,
-                 const struct check_touch *touches, size_t count)
+void tt_check_parts(struct tt_host_check *check, const struct tt_check_op *op,
+                    const struct tt_check_touch *touches, size_t count)
 {
     bool several = false;
     for (size_t i = 1; i < count; i++) {
         several = several || touches[i].part != touches[0].part;
     }
-    struct check_touch *sorted = several ? malloc(count * sizeof(*sorted)) : NULL;
+    struct tt_check_touch *sorted = several ? malloc(count * sizeof(*sorted)) : NULL;
     size_t kept = 0;
     for (size_t i = 0; sorted && i < count; i++) {
-        if (touches[i].kind <= CHECK_TOUCH_WRITE && touches[i].bytes) sorted[kept++] = touches[i];
+        if (touches[i].kind <= TT_CHECK_TOUCH_WRITE && touches[i].bytes)
+            sorted[kept++] = touches[i];
     }
     if (sorted) qsort(sorted, kept, sizeof(*sorted), by_address);
     if (sorted) look_at_sorted(check, op, sorted, kept);
@@ -149,22 +152,22 @@ void check_parts(struct host_check *check, const struct check_op *op,
 /* One node's accesses. Who meets others in a collective tells them that it has read, not that it
  * has written: they end when they have its data, whatever it does with theirs. So its writes are
  * an operation of their own, behind the synchronization. */
-static struct check_op *apply_node(struct host_check *check, const struct CUstream_st *stream,
-                                   const struct check_touch *touches, size_t count,
-                                   const char *name)
+static struct tt_check_op *apply_node(struct tt_host_check *check, const struct CUstream_st *stream,
+                                      const struct tt_check_touch *touches, size_t count,
+                                      const char *name)
 {
-    bool syncs = learn_first(check, check_task_of(check, stream), touches, count);
-    struct check_op *op = check_op_begin(check, stream, name);
+    bool syncs = learn_first(check, tt_check_task_of(check, stream), touches, count);
+    struct tt_check_op *op = tt_check_op_begin(check, stream, name);
     touch_all(check, op, touches, count, syncs ? READS : READS | WRITES);
     for (size_t i = 0; syncs && op && i < count; i++) {
         if (is_sync(&touches[i])) synchronize(check, op->task, &touches[i]);
     }
     if (syncs) {
-        check_op_drop(op);
-        op = check_op_begin(check, stream, name);
+        tt_check_op_drop(op);
+        op = tt_check_op_begin(check, stream, name);
         touch_all(check, op, touches, count, WRITES);
     }
-    if (op) check_parts(check, op, touches, count);
+    if (op) tt_check_parts(check, op, touches, count);
     for (size_t i = 0; op && i < count; i++) {
         look_at_end(check, op, &touches[i]);
         pass_on(check, op, &touches[i]);
@@ -174,19 +177,19 @@ static struct check_op *apply_node(struct host_check *check, const struct CUstre
 
 /* Nodes come in an order that their edges allow, so what an event node tells or learns holds for
  * those before or behind it. */
-struct check_op *check_apply(struct host_check *check, struct CUstream_st *stream,
-                             const struct check_touches *touches, const char *name)
+struct tt_check_op *tt_check_apply(struct tt_host_check *check, struct CUstream_st *stream,
+                                   const struct tt_check_touches *touches, const char *name)
 {
-    struct check_op *op = NULL;
+    struct tt_check_op *op = NULL;
     size_t at = 0;
     if (touches->name[0]) name = touches->name;
-    check_arrive(check, stream);
+    tt_check_arrive(check, stream);
     do {
         size_t end = at;
         while (end < touches->count && touches->at[end].node == touches->at[at].node) {
             end++;
         }
-        check_op_drop(op);
+        tt_check_op_drop(op);
         op = apply_node(check, stream, touches->at + at, end - at, name);
         at = end;
     } while (op && at < touches->count);
@@ -195,12 +198,12 @@ struct check_op *check_apply(struct host_check *check, struct CUstream_st *strea
 
 /* The operation that is put on the stream next does what nobody knows. From now on whoever looks at
  * words may tell the host. */
-void check_note_opaque(struct host_check *check, struct CUstream_st *stream)
+void tt_check_note_opaque(struct tt_host_check *check, struct CUstream_st *stream)
 {
-    check_arrive(check, stream);
-    if (!check->any_opaque) check_tell_words(check, &check->tasks[CHECK_HOST].now);
+    tt_check_arrive(check, stream);
+    if (!check->any_opaque) tt_check_tell_words(check, &check->tasks[TT_CHECK_HOST].now);
     check->any_opaque = true;
-    struct check_task *task = &check->tasks[check_task_of(check, stream)];
-    task->untold = (struct host_position){
+    struct tt_check_task *task = &check->tasks[tt_check_task_of(check, stream)];
+    task->untold = (struct tt_host_position){
         stream, atomic_load_explicit(&stream->line.tail, memory_order_relaxed) + 1};
 }

@@ -3,24 +3,24 @@
 
 #include "device/host/memory/process.h"
 
-static inline bool host_checks(void)
+static inline bool tt_host_checks(void)
 {
     return __builtin_expect(atomic_load_explicit(&tt_host.check, memory_order_relaxed) != NULL, 0);
 }
 
-void host_check_start(void); /* reads TUTTI_CHECK, once, when devices are discovered */
+void tt_host_check_start(void); /* reads TUTTI_CHECK, once, when devices are discovered */
 
 /* ---- life of memory, at once ---- */
-struct check_block {
+struct tt_check_block {
     void *ptr;
     size_t bytes;
     enum tt_memory_kind kind;
     int device;
 };
-void host_check_alloc(const struct check_block *block);
-void host_check_free(const struct check_block *block); /* unless it is freed already */
-void host_check_revive(void *ptr, size_t bytes); /* a launch allocates a graph's memory again */
+void tt_host_check_alloc(const struct tt_check_block *block);
+void tt_host_check_free(const struct tt_check_block *block); /* unless it is freed already */
+void tt_host_check_revive(void *ptr, size_t bytes); /* a launch allocates a graph's memory again */
 /* A host function begins or ends. */
-void host_check_runs(void (*fn)(void *), bool begins);
+void tt_host_check_runs(void (*fn)(void *), bool begins);
 /* The host gives up the right to use bytes that stay, or that others have: `what` it does. */
-void host_check_withdraw(const char *what, const void *ptr, size_t bytes);
+void tt_host_check_withdraw(const char *what, const void *ptr, size_t bytes);

@@ -12,34 +12,34 @@
 
 enum { EXIT_FOUND = 66 };
 
-struct host_check *host_check_lock(void)
+struct tt_host_check *tt_host_check_lock(void)
 {
-    struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     if (!check) return NULL;
-    host_thread.site = check_call_site(); /* which may load a library: not under the lock */
+    tt_host_thread.site = tt_check_call_site(); /* which may load a library: not under the lock */
     pthread_mutex_lock(&check->lock);
-    host_thread.is_checking = true;
+    tt_host_thread.is_checking = true;
     return check;
 }
 
-void host_check_unlock(struct host_check *check)
+void tt_host_check_unlock(struct tt_host_check *check)
 {
     if (!check) return;
-    if (check_guard_due(check)) {
-        check_fault_arm(check); /* before the first page is closed */
-        check_guard_update(check);
+    if (tt_check_guard_due(check)) {
+        tt_check_fault_arm(check); /* before the first page is closed */
+        tt_check_guard_update(check);
     }
-    if (check->nguards) check_fault_unblock();
-    host_thread.steps = 0;
-    host_thread.is_checking = false;
+    if (check->nguards) tt_check_fault_unblock();
+    tt_host_thread.steps = 0;
+    tt_host_thread.is_checking = false;
     pthread_mutex_unlock(&check->lock);
 }
 
 static void tell_leaks(void)
 {
-    struct host_check *check = host_forked() ? NULL : host_check_lock();
-    if (check) check_report_leaks(check);
-    host_check_unlock(check);
+    struct tt_host_check *check = tt_host_forked() ? NULL : tt_host_check_lock();
+    if (check) tt_check_report_leaks(check);
+    tt_host_check_unlock(check);
 }
 
 void tuttiHostExitStatus(int status)
@@ -51,11 +51,11 @@ static void end(int unused, void *unused_too)
 {
     (void)unused;
     (void)unused_too;
-    if (host_forked()) return;
-    struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
-    host_check_lock();
-    if (check) check_flush_findings(check, true);
-    host_check_unlock(check);
+    if (tt_host_forked()) return;
+    struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    tt_host_check_lock();
+    if (check) tt_check_flush_findings(check, true);
+    tt_host_check_unlock(check);
     size_t findings = check ? atomic_load(&check->findings) : 0;
     int status = findings && check->fails ? EXIT_FOUND : atomic_load(&tt_host.exit_status);
     char text[96];
@@ -74,7 +74,7 @@ __attribute__((constructor)) static void watch_exit(void)
     on_exit(end, NULL);
 }
 
-void host_check_start(void)
+void tt_host_check_start(void)
 {
     const char *text = tt_param_str("TUTTI_CHECK");
     if (!text && tt_param_bool("TUTTI_STRICT")) text = "race:exit";
@@ -90,7 +90,7 @@ void host_check_start(void)
                 text);
         return;
     }
-    struct host_check *check = tt_calloc(1, sizeof(*check));
+    struct tt_host_check *check = tt_calloc(1, sizeof(*check));
     if (!check) return;
     pthread_mutex_init(&check->lock, NULL);
     pthread_mutex_init(&check->kernels, NULL);

@@ -5,46 +5,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct check_clock *check_clock_hold(struct check_clock *clock)
+struct tt_check_clock *tt_check_clock_hold(struct tt_check_clock *clock)
 {
     if (clock) clock->refs++;
     return clock;
 }
 
-void check_clock_drop(struct check_clock *clock)
+void tt_check_clock_drop(struct tt_check_clock *clock)
 {
     if (clock && --clock->refs == 0) free(clock);
 }
 
 /* A clock of our own with room for `count` tasks in place of *clock; false: out of memory. */
-static bool own(struct check_clock **clock, size_t count)
+static bool own(struct tt_check_clock **clock, size_t count)
 {
-    struct check_clock *old = *clock;
+    struct tt_check_clock *old = *clock;
     size_t had = old ? old->count : 0;
     if (old && old->refs == 1 && had >= count) return true;
     if (count < had) count = had;
-    struct check_clock *fresh = calloc(1, sizeof(*fresh) + count * sizeof(fresh->at[0]));
+    struct tt_check_clock *fresh = calloc(1, sizeof(*fresh) + count * sizeof(fresh->at[0]));
     if (!fresh) return false;
     fresh->refs = 1;
     fresh->count = count;
     if (old) memcpy(fresh->at, old->at, had * sizeof(fresh->at[0]));
-    check_clock_drop(old);
+    tt_check_clock_drop(old);
     *clock = fresh;
     return true;
 }
 
-void check_clock_raise(struct check_clock **clock, size_t task, uint64_t epoch)
+void tt_check_clock_raise(struct tt_check_clock **clock, size_t task, uint64_t epoch)
 {
-    if (check_clock_of(*clock, task) >= epoch || !own(clock, task + 1)) return;
+    if (tt_check_clock_of(*clock, task) >= epoch || !own(clock, task + 1)) return;
     (*clock)->at[task] = epoch;
 }
 
-void check_clock_merge(struct check_clock **into, const struct check_clock *from)
+void tt_check_clock_merge(struct tt_check_clock **into, const struct tt_check_clock *from)
 {
     bool news = false;
     if (!from || from == *into) return;
     for (size_t i = 0; !news && i < from->count; i++) {
-        news = from->at[i] > check_clock_of(*into, i);
+        news = from->at[i] > tt_check_clock_of(*into, i);
     }
     if (!news || !own(into, from->count)) return;
     for (size_t i = 0; i < from->count; i++) {
@@ -52,22 +52,22 @@ void check_clock_merge(struct check_clock **into, const struct check_clock *from
     }
 }
 
-void check_clock_limit(struct check_clock **into, const struct check_clock *by)
+void tt_check_clock_limit(struct tt_check_clock **into, const struct tt_check_clock *by)
 {
     if (!*into || *into == by) return;
     if (!by) {
-        check_clock_drop(*into);
+        tt_check_clock_drop(*into);
         *into = NULL;
         return;
     }
     if (!own(into, (*into)->count)) return;
     for (size_t i = 0; i < (*into)->count; i++) {
-        if (check_clock_of(by, i) < (*into)->at[i]) (*into)->at[i] = check_clock_of(by, i);
+        if (tt_check_clock_of(by, i) < (*into)->at[i]) (*into)->at[i] = tt_check_clock_of(by, i);
     }
 }
 
-bool check_before(const struct check_op *first, const struct check_op *second)
+bool tt_check_before(const struct tt_check_op *first, const struct tt_check_op *second)
 {
     if (first->task == second->task) return first->epoch <= second->epoch;
-    return check_clock_of(second->before, first->task) >= first->epoch;
+    return tt_check_clock_of(second->before, first->task) >= first->epoch;
 }

@@ -25,10 +25,10 @@ enum {
 /* The same address again and again with nothing for us to open: the page is none that we closed. */
 static bool is_stuck(const void *ptr)
 {
-    bool again = host_thread.fault_ptr == ptr;
-    host_thread.fault_ptr = ptr;
-    host_thread.faults = again ? host_thread.faults + 1 : 0;
-    return host_thread.faults > TRIES_MOST;
+    bool again = tt_host_thread.fault_ptr == ptr;
+    tt_host_thread.fault_ptr = ptr;
+    tt_host_thread.faults = again ? tt_host_thread.faults + 1 : 0;
+    return tt_host_thread.faults > TRIES_MOST;
 }
 
 static void open_page(const void *ptr)
@@ -41,52 +41,52 @@ static void open_page(const void *ptr)
 static size_t run_at(const char *ptr)
 {
     const char *page = (const char *)((uintptr_t)ptr / PAGE * PAGE);
-    bool next = page == host_thread.run_end;
-    host_thread.run = next ? host_thread.run + 1 : 0;
-    size_t pages = host_thread.run < RUN_FROM ? 1 : 2 * (host_thread.run - RUN_FROM + 1);
+    bool next = page == tt_host_thread.run_end;
+    tt_host_thread.run = next ? tt_host_thread.run + 1 : 0;
+    size_t pages = tt_host_thread.run < RUN_FROM ? 1 : 2 * (tt_host_thread.run - RUN_FROM + 1);
     if (pages > RUN_MOST) pages = RUN_MOST;
-    host_thread.run_end = page + pages * PAGE;
+    tt_host_thread.run_end = page + pages * PAGE;
     return pages;
 }
 
 /* ---- kernels that tell nothing ---- */
 
 /* Let one instruction find the page open. False: it has been looked at for long. */
-static bool step_over(struct host_check *check, const void *ptr, ucontext_t *context)
+static bool step_over(struct tt_host_check *check, const void *ptr, ucontext_t *context)
 {
-    size_t most = sizeof(host_thread.opened) / sizeof(host_thread.opened[0]);
-    size_t steps_most = host_thread.in_kernel ? STEPS_MOST : STEPS_OF_HOST;
-    if (host_thread.steps >= steps_most || check->steps >= STEPS_OF_ALL ||
-        host_thread.nopened == most || !tt_cpu_fault_step(context, true))
+    size_t most = sizeof(tt_host_thread.opened) / sizeof(tt_host_thread.opened[0]);
+    size_t steps_most = tt_host_thread.in_kernel ? STEPS_MOST : STEPS_OF_HOST;
+    if (tt_host_thread.steps >= steps_most || check->steps >= STEPS_OF_ALL ||
+        tt_host_thread.nopened == most || !tt_cpu_fault_step(context, true))
         return false;
     open_page(ptr);
-    host_thread.opened[host_thread.nopened++] = ptr;
-    host_thread.steps++;
+    tt_host_thread.opened[tt_host_thread.nopened++] = ptr;
+    tt_host_thread.steps++;
     check->steps++;
     return true;
 }
 
 /* What a kernel does there: it certainly accesses as many bytes as are reported. */
-static void see(struct host_check *check, const void *ptr, ucontext_t *context)
+static void see(struct tt_host_check *check, const void *ptr, ucontext_t *context)
 {
-    bool polled = check_guard_is_pinned(check, ptr);         /* maybe, by the program */
+    bool polled = tt_check_guard_is_pinned(check, ptr);      /* maybe, by the program */
     size_t bytes = polled ? 0 : tt_cpu_fault_bytes(context); /* 0: an atomic access, or not known */
     bool write = tt_cpu_fault_writes(context, false);
-    if (bytes && host_thread.checked)
-        check_touch_seen(check, host_thread.checked, ptr, bytes, write);
-    if (bytes && host_thread.checked && step_over(check, ptr, context)) return;
-    check_guard_open(check, ptr, run_at(ptr));
+    if (bytes && tt_host_thread.checked)
+        tt_check_touch_seen(check, tt_host_thread.checked, ptr, bytes, write);
+    if (bytes && tt_host_thread.checked && step_over(check, ptr, context)) return;
+    tt_check_guard_open(check, ptr, run_at(ptr));
 }
 
 static bool end_step(ucontext_t *context)
 {
-    if (!host_thread.nopened) return false;
-    struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    if (!tt_host_thread.nopened) return false;
+    struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     pthread_mutex_lock(&check->lock);
-    for (size_t i = 0; i < host_thread.nopened; i++)
-        check_guard_shut(check, host_thread.opened[i]);
+    for (size_t i = 0; i < tt_host_thread.nopened; i++)
+        tt_check_guard_shut(check, tt_host_thread.opened[i]);
     pthread_mutex_unlock(&check->lock);
-    host_thread.nopened = 0;
+    tt_host_thread.nopened = 0;
     tt_cpu_fault_step(context, false);
     return true;
 }
@@ -94,41 +94,41 @@ static bool end_step(ucontext_t *context)
 /* ---- faults ---- */
 
 /* The program's own access of a byte; true: it has been told of. */
-static bool judge(struct host_check *check, const void *ptr, const ucontext_t *context)
+static bool judge(struct tt_host_check *check, const void *ptr, const ucontext_t *context)
 {
-    bool write = tt_cpu_fault_writes(context, check_guard_of(check, ptr) == PROT_READ);
+    bool write = tt_cpu_fault_writes(context, tt_check_guard_of(check, ptr) == PROT_READ);
     size_t before = atomic_load_explicit(&check->findings, memory_order_relaxed);
-    struct check_op *op =
-        check_op_begin(check, NULL, write ? "a store of the host" : "a load of the host");
+    struct tt_check_op *op =
+        tt_check_op_begin(check, NULL, write ? "a store of the host" : "a load of the host");
     if (!op) return true;
-    check_touch(check, op, ptr, 1, write);
-    check_op_drop(op);
+    tt_check_touch(check, op, ptr, 1, write);
+    tt_check_op_drop(op);
     return atomic_load_explicit(&check->findings, memory_order_relaxed) != before;
 }
 
 static bool answer(const siginfo_t *info, ucontext_t *context)
 {
     const char *ptr = info->si_addr;
-    if (info->si_code != SEGV_ACCERR || host_view(ptr) == ptr) return false;
-    if (host_forked() || host_thread.is_checking) { /* nobody to tell; our own look at it */
+    if (info->si_code != SEGV_ACCERR || tt_host_view(ptr) == ptr) return false;
+    if (tt_host_forked() || tt_host_thread.is_checking) { /* nobody to tell; our own look at it */
         open_page(ptr);
-        return host_thread.is_checking || !is_stuck(ptr);
+        return tt_host_thread.is_checking || !is_stuck(ptr);
     }
-    host_thread.site = check_fault_site(tt_cpu_fault_site(context));
-    struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    tt_host_thread.site = tt_check_fault_site(tt_cpu_fault_site(context));
+    struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     pthread_mutex_lock(&check->lock);
-    host_thread.is_checking = true;
-    bool closed = check_guard_of(check, ptr) != OPEN;
-    bool ours = host_thread.is_worker || host_thread.in_host_fn || host_thread.in_kernel;
+    tt_host_thread.is_checking = true;
+    bool closed = tt_check_guard_of(check, ptr) != OPEN;
+    bool ours = tt_host_thread.is_worker || tt_host_thread.in_host_fn || tt_host_thread.in_kernel;
     bool stepped = closed && !ours && !judge(check, ptr, context) && step_over(check, ptr, context);
-    bool seen = closed && host_thread.in_kernel;
+    bool seen = closed && tt_host_thread.in_kernel;
     if (seen) see(check, ptr, context);
-    if (closed && !seen && !stepped) check_guard_open(check, ptr, run_at(ptr));
-    bool opened = closed && (host_thread.nopened || check_guard_of(check, ptr) == OPEN);
+    if (closed && !seen && !stepped) tt_check_guard_open(check, ptr, run_at(ptr));
+    bool opened = closed && (tt_host_thread.nopened || tt_check_guard_of(check, ptr) == OPEN);
     check->guards_stale = true; /* closed again at the next call, or when what runs returns */
-    host_thread.is_checking = false;
+    tt_host_thread.is_checking = false;
     pthread_mutex_unlock(&check->lock); /* and nothing is closed: the access is yet to come */
-    if (opened) host_thread.faults = 0;
+    if (opened) tt_host_thread.faults = 0;
     return opened || !is_stuck(ptr);
 }
 
@@ -150,7 +150,7 @@ static void pass_on(const struct sigaction *outer, int number, siginfo_t *info, 
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     int kept = errno;
-    const struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    const struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     bool answered = answer(info, context);
     errno = kept;
     if (!answered) pass_on(&check->outer, number, info, context);
@@ -159,7 +159,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 static void on_trap(int number, siginfo_t *info, void *context)
 {
     int kept = errno;
-    const struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    const struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     bool answered = end_step(context);
     errno = kept;
     if (!answered) pass_on(&check->outer_trap, number, info, context);
@@ -178,13 +178,13 @@ static void arm(int number, void (*handler)(int, siginfo_t *, void *), struct si
     sigaction(number, &ours, NULL);
 }
 
-void check_fault_arm(struct host_check *check)
+void tt_check_fault_arm(struct tt_host_check *check)
 {
     arm(SIGSEGV, on_fault, &check->outer);
     arm(SIGTRAP, on_trap, &check->outer_trap);
 }
 
-void check_fault_unblock(void)
+void tt_check_fault_unblock(void)
 {
     sigset_t faults;
     sigemptyset(&faults);

@@ -6,21 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct check_clock;
-struct check_op;
-struct host_check;
+struct tt_check_clock;
+struct tt_check_op;
+struct tt_host_check;
 
-enum check_kind {
-    CHECK_RACE,
-    CHECK_USE_AFTER_FREE,
-    CHECK_UNWRITTEN,
-    CHECK_OUTSIDE,
-    CHECK_IN_GRAPH,
-    CHECK_IN_GROUP
+enum tt_check_kind {
+    TT_CHECK_RACE,
+    TT_CHECK_USE_AFTER_FREE,
+    TT_CHECK_UNWRITTEN,
+    TT_CHECK_OUTSIDE,
+    TT_CHECK_IN_GRAPH,
+    TT_CHECK_IN_GROUP
 };
-struct check_finding {
-    enum check_kind kind;
-    const struct check_op *first, *second; /* first: NULL where there is none */
+struct tt_check_finding {
+    enum tt_check_kind kind;
+    const struct tt_check_op *first, *second; /* first: NULL where there is none */
     bool first_writes, second_writes;
     const void *ptr;
     size_t bytes;
@@ -28,38 +28,39 @@ struct check_finding {
     bool freed;   /* ... and the memory was there before */
 };
 
-struct check_fence { /* operations of `task` from `epoch` on know the clock */
+struct tt_check_fence { /* operations of `task` from `epoch` on know the clock */
     uint64_t number;
     size_t task;
     uint64_t epoch;
-    struct check_clock *clock; /* counted */
-    bool open;                 /* it may be told more */
+    struct tt_check_clock *clock; /* counted */
+    bool open;                    /* it may be told more */
 };
-struct check_kept { /* a race, unless a fence is told of order; both are counted */
-    struct check_finding finding;
-    struct check_op *one, *other;
+struct tt_check_kept { /* a race, unless a fence is told of order; both are counted */
+    struct tt_check_finding finding;
+    struct tt_check_op *one, *other;
 };
-struct check_fences {
-    struct check_fence *at; /* owned; by number */
+struct tt_check_fences {
+    struct tt_check_fence *at; /* owned; by number */
     size_t count, room;
     uint64_t last;
-    struct check_kept *kept; /* owned */
+    struct tt_check_kept *kept; /* owned */
     size_t nkept, kept_room;
 };
 
 /* ---- fence.c ---- */
 /* The task's operations from `epoch` on are behind it; its number, 0: out of memory. */
-uint64_t check_fence_open(struct host_check *check, size_t task, uint64_t epoch);
-void check_fence_update(struct host_check *check, uint64_t number, const struct check_clock *clock);
-void check_fence_close(struct host_check *check, uint64_t number);
-void check_fences_pass(struct host_check *check); /* the host has waited for more */
-bool check_ordered_late(const struct host_check *check, const struct check_op *one,
-                        const struct check_op *other);
+uint64_t tt_check_fence_open(struct tt_host_check *check, size_t task, uint64_t epoch);
+void tt_check_fence_update(struct tt_host_check *check, uint64_t number,
+                           const struct tt_check_clock *clock);
+void tt_check_fence_close(struct tt_host_check *check, uint64_t number);
+void tt_check_fences_pass(struct tt_host_check *check); /* the host has waited for more */
+bool tt_check_ordered_late(const struct tt_host_check *check, const struct tt_check_op *one,
+                           const struct tt_check_op *other);
 /* False: no fence can make it none any more. */
-bool check_keep_finding(struct host_check *check, const struct check_finding *finding,
-                        struct check_op *one, struct check_op *other);
-void check_flush_findings(struct host_check *check, bool ends);
+bool tt_check_keep_finding(struct tt_host_check *check, const struct tt_check_finding *finding,
+                           struct tt_check_op *one, struct tt_check_op *other);
+void tt_check_flush_findings(struct tt_host_check *check, bool ends);
 
 /* ---- report.c ---- */
-void check_report(struct host_check *check, const struct check_finding *finding);
-void check_report_leaks(struct host_check *check); /* what is allocated yet */
+void tt_check_report(struct tt_host_check *check, const struct tt_check_finding *finding);
+void tt_check_report_leaks(struct tt_host_check *check); /* what is allocated yet */

@@ -19,17 +19,17 @@
 
 enum { PAGE = 4096, OPEN = PROT_READ | PROT_WRITE, GUARDS_MOST = 4096, FREED_PAGES_MOST = 4096 };
 
-static struct check_guard *guard_of(const struct host_check *check, const void *ptr)
+static struct tt_check_guard *guard_of(const struct tt_host_check *check, const void *ptr)
 {
     for (size_t i = 0; i < check->nguards; i++) {
-        struct check_guard *guard = &check->guards[i];
+        struct tt_check_guard *guard = &check->guards[i];
         if ((size_t)((const char *)ptr - guard->base) < tt_round_up(guard->bytes, PAGE))
             return guard;
     }
     return NULL;
 }
 
-static void protect(struct check_guard *guard, size_t page, size_t count, int prot)
+static void protect(struct tt_check_guard *guard, size_t page, size_t count, int prot)
 {
     if (mprotect(guard->base + page * PAGE, count * PAGE, prot)) return;
     memset(guard->prot + page, prot, count);
@@ -38,12 +38,13 @@ static void protect(struct check_guard *guard, size_t page, size_t count, int pr
 
 /* ---- which pages ---- */
 
-static struct check_guard *add_guard(struct host_check *check, const struct host_block *block)
+static struct tt_check_guard *add_guard(struct tt_host_check *check,
+                                        const struct tt_host_block *block)
 {
     if (check->nguards == GUARDS_MOST) return NULL;
     if (check->nguards == check->guard_room) {
         size_t room = check->guard_room ? 2 * check->guard_room : 16;
-        struct check_guard *wider = realloc(check->guards, room * sizeof(*wider));
+        struct tt_check_guard *wider = realloc(check->guards, room * sizeof(*wider));
         if (!wider) return NULL;
         check->guards = wider;
         check->guard_room = room;
@@ -52,38 +53,38 @@ static struct check_guard *add_guard(struct host_check *check, const struct host
     unsigned char *prot = malloc(pages);
     if (!prot) return NULL;
     memset(prot, OPEN, pages);
-    check->guards[check->nguards] = (struct check_guard){.base = block->base,
-                                                         .bytes = block->asked,
-                                                         .kind = block->kind,
-                                                         .from = pages,
-                                                         .whole = -1,
-                                                         .prot = prot};
+    check->guards[check->nguards] = (struct tt_check_guard){.base = block->base,
+                                                            .bytes = block->asked,
+                                                            .kind = block->kind,
+                                                            .from = pages,
+                                                            .whole = -1,
+                                                            .prot = prot};
     return &check->guards[check->nguards++];
 }
 
-static struct check_guard *guard_for(struct host_check *check, const void *ptr)
+static struct tt_check_guard *guard_for(struct tt_host_check *check, const void *ptr)
 {
-    const struct host_memory *memory = &tt_host.memory;
-    struct host_block block;
-    struct check_guard *guard = guard_of(check, ptr);
-    if (guard || host_view(ptr) == ptr) return guard;
+    const struct tt_host_memory *memory = &tt_host.memory;
+    struct tt_host_block block;
+    struct tt_check_guard *guard = guard_of(check, ptr);
+    if (guard || tt_host_view(ptr) == ptr) return guard;
     bool of_device = (const char *)ptr >= memory->devices_base;
     size_t device =
         of_device ? (size_t)((const char *)ptr - memory->devices_base) >> memory->shift : 0;
-    const struct host_arena *arena = of_device ? &memory->devices[device] : &memory->host;
-    return host_arena_find(arena, ptr, &block) ? add_guard(check, &block) : NULL;
+    const struct tt_host_arena *arena = of_device ? &memory->devices[device] : &memory->host;
+    return tt_host_arena_find(arena, ptr, &block) ? add_guard(check, &block) : NULL;
 }
 
-static void widen(struct check_guard *guard, size_t at, size_t end)
+static void widen(struct tt_check_guard *guard, size_t at, size_t end)
 {
     guard->from = tt_min_size(guard->from, at / PAGE);
     guard->to = tt_max_size(guard->to, tt_round_up(end, PAGE) / PAGE);
     guard->whole = -1;
 }
 
-static void watch(struct host_check *check, const struct check_range *used)
+static void watch(struct tt_host_check *check, const struct tt_check_range *used)
 {
-    struct check_guard *guard = guard_for(check, used->ptr);
+    struct tt_check_guard *guard = guard_for(check, used->ptr);
     if (!guard) return;
     size_t at = (size_t)((const char *)used->ptr - guard->base);
     widen(guard, at, used->bytes < guard->bytes - at ? at + used->bytes : guard->bytes);
@@ -91,48 +92,49 @@ static void watch(struct host_check *check, const struct check_range *used)
 
 /* ---- closing and opening ---- */
 
-static int prot_for(enum check_flight flight)
+static int prot_for(enum tt_check_flight flight)
 {
-    if (flight == CHECK_WRITTEN) return PROT_NONE;
-    return flight == CHECK_READ ? PROT_READ : OPEN;
+    if (flight == TT_CHECK_WRITTEN) return PROT_NONE;
+    return flight == TT_CHECK_READ ? PROT_READ : OPEN;
 }
 
-static struct check_clock *host_knows(const struct host_check *check)
+static struct tt_check_clock *known_to_host(const struct tt_host_check *check)
 {
-    return check->ntasks ? check->tasks[CHECK_HOST].now : NULL;
+    return check->ntasks ? check->tasks[TT_CHECK_HOST].now : NULL;
 }
 
 /* Does the host know all that the clock counts? */
-static bool is_over(const struct host_check *check, const struct check_clock *clock)
+static bool is_over(const struct tt_host_check *check, const struct tt_check_clock *clock)
 {
-    const struct check_clock *host = host_knows(check);
+    const struct tt_check_clock *host = known_to_host(check);
     bool over = true;
     for (size_t i = 0; over && clock && i < clock->count; i++)
-        over = check_clock_of(host, i) >= clock->at[i];
+        over = tt_check_clock_of(host, i) >= clock->at[i];
     return over;
 }
 
 /* Of the pages from `page` on; *count_out: how many are alike at least. One of which bytes differ
  * is as closed as the most closed of them, or as open as the openest. */
-static int wanted(struct host_check *check, const struct check_guard *guard, size_t page,
+static int wanted(struct tt_host_check *check, const struct tt_check_guard *guard, size_t page,
                   size_t *count_out)
 {
     size_t at = page * PAGE, same;
     bool closes = guard->kind == TT_MEMORY_DEVICE || check->closes_parts;
-    enum check_flight flight = check_flight_at(check, guard->base + at, guard->bytes - at, &same);
+    enum tt_check_flight flight =
+        tt_check_flight_at(check, guard->base + at, guard->bytes - at, &same);
     size_t end = at + same == guard->bytes ? tt_round_up(at + same, PAGE) : at + same;
     *count_out = end / PAGE - page;
     if (*count_out) return prot_for(flight);
     size_t stop = tt_min_size(at + PAGE, guard->bytes);
     for (; at < stop; at += same) {
-        enum check_flight next = check_flight_at(check, guard->base + at, stop - at, &same);
+        enum tt_check_flight next = tt_check_flight_at(check, guard->base + at, stop - at, &same);
         if (closes ? next > flight : next < flight) flight = next;
     }
     *count_out = 1;
     return prot_for(flight);
 }
 
-static void set(struct check_guard *guard, size_t page, size_t count, int prot)
+static void set(struct tt_check_guard *guard, size_t page, size_t count, int prot)
 {
     for (size_t end = page + count, run; page < end; page += run) {
         unsigned char now = guard->prot[page];
@@ -143,7 +145,7 @@ static void set(struct check_guard *guard, size_t page, size_t count, int prot)
 }
 
 /* True when none of its pages is closed. */
-static bool update(struct host_check *check, struct check_guard *guard)
+static bool update(struct tt_host_check *check, struct tt_check_guard *guard)
 {
     bool hidden = guard->kernels || !is_over(check, guard->opaque);
     bool open = true;
@@ -160,40 +162,41 @@ static bool update(struct host_check *check, struct check_guard *guard)
     return open;
 }
 
-bool check_guard_due(const struct host_check *check)
+bool tt_check_guard_due(const struct tt_host_check *check)
 {
-    bool changed = check->guards_stale || host_knows(check) != check->guards_know;
+    bool changed = check->guards_stale || known_to_host(check) != check->guards_know;
     return check->nused || (check->nguards && changed);
 }
 
-void check_guard_update(struct host_check *check)
+void tt_check_guard_update(struct tt_host_check *check)
 {
     for (size_t i = 0; i < check->nused; i++)
         watch(check, &check->used[i]);
     check->nused = 0;
-    check->closes_parts = !check_program_does_io(check);
-    check_clock_drop(check->guards_know);
-    check->guards_know = check_clock_hold(host_knows(check)); /* it is copied before it changes */
+    check->closes_parts = !tt_check_program_does_io(check);
+    tt_check_clock_drop(check->guards_know);
+    check->guards_know =
+        tt_check_clock_hold(known_to_host(check)); /* it is copied before it changes */
     check->guards_stale = false;
     for (size_t i = check->nguards; i-- > 0;) {
-        struct check_guard *guard = &check->guards[i];
+        struct tt_check_guard *guard = &check->guards[i];
         if (!update(check, guard)) continue;
         free(guard->prot);
-        check_clock_drop(guard->opaque);
+        tt_check_clock_drop(guard->opaque);
         *guard = check->guards[--check->nguards];
     }
 }
 
-void check_guard_except(struct host_check *check, const struct check_op *op)
+void tt_check_guard_except(struct tt_host_check *check, const struct tt_check_op *op)
 {
-    if (!check_program_does_io(check)) return;
-    bool all = !op || check->nexcepted == CHECK_EXCEPTED_MOST;
+    if (!tt_check_program_does_io(check)) return;
+    bool all = !op || check->nexcepted == TT_CHECK_EXCEPTED_MOST;
     if (all) check->all_excepted++;
     if (!all) check->excepted[check->nexcepted++] = op;
     check->guards_stale = true;
 }
 
-void check_guard_again(struct host_check *check, const struct check_op *op)
+void tt_check_guard_again(struct tt_host_check *check, const struct tt_check_op *op)
 {
     size_t i = 0;
     while (i < check->nexcepted && check->excepted[i] != op)
@@ -209,62 +212,64 @@ void check_guard_again(struct host_check *check, const struct check_op *op)
 /* ---- kernels that tell nothing ---- */
 
 /* Memory of a device that was an allocation, from the page of an address on. */
-static struct check_guard *guard_for_freed(struct host_check *check, const void *ptr)
+static struct tt_check_guard *guard_for_freed(struct tt_host_check *check, const void *ptr)
 {
-    const struct host_memory *memory = &tt_host.memory;
+    const struct tt_host_memory *memory = &tt_host.memory;
     char *base = (char *)(uintptr_t)ptr - (uintptr_t)ptr % PAGE;
     size_t pages = 0;
-    if (host_view(ptr) == ptr || (const char *)ptr < memory->devices_base) return NULL;
-    while (pages < FREED_PAGES_MOST && check_is_freed(check, base + pages * PAGE) &&
-           check_is_freed(check, base + pages * PAGE + PAGE - 1))
+    if (tt_host_view(ptr) == ptr || (const char *)ptr < memory->devices_base) return NULL;
+    while (pages < FREED_PAGES_MOST && tt_check_is_freed(check, base + pages * PAGE) &&
+           tt_check_is_freed(check, base + pages * PAGE + PAGE - 1))
         pages++;
     if (!pages) return NULL;
-    const struct host_block block = {.kind = TT_MEMORY_DEVICE, .base = base, .asked = pages * PAGE};
-    struct check_guard *guard = add_guard(check, &block);
+    const struct tt_host_block block = {
+        .kind = TT_MEMORY_DEVICE, .base = base, .asked = pages * PAGE};
+    struct tt_check_guard *guard = add_guard(check, &block);
     if (guard) guard->freed = true;
     return guard;
 }
 
-void check_guard_forget(struct host_check *check, const void *ptr, size_t bytes)
+void tt_check_guard_forget(struct tt_host_check *check, const void *ptr, size_t bytes)
 {
     for (size_t i = check->nguards; i-- > 0;) {
-        struct check_guard *guard = &check->guards[i];
+        struct tt_check_guard *guard = &check->guards[i];
         bool meets = guard->base < (const char *)ptr + bytes &&
                      (const char *)ptr < guard->base + guard->bytes;
         if (!guard->freed || !meets) continue;
         set(guard, 0, guard->bytes / PAGE, OPEN);
         free(guard->prot);
-        check_clock_drop(guard->opaque);
+        tt_check_clock_drop(guard->opaque);
         *guard = check->guards[--check->nguards];
     }
 }
 
 /* Kernels and the program may talk by words in pinned memory. What is managed may be next to bytes
  * that system calls use. */
-static struct check_guard *guard_of_kernel(struct host_check *check, const void *ptr)
+static struct tt_check_guard *guard_of_kernel(struct tt_host_check *check, const void *ptr)
 {
-    struct check_guard *guard = guard_for(check, ptr);
+    struct tt_check_guard *guard = guard_for(check, ptr);
     if (!guard) guard = guard_for_freed(check, ptr);
     if (!guard || guard->kind == TT_MEMORY_PINNED) return NULL;
-    return guard->kind == TT_MEMORY_DEVICE || !check_program_does_io(check) ? guard : NULL;
+    return guard->kind == TT_MEMORY_DEVICE || !tt_check_program_does_io(check) ? guard : NULL;
 }
 
-void check_guard_kernel(struct host_check *check, const struct check_op *op,
-                        const struct check_words *words)
+void tt_check_guard_kernel(struct tt_host_check *check, const struct tt_check_op *op,
+                           const struct tt_check_words *words)
 {
     for (size_t i = 0; op && i < words->count; i++) {
-        struct check_guard *guard = guard_of_kernel(check, words->at[i]);
+        struct tt_check_guard *guard = guard_of_kernel(check, words->at[i]);
         if (!guard) continue;
         widen(guard, 0, guard->bytes);
-        check_clock_raise(&guard->opaque, op->task, op->epoch);
+        tt_check_clock_raise(&guard->opaque, op->task, op->epoch);
         check->guards_stale = true;
     }
 }
 
-void check_guard_running(struct host_check *check, const struct check_words *words, int change)
+void tt_check_guard_running(struct tt_host_check *check, const struct tt_check_words *words,
+                            int change)
 {
     for (size_t i = 0; i < words->count; i++) {
-        struct check_guard *guard =
+        struct tt_check_guard *guard =
             change > 0 ? guard_of_kernel(check, words->at[i]) : guard_of(check, words->at[i]);
         if (!guard || guard->kernels + change < 0) continue;
         widen(guard, 0, guard->bytes);
@@ -275,21 +280,21 @@ void check_guard_running(struct host_check *check, const struct check_words *wor
 
 /* ---- faults ---- */
 
-bool check_guard_is_pinned(const struct host_check *check, const void *ptr)
+bool tt_check_guard_is_pinned(const struct tt_host_check *check, const void *ptr)
 {
-    const struct check_guard *guard = guard_of(check, ptr);
+    const struct tt_check_guard *guard = guard_of(check, ptr);
     return guard && guard->kind == TT_MEMORY_PINNED;
 }
 
-int check_guard_of(const struct host_check *check, const void *ptr)
+int tt_check_guard_of(const struct tt_host_check *check, const void *ptr)
 {
-    const struct check_guard *guard = guard_of(check, ptr);
+    const struct tt_check_guard *guard = guard_of(check, ptr);
     return guard ? guard->prot[(size_t)((const char *)ptr - guard->base) / PAGE] : OPEN;
 }
 
-void check_guard_open(struct host_check *check, const void *ptr, size_t pages)
+void tt_check_guard_open(struct tt_host_check *check, const void *ptr, size_t pages)
 {
-    struct check_guard *guard = guard_of(check, ptr);
+    struct tt_check_guard *guard = guard_of(check, ptr);
     if (!guard) return;
     size_t page = (size_t)((const char *)ptr - guard->base) / PAGE;
     size_t end = tt_min_size(page + pages, tt_round_up(guard->bytes, PAGE) / PAGE);
@@ -297,8 +302,8 @@ void check_guard_open(struct host_check *check, const void *ptr, size_t pages)
     check->guards_stale = true;
 }
 
-void check_guard_shut(struct host_check *check, const void *ptr)
+void tt_check_guard_shut(struct tt_host_check *check, const void *ptr)
 {
     const char *page = (const char *)((uintptr_t)ptr / PAGE * PAGE);
-    mprotect((void *)(uintptr_t)page, PAGE, check_guard_of(check, ptr));
+    mprotect((void *)(uintptr_t)page, PAGE, tt_check_guard_of(check, ptr));
 }

@@ -3,42 +3,43 @@
 
 #include "state.h"
 
-struct check_guard { /* an allocation that streams use: guard.c */
+struct tt_check_guard { /* an allocation that streams use: guard.c */
     char *base;
     size_t bytes;
     enum tt_memory_kind kind;
-    bool freed;                 /* what was one, when a kernel was given its address */
-    size_t from, to;            /* pages that were used */
-    struct check_clock *opaque; /* counted; kernels that may use it and do not tell */
-    int kernels;                /* of them that run */
-    int whole;                  /* what all of its pages were set to last, or -1 */
-    unsigned char *prot;        /* owned; of each page now */
+    bool freed;                    /* what was one, when a kernel was given its address */
+    size_t from, to;               /* pages that were used */
+    struct tt_check_clock *opaque; /* counted; kernels that may use it and do not tell */
+    int kernels;                   /* of them that run */
+    int whole;                     /* what all of its pages were set to last, or -1 */
+    unsigned char *prot;           /* owned; of each page now */
 };
 
 /* ---- guard.c: pages of the host's mapping are closed while all of their bytes are in flight ----
  */
-bool check_guard_due(const struct host_check *check); /* something has changed */
+bool tt_check_guard_due(const struct tt_host_check *check); /* something has changed */
 /* Close and open what must be; at the end of each call that tells the checker something. */
-void check_guard_update(struct host_check *check);
+void tt_check_guard_update(struct tt_host_check *check);
 /* Kernels whose accesses nobody tells may use the allocations around these addresses. */
-void check_guard_kernel(struct host_check *check, const struct check_op *op,
-                        const struct check_words *words);
+void tt_check_guard_kernel(struct tt_host_check *check, const struct tt_check_op *op,
+                           const struct tt_check_words *words);
 /* One of them runs a part of its blocks (1), or is back (-1). */
-void check_guard_running(struct host_check *check, const struct check_words *words, int change);
+void tt_check_guard_running(struct tt_host_check *check, const struct tt_check_words *words,
+                            int change);
 /* Memory is handed out again that a kernel was given after its end. */
-void check_guard_forget(struct host_check *check, const void *ptr, size_t bytes);
+void tt_check_guard_forget(struct tt_host_check *check, const void *ptr, size_t bytes);
 /* While a host function runs that may use by system calls what operations behind it use. */
-void check_guard_except(struct host_check *check, const struct check_op *op);
-void check_guard_again(struct host_check *check, const struct check_op *op);
-bool check_guard_is_pinned(const struct host_check *check, const void *ptr);
+void tt_check_guard_except(struct tt_host_check *check, const struct tt_check_op *op);
+void tt_check_guard_again(struct tt_host_check *check, const struct tt_check_op *op);
+bool tt_check_guard_is_pinned(const struct tt_host_check *check, const void *ptr);
 /* The way its page is closed (PROT_NONE, PROT_READ), or PROT_READ | PROT_WRITE. */
-int check_guard_of(const struct host_check *check, const void *ptr);
+int tt_check_guard_of(const struct tt_host_check *check, const void *ptr);
 /* The page and those behind it, until the next update. */
-void check_guard_open(struct host_check *check, const void *ptr, size_t pages);
+void tt_check_guard_open(struct tt_host_check *check, const void *ptr, size_t pages);
 /* What it is closed to is closed again, after one instruction that found it open. */
-void check_guard_shut(struct host_check *check, const void *ptr);
+void tt_check_guard_shut(struct tt_host_check *check, const void *ptr);
 
 /* ---- fault.c ---- */
-void check_fault_arm(struct host_check *check); /* our handler is the program's first */
+void tt_check_fault_arm(struct tt_host_check *check); /* our handler is the program's first */
 /* In this thread: the system ends a process that faults where SIGSEGV is blocked. */
-void check_fault_unblock(void);
+void tt_check_fault_unblock(void);

@@ -45,7 +45,7 @@ static bool is_io(const char *name)
     return is_listed(name, len) || !strncmp(name, "io_uring_", strlen("io_uring_"));
 }
 
-static bool uses_io(const struct check_object *object, const ElfW(Rela) * list, size_t count)
+static bool uses_io(const struct tt_check_object *object, const ElfW(Rela) * list, size_t count)
 {
     for (size_t i = 0; list && i < count; i++) {
         size_t symbol = ELF64_R_SYM(list[i].r_info);
@@ -59,10 +59,10 @@ static bool uses_io(const struct check_object *object, const ElfW(Rela) * list, 
 static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
     bool *does_io = arg;
-    struct check_object object;
+    struct tt_check_object object;
     (void)bytes;
-    if (info->dlpi_name && check_is_system(info->dlpi_name)) return 0;
-    if (!check_object_read(info, &object)) return 0;
+    if (info->dlpi_name && tt_check_is_system(info->dlpi_name)) return 0;
+    if (!tt_check_object_read(info, &object)) return 0;
     *does_io = uses_io(&object, object.calls, object.ncalls) ||
                uses_io(&object, object.others, object.nothers);
     return *does_io;
@@ -75,7 +75,7 @@ static int count_loaded(struct dl_phdr_info *info, size_t bytes, void *arg)
     return 1;
 }
 
-bool check_program_does_io(struct host_check *check)
+bool tt_check_program_does_io(struct tt_host_check *check)
 {
     uint64_t loaded = 0;
     dl_iterate_phdr(count_loaded, &loaded);

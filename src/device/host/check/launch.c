@@ -6,29 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-void check_launch_kernel(struct host_check *check, struct check_op *op, const struct tt_item *item)
+void tt_check_launch_kernel(struct tt_host_check *check, struct tt_check_op *op,
+                            const struct tt_item *item)
 {
     if (check->nopaque == check->opaque_room) {
         size_t room = check->opaque_room ? 2 * check->opaque_room : 16;
-        struct check_launched *wider = realloc(check->opaque, room * sizeof(*wider));
+        struct tt_check_launched *wider = realloc(check->opaque, room * sizeof(*wider));
         if (!wider) return;
         check->opaque = wider;
         check->opaque_room = room;
     }
     op->refs++;
-    check->opaque[check->nopaque++] = (struct check_launched){check->launching, item, op};
+    check->opaque[check->nopaque++] = (struct tt_check_launched){check->launching, item, op};
 }
 
-static void drop(struct host_check *check, size_t index)
+static void drop(struct tt_host_check *check, size_t index)
 {
-    struct check_op *op = check->opaque[index].op;
+    struct tt_check_op *op = check->opaque[index].op;
     check->nopaque--;
     memmove(&check->opaque[index], &check->opaque[index + 1],
             (check->nopaque - index) * sizeof(check->opaque[0]));
-    check_op_drop(op);
+    tt_check_op_drop(op);
 }
 
-void check_launch_end(struct host_check *check, const struct check_op *op)
+void tt_check_launch_end(struct tt_host_check *check, const struct tt_check_op *op)
 {
     size_t i = 0;
     while (i < check->nopaque && check->opaque[i].op != op)
@@ -36,36 +37,36 @@ void check_launch_end(struct host_check *check, const struct check_op *op)
     if (i < check->nopaque) drop(check, i);
 }
 
-static size_t find(const struct host_check *check, const struct tt_item *item)
+static size_t find(const struct tt_host_check *check, const struct tt_item *item)
 {
     size_t i = 0;
     while (i < check->nopaque &&
-           (check->opaque[i].item != item || check->opaque[i].launches != host_thread.launches))
+           (check->opaque[i].item != item || check->opaque[i].launches != tt_host_thread.launches))
         i++;
     return i;
 }
 
-struct check_op *host_check_launched(const struct tt_item *item)
+struct tt_check_op *tt_host_check_launched(const struct tt_item *item)
 {
-    struct host_check *check = host_thread.launches ? host_check_lock() : NULL;
+    struct tt_host_check *check = tt_host_thread.launches ? tt_host_check_lock() : NULL;
     size_t i = check ? find(check, item) : 0;
-    struct check_op *op = check && i < check->nopaque ? check->opaque[i].op : NULL;
-    host_check_unlock(check);
+    struct tt_check_op *op = check && i < check->nopaque ? check->opaque[i].op : NULL;
+    tt_host_check_unlock(check);
     return op;
 }
 
-void host_check_landed(const struct tt_item *item)
+void tt_host_check_landed(const struct tt_item *item)
 {
-    struct host_check *check = host_thread.launches ? host_check_lock() : NULL;
+    struct tt_host_check *check = tt_host_thread.launches ? tt_host_check_lock() : NULL;
     size_t i = check ? find(check, item) : 0;
     if (check && i < check->nopaque) drop(check, i);
-    host_check_unlock(check);
+    tt_host_check_unlock(check);
 }
 
-void host_check_unlaunched(const void *launches)
+void tt_host_check_unlaunched(const void *launches)
 {
-    struct host_check *check = host_check_lock();
+    struct tt_host_check *check = tt_host_check_lock();
     while (check && check->nopaque && check->opaque[check->nopaque - 1].launches == launches)
         drop(check, check->nopaque - 1);
-    host_check_unlock(check);
+    tt_host_check_unlock(check);
 }

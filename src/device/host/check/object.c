@@ -18,7 +18,7 @@ static size_t hashed(const uint32_t *table)
     return last + 1;
 }
 
-static void read_dynamic(const ElfW(Dyn) * one, ElfW(Addr) base, struct check_object *out)
+static void read_dynamic(const ElfW(Dyn) * one, ElfW(Addr) base, struct tt_check_object *out)
 {
     for (; one->d_tag != DT_NULL; one++) {
         ElfW(Addr) at = one->d_un.d_ptr < base ? base + one->d_un.d_ptr : one->d_un.d_ptr;
@@ -35,9 +35,9 @@ static void read_dynamic(const ElfW(Dyn) * one, ElfW(Addr) base, struct check_ob
     }
 }
 
-bool check_object_read(const struct dl_phdr_info *info, struct check_object *out)
+bool tt_check_object_read(const struct dl_phdr_info *info, struct tt_check_object *out)
 {
-    *out = (struct check_object){0};
+    *out = (struct tt_check_object){0};
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         if (part->p_type != PT_DYNAMIC) continue;
@@ -46,7 +46,7 @@ bool check_object_read(const struct dl_phdr_info *info, struct check_object *out
     return out->names && out->symbols;
 }
 
-bool check_object_holds(const struct dl_phdr_info *info, const void *ptr)
+bool tt_check_object_holds(const struct dl_phdr_info *info, const void *ptr)
 {
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct check_object { /* borrowed, while the object is loaded */
+struct tt_check_object { /* borrowed, while the object is loaded */
     const char *names;
     const ElfW(Sym) * symbols;
     size_t nsymbols;
@@ -15,5 +15,5 @@ struct check_object { /* borrowed, while the object is loaded */
 };
 
 /* False: it has no symbols. */
-bool check_object_read(const struct dl_phdr_info *info, struct check_object *out);
-bool check_object_holds(const struct dl_phdr_info *info, const void *ptr);
+bool tt_check_object_read(const struct dl_phdr_info *info, struct tt_check_object *out);
+bool tt_check_object_holds(const struct dl_phdr_info *info, const void *ptr);

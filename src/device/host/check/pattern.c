@@ -10,9 +10,9 @@
 static const uint64_t pattern = 0xfff5a5a5fff5a5a5ull;
 static const size_t filled_bytes = (size_t)32 << 20;
 
-void check_pattern_fill(void *ptr, size_t bytes) /* ptr is aligned to more than a word */
+void tt_check_pattern_fill(void *ptr, size_t bytes) /* ptr is aligned to more than a word */
 {
-    char *to = host_view(ptr);
+    char *to = tt_host_view(ptr);
     size_t at = 0;
     for (; at + sizeof(pattern) <= bytes; at += sizeof(pattern)) {
         memcpy(to + at, &pattern, sizeof(pattern));
@@ -31,20 +31,20 @@ static bool is_pattern(const char *ptr, size_t bytes)
 }
 
 /* What nobody told of may still be on its way to write there. */
-static bool somebody_writes(const struct host_check *check)
+static bool somebody_writes(const struct tt_host_check *check)
 {
     for (size_t i = 1; i < check->ntasks; i++) {
-        if (!host_position_reached(&check->tasks[i].untold)) return true;
+        if (!tt_host_position_reached(&check->tasks[i].untold)) return true;
     }
     return false;
 }
 
-bool check_is_unwritten(struct host_check *check, const void *ptr, size_t bytes)
+bool tt_check_is_unwritten(struct tt_host_check *check, const void *ptr, size_t bytes)
 {
-    return !somebody_writes(check) && is_pattern(host_view(ptr), bytes);
+    return !somebody_writes(check) && is_pattern(tt_host_view(ptr), bytes);
 }
 
-size_t check_pattern_bytes(size_t bytes)
+size_t tt_check_pattern_bytes(size_t bytes)
 {
     return tt_min_size(bytes, filled_bytes);
 }

@@ -28,9 +28,9 @@ static void add(struct text *text, const char *fmt, ...)
     if (text->len >= sizeof(text->bytes)) text->len = sizeof(text->bytes) - 1;
 }
 
-static void add_stream(struct text *text, const struct check_op *op)
+static void add_stream(struct text *text, const struct tt_check_op *op)
 {
-    if (op->task == CHECK_HOST) {
+    if (op->task == TT_CHECK_HOST) {
         add(text, "the host");
     } else if (op->task == CHECK_GRAPH) {
         add(text, "a branch of its own");
@@ -42,57 +42,57 @@ static void add_stream(struct text *text, const struct check_op *op)
     }
 }
 
-static void add_side(struct text *text, const char *which, const struct check_op *op,
+static void add_side(struct text *text, const char *which, const struct tt_check_op *op,
                      const char *does)
 {
     char site[LINE_BYTES];
-    check_site_write(op->site, site, sizeof(site));
+    tt_check_site_write(op->site, site, sizeof(site));
     add(text, "  %s %s, on ", which, op->name);
     add_stream(text, op);
     add(text, ", %s%s\n", does, site);
 }
 
-static void add_memory(struct text *text, const struct host_check *check, const void *ptr,
+static void add_memory(struct text *text, const struct tt_host_check *check, const void *ptr,
                        size_t bytes)
 {
     static const char *const kinds[] = {"memory of the program", "device memory", "pinned memory",
                                         "managed memory", "control memory"};
-    const struct check_mark *block = check_block_of(check, ptr);
+    const struct tt_check_mark *block = tt_check_block_of(check, ptr);
     char site[LINE_BYTES] = "";
     add(text, "  memory  %zu bytes at %p", bytes, ptr);
     if (!block) {
         add(text, "\n");
         return;
     }
-    check_site_write(block->site, site, sizeof(site));
+    tt_check_site_write(block->site, site, sizeof(site));
     add(text, ", byte %zu of an allocation of %zu bytes of %s",
         (size_t)((const char *)ptr - (const char *)block->key), block->bytes, kinds[block->kind]);
     if (block->kind == TT_MEMORY_DEVICE) add(text, " of device %d", block->device);
     add(text, "%s\n", site);
 }
 
-void check_report_leaks(struct host_check *check)
+void tt_check_report_leaks(struct tt_host_check *check)
 {
     size_t reported = 0;
     for (size_t i = 0; i < check->blocks.room; i++) {
-        const struct check_mark *block = &check->blocks.at[i];
+        const struct tt_check_mark *block = &check->blocks.at[i];
         struct text text = {.len = 0};
         if (!block->key || !block->bytes) continue;
         atomic_fetch_add(&check->findings, 1);
-        if (reported++ >= CHECK_REPORTS_MOST) continue;
+        if (reported++ >= TT_CHECK_REPORTS_MOST) continue;
         add(&text, "tutti check: leak: nobody freed what was allocated\n");
         add_memory(&text, check, block->key, block->bytes);
         if (write(STDERR_FILENO, text.bytes, text.len) < 0) return; /* nobody listens */
     }
 }
 
-static void add_missing(struct text *text, const struct check_op *first,
-                        const struct check_op *second)
+static void add_missing(struct text *text, const struct tt_check_op *first,
+                        const struct tt_check_op *second)
 {
     add(text, "  missing ");
-    if (first->task == CHECK_HOST) {
+    if (first->task == TT_CHECK_HOST) {
         add(text, "a wait of the host between the two");
-    } else if (second->task == CHECK_HOST) {
+    } else if (second->task == TT_CHECK_HOST) {
         add(text, "cudaStreamSynchronize or cudaEventSynchronize for ");
         add_stream(text, first);
         add(text, " between the two");
@@ -108,10 +108,10 @@ static void add_missing(struct text *text, const struct check_op *first,
     add(text, "\n");
 }
 
-static void add_race(struct text *text, struct host_check *check,
-                     const struct check_finding *finding)
+static void add_race(struct text *text, struct tt_host_check *check,
+                     const struct tt_check_finding *finding)
 {
-    const struct check_op *first = finding->first, *second = finding->second;
+    const struct tt_check_op *first = finding->first, *second = finding->second;
     const char *one = finding->first_writes ? "writes" : "reads";
     const char *other = finding->second_writes ? "writes" : "reads";
     add(text, "tutti check: race: %s %s what %s %s, and nothing orders the two\n", second->name,
@@ -120,17 +120,17 @@ static void add_race(struct text *text, struct host_check *check,
     add_side(text, "second ", second, other);
     add_memory(text, check, finding->ptr, finding->bytes);
     switch (finding->kind) {
-    case CHECK_IN_GRAPH: add(text, "  missing a path of edges between the two nodes\n"); break;
-    case CHECK_IN_GROUP: add(text, "  missing a group of its own for one of the two\n"); break;
+    case TT_CHECK_IN_GRAPH: add(text, "  missing a path of edges between the two nodes\n"); break;
+    case TT_CHECK_IN_GROUP: add(text, "  missing a group of its own for one of the two\n"); break;
     default: add_missing(text, first, second); break;
     }
 }
 
-static void add_outside(struct text *text, struct host_check *check,
-                        const struct check_finding *finding)
+static void add_outside(struct text *text, struct tt_host_check *check,
+                        const struct tt_check_finding *finding)
 {
-    const struct check_op *op = finding->second;
-    const struct check_mark *block = check_block_of(check, finding->ptr);
+    const struct tt_check_op *op = finding->second;
+    const struct tt_check_mark *block = tt_check_block_of(check, finding->ptr);
     size_t at = block ? (size_t)((const char *)finding->ptr - (const char *)block->key) : 0;
     if (block && at + finding->bytes > block->bytes) {
         add(text, "tutti check: outside: %s of %zu bytes goes %zu bytes past the allocation\n",
@@ -146,47 +146,47 @@ static void add_outside(struct text *text, struct host_check *check,
     add_memory(text, check, finding->ptr, finding->bytes);
 }
 
-static void write_text(struct text *text, struct host_check *check,
-                       const struct check_finding *finding)
+static void write_text(struct text *text, struct tt_host_check *check,
+                       const struct tt_check_finding *finding)
 {
-    const struct check_op *first = finding->first, *second = finding->second;
+    const struct tt_check_op *first = finding->first, *second = finding->second;
     const char *does = finding->second_writes ? "writes" : "reads";
     switch (finding->kind) {
-    case CHECK_RACE:
-    case CHECK_IN_GRAPH:
-    case CHECK_IN_GROUP: add_race(text, check, finding); break;
-    case CHECK_USE_AFTER_FREE:
+    case TT_CHECK_RACE:
+    case TT_CHECK_IN_GRAPH:
+    case TT_CHECK_IN_GROUP: add_race(text, check, finding); break;
+    case TT_CHECK_USE_AFTER_FREE:
         add(text, "tutti check: use after free: %s %s memory that was freed before\n", second->name,
             does);
         add_side(text, "freed  ", first, "frees");
         add_side(text, "used   ", second, does);
         add_memory(text, check, finding->ptr, finding->bytes);
         break;
-    case CHECK_UNWRITTEN:
+    case TT_CHECK_UNWRITTEN:
         add(text, "tutti check: unwritten: %s reads device memory that nothing wrote\n",
             second->name);
         add_side(text, "read   ", second, does);
         add_memory(text, check, finding->ptr, finding->bytes);
         break;
-    case CHECK_OUTSIDE: add_outside(text, check, finding); break;
+    case TT_CHECK_OUTSIDE: add_outside(text, check, finding); break;
     }
 }
 
-static bool is_news(struct host_check *check, const struct check_finding *finding)
+static bool is_news(struct tt_host_check *check, const struct tt_check_finding *finding)
 {
-    const struct check_report_key key = {finding->first ? finding->first->site : NULL,
-                                         finding->second->site, (int)finding->kind};
+    const struct tt_check_report_key key = {finding->first ? finding->first->site : NULL,
+                                            finding->second->site, (int)finding->kind};
     for (size_t i = 0; i < check->nreported; i++) {
-        const struct check_report_key *one = &check->reported[i];
+        const struct tt_check_report_key *one = &check->reported[i];
         if (one->first == key.first && one->second == key.second && one->kind == key.kind)
             return false;
     }
-    if (check->nreported == CHECK_REPORTS_MOST) return false;
+    if (check->nreported == TT_CHECK_REPORTS_MOST) return false;
     check->reported[check->nreported++] = key;
     return true;
 }
 
-void check_report(struct host_check *check, const struct check_finding *finding)
+void tt_check_report(struct tt_host_check *check, const struct tt_check_finding *finding)
 {
     struct text text = {.len = 0};
     atomic_fetch_add(&check->findings, 1);

@@ -14,7 +14,7 @@ enum { PAGE_SHIFT = 21, PAGE_BYTES = 1 << PAGE_SHIFT };
 
 /* ---- pages ---- */
 
-static size_t page_slot(const struct check_page *pages, size_t room, uint64_t number)
+static size_t page_slot(const struct tt_check_page *pages, size_t room, uint64_t number)
 {
     size_t at = (size_t)((number * 0x9e3779b97f4a7c15ull) >> 24) & (room - 1);
     while (pages[at].pieces && pages[at].number != number) {
@@ -23,10 +23,10 @@ static size_t page_slot(const struct check_page *pages, size_t room, uint64_t nu
     return at;
 }
 
-static bool grow_pages(struct host_check *check)
+static bool grow_pages(struct tt_host_check *check)
 {
     size_t room = check->page_room ? 2 * check->page_room : 256;
-    struct check_page *pages = calloc(room, sizeof(*pages));
+    struct tt_check_page *pages = calloc(room, sizeof(*pages));
     if (!pages) return false;
     for (size_t i = 0; i < check->page_room; i++) {
         if (check->pages[i].pieces)
@@ -39,10 +39,10 @@ static bool grow_pages(struct host_check *check)
 }
 
 /* The page, made when it is wanted; NULL: unknown, or out of memory. */
-static struct check_page *page_of(struct host_check *check, uint64_t number, bool make)
+static struct tt_check_page *page_of(struct tt_host_check *check, uint64_t number, bool make)
 {
     if (2 * check->npages >= check->page_room && !grow_pages(check)) return NULL;
-    struct check_page *page = &check->pages[page_slot(check->pages, check->page_room, number)];
+    struct tt_check_page *page = &check->pages[page_slot(check->pages, check->page_room, number)];
     if (page->pieces || !make) return page->pieces ? page : NULL;
     page->pieces = calloc(4, sizeof(*page->pieces));
     if (!page->pieces) return NULL;
@@ -55,22 +55,22 @@ static struct check_page *page_of(struct host_check *check, uint64_t number, boo
 
 /* ---- pieces ---- */
 
-static void clear_piece(struct check_piece *piece)
+static void clear_piece(struct tt_check_piece *piece)
 {
     for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
-        check_op_drop(piece->readers->at[i].op);
+        tt_check_op_drop(piece->readers->at[i].op);
     }
     free(piece->readers);
-    check_op_drop(piece->writer);
+    tt_check_op_drop(piece->writer);
     piece->readers = NULL;
     piece->writer = NULL;
 }
 
-static struct check_readers *copy_readers(const struct check_readers *from)
+static struct tt_check_readers *copy_readers(const struct tt_check_readers *from)
 {
     if (!from) return NULL;
     size_t bytes = sizeof(*from) + from->room * sizeof(from->at[0]);
-    struct check_readers *copy = malloc(bytes);
+    struct tt_check_readers *copy = malloc(bytes);
     if (!copy) return NULL;
     memcpy(copy, from, bytes);
     for (size_t i = 0; i < copy->count; i++) {
@@ -80,10 +80,10 @@ static struct check_readers *copy_readers(const struct check_readers *from)
 }
 
 /* An unset piece at an index; false: out of memory. */
-static bool insert(struct check_page *page, size_t index)
+static bool insert(struct tt_check_page *page, size_t index)
 {
     if (page->count == page->room) {
-        struct check_piece *wider = realloc(page->pieces, 2 * page->room * sizeof(*wider));
+        struct tt_check_piece *wider = realloc(page->pieces, 2 * page->room * sizeof(*wider));
         if (!wider) return false;
         page->pieces = wider;
         page->room *= 2;
@@ -95,7 +95,7 @@ static bool insert(struct check_page *page, size_t index)
     return true;
 }
 
-static size_t first_behind(const struct check_page *page,
+static size_t first_behind(const struct tt_check_page *page,
                            uint32_t at) /* the first that ends > at */
 {
     size_t low = 0;
@@ -112,13 +112,13 @@ static size_t first_behind(const struct check_page *page,
 }
 
 /* No piece lies across `at`. */
-static bool split(struct check_page *page, uint32_t at)
+static bool split(struct tt_check_page *page, uint32_t at)
 {
     size_t index = first_behind(page, at);
     if (index == page->count || page->pieces[index].from >= at) return true;
     if (!insert(page, index + 1)) return false;
-    struct check_piece *left = &page->pieces[index];
-    struct check_piece *right = left + 1;
+    struct tt_check_piece *left = &page->pieces[index];
+    struct tt_check_piece *right = left + 1;
     *right = *left;
     left->to = right->from = at;
     if (right->writer) right->writer->refs++;
@@ -127,7 +127,7 @@ static bool split(struct check_page *page, uint32_t at)
 }
 
 /* Pieces, without gaps, for exactly [from, to); the index of the first, or SIZE_MAX. */
-static size_t cover(struct check_page *page, uint32_t from, uint32_t to)
+static size_t cover(struct tt_check_page *page, uint32_t from, uint32_t to)
 {
     if (!split(page, from) || !split(page, to)) return SIZE_MAX;
     size_t first = first_behind(page, from);
@@ -146,7 +146,7 @@ static size_t cover(struct check_page *page, uint32_t from, uint32_t to)
 }
 
 /* One piece in place of those of [from, to). */
-static struct check_piece *replace(struct check_page *page, uint32_t from, uint32_t to)
+static struct tt_check_piece *replace(struct tt_check_page *page, uint32_t from, uint32_t to)
 {
     size_t first = cover(page, from, to);
     if (first == SIZE_MAX) return NULL;
@@ -157,73 +157,73 @@ static struct check_piece *replace(struct check_page *page, uint32_t from, uint3
     memmove(&page->pieces[first + 1], &page->pieces[end],
             (page->count - end) * sizeof(page->pieces[0]));
     page->count -= end - first - 1;
-    page->pieces[first] = (struct check_piece){.from = from, .to = to};
+    page->pieces[first] = (struct tt_check_piece){.from = from, .to = to};
     return &page->pieces[first];
 }
 
 /* ---- an access ---- */
 
 struct access {
-    struct host_check *check;
-    struct check_op *op;
+    struct tt_host_check *check;
+    struct tt_check_op *op;
     bool write;
     bool seen;        /* that it holds nothing yet is no matter */
     const char *page; /* the first address of the page */
 };
 
-static void tell(const struct access *access, const struct check_piece *piece,
-                 struct check_op *other, enum check_kind kind, bool other_writes)
+static void tell(const struct access *access, const struct tt_check_piece *piece,
+                 struct tt_check_op *other, enum tt_check_kind kind, bool other_writes)
 {
-    const struct check_finding finding = {.kind = kind,
-                                          .first = other,
-                                          .second = access->op,
-                                          .first_writes = other_writes,
-                                          .second_writes = access->write,
-                                          .ptr = access->page + piece->from,
-                                          .bytes = piece->to - piece->from};
-    bool race = kind == CHECK_RACE && other;
-    if (race && check_ordered_late(access->check, other, access->op)) return;
-    if (race && check_keep_finding(access->check, &finding, other, access->op)) return;
-    check_report(access->check, &finding);
+    const struct tt_check_finding finding = {.kind = kind,
+                                             .first = other,
+                                             .second = access->op,
+                                             .first_writes = other_writes,
+                                             .second_writes = access->write,
+                                             .ptr = access->page + piece->from,
+                                             .bytes = piece->to - piece->from};
+    bool race = kind == TT_CHECK_RACE && other;
+    if (race && tt_check_ordered_late(access->check, other, access->op)) return;
+    if (race && tt_check_keep_finding(access->check, &finding, other, access->op)) return;
+    tt_check_report(access->check, &finding);
 }
 
-static void look(const struct access *access, struct check_piece *piece)
+static void look(const struct access *access, struct tt_check_piece *piece)
 {
-    struct check_op *writer = piece->writer;
+    struct tt_check_op *writer = piece->writer;
     const char *ptr = access->page + piece->from;
-    if (writer && !check_ordered(writer, access->op)) {
-        tell(access, piece, writer, CHECK_RACE, true);
-    } else if ((piece->flags & CHECK_FREED) && writer && check_before(writer, access->op)) {
-        tell(access, piece, writer, CHECK_USE_AFTER_FREE, true);
+    if (writer && !tt_check_ordered(writer, access->op)) {
+        tell(access, piece, writer, TT_CHECK_RACE, true);
+    } else if ((piece->flags & TT_CHECK_FREED) && writer && tt_check_before(writer, access->op)) {
+        tell(access, piece, writer, TT_CHECK_USE_AFTER_FREE, true);
     }
     for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
-        const struct check_user *user = &piece->readers->at[i];
-        if ((access->write || user->wrote) && !check_ordered(user->op, access->op))
-            tell(access, piece, user->op, CHECK_RACE, user->wrote);
+        const struct tt_check_user *user = &piece->readers->at[i];
+        if ((access->write || user->wrote) && !tt_check_ordered(user->op, access->op))
+            tell(access, piece, user->op, TT_CHECK_RACE, user->wrote);
     }
-    if (!access->write && !access->seen && (piece->flags & CHECK_FRESH) &&
-        check_is_unwritten(access->check, ptr, piece->to - piece->from)) {
-        tell(access, piece, NULL, CHECK_UNWRITTEN, false);
-        piece->flags &= ~(uint32_t)CHECK_FRESH; /* once is enough */
+    if (!access->write && !access->seen && (piece->flags & TT_CHECK_FRESH) &&
+        tt_check_is_unwritten(access->check, ptr, piece->to - piece->from)) {
+        tell(access, piece, NULL, TT_CHECK_UNWRITTEN, false);
+        piece->flags &= ~(uint32_t)TT_CHECK_FRESH; /* once is enough */
     }
 }
 
 /* Is there a kernel on its way that may be seen to race with it? */
-static bool is_needed(const struct host_check *check, const struct check_op *op)
+static bool is_needed(const struct tt_host_check *check, const struct tt_check_op *op)
 {
     for (size_t i = 0; i < check->nopaque; i++) {
-        const struct check_op *kernel = check->opaque[i].op;
-        if (kernel != op && !check_ordered(op, kernel)) return true;
+        const struct tt_check_op *kernel = check->opaque[i].op;
+        if (kernel != op && !tt_check_ordered(op, kernel)) return true;
     }
     return false;
 }
 
-static void add_user(struct check_piece *piece, struct check_op *op, bool wrote)
+static void add_user(struct tt_check_piece *piece, struct tt_check_op *op, bool wrote)
 {
-    struct check_readers *readers = piece->readers;
+    struct tt_check_readers *readers = piece->readers;
     if (!readers || readers->count == readers->room) {
         size_t room = readers ? 2 * readers->room : 2;
-        struct check_readers *wider =
+        struct tt_check_readers *wider =
             realloc(readers, sizeof(*wider) + room * sizeof(wider->at[0]));
         if (!wider) return;
         if (!readers) wider->count = 0;
@@ -231,20 +231,20 @@ static void add_user(struct check_piece *piece, struct check_op *op, bool wrote)
         piece->readers = readers = wider;
     }
     op->refs++;
-    readers->at[readers->count++] = (struct check_user){op, wrote};
+    readers->at[readers->count++] = (struct tt_check_user){op, wrote};
 }
 
 /* Drop the users that `op` stands for: who comes behind it comes behind them. A write stands for
  * all. */
-static void drop_users(const struct host_check *check, struct check_piece *piece,
-                       const struct check_op *op, bool write)
+static void drop_users(const struct tt_host_check *check, struct tt_check_piece *piece,
+                       const struct tt_check_op *op, bool write)
 {
-    struct check_readers *readers = piece->readers;
+    struct tt_check_readers *readers = piece->readers;
     size_t kept = 0;
     for (size_t i = 0; readers && i < readers->count; i++) {
-        const struct check_user user = readers->at[i];
-        if ((write || check_before(user.op, op)) && !is_needed(check, user.op)) {
-            check_op_drop(user.op);
+        const struct tt_check_user user = readers->at[i];
+        if ((write || tt_check_before(user.op, op)) && !is_needed(check, user.op)) {
+            tt_check_op_drop(user.op);
         } else {
             readers->at[kept++] = user;
         }
@@ -252,8 +252,8 @@ static void drop_users(const struct host_check *check, struct check_piece *piece
     if (readers) readers->count = kept;
 }
 
-static void add_reader(const struct host_check *check, struct check_piece *piece,
-                       struct check_op *op)
+static void add_reader(const struct tt_host_check *check, struct tt_check_piece *piece,
+                       struct tt_check_op *op)
 {
     for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
         if (piece->readers->at[i].op == op) return;
@@ -263,33 +263,33 @@ static void add_reader(const struct host_check *check, struct check_piece *piece
 }
 
 /* A write while kernels are on their way, which may race with what was there before. */
-static void overwrite(const struct host_check *check, struct check_piece *piece,
-                      struct check_op *op)
+static void overwrite(const struct tt_host_check *check, struct tt_check_piece *piece,
+                      struct tt_check_op *op)
 {
     drop_users(check, piece, op, true);
     if (piece->writer && piece->writer != op && is_needed(check, piece->writer))
         add_user(piece, piece->writer, true);
-    check_op_drop(piece->writer);
+    tt_check_op_drop(piece->writer);
     op->refs++;
     piece->writer = op;
     piece->flags = 0;
 }
 
-static bool is_late(const struct check_piece *piece, const struct check_op *op)
+static bool is_late(const struct tt_check_piece *piece, const struct tt_check_op *op)
 {
-    return piece->writer && piece->writer != op && check_before(op, piece->writer);
+    return piece->writer && piece->writer != op && tt_check_before(op, piece->writer);
 }
 
 /* late: a host function or kernel has done what a later one came before. */
-static void touch_page(const struct access *access, struct check_page *page, uint32_t from,
+static void touch_page(const struct access *access, struct tt_check_page *page, uint32_t from,
                        uint32_t to)
 {
-    const struct host_check *check = access->check;
+    const struct tt_host_check *check = access->check;
     bool late = false;
     size_t first = cover(page, from, to);
     if (first == SIZE_MAX) return;
     for (size_t i = first; i < page->count && page->pieces[i].from < to; i++) {
-        struct check_piece *piece = &page->pieces[i];
+        struct tt_check_piece *piece = &page->pieces[i];
         look(access, piece);
         late = late || is_late(piece, access->op);
         if (!access->write) add_reader(check, piece, access->op);
@@ -297,7 +297,7 @@ static void touch_page(const struct access *access, struct check_page *page, uin
     if (!access->write) return;
     for (size_t i = first; (late || check->nopaque) && i < page->count && page->pieces[i].from < to;
          i++) {
-        struct check_piece *piece = &page->pieces[i];
+        struct tt_check_piece *piece = &page->pieces[i];
         if (!is_late(piece, access->op)) {
             overwrite(check, piece, access->op);
         } else if (is_needed(check, access->op)) {
@@ -305,68 +305,68 @@ static void touch_page(const struct access *access, struct check_page *page, uin
         }
     }
     if (late || check->nopaque) return;
-    struct check_piece *piece = replace(page, from, to);
+    struct tt_check_piece *piece = replace(page, from, to);
     if (!piece) return;
     piece->writer = access->op;
     access->op->refs++;
 }
 
 /* For guard.c, which closes what the host sees. */
-static void note_used(struct host_check *check, const void *ptr, size_t bytes)
+static void note_used(struct tt_host_check *check, const void *ptr, size_t bytes)
 {
-    if (host_view(ptr) == ptr) return;
+    if (tt_host_view(ptr) == ptr) return;
     if (check->nused == check->used_room) {
         size_t room = check->used_room ? 2 * check->used_room : 16;
-        struct check_range *wider = realloc(check->used, room * sizeof(*wider));
+        struct tt_check_range *wider = realloc(check->used, room * sizeof(*wider));
         if (!wider) return;
         check->used = wider;
         check->used_room = room;
     }
-    check->used[check->nused++] = (struct check_range){ptr, bytes};
+    check->used[check->nused++] = (struct tt_check_range){ptr, bytes};
 }
 
 static void touch(const struct access *kind, const void *ptr, size_t bytes)
 {
-    struct host_check *check = kind->check;
+    struct tt_host_check *check = kind->check;
     struct access access = *kind;
     uintptr_t at = (uintptr_t)ptr;
     if (!access.op || !ptr || !bytes || at + bytes < at) return;
     for (size_t i = 0; i < check->nprivate; i++) {
         if (at - (uintptr_t)check->private[i].ptr < check->private[i].bytes) return;
     }
-    if (access.op->task != CHECK_HOST && !access.seen) note_used(check, ptr, bytes);
+    if (access.op->task != TT_CHECK_HOST && !access.seen) note_used(check, ptr, bytes);
     for (uintptr_t end = at + bytes; at < end;) {
         uintptr_t base = at >> PAGE_SHIFT << PAGE_SHIFT;
         uintptr_t until = end - base < PAGE_BYTES ? end : base + PAGE_BYTES;
-        struct check_page *page = page_of(check, at >> PAGE_SHIFT, true);
+        struct tt_check_page *page = page_of(check, at >> PAGE_SHIFT, true);
         access.page = (const char *)ptr - ((uintptr_t)ptr - base);
         if (page) touch_page(&access, page, (uint32_t)(at - base), (uint32_t)(until - base));
         at = until;
     }
 }
 
-void check_touch(struct host_check *check, struct check_op *op, const void *ptr, size_t bytes,
-                 bool write)
+void tt_check_touch(struct tt_host_check *check, struct tt_check_op *op, const void *ptr,
+                    size_t bytes, bool write)
 {
     touch(&(struct access){.check = check, .op = op, .write = write}, ptr, bytes);
 }
 
-void check_touch_seen(struct host_check *check, struct check_op *op, const void *ptr, size_t bytes,
-                      bool write)
+void tt_check_touch_seen(struct tt_host_check *check, struct tt_check_op *op, const void *ptr,
+                         size_t bytes, bool write)
 {
     touch(&(struct access){.check = check, .op = op, .write = write, .seen = true}, ptr, bytes);
 }
 
-void check_reset(struct host_check *check, const void *ptr, size_t bytes, uint32_t flags,
-                 struct check_op *op)
+void tt_check_reset(struct tt_host_check *check, const void *ptr, size_t bytes, uint32_t flags,
+                    struct tt_check_op *op)
 {
     uintptr_t at = (uintptr_t)ptr;
     check->guards_stale = true;
     for (uintptr_t end = at + bytes; at < end;) {
         uintptr_t base = at >> PAGE_SHIFT << PAGE_SHIFT;
         uintptr_t until = end - base < PAGE_BYTES ? end : base + PAGE_BYTES;
-        struct check_page *page = page_of(check, at >> PAGE_SHIFT, flags || op);
-        struct check_piece *piece =
+        struct tt_check_page *page = page_of(check, at >> PAGE_SHIFT, flags || op);
+        struct tt_check_piece *piece =
             page ? replace(page, (uint32_t)(at - base), (uint32_t)(until - base)) : NULL;
         if (piece) piece->flags = flags;
         if (piece && op) op->refs++;
@@ -375,49 +375,50 @@ void check_reset(struct host_check *check, const void *ptr, size_t bytes, uint32
     }
 }
 
-bool check_is_freed(struct host_check *check, const void *ptr)
+bool tt_check_is_freed(struct tt_host_check *check, const void *ptr)
 {
-    const struct check_page *page = page_of(check, (uintptr_t)ptr >> PAGE_SHIFT, false);
+    const struct tt_check_page *page = page_of(check, (uintptr_t)ptr >> PAGE_SHIFT, false);
     uint32_t at = (uint32_t)((uintptr_t)ptr & (PAGE_BYTES - 1));
     size_t index = page ? first_behind(page, at) : 0;
     return page && index < page->count && page->pieces[index].from <= at &&
-           (page->pieces[index].flags & CHECK_FREED);
+           (page->pieces[index].flags & TT_CHECK_FREED);
 }
 
 /* ---- what the host has not waited for ---- */
 
-static bool is_in_flight(const struct host_check *check, const struct check_op *op)
+static bool is_in_flight(const struct tt_host_check *check, const struct tt_check_op *op)
 {
-    if (!op || op->task == CHECK_HOST || check->all_excepted) return false;
+    if (!op || op->task == TT_CHECK_HOST || check->all_excepted) return false;
     for (size_t i = 0; i < check->nexcepted; i++) {
-        if (check_before(check->excepted[i], op)) return false;
+        if (tt_check_before(check->excepted[i], op)) return false;
     }
-    return check_clock_of(check->tasks[CHECK_HOST].now, op->task) < op->epoch;
+    return tt_check_clock_of(check->tasks[TT_CHECK_HOST].now, op->task) < op->epoch;
 }
 
-static enum check_flight flight_of(const struct host_check *check, const struct check_piece *piece)
+static enum tt_check_flight flight_of(const struct tt_host_check *check,
+                                      const struct tt_check_piece *piece)
 {
-    if (piece->flags & CHECK_FREED) return CHECK_ORDERED;
-    if (is_in_flight(check, piece->writer)) return CHECK_WRITTEN;
+    if (piece->flags & TT_CHECK_FREED) return TT_CHECK_ORDERED;
+    if (is_in_flight(check, piece->writer)) return TT_CHECK_WRITTEN;
     for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
-        const struct check_user *user = &piece->readers->at[i];
-        if (is_in_flight(check, user->op)) return user->wrote ? CHECK_WRITTEN : CHECK_READ;
+        const struct tt_check_user *user = &piece->readers->at[i];
+        if (is_in_flight(check, user->op)) return user->wrote ? TT_CHECK_WRITTEN : TT_CHECK_READ;
     }
-    return CHECK_ORDERED;
+    return TT_CHECK_ORDERED;
 }
 
-enum check_flight check_flight_at(struct host_check *check, const void *ptr, size_t bytes,
-                                  size_t *same_out)
+enum tt_check_flight tt_check_flight_at(struct tt_host_check *check, const void *ptr, size_t bytes,
+                                        size_t *same_out)
 {
     uintptr_t in_page = (uintptr_t)ptr & (PAGE_BYTES - 1);
-    const struct check_page *page = page_of(check, (uintptr_t)ptr >> PAGE_SHIFT, false);
+    const struct tt_check_page *page = page_of(check, (uintptr_t)ptr >> PAGE_SHIFT, false);
     uint32_t at = (uint32_t)in_page;
     uint32_t end = (uint32_t)tt_min_size(in_page + bytes, PAGE_BYTES);
     size_t i = page ? first_behind(page, at) : 0;
     bool there = page && i < page->count && page->pieces[i].from <= at;
-    enum check_flight flight = there ? flight_of(check, &page->pieces[i]) : CHECK_ORDERED;
+    enum tt_check_flight flight = there ? flight_of(check, &page->pieces[i]) : TT_CHECK_ORDERED;
     while (there && page->pieces[i].to < end) { /* pieces side by side that are alike */
-        const struct check_piece *next = &page->pieces[i + 1];
+        const struct tt_check_piece *next = &page->pieces[i + 1];
         bool on = i + 1 < page->count && next->from == page->pieces[i].to &&
                   flight_of(check, next) == flight;
         if (!on) end = page->pieces[i].to;

@@ -28,7 +28,7 @@ static bool is_ours(const char *file)
     return is_one_of(file, names);
 }
 
-bool check_is_system(const char *file)
+bool tt_check_is_system(const char *file)
 {
     static const char *const names[] = {
         "libc.",     "libc-",    "libm.",      "libpthread", "ld-linux", "libdl.",  "librt.",
@@ -51,7 +51,7 @@ static int mark(struct dl_phdr_info *info, size_t bytes, void *arg)
     struct frames *frames = arg;
     (void)bytes;
     for (int i = frames->first; i < frames->count; i++) {
-        if (!check_object_holds(info, frames->at[i])) continue;
+        if (!tt_check_object_holds(info, frames->at[i])) continue;
         if (info->dlpi_name && frames->is_passed(info->dlpi_name)) break;
         frames->programs[i] = true;
     }
@@ -68,16 +68,16 @@ static const void *first_of(struct frames *frames)
 }
 
 /* The first return address that lies outside of our libraries. */
-const void *check_call_site(void)
+const void *tt_check_call_site(void)
 {
     struct frames frames = {.is_passed = is_ours};
     frames.count = backtrace(frames.at, FRAMES_MOST);
     return first_of(&frames);
 }
 
-const void *check_fault_site(const void *instruction)
+const void *tt_check_fault_site(const void *instruction)
 {
-    struct frames frames = {.is_passed = check_is_system};
+    struct frames frames = {.is_passed = tt_check_is_system};
     frames.count = backtrace(frames.at, FRAMES_MOST);
     while (frames.first < frames.count && frames.at[frames.first] != instruction)
         frames.first++;
@@ -96,8 +96,8 @@ struct line {
 /* The function that an object exports around the address, or NULL. */
 static const char *function_at(const struct dl_phdr_info *info, size_t offset)
 {
-    struct check_object object;
-    if (!check_object_read(info, &object)) return NULL;
+    struct tt_check_object object;
+    if (!tt_check_object_read(info, &object)) return NULL;
     for (size_t i = 0; i < object.nsymbols; i++) {
         const ElfW(Sym) *one = &object.symbols[i];
         bool is_function = one->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(one->st_info) == STT_FUNC;
@@ -111,7 +111,7 @@ static int write_line(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
     const struct line *line = arg;
     (void)bytes;
-    if (!check_object_holds(info, line->site)) return 0;
+    if (!tt_check_object_holds(info, line->site)) return 0;
     const char *file =
         info->dlpi_name && *info->dlpi_name ? info->dlpi_name : program_invocation_name;
     const char *name = strrchr(file, '/');
@@ -122,7 +122,7 @@ static int write_line(struct dl_phdr_info *info, size_t bytes, void *arg)
     return 1;
 }
 
-void check_site_write(const void *site, char *out, size_t out_bytes)
+void tt_check_site_write(const void *site, char *out, size_t out_bytes)
 {
     struct line line = {site, out, out_bytes};
     out[0] = 0;

@@ -7,34 +7,35 @@
 #include <stdlib.h>
 
 /* Those that wait there know what those tell that come, before and after. */
-static void gather_at(struct host_check *check, struct check_mark *mark, size_t task,
-                      const struct check_touch *touch)
+static void gather_at(struct tt_host_check *check, struct tt_check_mark *mark, size_t task,
+                      const struct tt_check_touch *touch)
 {
     uint64_t *fences = realloc(mark->fences, (mark->nfences + 1) * sizeof(*fences));
     if (!fences) return;
     mark->fences = fences;
     if (touch->role != TT_SYNC_SOURCE)
-        fences[mark->nfences++] = check_fence_open(check, task, check->tasks[task].epoch + 1);
-    if (touch->role != TT_SYNC_SINK) check_task_tell(check, task, &mark->clock);
+        fences[mark->nfences++] = tt_check_fence_open(check, task, check->tasks[task].epoch + 1);
+    if (touch->role != TT_SYNC_SINK) tt_check_task_tell(check, task, &mark->clock);
     for (size_t i = 0; i < mark->nfences; i++) {
-        check_fence_update(check, mark->fences[i], mark->clock);
+        tt_check_fence_update(check, mark->fences[i], mark->clock);
     }
     if (++mark->came < touch->nranks) return;
     for (size_t i = 0; i < mark->nfences; i++) {
-        check_fence_close(check, mark->fences[i]);
+        tt_check_fence_close(check, mark->fences[i]);
     }
 }
 
 /* Ranks of one process that are in a collective wait for those whose data they need: what these did
  * before it is over when it ends. Who comes later tells those that are there already. */
-void check_collective(struct host_check *check, size_t task, const struct check_touch *touch)
+void tt_check_collective(struct tt_host_check *check, size_t task,
+                         const struct tt_check_touch *touch)
 {
-    struct check_mark *count = check_mark(&check->counts, touch->ptr, 0);
+    struct tt_check_mark *count = tt_check_mark(&check->counts, touch->ptr, 0);
     uint64_t turn = count ? ++count->turn : 0;
     uint64_t number = touch->group * 0x9e3779b97f4a7c15ull + turn;
-    struct check_mark *mark = &check->collectives[number % CHECK_COLLECTIVES];
+    struct tt_check_mark *mark = &check->collectives[number % TT_CHECK_COLLECTIVES];
     if (mark->number != number) {
-        check_clock_drop(mark->clock);
+        tt_check_clock_drop(mark->clock);
         mark->clock = NULL;
         mark->nfences = 0;
         mark->came = 0;
@@ -47,15 +48,15 @@ void check_collective(struct host_check *check, size_t task, const struct check_
 
 enum { AHEAD_MOST = 4096 };
 
-struct check_lane { /* messages from one rank to another: either side may be ahead */
+struct tt_check_lane { /* messages from one rank to another: either side may be ahead */
     struct tt_peer_message key;
-    bool sends, elsewhere;      /* which side; elsewhere: the other is in another process */
-    struct check_clock **clock; /* owned; ring; counted: what each sender knew, ... */
-    uint64_t *fence;            /* owned; ring; ... or of who receives */
+    bool sends, elsewhere;         /* which side; elsewhere: the other is in another process */
+    struct tt_check_clock **clock; /* owned; ring; counted: what each sender knew, ... */
+    uint64_t *fence;               /* owned; ring; ... or of who receives */
     size_t first, count, room;
 };
 
-static size_t lane_slot(const struct check_lane *lanes, size_t room,
+static size_t lane_slot(const struct tt_check_lane *lanes, size_t room,
                         const struct tt_peer_message *key)
 {
     uint64_t hash = key->group * 0x9e3779b97f4a7c15ull ^ (uint64_t)(unsigned)key->from << 32 ^
@@ -68,10 +69,10 @@ static size_t lane_slot(const struct check_lane *lanes, size_t room,
     return at;
 }
 
-static bool grow_lanes(struct host_check *check)
+static bool grow_lanes(struct tt_host_check *check)
 {
     size_t room = check->lane_room ? 2 * check->lane_room : 64;
-    struct check_lane *lanes = calloc(room, sizeof(*lanes));
+    struct tt_check_lane *lanes = calloc(room, sizeof(*lanes));
     if (!lanes) return false;
     for (size_t i = 0; i < check->lane_room; i++) {
         if (check->lanes[i].room)
@@ -84,11 +85,11 @@ static bool grow_lanes(struct host_check *check)
 }
 
 /* Room for one more in the rings; false: out of memory, or nobody comes for them. */
-static bool widen(struct check_lane *lane)
+static bool widen(struct tt_check_lane *lane)
 {
     size_t room = lane->room ? 2 * lane->room : 4;
     if (lane->count < lane->room) return true;
-    struct check_clock **clock = calloc(room, sizeof(struct check_clock *));
+    struct tt_check_clock **clock = calloc(room, sizeof(struct tt_check_clock *));
     uint64_t *fence = calloc(room, sizeof(*fence));
     if (!clock || !fence || room > AHEAD_MOST) {
         free(clock);
@@ -109,10 +110,10 @@ static bool widen(struct check_lane *lane)
     return true;
 }
 
-static struct check_lane *lane_of(struct host_check *check, const struct tt_peer_message *key)
+static struct tt_check_lane *lane_of(struct tt_host_check *check, const struct tt_peer_message *key)
 {
     if (2 * check->nlanes >= check->lane_room && !grow_lanes(check)) return NULL;
-    struct check_lane *lane = &check->lanes[lane_slot(check->lanes, check->lane_room, key)];
+    struct tt_check_lane *lane = &check->lanes[lane_slot(check->lanes, check->lane_room, key)];
     if (lane->room) return lane;
     lane->key = *key;
     if (!widen(lane)) return NULL;
@@ -123,63 +124,66 @@ static struct check_lane *lane_of(struct host_check *check, const struct tt_peer
 /* Messages from rank to rank keep their order, so the k-th that is sent is the k-th received. What
  * its sender knew, who receives it knows behind it; the sender may be over before anybody
  * receives. Whichever side comes later passes it on. */
-void check_pass_message(struct host_check *check, size_t task, const struct check_touch *touch)
+void tt_check_pass_message(struct tt_host_check *check, size_t task,
+                           const struct tt_check_touch *touch)
 {
-    bool sends = touch->kind == CHECK_TOUCH_SEND;
-    struct check_lane *lane = lane_of(check, &touch->message);
+    bool sends = touch->kind == TT_CHECK_TOUCH_SEND;
+    struct tt_check_lane *lane = lane_of(check, &touch->message);
     if (!lane || lane->elsewhere) return;
     size_t other = lane->first;
     if (!lane->count || lane->sends == sends) {
         if (!widen(lane)) return;
         size_t at = (lane->first + lane->count++) % lane->room;
         lane->sends = sends;
-        lane->fence[at] = sends ? 0 : check_fence_open(check, task, check->tasks[task].epoch + 1);
+        lane->fence[at] =
+            sends ? 0 : tt_check_fence_open(check, task, check->tasks[task].epoch + 1);
         lane->clock[at] = NULL;
-        if (sends) check_task_tell(check, task, &lane->clock[at]);
+        if (sends) tt_check_task_tell(check, task, &lane->clock[at]);
         return;
     }
     lane->first = (lane->first + 1) % lane->room;
     lane->count--;
-    struct check_clock *learned = lane->clock[other];
+    struct tt_check_clock *learned = lane->clock[other];
     if (sends) {
-        check_task_tell(check, task, &learned);
-        check_fence_update(check, lane->fence[other], learned);
-        check_fence_close(check, lane->fence[other]);
+        tt_check_task_tell(check, task, &learned);
+        tt_check_fence_update(check, lane->fence[other], learned);
+        tt_check_fence_close(check, lane->fence[other]);
     } else {
-        check_clock_merge(&check->tasks[task].now, learned);
+        tt_check_clock_merge(&check->tasks[task].now, learned);
     }
-    check_clock_drop(learned);
+    tt_check_clock_drop(learned);
 }
 
 /* ---- events, and ends ---- */
 
 /* Who waits for the event from now on knows what the task did, and nothing else. */
-void check_tell_event(struct host_check *check, size_t task, const struct check_touch *touch)
+void tt_check_tell_event(struct tt_host_check *check, size_t task,
+                         const struct tt_check_touch *touch)
 {
-    struct check_mark *mark = check_mark(&check->events, touch->ptr, 0);
+    struct tt_check_mark *mark = tt_check_mark(&check->events, touch->ptr, 0);
     if (!mark) return;
-    check_clock_drop(mark->clock);
+    tt_check_clock_drop(mark->clock);
     mark->clock = NULL;
-    check_task_tell(check, task, &mark->clock);
+    tt_check_task_tell(check, task, &mark->clock);
 }
 
 /* Who waits for all work of the member knows what the task did. */
-void check_tell_member(struct host_check *check, size_t task, const void *member)
+void tt_check_tell_member(struct tt_host_check *check, size_t task, const void *member)
 {
-    struct check_mark *mark = check_mark(&check->counts, member, 0);
-    if (mark) check_task_tell(check, task, &mark->clock);
+    struct tt_check_mark *mark = tt_check_mark(&check->counts, member, 0);
+    if (mark) tt_check_task_tell(check, task, &mark->clock);
 }
 
 /* Another member may come to its address, and counts anew. */
 void tuttiHostMemberOver(const void *member)
 {
-    struct host_check *check = host_checks() ? host_check_lock() : NULL;
-    struct check_mark *mark = check ? check_mark(&check->counts, member, 0) : NULL;
+    struct tt_host_check *check = tt_host_checks() ? tt_host_check_lock() : NULL;
+    struct tt_check_mark *mark = check ? tt_check_mark(&check->counts, member, 0) : NULL;
     if (mark && check->ntasks) {
-        check_clock_merge(&check->tasks[CHECK_HOST].now, mark->clock);
-        check_clock_drop(mark->clock);
+        tt_check_clock_merge(&check->tasks[TT_CHECK_HOST].now, mark->clock);
+        tt_check_clock_drop(mark->clock);
         mark->clock = NULL;
         mark->turn = 0;
     }
-    host_check_unlock(check);
+    tt_host_check_unlock(check);
 }

@@ -9,7 +9,7 @@
 
 /* ---- tables by key ---- */
 
-static size_t mark_slot(const struct check_marks *marks, const void *key, uint64_t number)
+static size_t mark_slot(const struct tt_check_marks *marks, const void *key, uint64_t number)
 {
     uint64_t hash = ((uintptr_t)key ^ number << 40 ^ number >> 3) * 0x9e3779b97f4a7c15ull;
     size_t at = (size_t)(hash >> 20) & (marks->room - 1);
@@ -19,13 +19,13 @@ static size_t mark_slot(const struct check_marks *marks, const void *key, uint64
     return at;
 }
 
-static bool grow_marks(struct check_marks *marks)
+static bool grow_marks(struct tt_check_marks *marks)
 {
-    struct check_marks wider = {NULL, marks->count, marks->room ? 2 * marks->room : 64};
+    struct tt_check_marks wider = {NULL, marks->count, marks->room ? 2 * marks->room : 64};
     wider.at = calloc(wider.room, sizeof(*wider.at));
     if (!wider.at) return false;
     for (size_t i = 0; i < marks->room; i++) {
-        const struct check_mark *one = &marks->at[i];
+        const struct tt_check_mark *one = &marks->at[i];
         if (one->key) wider.at[mark_slot(&wider, one->key, one->number)] = *one;
     }
     free(marks->at);
@@ -33,10 +33,10 @@ static bool grow_marks(struct check_marks *marks)
     return true;
 }
 
-struct check_mark *check_mark(struct check_marks *marks, const void *key, uint64_t number)
+struct tt_check_mark *tt_check_mark(struct tt_check_marks *marks, const void *key, uint64_t number)
 {
     if (2 * marks->count >= marks->room && !grow_marks(marks)) return NULL;
-    struct check_mark *mark = &marks->at[mark_slot(marks, key, number)];
+    struct tt_check_mark *mark = &marks->at[mark_slot(marks, key, number)];
     if (!mark->key) {
         mark->key = key;
         mark->number = number;
@@ -45,10 +45,10 @@ struct check_mark *check_mark(struct check_marks *marks, const void *key, uint64
     return mark;
 }
 
-const struct check_mark *check_block_of(const struct host_check *check, const void *ptr)
+const struct tt_check_mark *tt_check_block_of(const struct tt_host_check *check, const void *ptr)
 {
     for (size_t i = 0; i < check->blocks.room; i++) {
-        const struct check_mark *one = &check->blocks.at[i];
+        const struct tt_check_mark *one = &check->blocks.at[i];
         if (one->key && (size_t)((const char *)ptr - (const char *)one->key) < one->bytes)
             return one;
     }
@@ -57,21 +57,21 @@ const struct check_mark *check_block_of(const struct host_check *check, const vo
 
 /* ---- tasks ---- */
 
-static bool add_task(struct host_check *check, const struct CUstream_st *stream)
+static bool add_task(struct tt_host_check *check, const struct CUstream_st *stream)
 {
     if (check->ntasks == check->task_room) {
         size_t room = check->task_room ? 2 * check->task_room : 16;
-        struct check_task *tasks = realloc(check->tasks, room * sizeof(*tasks));
+        struct tt_check_task *tasks = realloc(check->tasks, room * sizeof(*tasks));
         if (!tasks) return false;
         check->tasks = tasks;
         check->task_room = room;
     }
     check->tasks[check->ntasks++] =
-        (struct check_task){.stream = stream, .stream_id = stream ? stream->id : 0};
+        (struct tt_check_task){.stream = stream, .stream_id = stream ? stream->id : 0};
     return true;
 }
 
-static bool knows_task(struct host_check *check, size_t number)
+static bool knows_task(struct tt_host_check *check, size_t number)
 {
     if (number < check->task_of_room) return true;
     size_t room = check->task_of_room ? check->task_of_room : 64;
@@ -86,36 +86,36 @@ static bool knows_task(struct host_check *check, size_t number)
     return true;
 }
 
-size_t check_task_of(struct host_check *check, const struct CUstream_st *stream)
+size_t tt_check_task_of(struct tt_host_check *check, const struct CUstream_st *stream)
 {
-    size_t number = host_stream_number(stream);
-    if (!check->ntasks && !add_task(check, NULL)) return CHECK_HOST;
-    if (!knows_task(check, number) || !check->tasks) return CHECK_HOST;
+    size_t number = tt_host_stream_number(stream);
+    if (!check->ntasks && !add_task(check, NULL)) return TT_CHECK_HOST;
+    if (!knows_task(check, number) || !check->tasks) return TT_CHECK_HOST;
     size_t index = check->task_of[number];
-    struct check_task *task = index ? &check->tasks[index] : NULL;
+    struct tt_check_task *task = index ? &check->tasks[index] : NULL;
     if (task && task->stream_id == stream->id) return index;
-    const struct check_clock *host = check->tasks[CHECK_HOST].now;
-    if (task && check_clock_of(host, index) >= task->epoch) {
+    const struct tt_check_clock *host = check->tasks[TT_CHECK_HOST].now;
+    if (task && tt_check_clock_of(host, index) >= task->epoch) {
         task->stream_id = stream->id;
         return index;
     }
-    if (!add_task(check, stream)) return CHECK_HOST;
+    if (!add_task(check, stream)) return TT_CHECK_HOST;
     return check->task_of[number] = check->ntasks - 1;
 }
 
 /* *into learns all that the task did. */
-void check_task_tell(struct host_check *check, size_t task, struct check_clock **into)
+void tt_check_task_tell(struct tt_host_check *check, size_t task, struct tt_check_clock **into)
 {
-    check_clock_merge(into, check->tasks[task].now);
-    check_clock_raise(into, task, check->tasks[task].epoch);
+    tt_check_clock_merge(into, check->tasks[task].now);
+    tt_check_clock_raise(into, task, check->tasks[task].epoch);
 }
 
 /* ---- operations ---- */
 
-struct check_op *check_op_begin(struct host_check *check, const struct CUstream_st *stream,
-                                const char *name)
+struct tt_check_op *tt_check_op_begin(struct tt_host_check *check, const struct CUstream_st *stream,
+                                      const char *name)
 {
-    struct check_op *op = calloc(1, sizeof(*op));
+    struct tt_check_op *op = calloc(1, sizeof(*op));
     if (!op) return NULL;
     if (!check->ntasks && !add_task(check, NULL)) {
         free(op);
@@ -123,23 +123,23 @@ struct check_op *check_op_begin(struct host_check *check, const struct CUstream_
     }
     op->refs = 1;
     if (stream) {
-        op->task = check_task_of(check, stream);
+        op->task = tt_check_task_of(check, stream);
         op->device = stream->device;
         op->stream_id = stream->id;
         op->legacy = stream->legacy;
         op->blocking = stream->ordered;
     }
-    struct check_task *task = &check->tasks[op->task];
+    struct tt_check_task *task = &check->tasks[op->task];
     op->epoch = ++task->epoch;
-    op->before = check_clock_hold(task->now);
-    op->site = host_thread.site;
+    op->before = tt_check_clock_hold(task->now);
+    op->site = tt_host_thread.site;
     snprintf(op->name, sizeof(op->name), "%s", name);
     return op;
 }
 
-void check_op_drop(struct check_op *op)
+void tt_check_op_drop(struct tt_check_op *op)
 {
     if (!op || --op->refs) return;
-    check_clock_drop(op->before);
+    tt_check_clock_drop(op->before);
     free(op);
 }

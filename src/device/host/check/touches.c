@@ -16,7 +16,7 @@ enum { ALIASES_MOST = 16, REFUSED_ROWS_MOST = 65536 };
 
 /* ---- lists of accesses ---- */
 
-void check_touches_add(struct check_touches *touches, const struct check_touch *touch)
+void tt_check_touches_add(struct tt_check_touches *touches, const struct tt_check_touch *touch)
 {
     struct tt_pointer where;
     if (touches->counts) {
@@ -25,32 +25,33 @@ void check_touches_add(struct check_touches *touches, const struct check_touch *
     }
     if (touches->count == touches->room) {
         size_t room = touches->room ? 2 * touches->room : 16;
-        struct check_touch *wider = realloc(touches->at, room * sizeof(*wider));
+        struct tt_check_touch *wider = realloc(touches->at, room * sizeof(*wider));
         if (!wider) return;
         touches->at = wider;
         touches->room = room;
     }
     touches->at[touches->count] = *touch;
-    touches->at[touches->count].ptr = host_unview(touch->ptr);
+    touches->at[touches->count].ptr = tt_host_unview(touch->ptr);
     touches->at[touches->count].part = touches->part;
     touches->at[touches->count++].node = touches->node;
 }
 
 /* Memory that is mapped at several addresses is touched at each of them. */
-void check_touches_bytes(struct check_touches *touches, const void *ptr, size_t bytes, bool write)
+void tt_check_touches_bytes(struct tt_check_touches *touches, const void *ptr, size_t bytes,
+                            bool write)
 {
     if (!ptr || !bytes) return;
-    struct check_touch touch = {
-        .kind = write ? CHECK_TOUCH_WRITE : CHECK_TOUCH_READ, .ptr = ptr, .bytes = bytes};
-    check_touches_add(touches, &touch);
+    struct tt_check_touch touch = {
+        .kind = write ? TT_CHECK_TOUCH_WRITE : TT_CHECK_TOUCH_READ, .ptr = ptr, .bytes = bytes};
+    tt_check_touches_add(touches, &touch);
     if (touches->counts || !tuttiHostAnyReserved()) return;
     const void *aliases[ALIASES_MOST];
     for (const char *at = ptr, *end = at + bytes; at < end; at += touch.bytes) {
         touch.bytes = (size_t)(end - at);
-        size_t count = host_vmm_aliases(at, &touch.bytes, aliases, ALIASES_MOST);
+        size_t count = tt_host_vmm_aliases(at, &touch.bytes, aliases, ALIASES_MOST);
         for (size_t i = 0; i < count; i++) {
             touch.ptr = aliases[i];
-            check_touches_add(touches, &touch);
+            tt_check_touches_add(touches, &touch);
         }
     }
 }
@@ -73,20 +74,20 @@ static size_t reach_of(const struct box *box)
 
 /* What is refused may have more rows than there are addresses: from some row on the rest is one
  * access. */
-static bool add_rest(struct check_touches *touches, const struct box *box, const char *row,
+static bool add_rest(struct tt_check_touches *touches, const struct box *box, const char *row,
                      bool write)
 {
     if (!touches->refused || touches->count < REFUSED_ROWS_MOST) return false;
     size_t before = (uintptr_t)row - (uintptr_t)box->ptr, reach = reach_of(box);
-    const struct check_touch touch = {.kind = write ? CHECK_TOUCH_WRITE : CHECK_TOUCH_READ,
-                                      .ptr = row,
-                                      .bytes = before < reach ? reach - before : box->width};
-    check_touches_add(touches, &touch);
+    const struct tt_check_touch touch = {.kind = write ? TT_CHECK_TOUCH_WRITE : TT_CHECK_TOUCH_READ,
+                                         .ptr = row,
+                                         .bytes = before < reach ? reach - before : box->width};
+    tt_check_touches_add(touches, &touch);
     return true;
 }
 
 /* Rows that lie apart are accesses of their own: what is between them is somebody else's. */
-static void add_box(struct check_touches *touches, const struct box *box, bool write)
+static void add_box(struct tt_check_touches *touches, const struct box *box, bool write)
 {
     size_t height = box->height ? box->height : 1;
     size_t depth = box->depth ? box->depth : 1;
@@ -94,17 +95,17 @@ static void add_box(struct check_touches *touches, const struct box *box, bool w
         const char *slice = box->ptr + z * box->slice;
         if (height == 1 || box->pitch == box->width) {
             if (add_rest(touches, box, slice, write)) return;
-            check_touches_bytes(touches, slice, box->width * height, write);
+            tt_check_touches_bytes(touches, slice, box->width * height, write);
             continue;
         }
         for (size_t y = 0; y < height; y++) {
             if (add_rest(touches, box, slice + y * box->pitch, write)) return;
-            check_touches_bytes(touches, slice + y * box->pitch, box->width, write);
+            tt_check_touches_bytes(touches, slice + y * box->pitch, box->width, write);
         }
     }
 }
 
-void check_touches_copy(struct check_touches *touches, const struct tt_copy *copy)
+void tt_check_touches_copy(struct tt_check_touches *touches, const struct tt_copy *copy)
 {
     const struct box from = {copy->src,    copy->src_pitch, copy->width,
                              copy->height, copy->src_slice, copy->depth};
@@ -115,149 +116,150 @@ void check_touches_copy(struct check_touches *touches, const struct tt_copy *cop
     add_box(touches, &to, true);
 }
 
-void check_touches_set(struct check_touches *touches, const struct tt_set *set)
+void tt_check_touches_set(struct tt_check_touches *touches, const struct tt_set *set)
 {
     const struct box to = {set->ptr, set->pitch, set->width * set->elem_bytes, set->height, 0, 1};
     if (set->width && set->height) add_box(touches, &to, true);
 }
 
-bool check_touches_item(struct check_touches *touches, struct tt_item *item)
+bool tt_check_touches_item(struct tt_check_touches *touches, struct tt_item *item)
 {
     if (!item->tells_touches) return false;
-    struct check_touches *outer = host_thread.touches;
+    struct tt_check_touches *outer = tt_host_thread.touches;
     bool was_open = touches->closed;
     touches->closed = false;
     touches->part = 0;
-    host_thread.touches = touches;
+    tt_host_thread.touches = touches;
     item->step(item, TT_ITEM_TOUCH);
-    host_thread.touches = outer;
+    tt_host_thread.touches = outer;
     bool complete = !touches->closed;
     touches->closed = was_open;
     return complete;
 }
 
-bool check_touches_op(struct check_touches *touches, const struct host_op *op, struct tt_item *item)
+bool tt_check_touches_op(struct tt_check_touches *touches, const struct tt_host_op *op,
+                         struct tt_item *item)
 {
     switch (op->kind) {
-    case HOST_OP_COPY: check_touches_copy(touches, &op->copy); return true;
-    case HOST_OP_SET: check_touches_set(touches, &op->set); return true;
-    case HOST_OP_ITEM: return check_touches_item(touches, item ? item : op->item);
-    case HOST_OP_CALL: touches->tells = true; return false;
+    case TT_HOST_OP_COPY: tt_check_touches_copy(touches, &op->copy); return true;
+    case TT_HOST_OP_SET: tt_check_touches_set(touches, &op->set); return true;
+    case TT_HOST_OP_ITEM: return tt_check_touches_item(touches, item ? item : op->item);
+    case TT_HOST_OP_CALL: touches->tells = true; return false;
     default: return true;
     }
 }
 
-unsigned host_item_opened(struct tt_item *item)
+unsigned tt_host_item_opened(struct tt_item *item)
 {
-    struct check_touches touches = {.counts = true};
-    check_touches_item(&touches, item);
+    struct tt_check_touches touches = {.counts = true};
+    tt_check_touches_item(&touches, item);
     return touches.opened;
 }
 
 /* ---- what items say ---- */
 
-bool host_check_counts(void)
+bool tt_host_check_counts(void)
 {
-    return host_thread.touches && host_thread.touches->counts;
+    return tt_host_thread.touches && tt_host_thread.touches->counts;
 }
 
-void host_check_argument(const void *ptr)
+void tt_host_check_argument(const void *ptr)
 {
-    const struct check_touch touch = {.ptr = ptr};
-    if (host_check_counts()) check_touches_add(host_thread.touches, &touch);
+    const struct tt_check_touch touch = {.ptr = ptr};
+    if (tt_host_check_counts()) tt_check_touches_add(tt_host_thread.touches, &touch);
 }
 
-void host_check_word(struct check_words *words, const void *word)
+void tt_host_check_word(struct tt_check_words *words, const void *word)
 {
-    if (words->count < CHECK_WORDS_MOST && host_view(word) != word)
+    if (words->count < TT_CHECK_WORDS_MOST && tt_host_view(word) != word)
         words->at[words->count++] = word;
 }
 
 /* The program may poll pinned memory that the kernel writes. */
-void host_check_opaque(const struct check_words *words, const struct tt_item *item)
+void tt_host_check_opaque(const struct tt_check_words *words, const struct tt_item *item)
 {
-    const struct check_touch touch = {.kind = CHECK_TOUCH_KERNEL, .ptr = item};
-    struct check_touches *touches = host_thread.touches;
+    const struct tt_check_touch touch = {.kind = TT_CHECK_TOUCH_KERNEL, .ptr = item};
+    struct tt_check_touches *touches = tt_host_thread.touches;
     struct tt_pointer found;
     if (!touches) return;
     touches->closed = true;
-    if (words->count) check_touches_add(touches, &touch);
+    if (words->count) tt_check_touches_add(touches, &touch);
     for (size_t i = 0; i < words->count; i++) {
-        host_check_word(&touches->words, words->at[i]);
+        tt_host_check_word(&touches->words, words->at[i]);
         touches->tells |= !tuttiHostPointer(words->at[i], &found) && found.kind == TT_MEMORY_PINNED;
     }
 }
 
 void tuttiHostTouch(const void *ptr, size_t bytes, bool write)
 {
-    if (host_thread.touches) check_touches_bytes(host_thread.touches, ptr, bytes, write);
+    if (tt_host_thread.touches) tt_check_touches_bytes(tt_host_thread.touches, ptr, bytes, write);
 }
 
 void tuttiHostTouchName(const char *name)
 {
-    struct check_touches *touches = host_thread.touches;
+    struct tt_check_touches *touches = tt_host_thread.touches;
     if (touches) snprintf(touches->name, sizeof(touches->name), "%s", name);
 }
 
 void tuttiHostTouchPart(int part)
 {
-    if (host_thread.touches) host_thread.touches->part = part;
+    if (tt_host_thread.touches) tt_host_thread.touches->part = part;
 }
 
 void tuttiHostTouchUnknown(void)
 {
-    if (host_thread.touches) host_thread.touches->closed = true;
+    if (tt_host_thread.touches) tt_host_thread.touches->closed = true;
 }
 
-void host_check_keep(struct check_op **slot)
+void tt_host_check_keep(struct tt_check_op **slot)
 {
-    if (host_thread.touches) host_thread.touches->keep = slot;
+    if (tt_host_thread.touches) tt_host_thread.touches->keep = slot;
 }
 
-void host_check_end(struct check_op *op)
+void tt_host_check_end(struct tt_check_op *op)
 {
-    struct host_check *check = host_check_lock();
-    check_launch_end(check, op);
-    check_op_drop(op);
-    host_check_unlock(check);
+    struct tt_host_check *check = tt_host_check_lock();
+    tt_check_launch_end(check, op);
+    tt_check_op_drop(op);
+    tt_host_check_unlock(check);
 }
 
 void tuttiHostTouchWord(const struct tt_word *word)
 {
-    const struct check_touch touch = {.kind = word->waits ? CHECK_TOUCH_WORD_WAIT
-                                                          : CHECK_TOUCH_WORD_WRITE,
-                                      .ptr = word->address,
-                                      .word = *word};
-    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+    const struct tt_check_touch touch = {.kind = word->waits ? TT_CHECK_TOUCH_WORD_WAIT
+                                                             : TT_CHECK_TOUCH_WORD_WRITE,
+                                         .ptr = word->address,
+                                         .word = *word};
+    if (tt_host_thread.touches) tt_check_touches_add(tt_host_thread.touches, &touch);
 }
 
 void tuttiHostTouchCollective(const void *member, const struct tt_collective *collective)
 {
-    const struct check_touch touch = {.kind = CHECK_TOUCH_COLLECTIVE,
-                                      .ptr = member,
-                                      .group = collective->group,
-                                      .nranks = collective->nranks,
-                                      .role = collective->role};
-    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+    const struct tt_check_touch touch = {.kind = TT_CHECK_TOUCH_COLLECTIVE,
+                                         .ptr = member,
+                                         .group = collective->group,
+                                         .nranks = collective->nranks,
+                                         .role = collective->role};
+    if (tt_host_thread.touches) tt_check_touches_add(tt_host_thread.touches, &touch);
 }
 
 void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends)
 {
-    const struct check_touch touch = {.kind = sends ? CHECK_TOUCH_SEND : CHECK_TOUCH_RECEIVE,
-                                      .message = *message};
-    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+    const struct tt_check_touch touch = {
+        .kind = sends ? TT_CHECK_TOUCH_SEND : TT_CHECK_TOUCH_RECEIVE, .message = *message};
+    if (tt_host_thread.touches) tt_check_touches_add(tt_host_thread.touches, &touch);
 }
 
-void host_check_event_node(const struct CUevent_st *event, bool waits)
+void tt_host_check_event_node(const struct CUevent_st *event, bool waits)
 {
-    const struct check_touch touch = {.kind = waits ? CHECK_TOUCH_AWAIT : CHECK_TOUCH_TELL,
-                                      .ptr = event};
-    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+    const struct tt_check_touch touch = {.kind = waits ? TT_CHECK_TOUCH_AWAIT : TT_CHECK_TOUCH_TELL,
+                                         .ptr = event};
+    if (tt_host_thread.touches) tt_check_touches_add(tt_host_thread.touches, &touch);
 }
 
-void host_check_memory_node(const void *ptr, size_t bytes, bool ends)
+void tt_host_check_memory_node(const void *ptr, size_t bytes, bool ends)
 {
-    const struct check_touch touch = {
-        .kind = ends ? CHECK_TOUCH_END : CHECK_TOUCH_BEGIN, .ptr = ptr, .bytes = bytes};
-    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+    const struct tt_check_touch touch = {
+        .kind = ends ? TT_CHECK_TOUCH_END : TT_CHECK_TOUCH_BEGIN, .ptr = ptr, .bytes = bytes};
+    if (tt_host_thread.touches) tt_check_touches_add(tt_host_thread.touches, &touch);
 }

@@ -14,16 +14,16 @@ enum { WRITES_MOST = 32, WAITS_MOST = 32 };
 struct word_write { /* what a stream wrote to a word, the host (before all), or a copy */
     size_t task;
     uint64_t epoch, value;
-    bool known;                /* the value is */
-    struct check_clock *clock; /* counted; what was over then, and the write itself */
+    bool known;                   /* the value is */
+    struct tt_check_clock *clock; /* counted; what was over then, and the write itself */
 };
 struct word_wait { /* one that nothing has ended yet */
     uint64_t fence;
     struct tt_word what;
 };
-struct check_word {
+struct tt_check_word {
     const void *key;
-    struct check_clock *all; /* counted; what any of its writes tells */
+    struct tt_check_clock *all; /* counted; what any of its writes tells */
     struct word_write writes[WRITES_MOST];
     size_t nwrites;
     struct word_wait waits[WAITS_MOST];
@@ -59,16 +59,16 @@ static bool is_hidden(const void *word)
     return !tuttiHostLocate(word, &found) && found.kind == TT_MEMORY_DEVICE;
 }
 
-static void forget_writes(struct check_word *word, size_t count)
+static void forget_writes(struct tt_check_word *word, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        check_clock_drop(word->writes[i].clock);
+        tt_check_clock_drop(word->writes[i].clock);
     }
     word->nwrites -= count;
     memmove(word->writes, word->writes + count, word->nwrites * sizeof(word->writes[0]));
 }
 
-static struct word_write *add_write(struct check_word *word)
+static struct word_write *add_write(struct tt_check_word *word)
 {
     if (word->nwrites == WRITES_MOST) forget_writes(word, 1);
     struct word_write *write = &word->writes[word->nwrites++];
@@ -76,42 +76,42 @@ static struct word_write *add_write(struct check_word *word)
     return write;
 }
 
-static struct check_word *word_of(struct host_check *check, const struct tt_word *what)
+static struct tt_check_word *word_of(struct tt_host_check *check, const struct tt_word *what)
 {
     for (size_t i = 0; i < check->nwords; i++) {
         if (check->words[i]->key == what->address) return check->words[i];
     }
     if (check->nwords == check->word_room) {
         size_t room = check->word_room ? 2 * check->word_room : 16;
-        struct check_word **wider = realloc(check->words, room * sizeof(struct check_word *));
+        struct tt_check_word **wider = realloc(check->words, room * sizeof(struct tt_check_word *));
         if (!wider) return NULL;
         check->words = wider;
         check->word_room = room;
     }
-    struct check_word *word = calloc(1, sizeof(*word));
+    struct tt_check_word *word = calloc(1, sizeof(*word));
     if (!word) return NULL;
     word->key = what->address;
     return check->words[check->nwords++] = word;
 }
 
 /* Before the first write of a stream: what it holds, unless something that runs may change it. */
-static void note_first(struct host_check *check, struct check_word *word,
+static void note_first(struct tt_host_check *check, struct tt_check_word *word,
                        const struct tt_word *what)
 {
     size_t same, bytes = what->wide ? 8 : 4;
     struct tt_pointer found;
     bool quiet = !check->any_opaque && !tuttiHostLocate(what->address, &found) && found.base &&
-                 check_flight_at(check, what->address, bytes, &same) != CHECK_WRITTEN;
+                 tt_check_flight_at(check, what->address, bytes, &same) != TT_CHECK_WRITTEN;
     if (quiet) add_write(word)->value = tuttiHostWordNow(what);
 }
 
-static bool knows(const struct check_clock *clock, const struct word_write *write)
+static bool knows(const struct tt_check_clock *clock, const struct word_write *write)
 {
-    return check_clock_of(clock, write->task) >= write->epoch;
+    return tt_check_clock_of(clock, write->task) >= write->epoch;
 }
 
 /* Has another write come in its place, for all that the task knows? */
-static bool is_covered(const struct check_word *word, size_t i, const struct check_clock *now,
+static bool is_covered(const struct tt_check_word *word, size_t i, const struct tt_check_clock *now,
                        size_t task)
 {
     const struct word_write *one = &word->writes[i];
@@ -125,7 +125,7 @@ static bool is_covered(const struct check_word *word, size_t i, const struct che
 }
 
 /* The host has waited for all writes, and the word has changed since: so the host changed it. */
-static bool is_reset(const struct host_check *check, const struct check_word *word,
+static bool is_reset(const struct tt_host_check *check, const struct tt_check_word *word,
                      const struct tt_word *what)
 {
     for (size_t i = 0; i < word->nwrites; i++) {
@@ -136,39 +136,39 @@ static bool is_reset(const struct host_check *check, const struct check_word *wo
 
 /* The host may look at the word, which nobody sees, so it is taken to know; of a word in a device's
  * memory only when a kernel or host function may have told it. */
-void check_write_word(struct host_check *check, size_t task, const struct tt_word *what)
+void tt_check_write_word(struct tt_host_check *check, size_t task, const struct tt_word *what)
 {
-    struct check_word *word = word_of(check, what);
+    struct tt_check_word *word = word_of(check, what);
     if (!word) return;
     if (!word->nwrites) note_first(check, word, what);
     struct word_write *write = add_write(word);
     write->task = task;
     write->epoch = check->tasks[task].epoch;
     write->value = what->value;
-    check_task_tell(check, task, &write->clock);
-    check_clock_merge(&word->all, write->clock);
+    tt_check_task_tell(check, task, &write->clock);
+    tt_check_clock_merge(&word->all, write->clock);
     size_t kept = 0;
     for (size_t i = 0; i < word->nwaits; i++) {
         const struct word_wait *wait = &word->waits[i];
         if (tuttiHostWordHolds(&wait->what, what->value)) {
-            check_fence_update(check, wait->fence, write->clock);
-            check_fence_close(check, wait->fence);
+            tt_check_fence_update(check, wait->fence, write->clock);
+            tt_check_fence_close(check, wait->fence);
         } else {
             word->waits[kept++] = *wait;
         }
     }
     word->nwaits = kept;
     if (check->any_opaque || !is_hidden(what->address))
-        check_task_tell(check, task, &check->tasks[CHECK_HOST].now);
+        tt_check_task_tell(check, task, &check->tasks[TT_CHECK_HOST].now);
 }
 
 /* A word that no stream has written somebody else will write, the host or a host function, who may
  * have waited for everything. */
-void check_await_word(struct host_check *check, size_t task, const struct tt_word *what)
+void tt_check_await_word(struct tt_host_check *check, size_t task, const struct tt_word *what)
 {
-    struct check_word *word = word_of(check, what);
-    struct check_task *own = &check->tasks[task];
-    struct check_clock *learned = NULL;
+    struct tt_check_word *word = word_of(check, what);
+    struct tt_check_task *own = &check->tasks[task];
+    struct tt_check_clock *learned = NULL;
     size_t count = 0;
     if (!word) return;
     for (size_t i = 0; i < word->nwrites; i++) {
@@ -177,48 +177,50 @@ void check_await_word(struct host_check *check, size_t task, const struct tt_wor
             is_covered(word, i, own->now, task))
             continue;
         if (count++) {
-            check_clock_limit(&learned, write->clock);
+            tt_check_clock_limit(&learned, write->clock);
         } else {
-            learned = check_clock_hold(write->clock);
+            learned = tt_check_clock_hold(write->clock);
         }
     }
     bool reset = count && is_reset(check, word, what);
     if (reset) forget_writes(word, word->nwrites);
-    if (!reset) check_clock_merge(&own->now, learned);
-    check_clock_drop(learned);
+    if (!reset) tt_check_clock_merge(&own->now, learned);
+    tt_check_clock_drop(learned);
     if (count && !reset) return;
     if (word->nwaits < WAITS_MOST) {
         word->waits[word->nwaits++] =
-            (struct word_wait){check_fence_open(check, task, own->epoch), *what};
+            (struct word_wait){tt_check_fence_open(check, task, own->epoch), *what};
     }
     for (size_t i = 0; !word->nwrites && i < check->ntasks; i++) {
-        if (i != task) check_task_tell(check, i, &own->now);
+        if (i != task) tt_check_task_tell(check, i, &own->now);
     }
 }
 
-static bool is_within(const struct check_word *word, const struct check_touch *touch)
+static bool is_within(const struct tt_check_word *word, const struct tt_check_touch *touch)
 {
     return (uintptr_t)word->key - (uintptr_t)touch->ptr < touch->bytes;
 }
 
-void check_see_words(struct host_check *check, size_t task, const struct check_touch *touch)
+void tt_check_see_words(struct tt_host_check *check, size_t task,
+                        const struct tt_check_touch *touch)
 {
     for (size_t i = 0; i < check->nwords; i++) {
-        const struct check_word *word = check->words[i];
+        const struct tt_check_word *word = check->words[i];
         if (is_within(word, touch)) {
-            check_clock_merge(&check->tasks[task].now, word->all);
+            tt_check_clock_merge(&check->tasks[task].now, word->all);
         }
     }
 }
 
-void check_tell_words(struct host_check *check, struct check_clock **into)
+void tt_check_tell_words(struct tt_host_check *check, struct tt_check_clock **into)
 {
     for (size_t i = 0; i < check->nwords; i++) {
-        check_clock_merge(into, check->words[i]->all);
+        tt_check_clock_merge(into, check->words[i]->all);
     }
 }
 
-void check_cover_words(struct host_check *check, size_t task, const struct check_touch *touch)
+void tt_check_cover_words(struct tt_host_check *check, size_t task,
+                          const struct tt_check_touch *touch)
 {
     for (size_t i = 0; i < check->nwords; i++) {
         if (!is_within(check->words[i], touch) || !check->words[i]->nwrites) continue;
@@ -226,6 +228,6 @@ void check_cover_words(struct host_check *check, size_t task, const struct check
         write->task = task;
         write->epoch = check->tasks[task].epoch;
         write->known = false;
-        check_task_tell(check, task, &write->clock);
+        tt_check_task_tell(check, task, &write->clock);
     }
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct host_capture {
+struct tt_host_capture {
     _Atomic int refs; /* origin, joined streams, positions */
     uint64_t id;
     int mode;
@@ -23,14 +23,14 @@ struct host_capture {
 };
 
 /* Events own their positions, but lie where no leak checker looks: the list is what it finds. */
-struct host_capture_position {
-    struct host_capture_position *next, **link; /* in the list; link: what points here */
-    struct host_capture *capture;               /* counted */
-    struct CUgraphNode_st **tips;               /* owned array */
+struct tt_host_capture_position {
+    struct tt_host_capture_position *next, **link; /* in the list; link: what points here */
+    struct tt_host_capture *capture;               /* counted */
+    struct CUgraphNode_st **tips;                  /* owned array */
     size_t ntips;
 };
 
-static void capture_drop(struct host_capture *capture)
+static void capture_drop(struct tt_host_capture *capture)
 {
     if (atomic_fetch_sub(&capture->refs, 1) != 1) return;
     free(capture->left);
@@ -57,7 +57,7 @@ static bool has_tip(const struct CUstream_st *stream, const struct CUgraphNode_s
     return false;
 }
 
-static bool add_tips(struct CUstream_st *stream, const struct host_capture_position *position)
+static bool add_tips(struct CUstream_st *stream, const struct tt_host_capture_position *position)
 {
     struct CUgraphNode_st **all = malloc((stream->ntips + position->ntips + 1) * sizeof(*all));
     if (!all) return false;
@@ -72,7 +72,7 @@ static bool add_tips(struct CUstream_st *stream, const struct host_capture_posit
     return true;
 }
 
-static void enter(struct CUstream_st *stream, struct host_capture *capture)
+static void enter(struct CUstream_st *stream, struct tt_host_capture *capture)
 {
     atomic_fetch_add(&capture->refs, 1);
     atomic_fetch_add(&capture->streams, 1);
@@ -83,10 +83,10 @@ static void enter(struct CUstream_st *stream, struct host_capture *capture)
 /* The last one ends the capture: what nobody took goes, though events may still hold positions in
  * it.
  */
-void host_capture_leave(struct CUstream_st *stream)
+void tt_host_capture_leave(struct CUstream_st *stream)
 {
     pthread_mutex_lock(&tt_host.captures.lock);
-    struct host_capture *capture = atomic_exchange(&stream->capture, NULL);
+    struct tt_host_capture *capture = atomic_exchange(&stream->capture, NULL);
     free(stream->tips);
     stream->tips = NULL;
     stream->ntips = 0;
@@ -95,21 +95,21 @@ void host_capture_leave(struct CUstream_st *stream)
     atomic_fetch_sub(&tt_host.captures.streams, 1);
     if (atomic_fetch_sub(&capture->streams, 1) == 1) {
         capture->ended = true;
-        if (!capture->into) host_graph_free(capture->graph);
+        if (!capture->into) tt_host_graph_free(capture->graph);
         capture->graph = NULL;
     }
     capture_drop(capture);
 }
 
-void host_capture_invalidate(struct CUstream_st *stream)
+void tt_host_capture_invalidate(struct CUstream_st *stream)
 {
     pthread_mutex_lock(&tt_host.captures.lock);
-    struct host_capture *capture = atomic_load(&stream->capture);
+    struct tt_host_capture *capture = atomic_load(&stream->capture);
     if (capture) capture->invalid = true;
     pthread_mutex_unlock(&tt_host.captures.lock);
 }
 
-static bool keep_tips(struct host_capture *capture, const struct CUstream_st *stream)
+static bool keep_tips(struct tt_host_capture *capture, const struct CUstream_st *stream)
 {
     size_t all = capture->nleft + stream->ntips;
     struct CUgraphNode_st **left = realloc(capture->left, (all + 1) * sizeof(*left));
@@ -125,36 +125,36 @@ static bool keep_tips(struct host_capture *capture, const struct CUstream_st *st
 static void orphan(struct CUstream_st *stream)
 {
     pthread_mutex_lock(&tt_host.captures.lock);
-    struct host_capture *capture = atomic_load(&stream->capture);
+    struct tt_host_capture *capture = atomic_load(&stream->capture);
     if (capture && (capture->origin == stream || !keep_tips(capture, stream)))
         capture->invalid = true;
     pthread_mutex_unlock(&tt_host.captures.lock);
-    host_capture_leave(stream);
+    tt_host_capture_leave(stream);
 }
 
-static const struct host_capture_ops asked_by_streams = {.invalidate = host_capture_invalidate,
-                                                         .orphan = orphan};
+static const struct tt_host_capture_ops asked_by_streams = {
+    .invalidate = tt_host_capture_invalidate, .orphan = orphan};
 
 static int check_begin(const struct CUstream_st *stream, int mode)
 {
-    if (!stream) return HOST_BAD_HANDLE;
-    if (stream->legacy) return HOST_CAPTURE_UNSUPPORTED;
-    if (mode < 0 || mode > 2) return HOST_INVALID_VALUE;
-    return atomic_load(&stream->capture) ? HOST_ILLEGAL_STATE : HOST_OK;
+    if (!stream) return TT_HOST_BAD_HANDLE;
+    if (stream->legacy) return TT_HOST_CAPTURE_UNSUPPORTED;
+    if (mode < 0 || mode > 2) return TT_HOST_INVALID_VALUE;
+    return atomic_load(&stream->capture) ? TT_HOST_ILLEGAL_STATE : TT_HOST_OK;
 }
 
 /* graph: NULL for a new one. */
 static int begin(struct CUstream_st *stream, struct CUgraph_st *graph,
                  struct CUgraphNode_st *const *tips, size_t ntips, int mode)
 {
-    struct host_capture *capture = calloc(1, sizeof(*capture));
-    if (!capture) return HOST_OUT_OF_MEMORY;
+    struct tt_host_capture *capture = calloc(1, sizeof(*capture));
+    if (!capture) return TT_HOST_OUT_OF_MEMORY;
     capture->into = graph != NULL;
-    capture->graph = graph ? graph : host_graph_make();
+    capture->graph = graph ? graph : tt_host_graph_make();
     if (!capture->graph || !set_tips(stream, tips, ntips)) {
-        if (!graph) host_graph_free(capture->graph);
+        if (!graph) tt_host_graph_free(capture->graph);
         free(capture);
-        return HOST_OUT_OF_MEMORY;
+        return TT_HOST_OUT_OF_MEMORY;
     }
     capture->graph->capturing = true;
     capture->id = atomic_fetch_add(&tt_host.captures.begun, 1) + 1;
@@ -163,12 +163,12 @@ static int begin(struct CUstream_st *stream, struct CUgraph_st *graph,
     capture->origin = stream;
     atomic_store_explicit(&tt_host.captures.ops, &asked_by_streams, memory_order_release);
     enter(stream, capture);
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostCaptureBegin(struct CUstream_st *handle, int mode)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
+    struct CUstream_st *stream = tt_host_stream_find(handle);
     int rc = check_begin(stream, mode);
     return rc ? rc : begin(stream, NULL, NULL, 0, mode);
 }
@@ -176,12 +176,12 @@ int tuttiHostCaptureBegin(struct CUstream_st *handle, int mode)
 int tuttiHostCaptureBeginInto(struct CUstream_st *handle, struct CUgraph_st *graph,
                               struct CUgraphNode_st *const *deps, size_t ndeps, int mode)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
+    struct CUstream_st *stream = tt_host_stream_find(handle);
     int rc = check_begin(stream, mode);
     if (rc) return rc;
-    if (!host_graph_holds(graph) || graph->capturing || (ndeps && !deps) ||
-        !host_nodes_of(graph, deps, ndeps))
-        return HOST_INVALID_VALUE;
+    if (!tt_host_graph_holds(graph) || graph->capturing || (ndeps && !deps) ||
+        !tt_host_nodes_of(graph, deps, ndeps))
+        return TT_HOST_INVALID_VALUE;
     return begin(stream, graph, deps, ndeps, mode);
 }
 
@@ -202,7 +202,7 @@ static void mark_ancestors(const struct CUgraph_st *graph, const struct CUstream
 }
 
 struct joined_question {
-    struct host_capture *capture;
+    struct tt_host_capture *capture;
     const bool *seen; /* NULL: memory was short */
     bool all;
 };
@@ -215,40 +215,40 @@ static bool check_joined(struct CUstream_st *stream, void *arg)
     for (size_t i = 0; question->seen && i < stream->ntips; i++) {
         if (!question->seen[stream->tips[i]->index]) question->all = false;
     }
-    host_capture_leave(stream);
+    tt_host_capture_leave(stream);
     return false;
 }
 
 /* Every other stream's last nodes must lie before the origin's; all streams leave the capture. 904,
  * 2. */
-static int check_all_joined(struct host_capture *capture, const struct CUstream_st *origin)
+static int check_all_joined(struct tt_host_capture *capture, const struct CUstream_st *origin)
 {
     bool *seen = calloc(capture->graph->nnodes + 1, sizeof(*seen));
     if (seen) mark_ancestors(capture->graph, origin, seen);
     struct joined_question question = {capture, seen, true};
-    host_streams_visit(check_joined, &question);
+    tt_host_streams_visit(check_joined, &question);
     pthread_mutex_lock(&tt_host.captures.lock);
     for (size_t i = 0; seen && i < capture->nleft; i++) {
         if (!seen[capture->left[i]->index]) question.all = false;
     }
     pthread_mutex_unlock(&tt_host.captures.lock);
     free(seen);
-    if (!seen) return HOST_OUT_OF_MEMORY;
-    return question.all ? HOST_OK : HOST_CAPTURE_UNJOINED;
+    if (!seen) return TT_HOST_OUT_OF_MEMORY;
+    return question.all ? TT_HOST_OK : TT_HOST_CAPTURE_UNJOINED;
 }
 
 int tuttiHostCaptureEnd(struct CUstream_st *handle, struct CUgraph_st **graph_out)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
+    struct CUstream_st *stream = tt_host_stream_find(handle);
     if (graph_out) *graph_out = NULL;
-    if (!stream) return HOST_BAD_HANDLE;
-    struct host_capture *capture = atomic_load(&stream->capture);
-    if (!capture) return HOST_ILLEGAL_STATE;
-    if (capture->origin != stream) return HOST_CAPTURE_UNMATCHED;
+    if (!stream) return TT_HOST_BAD_HANDLE;
+    struct tt_host_capture *capture = atomic_load(&stream->capture);
+    if (!capture) return TT_HOST_ILLEGAL_STATE;
+    if (capture->origin != stream) return TT_HOST_CAPTURE_UNMATCHED;
     if (capture->mode != 2 && !pthread_equal(capture->owner, pthread_self()))
-        return HOST_CAPTURE_WRONG_THREAD;
+        return TT_HOST_CAPTURE_WRONG_THREAD;
     int rc = check_all_joined(capture, stream);
-    if (capture->invalid) rc = HOST_CAPTURE_INVALIDATED;
+    if (capture->invalid) rc = TT_HOST_CAPTURE_INVALIDATED;
     capture->ended = true;
     if (capture->into) capture->graph->capturing = false;
     if (!rc && graph_out) {
@@ -256,13 +256,13 @@ int tuttiHostCaptureEnd(struct CUstream_st *handle, struct CUgraph_st **graph_ou
         capture->graph->capturing = false;
         if (!capture->into) capture->graph = NULL;
     }
-    host_capture_leave(stream);
+    tt_host_capture_leave(stream);
     return rc;
 }
 
 static bool somebody_captures(int device)
 {
-    const struct CUstream_st *stream = host_ordered_streams(device);
+    const struct CUstream_st *stream = tt_host_ordered_streams(device);
     while (stream && !atomic_load(&stream->capture)) {
         stream = stream->next_ordered;
     }
@@ -272,51 +272,51 @@ static bool somebody_captures(int device)
 int tuttiHostCaptureStatus(struct CUstream_st *handle, enum tt_capture_status *status, uint64_t *id,
                            struct CUgraph_st **graph)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return HOST_BAD_HANDLE;
-    if (stream->legacy && somebody_captures(stream->device)) return HOST_CAPTURE_IMPLICIT;
-    struct host_capture *capture = atomic_load(&stream->capture);
+    struct CUstream_st *stream = tt_host_stream_find(handle);
+    if (!stream) return TT_HOST_BAD_HANDLE;
+    if (stream->legacy && somebody_captures(stream->device)) return TT_HOST_CAPTURE_IMPLICIT;
+    struct tt_host_capture *capture = atomic_load(&stream->capture);
     *status = !capture           ? TT_CAPTURE_NONE
               : capture->invalid ? TT_CAPTURE_INVALIDATED
                                  : TT_CAPTURE_ACTIVE;
     *id = capture ? capture->id : 0;
     *graph = capture ? capture->graph : NULL;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostCaptureTips(struct CUstream_st *handle, struct CUgraphNode_st *const **tips,
                          size_t *ntips)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return HOST_BAD_HANDLE;
+    struct CUstream_st *stream = tt_host_stream_find(handle);
+    if (!stream) return TT_HOST_BAD_HANDLE;
     *tips = stream->tips;
     *ntips = stream->ntips;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 /* Lock held. */
 static int change_tips(struct CUstream_st *stream, struct CUgraphNode_st *const *nodes,
                        size_t count, bool replace)
 {
-    const struct host_capture *capture = atomic_load(&stream->capture);
-    if (!capture) return HOST_ILLEGAL_STATE;
-    if ((count && !nodes) || !host_nodes_of(capture->graph, nodes, count))
-        return HOST_INVALID_VALUE;
-    if (replace) return set_tips(stream, nodes, count) ? HOST_OK : HOST_OUT_OF_MEMORY;
-    struct host_capture_position more = {.ntips = count};
+    const struct tt_host_capture *capture = atomic_load(&stream->capture);
+    if (!capture) return TT_HOST_ILLEGAL_STATE;
+    if ((count && !nodes) || !tt_host_nodes_of(capture->graph, nodes, count))
+        return TT_HOST_INVALID_VALUE;
+    if (replace) return set_tips(stream, nodes, count) ? TT_HOST_OK : TT_HOST_OUT_OF_MEMORY;
+    struct tt_host_capture_position more = {.ntips = count};
     more.tips = malloc((count + 1) * sizeof(*more.tips));
-    if (!more.tips) return HOST_OUT_OF_MEMORY;
+    if (!more.tips) return TT_HOST_OUT_OF_MEMORY;
     if (count) memcpy(more.tips, nodes, count * sizeof(*more.tips));
     bool good = add_tips(stream, &more);
     free(more.tips);
-    return good ? HOST_OK : HOST_OUT_OF_MEMORY;
+    return good ? TT_HOST_OK : TT_HOST_OUT_OF_MEMORY;
 }
 
 int tuttiHostCaptureSetTips(struct CUstream_st *handle, struct CUgraphNode_st *const *nodes,
                             size_t count, bool replace)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return HOST_BAD_HANDLE;
+    struct CUstream_st *stream = tt_host_stream_find(handle);
+    if (!stream) return TT_HOST_BAD_HANDLE;
     pthread_mutex_lock(&tt_host.captures.lock);
     int rc = change_tips(stream, nodes, count, replace);
     pthread_mutex_unlock(&tt_host.captures.lock);
@@ -325,11 +325,11 @@ int tuttiHostCaptureSetTips(struct CUstream_st *handle, struct CUgraphNode_st *c
 
 int tuttiHostCaptureMode(int *mode)
 {
-    int before = host_thread.capture_mode;
-    if (*mode < 0 || *mode > 2) return HOST_INVALID_VALUE;
-    host_thread.capture_mode = *mode;
+    int before = tt_host_thread.capture_mode;
+    if (*mode < 0 || *mode > 2) return TT_HOST_INVALID_VALUE;
+    tt_host_thread.capture_mode = *mode;
     *mode = before;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 struct unsafe_question {
@@ -339,10 +339,10 @@ struct unsafe_question {
 static bool invalidate_mine(struct CUstream_st *stream, void *arg)
 {
     struct unsafe_question *question = arg;
-    struct host_capture *capture = atomic_load(&stream->capture);
+    struct tt_host_capture *capture = atomic_load(&stream->capture);
     if (!capture || capture->mode == 2 || capture->ended) return false;
     bool mine = pthread_equal(capture->owner, pthread_self());
-    bool global = capture->mode == 0 && host_thread.capture_mode == 0;
+    bool global = capture->mode == 0 && tt_host_thread.capture_mode == 0;
     if (!mine && !global) return false;
     capture->invalid = true;
     question->hit = true;
@@ -353,12 +353,12 @@ int tuttiHostCaptureUnsafe(void)
 {
     struct unsafe_question question = {false};
     if (!atomic_load_explicit(&tt_host.captures.streams, memory_order_relaxed) ||
-        host_thread.capture_mode == 2)
-        return HOST_OK;
+        tt_host_thread.capture_mode == 2)
+        return TT_HOST_OK;
     pthread_mutex_lock(&tt_host.captures.lock);
-    host_streams_visit(invalidate_mine, &question);
+    tt_host_streams_visit(invalidate_mine, &question);
     pthread_mutex_unlock(&tt_host.captures.lock);
-    return question.hit ? HOST_CAPTURE_UNSUPPORTED : HOST_OK;
+    return question.hit ? TT_HOST_CAPTURE_UNSUPPORTED : TT_HOST_OK;
 }
 
 struct device_question {
@@ -369,7 +369,7 @@ struct device_question {
 static bool invalidate_of_device(struct CUstream_st *stream, void *arg)
 {
     struct device_question *question = arg;
-    struct host_capture *capture = atomic_load(&stream->capture);
+    struct tt_host_capture *capture = atomic_load(&stream->capture);
     if (!capture || capture->ended || stream->device != question->device) return false;
     capture->invalid = true;
     question->hit = true;
@@ -379,34 +379,35 @@ static bool invalidate_of_device(struct CUstream_st *stream, void *arg)
 int tuttiHostCaptureOfDevice(int device)
 {
     struct device_question question = {device, false};
-    if (!atomic_load_explicit(&tt_host.captures.streams, memory_order_relaxed)) return HOST_OK;
+    if (!atomic_load_explicit(&tt_host.captures.streams, memory_order_relaxed)) return TT_HOST_OK;
     pthread_mutex_lock(&tt_host.captures.lock);
-    host_streams_visit(invalidate_of_device, &question);
+    tt_host_streams_visit(invalidate_of_device, &question);
     pthread_mutex_unlock(&tt_host.captures.lock);
-    return question.hit ? HOST_CAPTURE_UNSUPPORTED : HOST_OK;
+    return question.hit ? TT_HOST_CAPTURE_UNSUPPORTED : TT_HOST_OK;
 }
 
 /* Lock held. */
-static int add_node(struct CUstream_st *stream, const struct host_op *op,
-                    struct host_item_share *share, const struct tt_node *params)
+static int add_node(struct CUstream_st *stream, const struct tt_host_op *op,
+                    struct tt_host_item_share *share, const struct tt_node *params)
 {
-    const struct host_capture *capture = atomic_load(&stream->capture);
-    if (!capture || capture->invalid) return HOST_CAPTURE_INVALIDATED;
+    const struct tt_host_capture *capture = atomic_load(&stream->capture);
+    if (!capture || capture->invalid) return TT_HOST_CAPTURE_INVALIDATED;
     struct CUgraphNode_st *node =
-        host_graph_add(capture->graph, stream->tips, stream->ntips, op, share);
-    if (!node) return HOST_OUT_OF_MEMORY;
+        tt_host_graph_add(capture->graph, stream->tips, stream->ntips, op, share);
+    if (!node) return TT_HOST_OUT_OF_MEMORY;
     if (params) node->kind = params->kind;
     if (params) node->params = *params;
     stream->tips[0] = node;
     stream->ntips = 1;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-int host_capture_add_node(struct CUstream_st *stream, const struct host_op *op,
-                          const struct tt_node *params)
+int tt_host_capture_add_node(struct CUstream_st *stream, const struct tt_host_op *op,
+                             const struct tt_node *params)
 {
-    struct host_item_share *share = op->kind == HOST_OP_ITEM ? host_share_make(op->item) : NULL;
-    if (op->kind == HOST_OP_ITEM && !share) return HOST_OUT_OF_MEMORY;
+    struct tt_host_item_share *share =
+        op->kind == TT_HOST_OP_ITEM ? tt_host_share_make(op->item) : NULL;
+    if (op->kind == TT_HOST_OP_ITEM && !share) return TT_HOST_OUT_OF_MEMORY;
     pthread_mutex_lock(&tt_host.captures.lock);
     int rc = add_node(stream, op, share, params);
     pthread_mutex_unlock(&tt_host.captures.lock);
@@ -418,7 +419,7 @@ int host_capture_add_node(struct CUstream_st *stream, const struct host_op *op,
 /* ---- events in captures ---- */
 
 /* Lock held. */
-static void list_position(struct host_capture_position *position)
+static void list_position(struct tt_host_capture_position *position)
 {
     position->next = tt_host.captures.positions;
     position->link = &tt_host.captures.positions;
@@ -426,7 +427,7 @@ static void list_position(struct host_capture_position *position)
     tt_host.captures.positions = position;
 }
 
-static void unlist_position(const struct host_capture_position *position)
+static void unlist_position(const struct tt_host_capture_position *position)
 {
     pthread_mutex_lock(&tt_host.captures.lock);
     *position->link = position->next;
@@ -435,9 +436,9 @@ static void unlist_position(const struct host_capture_position *position)
 }
 
 /* Lock held. */
-static bool note_position(struct CUstream_st *stream, struct host_capture_position *position)
+static bool note_position(struct CUstream_st *stream, struct tt_host_capture_position *position)
 {
-    struct host_capture *capture = atomic_load(&stream->capture);
+    struct tt_host_capture *capture = atomic_load(&stream->capture);
     position->tips = capture ? malloc((stream->ntips + 1) * sizeof(*position->tips)) : NULL;
     if (!position->tips) return false;
     if (stream->ntips)
@@ -449,9 +450,9 @@ static bool note_position(struct CUstream_st *stream, struct host_capture_positi
     return true;
 }
 
-struct host_capture_position *host_capture_position(struct CUstream_st *stream)
+struct tt_host_capture_position *tt_host_capture_position(struct CUstream_st *stream)
 {
-    struct host_capture_position *position = calloc(1, sizeof(*position));
+    struct tt_host_capture_position *position = calloc(1, sizeof(*position));
     if (!position) return NULL;
     pthread_mutex_lock(&tt_host.captures.lock);
     bool good = note_position(stream, position);
@@ -461,7 +462,7 @@ struct host_capture_position *host_capture_position(struct CUstream_st *stream)
     return NULL;
 }
 
-void host_capture_position_drop(struct host_capture_position *position)
+void tt_host_capture_position_drop(struct tt_host_capture_position *position)
 {
     if (!position) return;
     unlist_position(position);
@@ -470,30 +471,31 @@ void host_capture_position_drop(struct host_capture_position *position)
     free(position);
 }
 
-void host_capture_position_spoil(const struct host_capture_position *position)
+void tt_host_capture_position_spoil(const struct tt_host_capture_position *position)
 {
     if (!position->capture->ended) position->capture->invalid = true;
 }
 
 /* Lock held. */
-static int join(struct CUstream_st *stream, const struct host_capture_position *position)
+static int join(struct CUstream_st *stream, const struct tt_host_capture_position *position)
 {
-    struct host_capture *capture = atomic_load(&stream->capture);
-    if (position->capture->ended) return HOST_CAPTURED_EVENT;
+    struct tt_host_capture *capture = atomic_load(&stream->capture);
+    if (position->capture->ended) return TT_HOST_CAPTURED_EVENT;
     if (capture && capture != position->capture) {
         capture->invalid = position->capture->invalid = true;
-        return HOST_CAPTURE_MERGE;
+        return TT_HOST_CAPTURE_MERGE;
     }
     if (!capture) {
-        if (stream->legacy) return HOST_CAPTURE_IMPLICIT;
-        if (!set_tips(stream, position->tips, position->ntips)) return HOST_OUT_OF_MEMORY;
+        if (stream->legacy) return TT_HOST_CAPTURE_IMPLICIT;
+        if (!set_tips(stream, position->tips, position->ntips)) return TT_HOST_OUT_OF_MEMORY;
         enter(stream, position->capture);
-        return HOST_OK;
+        return TT_HOST_OK;
     }
-    return add_tips(stream, position) ? HOST_OK : HOST_OUT_OF_MEMORY;
+    return add_tips(stream, position) ? TT_HOST_OK : TT_HOST_OUT_OF_MEMORY;
 }
 
-int host_capture_join(struct CUstream_st *stream, const struct host_capture_position *position)
+int tt_host_capture_join(struct CUstream_st *stream,
+                         const struct tt_host_capture_position *position)
 {
     pthread_mutex_lock(&tt_host.captures.lock);
     int rc = join(stream, position);

@@ -14,15 +14,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-void host_event_uncapture(struct CUevent_st *event)
+void tt_host_event_uncapture(struct CUevent_st *event)
 {
-    if (event->captured) host_capture_position_drop(event->captured);
+    if (event->captured) tt_host_capture_position_drop(event->captured);
     event->captured = NULL;
 }
 
-struct binding {                   /* to an item by a launch */
-    struct host_position position; /* what a wait is for */
-    struct host_shared_position shared;
+struct binding {                      /* to an item by a launch */
+    struct tt_host_position position; /* what a wait is for */
+    struct tt_host_shared_position shared;
 };
 
 struct pending {          /* launches that were issued, in their order */
@@ -35,7 +35,7 @@ struct event_item {
     struct CUevent_st *event; /* borrowed; looked at only when it is alive */
     bool wait;
     struct CUstream_st *line; /* owned; a record: a sequence number for each launch */
-    struct host_spinlock spinlock;
+    struct tt_host_spinlock spinlock;
     struct pending *first, **last; /* owned; under the spinlock */
     struct pending spare;          /* for when memory is short, if spare_free */
     _Atomic bool spare_free;
@@ -59,28 +59,28 @@ static void push(struct event_item *own, const struct binding *binding)
     struct pending *pending = make_pending(own);
     pending->binding = *binding;
     pending->next = NULL;
-    host_spinlock_lock(&own->spinlock);
+    tt_host_spinlock_lock(&own->spinlock);
     *own->last = pending;
     own->last = &pending->next;
-    host_spinlock_unlock(&own->spinlock);
+    tt_host_spinlock_unlock(&own->spinlock);
 }
 
 /* The oldest one stays in the list. */
 static struct pending *oldest(struct event_item *own)
 {
-    host_spinlock_lock(&own->spinlock);
+    tt_host_spinlock_lock(&own->spinlock);
     struct pending *pending = own->first;
-    host_spinlock_unlock(&own->spinlock);
+    tt_host_spinlock_unlock(&own->spinlock);
     return pending;
 }
 
 static void pop(struct event_item *own)
 {
-    host_spinlock_lock(&own->spinlock);
+    tt_host_spinlock_lock(&own->spinlock);
     struct pending *pending = own->first;
     if (pending) own->first = pending->next;
     if (!own->first) own->last = &own->first;
-    host_spinlock_unlock(&own->spinlock);
+    tt_host_spinlock_unlock(&own->spinlock);
     if (pending == &own->spare) {
         atomic_store(&own->spare_free, true);
     } else {
@@ -93,18 +93,18 @@ static struct binding issue_record(struct event_item *own)
     uint64_t seq = atomic_fetch_add_explicit(&own->line->line.tail, 1, memory_order_seq_cst) + 1;
     struct CUevent_st *event = own->event;
     struct binding binding = {.shared = {NULL, 0}};
-    if (host_event_holds(event)) {
-        host_spinlock_lock(&event->spinlock);
-        host_event_uncapture(event);
+    if (tt_host_event_holds(event)) {
+        tt_host_spinlock_lock(&event->spinlock);
+        tt_host_event_uncapture(event);
         event->recorded = true;
         event->number++;
-        event->position = (struct host_position){own->line, seq};
+        event->position = (struct tt_host_position){own->line, seq};
         binding.shared.cell = event->cell;
         if (event->cell) {
             binding.shared.number = atomic_fetch_add(&event->cell->recorded, 1) + 1;
             event->cell_number = binding.shared.number;
         }
-        host_spinlock_unlock(&event->spinlock);
+        tt_host_spinlock_unlock(&event->spinlock);
     }
     return binding;
 }
@@ -113,10 +113,10 @@ static struct binding issue_record(struct event_item *own)
 static struct binding latest_of(struct CUevent_st *event)
 {
     struct binding what = {.shared = {NULL, 0}};
-    if (!host_event_holds(event)) return what;
-    host_spinlock_lock(&event->spinlock);
-    host_event_latest(event, &what.position, &what.shared);
-    host_spinlock_unlock(&event->spinlock);
+    if (!tt_host_event_holds(event)) return what;
+    tt_host_spinlock_lock(&event->spinlock);
+    tt_host_event_latest(event, &what.position, &what.shared);
+    tt_host_spinlock_unlock(&event->spinlock);
     return what;
 }
 
@@ -125,16 +125,16 @@ static enum tt_step run_record(struct event_item *own)
     const struct pending *pending = oldest(own);
     uint64_t seq = atomic_load_explicit(&own->line->line.done, memory_order_relaxed) + 1;
     struct CUevent_st *event = own->event;
-    if (host_event_holds(event)) {
-        host_spinlock_lock(&event->spinlock);
+    if (tt_host_event_holds(event)) {
+        tt_host_spinlock_lock(&event->spinlock);
         if (event->position.stream == own->line && event->position.seq == seq)
             event->time_nsec = tt_now_nsec();
-        host_spinlock_unlock(&event->spinlock);
+        tt_host_spinlock_unlock(&event->spinlock);
     }
     if (pending && pending->binding.shared.cell)
-        host_cell_reach(pending->binding.shared.cell, pending->binding.shared.number);
+        tt_host_cell_reach(pending->binding.shared.cell, pending->binding.shared.number);
     pop(own);
-    host_stream_finish(own->line, seq);
+    tt_host_stream_finish(own->line, seq);
     return TT_STEP_DONE;
 }
 
@@ -142,7 +142,7 @@ static enum tt_step run_wait(struct event_item *own)
 {
     const struct pending *pending = oldest(own);
     const struct binding what = pending ? pending->binding : latest_of(own->event);
-    if (!host_position_reached(&what.position) || !host_shared_reached(&what.shared))
+    if (!tt_host_position_reached(&what.position) || !tt_host_shared_reached(&what.shared))
         return TT_STEP_WAIT;
     pop(own);
     return TT_STEP_DONE;
@@ -162,17 +162,17 @@ static enum tt_step event_step(struct tt_item *item, enum tt_item_call call)
         while (own->first) {
             pop(own);
         }
-        host_timeline_give(own->line);
+        tt_host_timeline_give(own->line);
         free(own);
         break;
     case TT_ITEM_HOLD:
     case TT_ITEM_LET: break;
-    case TT_ITEM_TOUCH: host_check_event_node(own->event, own->wait); break;
+    case TT_ITEM_TOUCH: tt_host_check_event_node(own->event, own->wait); break;
     }
     return TT_STEP_DONE;
 }
 
-struct tt_item *host_event_item(struct CUevent_st *event, bool wait)
+struct tt_item *tt_host_event_item(struct CUevent_st *event, bool wait)
 {
     struct event_item *own = calloc(1, sizeof(*own));
     if (!own) return NULL;
@@ -183,14 +183,14 @@ struct tt_item *host_event_item(struct CUevent_st *event, bool wait)
     own->wait = wait;
     own->last = &own->first;
     atomic_store(&own->spare_free, true);
-    own->line = wait ? NULL : host_timeline_take();
+    own->line = wait ? NULL : tt_host_timeline_take();
     if (wait || own->line) return &own->item;
     free(own);
     return NULL;
 }
 
-struct tt_item *host_event_item_again(const struct tt_item *item)
+struct tt_item *tt_host_event_item_again(const struct tt_item *item)
 {
     const struct event_item *other = (const struct event_item *)item;
-    return host_event_item(other->event, other->wait);
+    return tt_host_event_item(other->event, other->wait);
 }

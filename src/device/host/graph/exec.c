@@ -16,51 +16,51 @@ enum { INLINE_STEPS = 100 }; /* of a launch within its call */
 _Static_assert(sizeof(struct CUgraphExec_st) <= EXEC_BYTES,
                "an executable graph fits its slot of the slab");
 
-bool host_exec_holds(const struct CUgraphExec_st *exec)
+bool tt_host_exec_holds(const struct CUgraphExec_st *exec)
 {
-    return host_slab_holds(&tt_host.graphs.execs, exec, EXEC_MAGIC);
+    return tt_host_slab_holds(&tt_host.graphs.execs, exec, EXEC_MAGIC);
 }
 
 bool tuttiHostExecAlive(const struct CUgraphExec_st *exec)
 {
-    return host_exec_holds(exec);
+    return tt_host_exec_holds(exec);
 }
 
 /* ---- bodies ---- */
 
 static void clear_op(struct exec_op *op)
 {
-    host_share_drop(op->share);
-    if (op->op.kind == HOST_OP_GRAPH) host_exec_drop(op->op.launch.exec);
+    tt_host_share_drop(op->share);
+    if (op->op.kind == TT_HOST_OP_GRAPH) tt_host_exec_drop(op->op.launch.exec);
     free(op->deps);
     memset(op, 0, sizeof(*op));
 }
 
-static void free_body(struct host_exec *exec)
+static void free_body(struct tt_host_exec *exec)
 {
     for (size_t i = 0; exec->ops && i < exec->nops; i++) {
         clear_op(&exec->ops[i]);
     }
-    host_kept_free(exec->kept);
+    tt_host_kept_free(exec->kept);
     if (exec->launches && atomic_fetch_sub(&exec->launches->refs, 1) == 1) free(exec->launches);
     free(exec->ops);
     free(exec->runs);
     free(exec);
 }
 
-void host_exec_hold(struct host_exec *exec)
+void tt_host_exec_hold(struct tt_host_exec *exec)
 {
     atomic_fetch_add(&exec->refs, 1);
 }
 
-void host_exec_drop(struct host_exec *exec)
+void tt_host_exec_drop(struct tt_host_exec *exec)
 {
     if (exec && atomic_fetch_sub(&exec->refs, 1) == 1) free_body(exec);
 }
 
-struct host_exec *host_exec_body(size_t nops, struct host_launches *launches)
+struct tt_host_exec *tt_host_exec_body(size_t nops, struct tt_host_launches *launches)
 {
-    struct host_exec *exec = calloc(1, sizeof(*exec));
+    struct tt_host_exec *exec = calloc(1, sizeof(*exec));
     if (!exec) return NULL;
     atomic_store(&exec->refs, 1);
     exec->nops = nops;
@@ -74,7 +74,7 @@ struct host_exec *host_exec_body(size_t nops, struct host_launches *launches)
 }
 
 /* Each executable has event items of its own; others are shared. False when out of memory. */
-static bool share_item(struct exec_op *op, struct host_item_share *share)
+static bool share_item(struct exec_op *op, struct tt_host_item_share *share)
 {
     op->share = share;
     if (!share) return true;
@@ -82,8 +82,8 @@ static bool share_item(struct exec_op *op, struct host_item_share *share)
         atomic_fetch_add(&share->refs, 1);
         return true;
     }
-    struct tt_item *item = host_event_item_again(share->item);
-    op->share = item ? host_share_make(item) : NULL;
+    struct tt_item *item = tt_host_event_item_again(share->item);
+    op->share = item ? tt_host_share_make(item) : NULL;
     if (item && !op->share) item->step(item, TT_ITEM_RELEASE);
     return op->share != NULL;
 }
@@ -94,29 +94,30 @@ static bool copy_op(struct exec_op *to, const struct exec_op *from)
     *to = *from;
     to->deps = malloc((from->ndeps + 1) * sizeof(*to->deps));
     bool good = share_item(to, from->share) && to->deps;
-    if (to->op.kind == HOST_OP_GRAPH) {
-        to->op.launch.exec = host_exec_copy(from->op.launch.exec, NULL);
-        if (!to->op.launch.exec) to->op.kind = HOST_OP_EMPTY;
+    if (to->op.kind == TT_HOST_OP_GRAPH) {
+        to->op.launch.exec = tt_host_exec_copy(from->op.launch.exec, NULL);
+        if (!to->op.launch.exec) to->op.kind = TT_HOST_OP_EMPTY;
     }
     if (to->deps) memcpy(to->deps, from->deps, from->ndeps * sizeof(*to->deps));
     return good && to->op.kind == from->op.kind;
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): a graph in a graph is copied as the outer one is */
-struct host_exec *host_exec_copy(const struct host_exec *from, struct host_launches *launches)
+struct tt_host_exec *tt_host_exec_copy(const struct tt_host_exec *from,
+                                       struct tt_host_launches *launches)
 {
-    struct host_exec *exec = host_exec_body(from->nops, launches);
+    struct tt_host_exec *exec = tt_host_exec_body(from->nops, launches);
     if (!exec) return NULL;
     for (size_t i = 0; i < from->nops; i++) {
         if (copy_op(&exec->ops[i], &from->ops[i])) continue;
-        host_exec_drop(exec);
+        tt_host_exec_drop(exec);
         return NULL;
     }
     exec->has_calls = from->has_calls;
     exec->has_memory = from->has_memory;
     exec->has_opened = from->has_opened;
-    if (host_kept_copy(from->kept, &exec->kept)) return exec;
-    host_exec_drop(exec);
+    if (tt_host_kept_copy(from->kept, &exec->kept)) return exec;
+    tt_host_exec_drop(exec);
     return NULL;
 }
 
@@ -147,93 +148,95 @@ static bool sort_nodes(const struct CUgraph_st *graph, size_t *position)
     return sorted == graph->nnodes;
 }
 
-bool host_op_has_calls(const struct host_op *op)
+bool tt_host_op_has_calls(const struct tt_host_op *op)
 {
-    return op->kind == HOST_OP_CALL || (op->kind == HOST_OP_GRAPH && op->launch.exec->has_calls);
+    return op->kind == TT_HOST_OP_CALL ||
+           (op->kind == TT_HOST_OP_GRAPH && op->launch.exec->has_calls);
 }
 
-bool host_op_has_opened(const struct host_op *op)
+bool tt_host_op_has_opened(const struct tt_host_op *op)
 {
-    return op->opened || (op->kind == HOST_OP_GRAPH && op->launch.exec->has_opened);
+    return op->opened || (op->kind == TT_HOST_OP_GRAPH && op->launch.exec->has_opened);
 }
 
-static int fill_op(struct host_exec *exec, const struct CUgraphNode_st *node,
+static int fill_op(struct tt_host_exec *exec, const struct CUgraphNode_st *node,
                    const size_t *position)
 {
     struct exec_op *op = &exec->ops[position[node->index]];
     op->kind = node->kind;
     op->op = node->op;
     op->node = node->id;
-    if (op->op.kind == HOST_OP_GRAPH || node->child)
-        op->op.kind = HOST_OP_EMPTY; /* until its body is there */
+    if (op->op.kind == TT_HOST_OP_GRAPH || node->child)
+        op->op.kind = TT_HOST_OP_EMPTY; /* until its body is there */
     op->deps = malloc((node->ndeps + 1) * sizeof(*op->deps));
-    if (!share_item(op, node->share) || !op->deps) return HOST_OUT_OF_MEMORY;
+    if (!share_item(op, node->share) || !op->deps) return TT_HOST_OUT_OF_MEMORY;
     for (size_t d = 0; d < node->ndeps; d++) {
         op->deps[op->ndeps++] = position[node->deps[d]->index];
     }
-    if (node->child || node->op.kind == HOST_OP_GRAPH) {
-        struct host_exec *inner = NULL;
-        int rc = node->child ? host_exec_make(node->child, &inner) : HOST_OK;
-        if (!node->child) inner = host_exec_copy(node->op.launch.exec, NULL);
-        if (!inner) return rc ? rc : HOST_OUT_OF_MEMORY;
-        op->op = (struct host_op){.kind = HOST_OP_GRAPH, .launch = {&host_exec_ops, inner, 0}};
+    if (node->child || node->op.kind == TT_HOST_OP_GRAPH) {
+        struct tt_host_exec *inner = NULL;
+        int rc = node->child ? tt_host_exec_make(node->child, &inner) : TT_HOST_OK;
+        if (!node->child) inner = tt_host_exec_copy(node->op.launch.exec, NULL);
+        if (!inner) return rc ? rc : TT_HOST_OUT_OF_MEMORY;
+        op->op =
+            (struct tt_host_op){.kind = TT_HOST_OP_GRAPH, .launch = {&tt_host_exec_ops, inner, 0}};
     }
-    exec->has_calls = exec->has_calls || host_op_has_calls(&op->op);
-    exec->has_opened = exec->has_opened || host_op_has_opened(&op->op);
+    exec->has_calls = exec->has_calls || tt_host_op_has_calls(&op->op);
+    exec->has_opened = exec->has_opened || tt_host_op_has_opened(&op->op);
     exec->has_memory =
         exec->has_memory || node->kind == TT_NODE_ALLOC || node->kind == TT_NODE_FREE;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-int host_exec_make(const struct CUgraph_st *graph, struct host_exec **exec_out)
+int tt_host_exec_make(const struct CUgraph_st *graph, struct tt_host_exec **exec_out)
 {
-    int rc = HOST_OK;
-    struct host_exec *exec = host_exec_body(graph->nnodes, NULL);
+    int rc = TT_HOST_OK;
+    struct tt_host_exec *exec = tt_host_exec_body(graph->nnodes, NULL);
     size_t *position = calloc(graph->nnodes + 1, sizeof(*position));
     if (!exec || !position) {
-        rc = HOST_OUT_OF_MEMORY;
+        rc = TT_HOST_OUT_OF_MEMORY;
     } else if (!sort_nodes(graph, position)) {
-        rc = HOST_INVALID_VALUE;
+        rc = TT_HOST_INVALID_VALUE;
     }
     for (size_t i = 0; !rc && i < graph->nnodes; i++) {
         rc = fill_op(exec, graph->nodes[i], position);
     }
     free(position);
-    if (!rc && !host_kept_copy(graph->kept, &exec->kept)) rc = HOST_OUT_OF_MEMORY;
+    if (!rc && !tt_host_kept_copy(graph->kept, &exec->kept)) rc = TT_HOST_OUT_OF_MEMORY;
     if (rc) {
-        host_exec_drop(exec);
+        tt_host_exec_drop(exec);
         return rc;
     }
     *exec_out = exec;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostGraphInstantiate(struct CUgraph_st *graph, unsigned flags,
                               struct CUgraphExec_st **exec_out)
 {
-    struct host_exec *body = NULL;
-    if (!host_graph_holds(graph) || graph->capturing) return HOST_INVALID_VALUE;
-    int rc = host_exec_make(graph, &body);
+    struct tt_host_exec *body = NULL;
+    if (!tt_host_graph_holds(graph) || graph->capturing) return TT_HOST_INVALID_VALUE;
+    int rc = tt_host_exec_make(graph, &body);
     if (rc) return rc;
     body->launches = calloc(1, sizeof(*body->launches));
     if (body->launches) atomic_store(&body->launches->refs, 1);
-    struct CUgraphExec_st *exec = host_slab_take(&tt_host.graphs.execs, EXEC_BYTES, MAX_EXECS);
+    struct CUgraphExec_st *exec = tt_host_slab_take(&tt_host.graphs.execs, EXEC_BYTES, MAX_EXECS);
     if (!exec || !body->launches) {
-        if (exec) host_slab_give(&tt_host.graphs.execs, exec);
-        host_exec_drop(body);
-        return HOST_OUT_OF_MEMORY;
+        if (exec) tt_host_slab_give(&tt_host.graphs.execs, exec);
+        tt_host_exec_drop(body);
+        return TT_HOST_OUT_OF_MEMORY;
     }
-    exec->lock = (struct host_spinlock){0};
+    exec->lock = (struct tt_host_spinlock){0};
     exec->flags = flags;
     exec->body = body;
     exec->magic = EXEC_MAGIC;
     *exec_out = exec;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 /* ---- running ---- */
 
-static bool deps_done(const struct host_exec *exec, const struct exec_op *op)
+static bool deps_done(const struct tt_host_exec *exec, const struct exec_op *op)
 {
     for (size_t d = 0; d < op->ndeps; d++) {
         if (!exec->runs[op->deps[d]].done) return false;
@@ -242,7 +245,7 @@ static bool deps_done(const struct host_exec *exec, const struct exec_op *op)
 }
 
 /* Nothing is done yet of the launch whose turn it is. */
-static void begin(struct host_exec *exec)
+static void begin(struct tt_host_exec *exec)
 {
     for (size_t i = 0; i < exec->nops; i++)
         exec->runs[i] = (struct exec_run){.done = false};
@@ -251,9 +254,9 @@ static void begin(struct host_exec *exec)
 }
 
 /* Execs of one graph share its items: the launch that began an item ends it. */
-static enum tt_step step_item(struct host_exec *exec, struct exec_op *op)
+static enum tt_step step_item(struct tt_host_exec *exec, struct exec_op *op)
 {
-    struct host_item_share *share = op->share;
+    struct tt_host_item_share *share = op->share;
     const void *idle = NULL;
     if (atomic_load_explicit(&share->runner, memory_order_relaxed) != exec &&
         !atomic_compare_exchange_strong(&share->runner, &idle, exec))
@@ -264,14 +267,14 @@ static enum tt_step step_item(struct host_exec *exec, struct exec_op *op)
     return step;
 }
 
-static enum tt_step step_op(struct host_exec *exec, size_t i, bool calls)
+static enum tt_step step_op(struct tt_host_exec *exec, size_t i, bool calls)
 {
     struct exec_op *op = &exec->ops[i];
     if (op->disabled) return TT_STEP_DONE;
-    if (op->share && op->op.kind == HOST_OP_ITEM) return step_item(exec, op);
-    if (op->op.kind == HOST_OP_COPY || op->op.kind == HOST_OP_SET)
-        return host_bytes_step(&op->op, &exec->runs[i].moved);
-    return host_op_step(&op->op, calls);
+    if (op->share && op->op.kind == TT_HOST_OP_ITEM) return step_item(exec, op);
+    if (op->op.kind == TT_HOST_OP_COPY || op->op.kind == TT_HOST_OP_SET)
+        return tt_host_bytes_step(&op->op, &exec->runs[i].moved);
+    return tt_host_op_step(&op->op, calls);
 }
 
 static void tell_op(const struct exec_op *op, enum tt_item_call call)
@@ -280,25 +283,26 @@ static void tell_op(const struct exec_op *op, enum tt_item_call call)
 }
 
 /* Tell the items, in the order of the host's calls, how far a launch is. */
-static void tell_items(const struct host_exec *exec, enum tt_item_call call)
+static void tell_items(const struct tt_host_exec *exec, enum tt_item_call call)
 {
     for (size_t i = 0; i < exec->nops; i++) {
         const struct exec_op *op = &exec->ops[i];
         if (op->disabled) continue;
-        if (op->op.kind == HOST_OP_GRAPH) tell_items(op->op.launch.exec, call);
+        if (op->op.kind == TT_HOST_OP_GRAPH) tell_items(op->op.launch.exec, call);
         tell_op(op, call);
     }
 }
 
 /* One item and nothing else, as where one call was captured: NULL, or its operation. */
-static struct exec_op *only_item(const struct host_exec *exec)
+static struct exec_op *only_item(const struct tt_host_exec *exec)
 {
     struct exec_op *op = exec->ops;
-    bool item = exec->nops == 1 && op->share && op->op.kind == HOST_OP_ITEM && !op->disabled;
+    bool item = exec->nops == 1 && op->share && op->op.kind == TT_HOST_OP_ITEM && !op->disabled;
     return item && op->share->item->wants_issue ? op : NULL;
 }
 
-static void tell(const struct host_exec *exec, const struct exec_op *only, enum tt_item_call call)
+static void tell(const struct tt_host_exec *exec, const struct exec_op *only,
+                 enum tt_item_call call)
 {
     if (only) {
         only->share->item->step(only->share->item, call);
@@ -308,14 +312,14 @@ static void tell(const struct host_exec *exec, const struct exec_op *only, enum 
 }
 
 /* The launch with this number waits for the one before it, and for its own call to issue it. */
-static bool has_turn(const struct host_exec *exec, uint64_t number)
+static bool has_turn(const struct tt_host_exec *exec, uint64_t number)
 {
-    const struct host_launches *launches = exec->launches;
+    const struct tt_host_launches *launches = exec->launches;
     return atomic_load_explicit(&launches->ended, memory_order_acquire) + 1 == number &&
            atomic_load_explicit(&launches->issued, memory_order_acquire) >= number;
 }
 
-static enum tt_step exec_step(struct host_exec *exec, uint64_t number, bool calls)
+static enum tt_step exec_step(struct tt_host_exec *exec, uint64_t number, bool calls)
 {
     bool progress = false;
     if (!exec->begun) begin(exec);
@@ -334,90 +338,92 @@ static enum tt_step exec_step(struct host_exec *exec, uint64_t number, bool call
 }
 
 /* The race checker knows kernels by the launch that runs. */
-static __attribute__((noinline)) enum tt_step step_seen(struct host_exec *exec, uint64_t number,
+static __attribute__((noinline)) enum tt_step step_seen(struct tt_host_exec *exec, uint64_t number,
                                                         bool calls)
 {
-    const void *outer = host_thread.launches;
-    host_thread.launches = exec->launches;
+    const void *outer = tt_host_thread.launches;
+    tt_host_thread.launches = exec->launches;
     enum tt_step step = exec_step(exec, number, calls);
-    host_thread.launches = outer;
+    tt_host_thread.launches = outer;
     return step;
 }
 
-enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls)
+enum tt_step tt_host_exec_step(struct tt_host_exec *exec, uint64_t number, bool calls)
 {
     if (number && !has_turn(exec, number)) return TT_STEP_WAIT;
-    return number && host_checks() ? step_seen(exec, number, calls)
-                                   : exec_step(exec, number, calls);
+    return number && tt_host_checks() ? step_seen(exec, number, calls)
+                                      : exec_step(exec, number, calls);
 }
 
-const struct host_launch_ops host_exec_ops = {
-    .step = host_exec_step, .hold = host_exec_hold, .drop = host_exec_drop};
+const struct tt_host_launch_ops tt_host_exec_ops = {
+    .step = tt_host_exec_step, .hold = tt_host_exec_hold, .drop = tt_host_exec_drop};
 
 /* The executable holds its body; who leaves a launch behind holds it for that as well. */
-static int launch_park(struct host_exec *exec, struct CUstream_st *stream, uint64_t number)
+static int launch_park(struct tt_host_exec *exec, struct CUstream_st *stream, uint64_t number)
 {
-    const struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {&host_exec_ops, exec, number}};
-    host_exec_hold(exec);
-    return host_stream_park(stream, &op);
+    const struct tt_host_op op = {.kind = TT_HOST_OP_GRAPH,
+                                  .launch = {&tt_host_exec_ops, exec, number}};
+    tt_host_exec_hold(exec);
+    return tt_host_stream_park(stream, &op);
 }
 
-static int launch_inline(struct host_exec *exec, struct CUstream_st *stream, uint64_t number)
+static int launch_inline(struct tt_host_exec *exec, struct CUstream_st *stream, uint64_t number)
 {
     for (int polls = 0; polls < INLINE_STEPS; polls++) {
-        if (host_exec_step(exec, number, false) != TT_STEP_DONE) continue;
-        host_stream_release(stream);
-        return HOST_OK;
+        if (tt_host_exec_step(exec, number, false) != TT_STEP_DONE) continue;
+        tt_host_stream_release(stream);
+        return TT_HOST_OK;
     }
     return launch_park(exec, stream, number);
 }
 
 /* The same of one item: what the launch has done so far is known to the item alone. */
-static int launch_item(struct host_exec *exec, struct exec_op *op, struct CUstream_st *stream,
+static int launch_item(struct tt_host_exec *exec, struct exec_op *op, struct CUstream_st *stream,
                        uint64_t number)
 {
     for (int polls = 0; polls < INLINE_STEPS; polls++) {
         if (step_item(exec, op) != TT_STEP_DONE) continue;
         atomic_store_explicit(&exec->launches->ended, number, memory_order_release);
-        host_stream_release(stream);
-        return HOST_OK;
+        tt_host_stream_release(stream);
+        return TT_HOST_OK;
     }
     begin(exec);
     return launch_park(exec, stream, number);
 }
 
-static int launch_later(struct host_exec *exec, struct CUstream_st *stream, uint64_t number)
+static int launch_later(struct tt_host_exec *exec, struct CUstream_st *stream, uint64_t number)
 {
-    const struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {&host_exec_ops, exec, number}};
-    host_exec_hold(exec);
-    int rc = host_stream_append(stream, &op);
-    if (rc) host_exec_drop(exec);
+    const struct tt_host_op op = {.kind = TT_HOST_OP_GRAPH,
+                                  .launch = {&tt_host_exec_ops, exec, number}};
+    tt_host_exec_hold(exec);
+    int rc = tt_host_stream_append(stream, &op);
+    if (rc) tt_host_exec_drop(exec);
     return rc;
 }
 
 /* Memory of the last launch must have been freed, or may be freed now. */
-static bool claim_memory(const struct host_exec *body, bool again)
+static bool claim_memory(const struct tt_host_exec *body, bool again)
 {
     if (!body->has_memory) return true;
     for (size_t i = 0; !again && i < body->nops; i++) {
-        const struct host_item_share *share = body->ops[i].share;
-        if (share && host_memory_claimed(share->item)) return false;
+        const struct tt_host_item_share *share = body->ops[i].share;
+        if (share && tt_host_memory_claimed(share->item)) return false;
     }
     for (size_t i = 0; i < body->nops; i++) {
-        if (body->ops[i].share) host_memory_claim(body->ops[i].share->item);
+        if (body->ops[i].share) tt_host_memory_claim(body->ops[i].share->item);
     }
     return true;
 }
 
 /* What was mapped or opened when a node was made may have been unmapped or closed since. */
-static bool is_mapped(const struct host_exec *body)
+static bool is_mapped(const struct tt_host_exec *body)
 {
     bool good = true;
     for (size_t i = 0; good && i < body->nops; i++) {
-        const struct host_op *op = &body->ops[i].op;
+        const struct tt_host_op *op = &body->ops[i].op;
         if (body->ops[i].disabled) continue;
-        good = host_op_is_mapped(op);
-        if (op->kind == HOST_OP_GRAPH) good = is_mapped(op->launch.exec);
+        good = tt_host_op_is_mapped(op);
+        if (op->kind == TT_HOST_OP_GRAPH) good = is_mapped(op->launch.exec);
     }
     return good;
 }
@@ -426,58 +432,59 @@ static bool is_mapped(const struct host_exec *body)
  * the executable's lock is held. */
 static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
 {
-    struct host_exec *body = exec->body;
-    struct host_launches *launches = body->launches;
+    struct tt_host_exec *body = exec->body;
+    struct tt_host_launches *launches = body->launches;
     uint64_t number = atomic_load_explicit(&launches->issued, memory_order_relaxed) + 1;
-    if ((body->has_opened || tuttiHostAnyReserved()) && !is_mapped(body)) return HOST_INVALID_VALUE;
-    if (!claim_memory(body, exec->flags & AUTO_FREE)) return HOST_INVALID_VALUE;
-    if (host_checks()) host_check_graph(stream, body);
+    if ((body->has_opened || tuttiHostAnyReserved()) && !is_mapped(body))
+        return TT_HOST_INVALID_VALUE;
+    if (!claim_memory(body, exec->flags & AUTO_FREE)) return TT_HOST_INVALID_VALUE;
+    if (tt_host_checks()) tt_host_check_graph(stream, body);
     bool first = atomic_load_explicit(&launches->ended, memory_order_acquire) + 1 == number;
-    struct exec_op *only = host_checks() ? NULL : only_item(body);
-    host_spinlock_lock(&tt_host.graphs.issuing);
+    struct exec_op *only = tt_host_checks() ? NULL : only_item(body);
+    tt_host_spinlock_lock(&tt_host.graphs.issuing);
     tell(body, only, TT_ITEM_HOLD);
-    bool here = !body->has_calls && first && host_stream_claim_idle(stream);
-    int rc = here ? HOST_OK : launch_later(body, stream, number);
+    bool here = !body->has_calls && first && tt_host_stream_claim_idle(stream);
+    int rc = here ? TT_HOST_OK : launch_later(body, stream, number);
     tell(body, only, rc ? TT_ITEM_LET : TT_ITEM_ISSUE); /* a launch does not begin before */
-    host_spinlock_unlock(&tt_host.graphs.issuing);
-    if (rc && host_checks()) host_check_unlaunched(launches);
+    tt_host_spinlock_unlock(&tt_host.graphs.issuing);
+    if (rc && tt_host_checks()) tt_host_check_unlaunched(launches);
     if (rc) return rc;
     atomic_store_explicit(&launches->issued, number, memory_order_release);
-    if (!here) return HOST_OK;
+    if (!here) return TT_HOST_OK;
     return only ? launch_item(body, only, stream, number) : launch_inline(body, stream, number);
 }
 
 /* A graph launched on a stream that is captured is a node of that capture's graph. */
 static int capture_launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
 {
-    struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {&host_exec_ops, exec->body, 0}};
-    return host_capture_add(stream, &op);
+    struct tt_host_op op = {.kind = TT_HOST_OP_GRAPH, .launch = {&tt_host_exec_ops, exec->body, 0}};
+    return tt_host_capture_add(stream, &op);
 }
 
 int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *handle)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!host_exec_holds(exec)) return HOST_INVALID_VALUE;
-    if (!stream) return HOST_BAD_HANDLE;
-    host_spinlock_lock(&exec->lock);
+    struct CUstream_st *stream = tt_host_stream_find(handle);
+    if (!tt_host_exec_holds(exec)) return TT_HOST_INVALID_VALUE;
+    if (!stream) return TT_HOST_BAD_HANDLE;
+    tt_host_spinlock_lock(&exec->lock);
     bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
     int rc = capturing ? capture_launch(exec, stream) : launch(exec, stream);
-    host_spinlock_unlock(&exec->lock);
+    tt_host_spinlock_unlock(&exec->lock);
     return rc;
 }
 
 int tuttiHostExecFlags(const struct CUgraphExec_st *exec, unsigned *flags)
 {
-    if (!host_exec_holds(exec)) return HOST_INVALID_VALUE;
+    if (!tt_host_exec_holds(exec)) return TT_HOST_INVALID_VALUE;
     *flags = exec->flags;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostGraphExecDestroy(struct CUgraphExec_st *exec)
 {
-    if (!host_exec_holds(exec)) return HOST_INVALID_VALUE;
+    if (!tt_host_exec_holds(exec)) return TT_HOST_INVALID_VALUE;
     exec->magic = 0;
-    host_exec_drop(exec->body);
-    host_slab_give(&tt_host.graphs.execs, exec);
-    return HOST_OK;
+    tt_host_exec_drop(exec->body);
+    tt_host_slab_give(&tt_host.graphs.execs, exec);
+    return TT_HOST_OK;
 }

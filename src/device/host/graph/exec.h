@@ -7,9 +7,9 @@
 
 struct exec_op {
     enum tt_node_kind kind;
-    struct host_op op;
-    struct host_item_share *share; /* counted */
-    size_t *deps;                  /* owned: indices of earlier operations */
+    struct tt_host_op op;
+    struct tt_host_item_share *share; /* counted */
+    size_t *deps;                     /* owned: indices of earlier operations */
     size_t ndeps;
     uint64_t node; /* id of the node it was made from */
     bool disabled;
@@ -22,19 +22,19 @@ struct exec_run { /* what the launch under way has done of an operation */
 
 /* The launches of an executable graph run one after another in the order of the calls, on whatever
  * streams, also when its body is exchanged between them. */
-struct host_launches {
+struct tt_host_launches {
     _Atomic int refs;
     _Atomic uint64_t issued; /* number of the last one whose call has told its items */
     _Atomic uint64_t ended;
 };
 
-struct host_exec {       /* a body; who holds more than one reference must not change it */
+struct tt_host_exec {    /* a body; who holds more than one reference must not change it */
     _Atomic int refs;    /* the handle, and queued launches */
     struct exec_op *ops; /* owned */
     size_t nops;
     bool has_calls, has_memory, has_opened; /* opened: memory of other processes */
-    struct host_kept *kept;                 /* owned */
-    struct host_launches *launches; /* counted; NULL in a body that is part of another one */
+    struct tt_host_kept *kept;              /* owned */
+    struct tt_host_launches *launches; /* counted; NULL in a body that is part of another one */
     /* ---- of the launch under way alone ---- */
     struct exec_run *runs; /* owned; one per operation */
     size_t ndone;
@@ -44,14 +44,15 @@ struct host_exec {       /* a body; who holds more than one reference must not c
 struct CUgraphExec_st {
     uint32_t magic;
     unsigned flags; /* given at instantiation, for whoever asks */
-    struct host_spinlock lock;
-    struct host_exec *body; /* counted; changes under the lock */
+    struct tt_host_spinlock lock;
+    struct tt_host_exec *body; /* counted; changes under the lock */
 };
 
-bool host_exec_holds(const struct CUgraphExec_st *exec);
-bool host_op_has_calls(const struct host_op *op);
-bool host_op_has_opened(const struct host_op *op);
+bool tt_host_exec_holds(const struct CUgraphExec_st *exec);
+bool tt_host_op_has_calls(const struct tt_host_op *op);
+bool tt_host_op_has_opened(const struct tt_host_op *op);
 /* A body of nops empty operations that shares what orders launches (or NULL), or NULL. */
-struct host_exec *host_exec_body(size_t nops, struct host_launches *launches);
+struct tt_host_exec *tt_host_exec_body(size_t nops, struct tt_host_launches *launches);
 /* A body of its own, also of graphs in it, with nothing done. NULL when out of memory. */
-struct host_exec *host_exec_copy(const struct host_exec *from, struct host_launches *launches);
+struct tt_host_exec *tt_host_exec_copy(const struct tt_host_exec *from,
+                                       struct tt_host_launches *launches);

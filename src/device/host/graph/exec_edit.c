@@ -7,14 +7,14 @@
 static bool own_body(struct CUgraphExec_st *exec)
 {
     if (atomic_load(&exec->body->refs) == 1) return true;
-    struct host_exec *copy = host_exec_copy(exec->body, exec->body->launches);
+    struct tt_host_exec *copy = tt_host_exec_copy(exec->body, exec->body->launches);
     if (!copy) return false;
-    host_exec_drop(exec->body);
+    tt_host_exec_drop(exec->body);
     exec->body = copy;
     return true;
 }
 
-static struct exec_op *find_op(struct host_exec *exec, const struct CUgraphNode_st *node)
+static struct exec_op *find_op(struct tt_host_exec *exec, const struct CUgraphNode_st *node)
 {
     for (size_t i = 0; i < exec->nops; i++) {
         if (exec->ops[i].node == node->id || exec->ops[i].node == node->origin)
@@ -35,30 +35,30 @@ static bool same_address(const void *a, const void *b)
     return device == (fresh.kind == TT_MEMORY_DEVICE) && (!device || old.device == fresh.device);
 }
 
-static bool is_flat(const struct host_op *op)
+static bool is_flat(const struct tt_host_op *op)
 {
-    if (op->kind == HOST_OP_SET) return op->set.height <= 1;
+    if (op->kind == TT_HOST_OP_SET) return op->set.height <= 1;
     return op->copy.height <= 1 && op->copy.depth <= 1;
 }
 
-static bool same_addresses(const struct host_op *old, const struct host_op *fresh)
+static bool same_addresses(const struct tt_host_op *old, const struct tt_host_op *fresh)
 {
-    if (old->kind == HOST_OP_SET) return same_address(old->set.ptr, fresh->set.ptr);
-    if (old->kind != HOST_OP_COPY) return true;
+    if (old->kind == TT_HOST_OP_SET) return same_address(old->set.ptr, fresh->set.ptr);
+    if (old->kind != TT_HOST_OP_COPY) return true;
     return same_address(old->copy.dst, fresh->copy.dst) &&
            same_address(old->copy.src, fresh->copy.src);
 }
 
 /* Of a fill with rows only the address and the value may change in an update. */
-static bool same_box(const struct host_op *old, const struct host_op *fresh)
+static bool same_box(const struct tt_host_op *old, const struct tt_host_op *fresh)
 {
-    if (old->kind != HOST_OP_SET || is_flat(old)) return true;
+    if (old->kind != TT_HOST_OP_SET || is_flat(old)) return true;
     return old->set.elem_bytes == fresh->set.elem_bytes && old->set.pitch == fresh->set.pitch &&
            old->set.width == fresh->set.width && old->set.height == fresh->set.height;
 }
 
-static enum tt_update compare_bodies(const struct host_exec *old, const struct host_exec *fresh,
-                                     uint64_t *node);
+static enum tt_update compare_bodies(const struct tt_host_exec *old,
+                                     const struct tt_host_exec *fresh, uint64_t *node);
 
 static enum tt_update compare_ops(const struct exec_op *old, const struct exec_op *fresh)
 {
@@ -70,15 +70,15 @@ static enum tt_update compare_ops(const struct exec_op *old, const struct exec_o
     if (old->kind != fresh->kind || old->op.kind != fresh->op.kind) return TT_UPDATE_KIND;
     if (!same_addresses(&old->op, &fresh->op) || !same_box(&old->op, &fresh->op))
         return TT_UPDATE_PARAMETERS;
-    if (old->op.kind != HOST_OP_GRAPH) return TT_UPDATE_OK;
+    if (old->op.kind != TT_HOST_OP_GRAPH) return TT_UPDATE_OK;
     return compare_bodies(old->op.launch.exec, fresh->op.launch.exec, &inside);
 }
 
 /* What may not change is the same in both; names the first operation where it is not. Depth is that
  * of graphs in graphs. */
 /* NOLINTNEXTLINE(misc-no-recursion): a graph in a graph is compared as the outer one is */
-static enum tt_update compare_bodies(const struct host_exec *old, const struct host_exec *fresh,
-                                     uint64_t *node)
+static enum tt_update compare_bodies(const struct tt_host_exec *old,
+                                     const struct tt_host_exec *fresh, uint64_t *node)
 {
     *node = 0;
     if (old->nops != fresh->nops) return TT_UPDATE_TOPOLOGY;
@@ -91,7 +91,7 @@ static enum tt_update compare_bodies(const struct host_exec *old, const struct h
 }
 
 /* The nodes of the first graph stay the names of the operations. */
-static void keep_names(struct host_exec *fresh, const struct host_exec *old)
+static void keep_names(struct tt_host_exec *fresh, const struct tt_host_exec *old)
 {
     for (size_t i = 0; i < fresh->nops; i++) {
         fresh->ops[i].node = old->ops[i].node;
@@ -103,93 +103,94 @@ static void keep_names(struct host_exec *fresh, const struct host_exec *old)
 
 static int replace_child(struct exec_op *old, const struct CUgraph_st *graph)
 {
-    struct host_exec *fresh = NULL;
+    struct tt_host_exec *fresh = NULL;
     uint64_t node;
-    if (!host_graph_holds(graph) || old->op.kind != HOST_OP_GRAPH) return HOST_INVALID_VALUE;
-    int rc = host_exec_make(graph, &fresh);
+    if (!tt_host_graph_holds(graph) || old->op.kind != TT_HOST_OP_GRAPH)
+        return TT_HOST_INVALID_VALUE;
+    int rc = tt_host_exec_make(graph, &fresh);
     if (!rc && compare_bodies(old->op.launch.exec, fresh, &node) != TT_UPDATE_OK)
-        rc = HOST_INVALID_VALUE;
+        rc = TT_HOST_INVALID_VALUE;
     if (rc) {
-        host_exec_drop(fresh);
+        tt_host_exec_drop(fresh);
         return rc;
     }
     keep_names(fresh, old->op.launch.exec);
-    host_exec_drop(old->op.launch.exec);
+    tt_host_exec_drop(old->op.launch.exec);
     old->op.launch.exec = fresh;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-static bool may_replace(const struct host_op *old, const struct host_op *fresh)
+static bool may_replace(const struct tt_host_op *old, const struct tt_host_op *fresh)
 {
     if (old->kind != fresh->kind) return false;
-    if (old->kind != HOST_OP_COPY && old->kind != HOST_OP_SET) return true;
+    if (old->kind != TT_HOST_OP_COPY && old->kind != TT_HOST_OP_SET) return true;
     return is_flat(old) && is_flat(fresh) && same_addresses(old, fresh);
 }
 
-static int replace_op(struct host_exec *exec, struct exec_op *old, const struct tt_node *params)
+static int replace_op(struct tt_host_exec *exec, struct exec_op *old, const struct tt_node *params)
 {
-    struct host_op op;
-    if (params->kind == TT_NODE_ALLOC || params->kind == TT_NODE_FREE) return HOST_INVALID_VALUE;
+    struct tt_host_op op;
+    if (params->kind == TT_NODE_ALLOC || params->kind == TT_NODE_FREE) return TT_HOST_INVALID_VALUE;
     if (params->kind == TT_NODE_GRAPH) {
         int rc = replace_child(old, params->graph);
-        exec->has_calls = exec->has_calls || host_op_has_calls(&old->op);
-        exec->has_opened = exec->has_opened || host_op_has_opened(&old->op);
+        exec->has_calls = exec->has_calls || tt_host_op_has_calls(&old->op);
+        exec->has_opened = exec->has_opened || tt_host_op_has_opened(&old->op);
         return rc;
     }
-    int rc = host_op_of_node(params, &op);
+    int rc = tt_host_op_of_node(params, &op);
     if (rc) return rc;
-    struct host_item_share *share = NULL;
+    struct tt_host_item_share *share = NULL;
     bool good = may_replace(&old->op, &op);
-    if (good && op.kind == HOST_OP_ITEM) share = host_share_make(op.item);
-    if (!good || (op.kind == HOST_OP_ITEM && !share)) {
-        host_op_unmake(params, &op);
-        return good ? HOST_OUT_OF_MEMORY : HOST_INVALID_VALUE;
+    if (good && op.kind == TT_HOST_OP_ITEM) share = tt_host_share_make(op.item);
+    if (!good || (op.kind == TT_HOST_OP_ITEM && !share)) {
+        tt_host_op_unmake(params, &op);
+        return good ? TT_HOST_OUT_OF_MEMORY : TT_HOST_INVALID_VALUE;
     }
-    host_share_drop(old->share);
+    tt_host_share_drop(old->share);
     old->op = op;
     old->share = share;
-    exec->has_calls = exec->has_calls || host_op_has_calls(&op);
-    exec->has_opened = exec->has_opened || host_op_has_opened(&op);
-    return HOST_OK;
+    exec->has_calls = exec->has_calls || tt_host_op_has_calls(&op);
+    exec->has_opened = exec->has_opened || tt_host_op_has_opened(&op);
+    return TT_HOST_OK;
 }
 
 int tuttiHostExecNodeSet(struct CUgraphExec_st *exec, struct CUgraphNode_st *node,
                          const struct tt_node *what)
 {
-    if (!host_exec_holds(exec) || !host_node_holds(node) || node->kind != what->kind)
-        return HOST_INVALID_VALUE;
-    host_spinlock_lock(&exec->lock);
-    int rc = own_body(exec) ? HOST_OK : HOST_OUT_OF_MEMORY;
+    if (!tt_host_exec_holds(exec) || !tt_host_node_holds(node) || node->kind != what->kind)
+        return TT_HOST_INVALID_VALUE;
+    tt_host_spinlock_lock(&exec->lock);
+    int rc = own_body(exec) ? TT_HOST_OK : TT_HOST_OUT_OF_MEMORY;
     struct exec_op *op = rc ? NULL : find_op(exec->body, node);
-    if (!rc) rc = op ? replace_op(exec->body, op, what) : HOST_INVALID_VALUE;
-    host_spinlock_unlock(&exec->lock);
+    if (!rc) rc = op ? replace_op(exec->body, op, what) : TT_HOST_INVALID_VALUE;
+    tt_host_spinlock_unlock(&exec->lock);
     return rc;
 }
 
 int tuttiHostExecNodeEnable(struct CUgraphExec_st *exec, struct CUgraphNode_st *node, bool enabled)
 {
-    if (!host_exec_holds(exec) || !host_node_holds(node)) return HOST_INVALID_VALUE;
+    if (!tt_host_exec_holds(exec) || !tt_host_node_holds(node)) return TT_HOST_INVALID_VALUE;
     bool fit =
         node->kind == TT_NODE_KERNEL || node->kind == TT_NODE_COPY || node->kind == TT_NODE_SET;
-    if (!fit) return HOST_INVALID_VALUE;
-    host_spinlock_lock(&exec->lock);
-    int rc = own_body(exec) ? HOST_OK : HOST_OUT_OF_MEMORY;
+    if (!fit) return TT_HOST_INVALID_VALUE;
+    tt_host_spinlock_lock(&exec->lock);
+    int rc = own_body(exec) ? TT_HOST_OK : TT_HOST_OUT_OF_MEMORY;
     struct exec_op *op = rc ? NULL : find_op(exec->body, node);
-    if (!rc && !op) rc = HOST_INVALID_VALUE;
+    if (!rc && !op) rc = TT_HOST_INVALID_VALUE;
     if (op) op->disabled = !enabled;
-    host_spinlock_unlock(&exec->lock);
+    tt_host_spinlock_unlock(&exec->lock);
     return rc;
 }
 
 int tuttiHostExecNodeEnabled(struct CUgraphExec_st *exec, struct CUgraphNode_st *node,
                              bool *enabled)
 {
-    if (!host_exec_holds(exec) || !host_node_holds(node)) return HOST_INVALID_VALUE;
-    host_spinlock_lock(&exec->lock);
+    if (!tt_host_exec_holds(exec) || !tt_host_node_holds(node)) return TT_HOST_INVALID_VALUE;
+    tt_host_spinlock_lock(&exec->lock);
     const struct exec_op *op = find_op(exec->body, node);
     if (op) *enabled = !op->disabled;
-    host_spinlock_unlock(&exec->lock);
-    return op ? HOST_OK : HOST_INVALID_VALUE;
+    tt_host_spinlock_unlock(&exec->lock);
+    return op ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 /* ---- all of them ---- */
@@ -205,27 +206,27 @@ static struct CUgraphNode_st *node_by_id(const struct CUgraph_st *graph, uint64_
 int tuttiHostExecUpdate(struct CUgraphExec_st *exec, struct CUgraph_st *graph,
                         enum tt_update *reason, struct CUgraphNode_st **node)
 {
-    struct host_exec *fresh = NULL;
+    struct tt_host_exec *fresh = NULL;
     uint64_t first = 0;
     *reason = TT_UPDATE_ERROR;
     *node = NULL;
-    if (!host_exec_holds(exec) || !host_graph_holds(graph) || graph->capturing)
-        return HOST_INVALID_VALUE;
-    int rc = host_exec_make(graph, &fresh);
+    if (!tt_host_exec_holds(exec) || !tt_host_graph_holds(graph) || graph->capturing)
+        return TT_HOST_INVALID_VALUE;
+    int rc = tt_host_exec_make(graph, &fresh);
     if (rc) return rc;
-    host_spinlock_lock(&exec->lock);
+    tt_host_spinlock_lock(&exec->lock);
     fresh->launches = exec->body->launches;
     atomic_fetch_add(&fresh->launches->refs, 1);
     *reason = compare_bodies(exec->body, fresh, &first);
     if (*reason == TT_UPDATE_OK) {
-        struct host_exec *old = exec->body;
+        struct tt_host_exec *old = exec->body;
         keep_names(fresh, old);
         exec->body = fresh;
         fresh = old;
     } else {
         *node = node_by_id(graph, first);
     }
-    host_spinlock_unlock(&exec->lock);
-    host_exec_drop(fresh);
-    return *reason == TT_UPDATE_OK ? HOST_OK : HOST_UPDATE_FAILURE;
+    tt_host_spinlock_unlock(&exec->lock);
+    tt_host_exec_drop(fresh);
+    return *reason == TT_UPDATE_OK ? TT_HOST_OK : TT_HOST_UPDATE_FAILURE;
 }

@@ -6,14 +6,14 @@
 #include "device/host/stream/attributes.h"
 #include "device/host/stream/stream.h"
 
-struct host_item_share { /* one captured item, held by every graph and exec that has its node */
+struct tt_host_item_share { /* one captured item, held by every graph and exec that has its node */
     _Atomic int refs;
     struct tt_item *item;
     const void *_Atomic runner; /* the exec whose launch runs the item now; NULL: none */
 };
 
-struct host_kept { /* a counted object that a graph keeps alive */
-    struct host_kept *next;
+struct tt_host_kept { /* a counted object that a graph keeps alive */
+    struct tt_host_kept *next;
     struct CUuserObject_st *object;
     unsigned count;
 };
@@ -22,14 +22,14 @@ struct CUgraphNode_st {
     uint32_t magic;
     struct CUgraph_st *graph; /* borrowed: its owner */
     size_t index;
-    uint64_t id, origin;           /* origin: id of the node that this one is a copy of */
-    struct host_op op;             /* template; HOST_OP_ITEM uses share in its place */
-    struct host_item_share *share; /* counted; NULL for other kinds */
-    struct CUgraph_st *child;      /* owned copy; NULL unless a graph node */
+    uint64_t id, origin;              /* origin: id of the node that this one is a copy of */
+    struct tt_host_op op;             /* template; TT_HOST_OP_ITEM uses share in its place */
+    struct tt_host_item_share *share; /* counted; NULL for other kinds */
+    struct CUgraph_st *child;         /* owned copy; NULL unless a graph node */
     enum tt_node_kind kind;
-    struct host_attribute *attributes; /* owned */
-    struct tt_node params;             /* WAIT, RECORD, ALLOC, FREE: what was asked for */
-    struct CUgraphNode_st **deps;      /* owned array of borrowed nodes */
+    struct tt_host_attribute *attributes; /* owned */
+    struct tt_node params;                /* WAIT, RECORD, ALLOC, FREE: what was asked for */
+    struct CUgraphNode_st **deps;         /* owned array of borrowed nodes */
     size_t ndeps;
 };
 
@@ -37,77 +37,78 @@ struct CUgraph_st {
     uint32_t magic;
     struct CUgraphNode_st **nodes; /* owned */
     size_t nnodes, room;
-    struct host_kept *kept; /* owned */
-    bool capturing;         /* belongs to a capture: not the user's yet */
-    bool embedded;          /* a node's: goes with it */
+    struct tt_host_kept *kept; /* owned */
+    bool capturing;            /* belongs to a capture: not the user's yet */
+    bool embedded;             /* a node's: goes with it */
 };
 
 enum { GRAPH_MAGIC = 0x67726170, NODE_MAGIC = 0x6e6f6465 };
 
-static inline bool host_graph_holds(const struct CUgraph_st *graph)
+static inline bool tt_host_graph_holds(const struct CUgraph_st *graph)
 {
-    return host_slab_holds(&tt_host.graphs.graphs, graph, GRAPH_MAGIC);
+    return tt_host_slab_holds(&tt_host.graphs.graphs, graph, GRAPH_MAGIC);
 }
 
-static inline bool host_node_holds(const struct CUgraphNode_st *node)
+static inline bool tt_host_node_holds(const struct CUgraphNode_st *node)
 {
-    return host_slab_holds(&tt_host.graphs.nodes, node, NODE_MAGIC);
+    return tt_host_slab_holds(&tt_host.graphs.nodes, node, NODE_MAGIC);
 }
 
-bool host_nodes_of(const struct CUgraph_st *graph, struct CUgraphNode_st *const *nodes,
-                   size_t count);
-struct CUgraph_st *host_graph_make(void);
-void host_graph_free(struct CUgraph_st *graph);
-void host_node_free(struct CUgraphNode_st *node);
+bool tt_host_nodes_of(const struct CUgraph_st *graph, struct CUgraphNode_st *const *nodes,
+                      size_t count);
+struct CUgraph_st *tt_host_graph_make(void);
+void tt_host_graph_free(struct CUgraph_st *graph);
+void tt_host_node_free(struct CUgraphNode_st *node);
 /* Take the node and its edges out of its graph. */
-void host_node_remove(struct CUgraphNode_st *node);
+void tt_host_node_remove(struct CUgraphNode_st *node);
 /* New node behind deps; share is counted up. NULL when out of memory. */
-struct CUgraphNode_st *host_graph_add(struct CUgraph_st *graph, struct CUgraphNode_st *const *deps,
-                                      size_t ndeps, const struct host_op *op,
-                                      struct host_item_share *share);
+struct CUgraphNode_st *tt_host_graph_add(struct CUgraph_st *graph,
+                                         struct CUgraphNode_st *const *deps, size_t ndeps,
+                                         const struct tt_host_op *op,
+                                         struct tt_host_item_share *share);
 /* Make a copy of the graph the node's own. 1, 2. */
-int host_node_embed(struct CUgraphNode_st *node, struct CUgraph_st *graph);
-bool host_node_depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep);
+int tt_host_node_embed(struct CUgraphNode_st *node, struct CUgraph_st *graph);
+bool tt_host_node_depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep);
 /* The dependency's place in the node's list; its length: it is none. */
-size_t host_node_find_dep(const struct CUgraphNode_st *node, const struct CUgraphNode_st *dep);
-bool host_node_drop_dep(struct CUgraphNode_st *node, const struct CUgraphNode_st *dep);
+size_t tt_host_node_find_dep(const struct CUgraphNode_st *node, const struct CUgraphNode_st *dep);
+bool tt_host_node_drop_dep(struct CUgraphNode_st *node, const struct CUgraphNode_st *dep);
 /* The operation of a node to be; for events and memory with an item of its own. 1, 2, 400. */
-int host_op_of_node(const struct tt_node *node, struct host_op *op);
-/* Give back the item that host_op_of_node() made; a kernel's item stays the caller's. */
-void host_op_unmake(const struct tt_node *node, const struct host_op *op);
+int tt_host_op_of_node(const struct tt_node *node, struct tt_host_op *op);
+/* Give back the item that tt_host_op_of_node() made; a kernel's item stays the caller's. */
+void tt_host_op_unmake(const struct tt_node *node, const struct tt_host_op *op);
 /* Items that stand for events and memory in graphs. NULL when out of memory. */
-struct tt_item *host_event_item(struct CUevent_st *event, bool wait);
-struct tt_item *host_event_item_again(const struct tt_item *item); /* for another executable */
+struct tt_item *tt_host_event_item(struct CUevent_st *event, bool wait);
+struct tt_item *tt_host_event_item_again(const struct tt_item *item); /* for another executable */
 /* Memory of graphs (graph_memory.c). The item owns the memory: freed when the last graph is gone.
  */
-int host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_out);
+int tt_host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_out);
 /* For a free node: 1 when no graph owns ptr, or another free node names it. */
-int host_memory_free_item(const void *ptr, struct tt_item **item_out);
+int tt_host_memory_free_item(const void *ptr, struct tt_item **item_out);
 /* The item's memory was launched and not freed since, in the order of calls. */
-bool host_memory_claimed(struct tt_item *item);
+bool tt_host_memory_claimed(struct tt_item *item);
 /* A launch runs the item's allocation or free. */
-void host_memory_claim(struct tt_item *item);
+void tt_host_memory_claim(struct tt_item *item);
 /* The program frees a graph's memory, at once or later on a stream. 1 when it has done so already;
  * 801 for other memory. */
-int host_memory_unclaim(const void *ptr, bool later);
+int tt_host_memory_unclaim(const void *ptr, bool later);
 /* The device's memory goes: graphs that have some of it forget that. */
-void host_graph_memory_reset(int device);
+void tt_host_graph_memory_reset(int device);
 /* tuttiHostFree() of memory that queued work may use. */
-int host_memory_free_used(void *ptr);
+int tt_host_memory_free_used(void *ptr);
 /* Such a later free was reached. False when no graph has the memory any more. */
-bool host_memory_freed(const void *ptr);
-struct host_item_share *host_share_make(struct tt_item *item);
-void host_share_drop(struct host_item_share *share);
+bool tt_host_memory_freed(const void *ptr);
+struct tt_host_item_share *tt_host_share_make(struct tt_item *item);
+void tt_host_share_drop(struct tt_host_item_share *share);
 
 /* Objects that graphs keep (user_object.c). */
-bool host_kept_copy(const struct host_kept *kept,
-                    struct host_kept **copy_out); /* false: no memory */
-void host_kept_free(struct host_kept *kept);
+bool tt_host_kept_copy(const struct tt_host_kept *kept,
+                       struct tt_host_kept **copy_out); /* false: no memory */
+void tt_host_kept_free(struct tt_host_kept *kept);
 
 /* Executable graphs (exec.c). */
-struct host_exec;
-extern const struct host_launch_ops host_exec_ops;
-enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls);
-void host_exec_hold(struct host_exec *exec);
-void host_exec_drop(struct host_exec *exec);
-int host_exec_make(const struct CUgraph_st *graph, struct host_exec **exec_out);
+struct tt_host_exec;
+extern const struct tt_host_launch_ops tt_host_exec_ops;
+enum tt_step tt_host_exec_step(struct tt_host_exec *exec, uint64_t number, bool calls);
+void tt_host_exec_hold(struct tt_host_exec *exec);
+void tt_host_exec_drop(struct tt_host_exec *exec);
+int tt_host_exec_make(const struct CUgraph_st *graph, struct tt_host_exec **exec_out);

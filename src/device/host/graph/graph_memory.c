@@ -9,23 +9,24 @@
 
 #include <stdlib.h>
 
-struct host_memory_item {
+struct tt_host_memory_item {
     struct tt_item item;
-    struct host_memory_item *next;
+    struct tt_host_memory_item *next;
     void *ptr; /* owned; NULL for a free node, which has nothing to do */
     size_t bytes;
     int device;
-    struct host_memory_item *freed; /* the memory that a free node names; borrowed while listed */
-    bool has_free;                  /* a free node names it */
-    bool gone;                      /* with its device: no longer in the list */
-    bool claimed;                   /* launched and, in the order of calls, not freed since */
-    unsigned frees_due;             /* on streams */
+    struct tt_host_memory_item
+        *freed;         /* the memory that a free node names; borrowed while listed */
+    bool has_free;      /* a free node names it */
+    bool gone;          /* with its device: no longer in the list */
+    bool claimed;       /* launched and, in the order of calls, not freed since */
+    unsigned frees_due; /* on streams */
 };
 
 /* Lock held. */
-static struct host_memory_item **find(const void *ptr)
+static struct tt_host_memory_item **find(const void *ptr)
 {
-    struct host_memory_item **link = &tt_host.graph_memory.items;
+    struct tt_host_memory_item **link = &tt_host.graph_memory.items;
     while (*link && (*link)->ptr != ptr) {
         link = &(*link)->next;
     }
@@ -33,50 +34,50 @@ static struct host_memory_item **find(const void *ptr)
 }
 
 /* Lock held. The memory behind a free node, if it is still there. */
-static struct host_memory_item *named_by(const struct host_memory_item *freeing)
+static struct tt_host_memory_item *named_by(const struct tt_host_memory_item *freeing)
 {
-    struct host_memory_item *item = tt_host.graph_memory.items;
+    struct tt_host_memory_item *item = tt_host.graph_memory.items;
     while (item && item != freeing->freed) {
         item = item->next;
     }
     return item;
 }
 
-static void leave(struct host_memory_item *item)
+static void leave(struct tt_host_memory_item *item)
 {
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     if (item->ptr && !item->gone) {
-        struct host_memory_item **link = find(item->ptr);
+        struct tt_host_memory_item **link = find(item->ptr);
         if (*link) *link = item->next;
         atomic_fetch_sub(&tt_host.graph_memory.count, 1);
         tt_host.graph_memory.used[item->device] -= item->bytes;
     } else if (!item->ptr) {
-        struct host_memory_item *named = named_by(item);
+        struct tt_host_memory_item *named = named_by(item);
         if (named) named->has_free = false;
     }
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
 }
 
 /* What nobody has to free any more goes back; the rest is the program's from now on. */
-static void end_memory(const struct host_memory_item *own)
+static void end_memory(const struct tt_host_memory_item *own)
 {
-    if (own->ptr && !own->gone && !own->claimed && !own->frees_due) host_memory_free(own->ptr);
+    if (own->ptr && !own->gone && !own->claimed && !own->frees_due) tt_host_memory_free(own->ptr);
 }
 
 /* What the node begins or ends. */
-static void tell_memory(const struct host_memory_item *own)
+static void tell_memory(const struct tt_host_memory_item *own)
 {
     pthread_mutex_lock(&tt_host.graph_memory.lock);
-    const struct host_memory_item *named = own->ptr ? own : named_by(own);
+    const struct tt_host_memory_item *named = own->ptr ? own : named_by(own);
     void *ptr = named && !named->gone ? named->ptr : NULL;
     size_t bytes = ptr ? named->bytes : 0;
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
-    if (ptr) host_check_memory_node(ptr, bytes, !own->ptr);
+    if (ptr) tt_host_check_memory_node(ptr, bytes, !own->ptr);
 }
 
 static enum tt_step memory_step(struct tt_item *item, enum tt_item_call call)
 {
-    struct host_memory_item *own = (struct host_memory_item *)item;
+    struct tt_host_memory_item *own = (struct tt_host_memory_item *)item;
     if (call == TT_ITEM_TOUCH) tell_memory(own);
     if (call == TT_ITEM_RELEASE) {
         leave(own);
@@ -86,14 +87,14 @@ static enum tt_step memory_step(struct tt_item *item, enum tt_item_call call)
     return TT_STEP_DONE;
 }
 
-static struct host_memory_item *memory_of(struct tt_item *item)
+static struct tt_host_memory_item *memory_of(struct tt_item *item)
 {
-    return item->step == memory_step ? (struct host_memory_item *)item : NULL;
+    return item->step == memory_step ? (struct tt_host_memory_item *)item : NULL;
 }
 
-bool host_memory_claimed(struct tt_item *item)
+bool tt_host_memory_claimed(struct tt_item *item)
 {
-    const struct host_memory_item *own = memory_of(item);
+    const struct tt_host_memory_item *own = memory_of(item);
     if (!own) return false;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     bool claimed = own->claimed;
@@ -101,48 +102,48 @@ bool host_memory_claimed(struct tt_item *item)
     return claimed;
 }
 
-void host_memory_claim(struct tt_item *item)
+void tt_host_memory_claim(struct tt_item *item)
 {
-    struct host_memory_item *own = memory_of(item);
+    struct tt_host_memory_item *own = memory_of(item);
     if (!own) return;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
-    struct host_memory_item *named = own->ptr ? NULL : named_by(own);
+    struct tt_host_memory_item *named = own->ptr ? NULL : named_by(own);
     bool claims = own->ptr && !own->gone;
     if (claims) own->claimed = true;
     if (named) named->claimed = false;
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
     /* not before: the checks' lock comes first in tell_memory() */
-    if (claims && host_checks()) host_check_revive(own->ptr, own->bytes);
+    if (claims && tt_host_checks()) tt_host_check_revive(own->ptr, own->bytes);
 }
 
-int host_memory_unclaim(const void *ptr, bool later)
+int tt_host_memory_unclaim(const void *ptr, bool later)
 {
     if (!atomic_load_explicit(&tt_host.graph_memory.count, memory_order_acquire))
-        return HOST_NOT_SUPPORTED;
+        return TT_HOST_NOT_SUPPORTED;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
-    struct host_memory_item *own = *find(ptr);
+    struct tt_host_memory_item *own = *find(ptr);
     bool good = own && own->claimed;
     if (good) own->claimed = false;
     if (good && later) own->frees_due++;
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
-    if (!own) return HOST_NOT_SUPPORTED;
-    return good ? HOST_OK : HOST_INVALID_VALUE;
+    if (!own) return TT_HOST_NOT_SUPPORTED;
+    return good ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
-bool host_memory_freed(const void *ptr)
+bool tt_host_memory_freed(const void *ptr)
 {
     pthread_mutex_lock(&tt_host.graph_memory.lock);
-    struct host_memory_item *own = *find(ptr);
+    struct tt_host_memory_item *own = *find(ptr);
     if (own && own->frees_due) own->frees_due--;
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
     return own != NULL;
 }
 
-int host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_out)
+int tt_host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_out)
 {
-    struct host_memory_item *item = calloc(1, sizeof(*item));
-    if (!item) return HOST_OUT_OF_MEMORY;
-    *item = (struct host_memory_item){
+    struct tt_host_memory_item *item = calloc(1, sizeof(*item));
+    if (!item) return TT_HOST_OUT_OF_MEMORY;
+    *item = (struct tt_host_memory_item){
         .item = {.step = memory_step, .tells_touches = true}, .ptr = ptr, .bytes = bytes};
     item->device = device;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
@@ -154,56 +155,56 @@ int host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_
         tt_host.graph_memory.high[device] = tt_host.graph_memory.used[device];
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
     *item_out = &item->item;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-int host_memory_free_item(const void *ptr, struct tt_item **item_out)
+int tt_host_memory_free_item(const void *ptr, struct tt_item **item_out)
 {
-    struct host_memory_item *item = ptr ? calloc(1, sizeof(*item)) : NULL;
-    if (!item) return ptr ? HOST_OUT_OF_MEMORY : HOST_INVALID_VALUE;
+    struct tt_host_memory_item *item = ptr ? calloc(1, sizeof(*item)) : NULL;
+    if (!item) return ptr ? TT_HOST_OUT_OF_MEMORY : TT_HOST_INVALID_VALUE;
     item->item.step = memory_step;
     item->item.tells_touches = true;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
-    struct host_memory_item *named = *find(ptr);
+    struct tt_host_memory_item *named = *find(ptr);
     bool good = named && !named->has_free;
     if (good) named->has_free = true;
     item->freed = named;
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
     if (!good) {
         free(item);
-        return HOST_INVALID_VALUE;
+        return TT_HOST_INVALID_VALUE;
     }
     *item_out = &item->item;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 /* A graph may have the memory. */
 static int free_with(void *ptr, int (*give)(void *ptr))
 {
-    if (host_forked()) return HOST_NOT_INITIALIZED;
-    if (!ptr) return HOST_OK;
-    int rc = host_memory_unclaim(ptr, false);
+    if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
+    if (!ptr) return TT_HOST_OK;
+    int rc = tt_host_memory_unclaim(ptr, false);
     struct tt_pointer found;
-    if (host_checks() && !tuttiHostPointer(ptr, &found) && found.base == ptr)
-        host_check_free(&(struct check_block){ptr, found.bytes, found.kind, found.device});
-    return rc == HOST_NOT_SUPPORTED ? give(ptr) : rc;
+    if (tt_host_checks() && !tuttiHostPointer(ptr, &found) && found.base == ptr)
+        tt_host_check_free(&(struct tt_check_block){ptr, found.bytes, found.kind, found.device});
+    return rc == TT_HOST_NOT_SUPPORTED ? give(ptr) : rc;
 }
 
 int tuttiHostFree(void *ptr)
 {
-    return free_with(ptr, host_memory_free);
+    return free_with(ptr, tt_host_memory_free);
 }
 
-int host_memory_free_used(void *ptr)
+int tt_host_memory_free_used(void *ptr)
 {
-    return free_with(ptr, host_memory_leave);
+    return free_with(ptr, tt_host_memory_leave);
 }
 
-void host_graph_memory_reset(int device)
+void tt_host_graph_memory_reset(int device)
 {
     pthread_mutex_lock(&tt_host.graph_memory.lock);
-    for (struct host_memory_item **link = &tt_host.graph_memory.items; *link;) {
-        struct host_memory_item *item = *link;
+    for (struct tt_host_memory_item **link = &tt_host.graph_memory.items; *link;) {
+        struct tt_host_memory_item *item = *link;
         if (item->device != device) {
             link = &item->next;
             continue;
@@ -221,19 +222,19 @@ void host_graph_memory_reset(int device)
 
 int tuttiHostGraphMemory(int device, uint64_t *used_out, uint64_t *high_out)
 {
-    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
+    if (!tt_host_device_info(device)) return TT_HOST_INVALID_DEVICE;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     *used_out = tt_host.graph_memory.used[device];
     *high_out = tt_host.graph_memory.high[device];
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostGraphMemoryMark(int device)
 {
-    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
+    if (!tt_host_device_info(device)) return TT_HOST_INVALID_DEVICE;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     tt_host.graph_memory.high[device] = tt_host.graph_memory.used[device];
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
-    return HOST_OK;
+    return TT_HOST_OK;
 }

@@ -18,63 +18,63 @@ _Static_assert(sizeof(struct CUuserObject_st) <= OBJECT_BYTES,
 
 static bool is_object(const struct CUuserObject_st *object)
 {
-    return host_slab_holds(&tt_host.graphs.objects, object, OBJECT_MAGIC);
+    return tt_host_slab_holds(&tt_host.graphs.objects, object, OBJECT_MAGIC);
 }
 
 static void end_object(void *arg)
 {
     struct CUuserObject_st *object = arg;
     object->destroy(object->arg);
-    host_slab_give(&tt_host.graphs.objects, object);
+    tt_host_slab_give(&tt_host.graphs.objects, object);
 }
 
 static void make_endings(void)
 {
-    host_workers_prepare(); /* it may be the first stream of all */
-    tt_host.graphs.endings = host_timeline_take();
+    tt_host_workers_prepare(); /* it may be the first stream of all */
+    tt_host.graphs.endings = tt_host_timeline_take();
 }
 
 static void end_later(struct CUuserObject_st *object)
 {
-    const struct host_op op = {.kind = HOST_OP_CALL, .call = {end_object, object}};
+    const struct tt_host_op op = {.kind = TT_HOST_OP_CALL, .call = {end_object, object}};
     pthread_once(&tt_host.graphs.endings_once, make_endings);
     struct CUstream_st *endings = tt_host.graphs.endings;
-    if (!endings || host_stream_append(endings, &op)) end_object(object); /* better than never */
+    if (!endings || tt_host_stream_append(endings, &op)) end_object(object); /* better than never */
 }
 
 int tuttiHostUserCreate(void (*fn)(void *), void *arg, unsigned count,
                         struct CUuserObject_st **object_out)
 {
-    if (!fn || count == 0) return HOST_INVALID_VALUE;
+    if (!fn || count == 0) return TT_HOST_INVALID_VALUE;
     struct CUuserObject_st *object =
-        host_slab_take(&tt_host.graphs.objects, OBJECT_BYTES, MAX_OBJECTS);
-    if (!object) return HOST_OUT_OF_MEMORY;
+        tt_host_slab_take(&tt_host.graphs.objects, OBJECT_BYTES, MAX_OBJECTS);
+    if (!object) return TT_HOST_OUT_OF_MEMORY;
     object->destroy = fn;
     object->arg = arg;
     atomic_store(&object->refs, count);
     object->magic = OBJECT_MAGIC;
     *object_out = object;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostUserRetain(struct CUuserObject_st *object, unsigned count)
 {
-    if (!is_object(object) || count == 0) return HOST_INVALID_VALUE;
+    if (!is_object(object) || count == 0) return TT_HOST_INVALID_VALUE;
     atomic_fetch_add(&object->refs, count);
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostUserRelease(struct CUuserObject_st *object, unsigned count)
 {
-    if (!is_object(object) || count == 0) return HOST_INVALID_VALUE;
+    if (!is_object(object) || count == 0) return TT_HOST_INVALID_VALUE;
     uint64_t before = atomic_load(&object->refs);
     do {
-        if (before < count) return HOST_INVALID_VALUE;
+        if (before < count) return TT_HOST_INVALID_VALUE;
     } while (!atomic_compare_exchange_weak(&object->refs, &before, before - count));
-    if (before != count) return HOST_OK;
+    if (before != count) return TT_HOST_OK;
     object->magic = 0;
     end_later(object);
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 /* ---- what graphs keep ---- */
@@ -82,18 +82,19 @@ int tuttiHostUserRelease(struct CUuserObject_st *object, unsigned count)
 int tuttiHostGraphRetainUser(struct CUgraph_st *graph, struct CUuserObject_st *object,
                              unsigned count, bool move)
 {
-    if (!host_graph_holds(graph) || !is_object(object) || count == 0) return HOST_INVALID_VALUE;
-    struct host_kept *kept = calloc(1, sizeof(*kept));
-    if (!kept) return HOST_OUT_OF_MEMORY;
+    if (!tt_host_graph_holds(graph) || !is_object(object) || count == 0)
+        return TT_HOST_INVALID_VALUE;
+    struct tt_host_kept *kept = calloc(1, sizeof(*kept));
+    if (!kept) return TT_HOST_OUT_OF_MEMORY;
     if (!move) tuttiHostUserRetain(object, count);
     kept->object = object;
     kept->count = count;
     kept->next = graph->kept;
     graph->kept = kept;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-static unsigned count_kept(const struct host_kept *kept, const struct CUuserObject_st *object)
+static unsigned count_kept(const struct tt_host_kept *kept, const struct CUuserObject_st *object)
 {
     unsigned count = 0;
     for (; kept; kept = kept->next) {
@@ -106,10 +107,10 @@ int tuttiHostGraphReleaseUser(struct CUgraph_st *graph, struct CUuserObject_st *
                               unsigned count)
 {
     unsigned left = count;
-    if (!host_graph_holds(graph) || count == 0 || count_kept(graph->kept, object) < count)
-        return HOST_INVALID_VALUE;
-    for (struct host_kept **link = &graph->kept; left && *link;) {
-        struct host_kept *kept = *link;
+    if (!tt_host_graph_holds(graph) || count == 0 || count_kept(graph->kept, object) < count)
+        return TT_HOST_INVALID_VALUE;
+    for (struct tt_host_kept **link = &graph->kept; left && *link;) {
+        struct tt_host_kept *kept = *link;
         if (kept->object == object) {
             unsigned taken = kept->count < left ? kept->count : left;
             kept->count -= taken;
@@ -125,13 +126,13 @@ int tuttiHostGraphReleaseUser(struct CUgraph_st *graph, struct CUuserObject_st *
     return tuttiHostUserRelease(object, count);
 }
 
-bool host_kept_copy(const struct host_kept *from, struct host_kept **to_out)
+bool tt_host_kept_copy(const struct tt_host_kept *from, struct tt_host_kept **to_out)
 {
-    struct host_kept *first = NULL;
+    struct tt_host_kept *first = NULL;
     for (; from; from = from->next) {
-        struct host_kept *kept = calloc(1, sizeof(*kept));
+        struct tt_host_kept *kept = calloc(1, sizeof(*kept));
         if (!kept) {
-            host_kept_free(first);
+            tt_host_kept_free(first);
             return false;
         }
         kept->object = from->object;
@@ -144,10 +145,10 @@ bool host_kept_copy(const struct host_kept *from, struct host_kept **to_out)
     return true;
 }
 
-void host_kept_free(struct host_kept *kept)
+void tt_host_kept_free(struct tt_host_kept *kept)
 {
     while (kept) {
-        struct host_kept *next = kept->next;
+        struct tt_host_kept *next = kept->next;
         tuttiHostUserRelease(kept->object, kept->count);
         free(kept);
         kept = next;

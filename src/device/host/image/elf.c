@@ -17,7 +17,7 @@ struct variable { /* of a variable in its section */
 };
 
 struct elf_reader {
-    struct host_image *image;
+    struct tt_host_image *image;
     struct image_view file, sections, symbols, names;
     size_t nsections, nsymbols;
     long *number;               /* owned: the image's symbol of each of the file's, or NO_SYMBOL */
@@ -82,7 +82,7 @@ static bool spend(size_t *left, size_t bytes)
     return true;
 }
 
-static bool add_variable(struct elf_reader *elf, struct host_image_symbol *made,
+static bool add_variable(struct elf_reader *elf, struct tt_host_image_symbol *made,
                          const Elf64_Sym *symbol)
 {
     Elf64_Shdr section;
@@ -119,7 +119,7 @@ static bool add_symbol(struct elf_reader *elf, size_t index)
     const char *name = (const char *)elf->names.at + symbol.st_name;
     size_t len = strnlen(name, elf->names.len - symbol.st_name);
     if (!spend(&elf->names_left, len)) return false;
-    struct host_image_symbol *made = host_image_add(elf->image, name, len);
+    struct tt_host_image_symbol *made = tt_host_image_add(elf->image, name, len);
     if (!made) return false;
     made->is_kernel = is_kernel;
     elf->number[index] = (long)(elf->image->nsymbols - 1);
@@ -165,21 +165,21 @@ static bool relocate(struct elf_reader *elf, const Elf64_Shdr *section)
         uint64_t type = ELF64_R_TYPE(entry.r_info), symbol = ELF64_R_SYM(entry.r_info);
         const struct variable *variable = variable_at(elf, section->sh_info, entry.r_offset);
         if (!variable || !elf->image->symbols[variable->symbol].initial) continue;
-        struct host_image_symbol *in = &elf->image->symbols[variable->symbol];
+        struct tt_host_image_symbol *in = &elf->image->symbols[variable->symbol];
         long to = symbol < elf->nsymbols ? elf->number[symbol] : NO_SYMBOL;
-        struct host_image_pointer pointer = {
+        struct tt_host_image_pointer pointer = {
             .in = variable->symbol, .offset = entry.r_offset - variable->value, .to = (size_t)to};
         memcpy(&pointer.addend, in->initial + pointer.offset, 8);
         if (with_addend) pointer.addend = (size_t)entry.r_addend;
         bool known = (type == ADDRESS_64 || type == GENERIC_ADDRESS_64) && to != NO_SYMBOL &&
                      !elf->image->symbols[to].is_kernel;
         if (!known) in->is_unread = true; /* the address of a function, say */
-        if (known && !host_image_point(elf->image, &pointer)) return false;
+        if (known && !tt_host_image_point(elf->image, &pointer)) return false;
     }
     return true;
 }
 
-bool host_image_read_elf(struct host_image *image, struct image_view code, const char **why)
+bool tt_host_image_read_elf(struct tt_host_image *image, struct image_view code, const char **why)
 {
     struct elf_reader elf = {.image = image,
                              .file = code,

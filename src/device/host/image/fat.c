@@ -27,14 +27,14 @@ _Static_assert(sizeof(struct fat_part) == 64, "layout of the format");
 
 enum { UNPACKED_MOST = 1 << 30, LZ4_MOST = 255 }; /* LZ4_MOST: bytes that one byte stands for */
 
-static bool read_kind(struct host_image *image, unsigned kind, struct image_view code,
+static bool read_kind(struct tt_host_image *image, unsigned kind, struct image_view code,
                       const char **why)
 {
-    return kind == FAT_ELF ? host_image_read_elf(image, code, why)
-                           : host_image_read_ptx(image, code, why);
+    return kind == FAT_ELF ? tt_host_image_read_elf(image, code, why)
+                           : tt_host_image_read_ptx(image, code, why);
 }
 
-static bool read_packed(struct host_image *image, const struct fat_part *part,
+static bool read_packed(struct tt_host_image *image, const struct fat_part *part,
                         struct image_view code, const char **why)
 {
     *why = "a part of it is packed in a way or to a size that is not known";
@@ -46,16 +46,16 @@ static bool read_packed(struct host_image *image, const struct fat_part *part,
     unsigned char *unpacked = malloc(len);
     if (!unpacked) return false;
     *why = "a part of it does not unpack";
-    bool read = lz4 ? host_image_unpack_lz4(code, unpacked, len)
-                    : host_image_unpack_zstd(code, unpacked, len, why);
+    bool read = lz4 ? tt_host_image_unpack_lz4(code, unpacked, len)
+                    : tt_host_image_unpack_zstd(code, unpacked, len, why);
     if (read) read = read_kind(image, part->kind, (struct image_view){unpacked, len}, why);
     free(unpacked);
     return read;
 }
 
 /* Read the first part that is of this sort and can be read. */
-static bool read_first(struct host_image *image, unsigned kind, bool packed, struct image_view code,
-                       const char **why)
+static bool read_first(struct tt_host_image *image, unsigned kind, bool packed,
+                       struct image_view code, const char **why)
 {
     struct fat_part part;
     struct image_view body;
@@ -68,12 +68,12 @@ static bool read_first(struct host_image *image, unsigned kind, bool packed, str
         bool read =
             packed ? read_packed(image, &part, body, why) : read_kind(image, kind, body, why);
         if (read) return true;
-        host_image_clear(image);
+        tt_host_image_clear(image);
     }
     return false;
 }
 
-bool host_image_read_fat(struct host_image *image, struct image_view code, const char **why)
+bool tt_host_image_read_fat(struct tt_host_image *image, struct image_view code, const char **why)
 {
     struct fat_header header;
     if (!image_get(code, 0, &header, sizeof(header))) return false;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct host_image_symbol {
+struct tt_host_image_symbol {
     char *name; /* owned */
     bool is_kernel;
     bool is_managed; /* variables only, as the rest */
@@ -17,30 +17,30 @@ struct host_image_symbol {
     size_t initial_bytes;   /* at most `bytes`; zeros follow */
 };
 
-struct host_image_pointer { /* eight bytes of a variable that hold the address of another one */
-    size_t in, offset;      /* symbol, byte of it */
-    size_t to, addend;      /* symbol, bytes behind its start */
+struct tt_host_image_pointer { /* eight bytes of a variable that hold the address of another one */
+    size_t in, offset;         /* symbol, byte of it */
+    size_t to, addend;         /* symbol, bytes behind its start */
 };
 
-struct host_image {
-    struct host_image_symbol *symbols; /* owned */
+struct tt_host_image {
+    struct tt_host_image_symbol *symbols; /* owned */
     size_t nsymbols;
-    struct host_image_pointer *pointers; /* owned */
+    struct tt_host_image_pointer *pointers; /* owned */
     size_t npointers;
 };
 
 /* Read device code of at most `limit` bytes (SIZE_MAX: its headers say, PTX ends with a zero byte).
  * Returns NULL, with *why a literal that completes "cannot be read: ...". */
-struct host_image *host_image_open(const void *code, size_t limit, const char **why);
-void host_image_close(struct host_image *image); /* accepts NULL */
+struct tt_host_image *tt_host_image_open(const void *code, size_t limit, const char **why);
+void tt_host_image_close(struct tt_host_image *image); /* accepts NULL */
 /* The symbol of that name and sort, or NULL. */
-const struct host_image_symbol *host_image_find(const struct host_image *image, const char *name,
-                                                bool is_kernel);
+const struct tt_host_image_symbol *tt_host_image_find(const struct tt_host_image *image,
+                                                      const char *name, bool is_kernel);
 
-/* Several pieces of device code as one, which host_image_open() reads as well: a header, then the
- * pieces one behind the other, each behind its length. */
-struct host_linked_header {
+/* Several pieces of device code as one, which tt_host_image_open() reads as well: a header, then
+ * the pieces one behind the other, each behind its length. */
+struct tt_host_linked_header {
     uint32_t magic, count; /* of pieces */
     uint64_t bytes;        /* behind the header */
 };
-enum { HOST_LINKED_MAGIC = 0x6b6e6c74 };
+enum { TT_HOST_LINKED_MAGIC = 0x6b6e6c74 };

@@ -15,7 +15,7 @@ struct token {
 };
 
 struct ptx_reader {
-    struct host_image *image;
+    struct tt_host_image *image;
     const char *at, *end;
     struct token token; /* the latest */
 };
@@ -126,7 +126,8 @@ struct declared { /* what a declaration has said so far */
     bool open; /* as many elements as values are given */
 };
 
-static struct host_image_symbol *made(const struct ptx_reader *ptx, const struct declared *declared)
+static struct tt_host_image_symbol *made(const struct ptx_reader *ptx,
+                                         const struct declared *declared)
 {
     return &ptx->image->symbols[declared->symbol];
 }
@@ -152,8 +153,8 @@ static bool address(struct ptx_reader *ptx, const struct declared *declared)
     if (generic && next(ptx) != '(') return false;
     if (generic) next(ptx);
     struct token name = ptx->token;
-    struct host_image_pointer pointer = {.in = declared->symbol,
-                                         .offset = made(ptx, declared)->initial_bytes};
+    struct tt_host_image_pointer pointer = {.in = declared->symbol,
+                                            .offset = made(ptx, declared)->initial_bytes};
     if (name.kind != WORD || declared->element_bytes != 8) return false;
     next(ptx);
     if (!offset(ptx, &pointer.addend)) return false;
@@ -163,9 +164,10 @@ static bool address(struct ptx_reader *ptx, const struct declared *declared)
         if (!offset(ptx, &pointer.addend)) return false;
     }
     for (; pointer.to < ptx->image->nsymbols; pointer.to++) {
-        const struct host_image_symbol *to = &ptx->image->symbols[pointer.to];
+        const struct tt_host_image_symbol *to = &ptx->image->symbols[pointer.to];
         if (to->is_kernel || strlen(to->name) != name.len) continue;
-        if (memcmp(to->name, name.at, name.len) == 0) return host_image_point(ptx->image, &pointer);
+        if (memcmp(to->name, name.at, name.len) == 0)
+            return tt_host_image_point(ptx->image, &pointer);
     }
     return false;
 }
@@ -184,7 +186,7 @@ static bool literal(struct ptx_reader *ptx, size_t element, uint64_t *bits)
 /* One value behind the others. The latest token is its first; leaves the token behind it. */
 static bool value(struct ptx_reader *ptx, const struct declared *declared)
 {
-    struct host_image_symbol *symbol = made(ptx, declared);
+    struct tt_host_image_symbol *symbol = made(ptx, declared);
     size_t element = declared->element_bytes, done = symbol->initial_bytes;
     uint64_t bits = 0;
     if (element > 8 || (!declared->open && element > symbol->bytes - done)) return false;
@@ -210,7 +212,7 @@ static void initializer(struct ptx_reader *ptx, const struct declared *declared)
         good = value(ptx, declared);
     } while (good && list && ptx->token.kind == ',' && next(ptx) != END);
     if (good && ptx->token.kind == (list ? '}' : ';')) return;
-    struct host_image_symbol *symbol = made(ptx, declared);
+    struct tt_host_image_symbol *symbol = made(ptx, declared);
     symbol->is_unread = true;
     symbol->initial_bytes = 0;
 }
@@ -251,7 +253,7 @@ static bool declaration(struct ptx_reader *ptx)
             return true; /* nobody has such a variable */
         next(ptx);
     }
-    struct host_image_symbol *symbol = host_image_add(ptx->image, name.at, name.len);
+    struct tt_host_image_symbol *symbol = tt_host_image_add(ptx->image, name.at, name.len);
     if (!symbol) return false;
     declared.symbol = ptx->image->nsymbols - 1;
     symbol->bytes = declared.open ? 0 : declared.bytes;
@@ -266,8 +268,8 @@ static bool statement(struct ptx_reader *ptx, bool is_extern)
     bool variable = is(ptx, ".global") || is(ptx, ".const");
     if (variable && !is_extern && !declaration(ptx)) return false;
     if (is(ptx, ".entry") && next(ptx) == WORD && !is_extern) {
-        struct host_image_symbol *kernel =
-            host_image_add(ptx->image, ptx->token.at, ptx->token.len);
+        struct tt_host_image_symbol *kernel =
+            tt_host_image_add(ptx->image, ptx->token.at, ptx->token.len);
         if (!kernel) return false;
         kernel->is_kernel = true;
     }
@@ -276,7 +278,7 @@ static bool statement(struct ptx_reader *ptx, bool is_extern)
     return true;
 }
 
-bool host_image_read_ptx(struct host_image *image, struct image_view code, const char **why)
+bool tt_host_image_read_ptx(struct tt_host_image *image, struct image_view code, const char **why)
 {
     const char *text = (const char *)code.at;
     struct ptx_reader ptx = {.image = image, .at = text, .end = text + strnlen(text, code.len)};

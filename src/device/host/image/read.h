@@ -30,19 +30,20 @@ static inline bool image_get(struct image_view view, uint64_t offset, void *out,
 }
 
 /* A new symbol, its name copied, or NULL without memory. Valid until the next one. */
-struct host_image_symbol *host_image_add(struct host_image *image, const char *name, size_t len);
+struct tt_host_image_symbol *tt_host_image_add(struct tt_host_image *image, const char *name,
+                                               size_t len);
 /* Forget what was read. */
-void host_image_clear(struct host_image *image);
-bool host_image_point(struct host_image *image, const struct host_image_pointer *pointer);
+void tt_host_image_clear(struct tt_host_image *image);
+bool tt_host_image_point(struct tt_host_image *image, const struct tt_host_image_pointer *pointer);
 /* Add all that `from` declares and leave that empty. False without memory. */
-bool host_image_merge(struct host_image *image, struct host_image *from);
+bool tt_host_image_merge(struct tt_host_image *image, struct tt_host_image *from);
 
 /* Each adds what the code declares; false, with *why, for what cannot be read. */
-bool host_image_read_elf(struct host_image *image, struct image_view code, const char **why);
-bool host_image_read_ptx(struct host_image *image, struct image_view code, const char **why);
-bool host_image_read_fat(struct host_image *image, struct image_view code, const char **why);
+bool tt_host_image_read_elf(struct tt_host_image *image, struct image_view code, const char **why);
+bool tt_host_image_read_ptx(struct tt_host_image *image, struct image_view code, const char **why);
+bool tt_host_image_read_fat(struct tt_host_image *image, struct image_view code, const char **why);
 
 /* Unpack into exactly `len` bytes. */
-bool host_image_unpack_lz4(struct image_view from, unsigned char *to, size_t len);
-bool host_image_unpack_zstd(struct image_view from, unsigned char *to, size_t len,
-                            const char **why);
+bool tt_host_image_unpack_lz4(struct image_view from, unsigned char *to, size_t len);
+bool tt_host_image_unpack_zstd(struct image_view from, unsigned char *to, size_t len,
+                               const char **why);

@@ -10,51 +10,52 @@ static void *room_for_one(void *list, size_t n, size_t element_bytes)
     return reallocarray(list, n ? n * 2 : 1, element_bytes);
 }
 
-struct host_image_symbol *host_image_add(struct host_image *image, const char *name, size_t len)
+struct tt_host_image_symbol *tt_host_image_add(struct tt_host_image *image, const char *name,
+                                               size_t len)
 {
     size_t n = image->nsymbols;
-    struct host_image_symbol *grown = room_for_one(image->symbols, n, sizeof(*grown));
+    struct tt_host_image_symbol *grown = room_for_one(image->symbols, n, sizeof(*grown));
     if (!grown) return NULL;
     image->symbols = grown;
-    struct host_image_symbol *symbol = &image->symbols[n];
-    *symbol = (struct host_image_symbol){.name = strndup(name, len)};
+    struct tt_host_image_symbol *symbol = &image->symbols[n];
+    *symbol = (struct tt_host_image_symbol){.name = strndup(name, len)};
     if (!symbol->name) return NULL;
     image->nsymbols++;
     return symbol;
 }
 
-bool host_image_point(struct host_image *image, const struct host_image_pointer *pointer)
+bool tt_host_image_point(struct tt_host_image *image, const struct tt_host_image_pointer *pointer)
 {
     size_t n = image->npointers;
-    struct host_image_pointer *grown = room_for_one(image->pointers, n, sizeof(*grown));
+    struct tt_host_image_pointer *grown = room_for_one(image->pointers, n, sizeof(*grown));
     if (!grown) return false;
     image->pointers = grown;
     image->pointers[image->npointers++] = *pointer;
     return true;
 }
 
-bool host_image_merge(struct host_image *image, struct host_image *from)
+bool tt_host_image_merge(struct tt_host_image *image, struct tt_host_image *from)
 {
     const size_t before = image->nsymbols;
     for (size_t i = 0; i < from->nsymbols; i++) {
-        struct host_image_symbol *grown =
+        struct tt_host_image_symbol *grown =
             room_for_one(image->symbols, image->nsymbols, sizeof(*grown));
         if (!grown) return false;
         image->symbols = grown;
         image->symbols[image->nsymbols++] = from->symbols[i];
-        from->symbols[i] = (struct host_image_symbol){0}; /* it owns its strings no more */
+        from->symbols[i] = (struct tt_host_image_symbol){0}; /* it owns its strings no more */
     }
     for (size_t i = 0; i < from->npointers; i++) {
-        struct host_image_pointer pointer = from->pointers[i];
+        struct tt_host_image_pointer pointer = from->pointers[i];
         pointer.in += before;
         pointer.to += before;
-        if (!host_image_point(image, &pointer)) return false;
+        if (!tt_host_image_point(image, &pointer)) return false;
     }
-    host_image_clear(from);
+    tt_host_image_clear(from);
     return true;
 }
 
-void host_image_clear(struct host_image *image)
+void tt_host_image_clear(struct tt_host_image *image)
 {
     for (size_t i = 0; i < image->nsymbols; i++) {
         free(image->symbols[i].name);
@@ -62,20 +63,20 @@ void host_image_clear(struct host_image *image)
     }
     free(image->symbols);
     free(image->pointers);
-    *image = (struct host_image){0};
+    *image = (struct tt_host_image){0};
 }
 
-void host_image_close(struct host_image *image)
+void tt_host_image_close(struct tt_host_image *image)
 {
-    if (image) host_image_clear(image);
+    if (image) tt_host_image_clear(image);
     free(image);
 }
 
-const struct host_image_symbol *host_image_find(const struct host_image *image, const char *name,
-                                                bool is_kernel)
+const struct tt_host_image_symbol *tt_host_image_find(const struct tt_host_image *image,
+                                                      const char *name, bool is_kernel)
 {
     for (size_t i = 0; i < image->nsymbols; i++) {
-        const struct host_image_symbol *symbol = &image->symbols[i];
+        const struct tt_host_image_symbol *symbol = &image->symbols[i];
         if (symbol->is_kernel == is_kernel && !strcmp(symbol->name, name)) return symbol;
     }
     return NULL;

@@ -18,7 +18,7 @@ static bool long_length(const struct image_view *from, size_t *at, size_t *len)
 }
 
 /* https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md */
-bool host_image_unpack_lz4(struct image_view from, unsigned char *to, size_t len)
+bool tt_host_image_unpack_lz4(struct image_view from, unsigned char *to, size_t len)
 {
     size_t at = 0, done = 0;
     while (at < from.len) {
@@ -43,7 +43,8 @@ bool host_image_unpack_lz4(struct image_view from, unsigned char *to, size_t len
     return done == len;
 }
 
-bool host_image_unpack_zstd(struct image_view from, unsigned char *to, size_t len, const char **why)
+bool tt_host_image_unpack_zstd(struct image_view from, unsigned char *to, size_t len,
+                               const char **why)
 {
     size_t (*decompress)(void *, size_t, const void *, size_t) = NULL;
     void *library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);

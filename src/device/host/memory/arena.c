@@ -20,25 +20,25 @@
 enum { PAGE = 4096, HUGE_PAGE = 2 << 20, NIL = -1, LOOK = 8, LOOK_HARD = 4096 };
 enum { ZEROED_BY_HAND = 256 << 10 }; /* bytes below which a call of the system costs more */
 enum {
-    WARM_SHIFT = HOST_TAG_GRAINS_BITS,
-    SLACK_SHIFT = HOST_TAG_GRAINS_BITS,
-    KIND_SHIFT = SLACK_SHIFT + HOST_TAG_SLACK_BITS,
+    WARM_SHIFT = TT_HOST_TAG_GRAINS_BITS,
+    SLACK_SHIFT = TT_HOST_TAG_GRAINS_BITS,
+    KIND_SHIFT = SLACK_SHIFT + TT_HOST_TAG_SLACK_BITS,
     FLAGS_SHIFT = 45
 };
-static const uint64_t grains_mask = (UINT64_C(1) << HOST_TAG_GRAINS_BITS) - 1;
-static const uint64_t is_live = UINT64_C(1) << HOST_TAG_LIVE_BIT;
+static const uint64_t grains_mask = (UINT64_C(1) << TT_HOST_TAG_GRAINS_BITS) - 1;
+static const uint64_t is_live = UINT64_C(1) << TT_HOST_TAG_LIVE_BIT;
 static const uint64_t is_free = UINT64_C(1) << 62;
 
 struct run { /* free grains that hang in no bin */
     size_t first, count, warm;
 };
 
-static uint64_t tag_of(const struct host_arena *arena, size_t grain)
+static uint64_t tag_of(const struct tt_host_arena *arena, size_t grain)
 {
     return atomic_load_explicit(&arena->tags[grain].what, memory_order_relaxed);
 }
 
-static void set_tag(struct host_arena *arena, size_t grain, uint64_t what)
+static void set_tag(struct tt_host_arena *arena, size_t grain, uint64_t what)
 {
     atomic_store_explicit(&arena->tags[grain].what, what, memory_order_release);
 }
@@ -51,17 +51,17 @@ struct bin {
 
 static struct bin bin_of(size_t count)
 {
-    if (count < HOST_BIN_COLUMNS) return (struct bin){0, (unsigned)count};
+    if (count < TT_HOST_BIN_COLUMNS) return (struct bin){0, (unsigned)count};
     unsigned power = 63 - (unsigned)__builtin_clzll(count);
     return (struct bin){power - 2, (unsigned)(count >> (power - 3)) & 7};
 }
 
-static void insert(struct host_arena *arena, const struct run *run)
+static void insert(struct tt_host_arena *arena, const struct run *run)
 {
     if (!run->count) return;
     struct bin bin = bin_of(run->count);
     uint32_t *head = &arena->bins[bin.row][bin.column];
-    struct host_tag *tag = &arena->tags[run->first];
+    struct tt_host_tag *tag = &arena->tags[run->first];
     set_tag(arena, run->first + run->count - 1, is_free | run->count);
     set_tag(arena, run->first, is_free | (uint64_t)run->warm << WARM_SHIFT | run->count);
     tag->next = *head;
@@ -73,9 +73,9 @@ static void insert(struct host_arena *arena, const struct run *run)
     arena->warm += run->warm;
 }
 
-static struct run remove_run(struct host_arena *arena, size_t first)
+static struct run remove_run(struct tt_host_arena *arena, size_t first)
 {
-    struct host_tag *tag = &arena->tags[first];
+    struct tt_host_tag *tag = &arena->tags[first];
     uint64_t what = tag_of(arena, first);
     struct run run = {first, what & grains_mask, what >> WARM_SHIFT & grains_mask};
     struct bin bin = bin_of(run.count);
@@ -94,7 +94,7 @@ static struct run remove_run(struct host_arena *arena, size_t first)
 }
 
 /* The run grown by its free neighbours. */
-static struct run join(struct host_arena *arena, struct run run)
+static struct run join(struct tt_host_arena *arena, struct run run)
 {
     uint64_t before = run.first ? tag_of(arena, run.first - 1) : 0;
     size_t end = run.first + run.count;
@@ -114,13 +114,13 @@ static struct run join(struct host_arena *arena, struct run run)
 
 /* ---- making ---- */
 
-static size_t tag_bytes(const struct host_arena *arena)
+static size_t tag_bytes(const struct tt_host_arena *arena)
 {
-    size_t tags = arena->limit * sizeof(struct host_tag);
-    return tags + host_bitset_bytes(arena->limit);
+    size_t tags = arena->limit * sizeof(struct tt_host_tag);
+    return tags + tt_host_bitset_bytes(arena->limit);
 }
 
-bool host_arena_init(struct host_arena *arena, const struct host_arena_ground *ground)
+bool tt_host_arena_init(struct tt_host_arena *arena, const struct tt_host_arena_ground *ground)
 {
     memset(arena, 0, sizeof(*arena));
     pthread_mutex_init(&arena->lock, NULL);
@@ -139,12 +139,12 @@ bool host_arena_init(struct host_arena *arena, const struct host_arena_ground *g
     if (tags == MAP_FAILED) return false;
     madvise(tags, tag_bytes(arena), MADV_DONTDUMP);
     arena->tags = tags;
-    host_bitset_init(&arena->starts, arena->tags + arena->limit, arena->limit);
+    tt_host_bitset_init(&arena->starts, arena->tags + arena->limit, arena->limit);
     insert(arena, &(struct run){0, arena->limit, 0});
     return true;
 }
 
-void host_arena_fini(struct host_arena *arena)
+void tt_host_arena_fini(struct tt_host_arena *arena)
 {
     if (arena->tags) munmap(arena->tags, tag_bytes(arena));
     arena->tags = NULL;
@@ -161,14 +161,14 @@ static size_t up(size_t value, size_t align)
     return (value + align - 1) & ~(align - 1);
 }
 
-static bool fits(const struct host_arena *arena, size_t first, const struct ask *ask)
+static bool fits(const struct tt_host_arena *arena, size_t first, const struct ask *ask)
 {
     size_t count = tag_of(arena, first) & grains_mask;
     return up(first, ask->align) + ask->count <= first + count;
 }
 
 /* A run of the bin that fits, among its first `look` ones; SIZE_MAX when there is none. */
-static size_t look_in(const struct host_arena *arena, struct bin bin, const struct ask *ask,
+static size_t look_in(const struct tt_host_arena *arena, struct bin bin, const struct ask *ask,
                       int look)
 {
     uint32_t first = arena->bins[bin.row][bin.column];
@@ -179,7 +179,7 @@ static size_t look_in(const struct host_arena *arena, struct bin bin, const stru
 }
 
 /* The first run of the lowest bin from `bin` on that is not empty. */
-static size_t lowest(const struct host_arena *arena, struct bin bin)
+static size_t lowest(const struct tt_host_arena *arena, struct bin bin)
 {
     unsigned columns = arena->columns[bin.row] & (0xffu << bin.column);
     if (!columns) {
@@ -192,24 +192,24 @@ static size_t lowest(const struct host_arena *arena, struct bin bin)
 }
 
 /* Nearly full: look into every run that may be large enough. */
-static size_t look_hard(const struct host_arena *arena, const struct ask *ask)
+static size_t look_hard(const struct tt_host_arena *arena, const struct ask *ask)
 {
     struct bin bin = bin_of(ask->count);
     size_t found = SIZE_MAX;
-    while (found == SIZE_MAX && bin.row < HOST_BIN_ROWS) {
+    while (found == SIZE_MAX && bin.row < TT_HOST_BIN_ROWS) {
         found = look_in(arena, bin, ask, LOOK_HARD);
-        bin.column = (bin.column + 1) % HOST_BIN_COLUMNS;
+        bin.column = (bin.column + 1) % TT_HOST_BIN_COLUMNS;
         if (!bin.column) bin.row++;
     }
     return found;
 }
 
-static size_t search(const struct host_arena *arena, const struct ask *ask)
+static size_t search(const struct tt_host_arena *arena, const struct ask *ask)
 {
     size_t found = look_in(arena, bin_of(ask->count), ask, LOOK); /* what was freed comes back */
     if (found != SIZE_MAX) return found;
     size_t most = ask->count + ask->align - 1;
-    if (most >= HOST_BIN_COLUMNS) { /* so that every run of the bin is large enough */
+    if (most >= TT_HOST_BIN_COLUMNS) { /* so that every run of the bin is large enough */
         most += (UINT64_C(1) << (60 - __builtin_clzll(most))) - 1;
     }
     if (most <= grains_mask) found = lowest(arena, bin_of(most));
@@ -222,7 +222,7 @@ static size_t least(size_t a, size_t b)
 }
 
 /* Cut the asked grains out of a run; what is left goes back. Returns the first grain. */
-static size_t carve(struct host_arena *arena, size_t found, const struct ask *ask)
+static size_t carve(struct tt_host_arena *arena, size_t found, const struct ask *ask)
 {
     struct run run = remove_run(arena, found);
     size_t first = up(run.first, ask->align);
@@ -235,35 +235,35 @@ static size_t carve(struct host_arena *arena, size_t found, const struct ask *as
     return first;
 }
 
-static struct ask ask_for(const struct host_arena *arena, size_t bytes)
+static struct ask ask_for(const struct tt_host_arena *arena, size_t bytes)
 {
     size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : bytes >= PAGE ? PAGE : arena->grain;
     size_t round = bytes >= PAGE ? PAGE : arena->grain;
     return (struct ask){up(bytes, round) / arena->grain, align / arena->grain};
 }
 
-bool host_arena_has_room(const struct host_arena *arena, size_t bytes)
+bool tt_host_arena_has_room(const struct tt_host_arena *arena, size_t bytes)
 {
     size_t used = atomic_load_explicit(&arena->used_bytes, memory_order_relaxed);
     return used <= arena->bytes && bytes <= arena->bytes - used;
 }
 
-bool host_arena_charge(struct host_arena *arena, size_t bytes)
+bool tt_host_arena_charge(struct tt_host_arena *arena, size_t bytes)
 {
     pthread_mutex_lock(&arena->lock);
-    bool good = host_arena_has_room(arena, bytes);
+    bool good = tt_host_arena_has_room(arena, bytes);
     if (good) atomic_fetch_add_explicit(&arena->used_bytes, bytes, memory_order_relaxed);
     pthread_mutex_unlock(&arena->lock);
     return good;
 }
 
-void host_arena_credit(struct host_arena *arena, size_t bytes)
+void tt_host_arena_credit(struct tt_host_arena *arena, size_t bytes)
 {
     atomic_fetch_sub_explicit(&arena->used_bytes, bytes, memory_order_relaxed);
 }
 
 /* A run for the asked grains, if need be one of looser alignment. Lock held. */
-static size_t find_run(const struct host_arena *arena, struct ask *ask)
+static size_t find_run(const struct tt_host_arena *arena, struct ask *ask)
 {
     size_t found = search(arena, ask);
     if (found != SIZE_MAX || ask->align <= PAGE / arena->grain) return found;
@@ -273,14 +273,15 @@ static size_t find_run(const struct host_arena *arena, struct ask *ask)
     return found;
 }
 
-bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, void **ptr_out)
+bool tt_host_arena_alloc(struct tt_host_arena *arena, const struct tt_host_want *want,
+                         void **ptr_out)
 {
     if (want->bytes == 0 || want->bytes > arena->bytes) return false;
     struct ask ask = ask_for(arena, want->bytes);
     size_t slack = ask.count * arena->grain - want->bytes;
     size_t found = SIZE_MAX;
     pthread_mutex_lock(&arena->lock);
-    while (host_arena_has_room(arena, ask.count * arena->grain)) {
+    while (tt_host_arena_has_room(arena, ask.count * arena->grain)) {
         found = find_run(arena, &ask);
         if (found != SIZE_MAX || !arena->away) break;
         pthread_cond_wait(&arena->returned, &arena->lock);
@@ -292,7 +293,7 @@ bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, vo
                 is_live | (uint64_t)want->flags << FLAGS_SHIFT |
                     (uint64_t)want->kind << KIND_SHIFT | (uint64_t)slack << SLACK_SHIFT |
                     ask.count);
-        host_bitset_add(&arena->starts, first);
+        tt_host_bitset_add(&arena->starts, first);
         atomic_fetch_add_explicit(&arena->used_bytes, ask.count * arena->grain,
                                   memory_order_relaxed);
         *ptr_out = arena->base + first * arena->grain;
@@ -304,7 +305,7 @@ bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, vo
 /* ---- freeing ---- */
 
 /* Whole pages go back and are zeros when they are touched again. */
-static void punch_bytes(const struct host_arena *arena, size_t from, size_t to)
+static void punch_bytes(const struct tt_host_arena *arena, size_t from, size_t to)
 {
     if (from >= to) return;
     if (arena->fd < 0 && !madvise(arena->base + from, to - from, MADV_REMOVE)) return;
@@ -316,13 +317,13 @@ static void punch_bytes(const struct host_arena *arena, size_t from, size_t to)
 }
 
 /* The pages of a run beyond its first `keep` grains go back. Not under the lock: it takes long. */
-static void punch(const struct host_arena *arena, const struct run *run, size_t keep)
+static void punch(const struct tt_host_arena *arena, const struct run *run, size_t keep)
 {
     punch_bytes(arena, up((run->first + keep) * arena->grain, PAGE),
                 (run->first + run->count) * arena->grain / PAGE * PAGE);
 }
 
-void host_arena_zero(const struct host_arena *arena, void *ptr, size_t bytes)
+void tt_host_arena_zero(const struct tt_host_arena *arena, void *ptr, size_t bytes)
 {
     size_t at = (size_t)((const char *)ptr - arena->base), end = at + bytes;
     size_t from = up(at, PAGE), to = end / PAGE * PAGE;
@@ -336,7 +337,7 @@ void host_arena_zero(const struct host_arena *arena, void *ptr, size_t bytes)
 }
 
 /* Lock held. */
-static void come_back(struct host_arena *arena)
+static void come_back(struct tt_host_arena *arena)
 {
     arena->away--;
     pthread_cond_broadcast(&arena->returned);
@@ -345,7 +346,7 @@ static void come_back(struct host_arena *arena)
 /* Put a free run back, with no more warm grains than may be kept. Called and left with the lock,
  * which others have while pages are given back: then nothing but the run itself hangs in no bin,
  * unless it has too few pages of its own. */
-static void put_back(struct host_arena *arena, struct run run, size_t warm_most)
+static void put_back(struct tt_host_arena *arena, struct run run, size_t warm_most)
 {
     bool pages = run.count * arena->grain >= (size_t)2 * PAGE || arena->grain == PAGE;
     if (!pages) run = join(arena, run);
@@ -364,17 +365,17 @@ static void put_back(struct host_arena *arena, struct run run, size_t warm_most)
     insert(arena, &run);
 }
 
-static struct run take_live(struct host_arena *arena, size_t first)
+static struct run take_live(struct tt_host_arena *arena, size_t first)
 {
     struct run run = {first, tag_of(arena, first) & grains_mask, 0};
     run.warm = run.count;
-    host_bitset_remove(&arena->starts, first);
+    tt_host_bitset_remove(&arena->starts, first);
     set_tag(arena, first, 0);
     atomic_fetch_sub_explicit(&arena->used_bytes, run.count * arena->grain, memory_order_relaxed);
     return run;
 }
 
-bool host_arena_take(struct host_arena *arena, const void *ptr, struct host_run *run_out)
+bool tt_host_arena_take(struct tt_host_arena *arena, const void *ptr, struct tt_host_run *run_out)
 {
     size_t offset = (size_t)((const char *)ptr - arena->base);
     if (offset >= arena->bytes || offset % arena->grain) return false;
@@ -382,14 +383,14 @@ bool host_arena_take(struct host_arena *arena, const void *ptr, struct host_run 
     bool live = tag_of(arena, offset / arena->grain) & is_live;
     if (live) {
         struct run run = take_live(arena, offset / arena->grain);
-        *run_out = (struct host_run){run.first, run.count};
+        *run_out = (struct tt_host_run){run.first, run.count};
         arena->away++;
     }
     pthread_mutex_unlock(&arena->lock);
     return live;
 }
 
-void host_arena_give(struct host_arena *arena, const struct host_run *taken)
+void tt_host_arena_give(struct tt_host_arena *arena, const struct tt_host_run *taken)
 {
     struct run run = {taken->first, taken->count, taken->count};
     pthread_mutex_lock(&arena->lock);
@@ -398,33 +399,33 @@ void host_arena_give(struct host_arena *arena, const struct host_run *taken)
     pthread_mutex_unlock(&arena->lock);
 }
 
-void host_arena_keep(struct host_arena *arena)
+void tt_host_arena_keep(struct tt_host_arena *arena)
 {
     pthread_mutex_lock(&arena->lock);
     come_back(arena); /* as far as others are concerned */
     pthread_mutex_unlock(&arena->lock);
 }
 
-void host_arena_unkeep(struct host_arena *arena)
+void tt_host_arena_unkeep(struct tt_host_arena *arena)
 {
     pthread_mutex_lock(&arena->lock);
     arena->away++;
     pthread_mutex_unlock(&arena->lock);
 }
 
-bool host_arena_free(struct host_arena *arena, const void *ptr)
+bool tt_host_arena_free(struct tt_host_arena *arena, const void *ptr)
 {
-    struct host_run run;
-    if (!host_arena_take(arena, ptr, &run)) return false;
-    host_arena_give(arena, &run);
+    struct tt_host_run run;
+    if (!tt_host_arena_take(arena, ptr, &run)) return false;
+    tt_host_arena_give(arena, &run);
     return true;
 }
 
-void host_arena_trim(struct host_arena *arena, size_t keep_bytes)
+void tt_host_arena_trim(struct tt_host_arena *arena, size_t keep_bytes)
 {
     pthread_mutex_lock(&arena->lock);
-    for (unsigned row = 0; row < HOST_BIN_ROWS; row++) {
-        for (unsigned column = 0; column < HOST_BIN_COLUMNS; column++) {
+    for (unsigned row = 0; row < TT_HOST_BIN_ROWS; row++) {
+        for (unsigned column = 0; column < TT_HOST_BIN_COLUMNS; column++) {
             uint32_t first = arena->bins[row][column];
             bool warm = first != (uint32_t)NIL && tag_of(arena, first) >> WARM_SHIFT & grains_mask;
             if (warm && arena->warm * arena->grain > keep_bytes)
@@ -436,7 +437,8 @@ void host_arena_trim(struct host_arena *arena, size_t keep_bytes)
 
 /* ---- looking up ---- */
 
-bool host_arena_find(const struct host_arena *arena, const void *ptr, struct host_block *block_out)
+bool tt_host_arena_find(const struct tt_host_arena *arena, const void *ptr,
+                        struct tt_host_block *block_out)
 {
     size_t offset = (size_t)((const char *)ptr - arena->base);
     if (offset >= arena->bytes) return false;
@@ -444,17 +446,17 @@ bool host_arena_find(const struct host_arena *arena, const void *ptr, struct hos
     size_t first = grain; /* as a rule the start is asked for */
     uint64_t what = atomic_load_explicit(&arena->tags[first].what, memory_order_acquire);
     if (!(what & is_live)) {
-        first = host_bitset_floor(&arena->starts, grain);
+        first = tt_host_bitset_floor(&arena->starts, grain);
         if (first == SIZE_MAX) return false;
         what = atomic_load_explicit(&arena->tags[first].what, memory_order_acquire);
     }
     size_t count = what & grains_mask;
     if (!(what & is_live) || grain >= first + count) return false;
     size_t bytes = count * arena->grain;
-    *block_out = (struct host_block){
+    *block_out = (struct tt_host_block){
         .base = arena->base + first * arena->grain,
         .bytes = bytes,
-        .asked = host_tag_asked(what, arena->shift),
+        .asked = tt_host_tag_asked(what, arena->shift),
         .kind = (unsigned)(what >> KIND_SHIFT & 7),
         .flags = (unsigned)(what >> FLAGS_SHIFT & 0xffff),
         .id = atomic_load_explicit(&arena->tags[first].id, memory_order_relaxed),
@@ -462,10 +464,11 @@ bool host_arena_find(const struct host_arena *arena, const void *ptr, struct hos
     return true;
 }
 
-bool host_arena_last(const struct host_arena *arena, const char *end, struct host_block *block_out)
+bool tt_host_arena_last(const struct tt_host_arena *arena, const char *end,
+                        struct tt_host_block *block_out)
 {
     size_t grains = (size_t)(end - arena->base) >> arena->shift;
-    size_t first = grains ? host_bitset_floor(&arena->starts, grains - 1) : SIZE_MAX;
+    size_t first = grains ? tt_host_bitset_floor(&arena->starts, grains - 1) : SIZE_MAX;
     return first != SIZE_MAX &&
-           host_arena_find(arena, arena->base + first * arena->grain, block_out);
+           tt_host_arena_find(arena, arena->base + first * arena->grain, block_out);
 }

@@ -8,7 +8,7 @@ static size_t words_of(size_t limit)
     return (limit + 63) / 64;
 }
 
-size_t host_bitset_bytes(size_t limit)
+size_t tt_host_bitset_bytes(size_t limit)
 {
     size_t total = 0;
     do {
@@ -18,7 +18,7 @@ size_t host_bitset_bytes(size_t limit)
     return total * sizeof(uint64_t);
 }
 
-void host_bitset_init(struct host_bitset *set, void *zeroed, size_t limit)
+void tt_host_bitset_init(struct tt_host_bitset *set, void *zeroed, size_t limit)
 {
     _Atomic uint64_t *next = zeroed;
     set->levels = 0;
@@ -29,7 +29,7 @@ void host_bitset_init(struct host_bitset *set, void *zeroed, size_t limit)
     } while (limit > 1);
 }
 
-void host_bitset_add(struct host_bitset *set, size_t n)
+void tt_host_bitset_add(struct tt_host_bitset *set, size_t n)
 {
     for (int level = 0; level < set->levels; level++, n /= 64) {
         _Atomic uint64_t *word = &set->words[level][n / 64];
@@ -40,7 +40,7 @@ void host_bitset_add(struct host_bitset *set, size_t n)
     }
 }
 
-void host_bitset_remove(struct host_bitset *set, size_t n)
+void tt_host_bitset_remove(struct tt_host_bitset *set, size_t n)
 {
     for (int level = 0; level < set->levels; level++, n /= 64) {
         _Atomic uint64_t *word = &set->words[level][n / 64];
@@ -57,7 +57,7 @@ static size_t top_bit(uint64_t word)
 }
 
 /* The largest number below member `n` of `level`; *n_out: it, or the member that was emptied. */
-static bool descend(const struct host_bitset *set, int level, size_t *n_out)
+static bool descend(const struct tt_host_bitset *set, int level, size_t *n_out)
 {
     size_t n = *n_out;
     for (size_t span = 1; level > 0; level--) {
@@ -75,7 +75,7 @@ static bool descend(const struct host_bitset *set, int level, size_t *n_out)
 }
 
 /* One look; false: look again from *n down. */
-static bool look(const struct host_bitset *set, size_t *n)
+static bool look(const struct tt_host_bitset *set, size_t *n)
 {
     size_t at = *n;
     uint64_t keep = UINT64_MAX >> (63 - at % 64); /* on the lowest level n itself counts */
@@ -95,7 +95,7 @@ static bool look(const struct host_bitset *set, size_t *n)
     return true;
 }
 
-size_t host_bitset_floor(const struct host_bitset *set, size_t n)
+size_t tt_host_bitset_floor(const struct tt_host_bitset *set, size_t n)
 {
     while (!look(set, &n)) {
     }

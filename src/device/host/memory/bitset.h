@@ -8,19 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HOST_BITSET_LEVELS = 6 }; /* 64^6 numbers */
+enum { TT_HOST_BITSET_LEVELS = 6 }; /* 64^6 numbers */
 
-struct host_bitset {
-    _Atomic uint64_t *words[HOST_BITSET_LEVELS]; /* borrowed: in the caller's zeroed memory */
+struct tt_host_bitset {
+    _Atomic uint64_t *words[TT_HOST_BITSET_LEVELS]; /* borrowed: in the caller's zeroed memory */
     int levels;
 };
 
 /* Bytes of zeroed memory that a set of numbers below `limit` needs, and its layout over them. */
-size_t host_bitset_bytes(size_t limit);
-void host_bitset_init(struct host_bitset *set, void *zeroed, size_t limit);
+size_t tt_host_bitset_bytes(size_t limit);
+void tt_host_bitset_init(struct tt_host_bitset *set, void *zeroed, size_t limit);
 
-void host_bitset_add(struct host_bitset *set, size_t n);
-void host_bitset_remove(struct host_bitset *set, size_t n);
+void tt_host_bitset_add(struct tt_host_bitset *set, size_t n);
+void tt_host_bitset_remove(struct tt_host_bitset *set, size_t n);
 
 /* Largest member <= n; SIZE_MAX when there is none. n below the limit. */
-size_t host_bitset_floor(const struct host_bitset *set, size_t n);
+size_t tt_host_bitset_floor(const struct tt_host_bitset *set, size_t n);

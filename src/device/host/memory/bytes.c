@@ -34,24 +34,25 @@ static unsigned class_of(size_t bytes)
     return (63U - (unsigned)__builtin_clzll(bytes)) / 2U;
 }
 
-static uint64_t cost_of(const struct host_copy_calibration *calibration, uint32_t number)
+static uint64_t cost_of(const struct tt_host_copy_calibration *calibration, uint32_t number)
 {
     return atomic_load_explicit(&calibration->cost[number], memory_order_relaxed);
 }
 
-static void conclude(struct host_copy_calibration *calibration)
+static void conclude(struct tt_host_copy_calibration *calibration)
 {
     uint32_t best = 0;
     uint64_t least = cost_of(calibration, 0);
     least -= least * BETTER_PERCENT / 100;
-    for (uint32_t number = 1; number < HOST_COPY_METHODS; number++) {
+    for (uint32_t number = 1; number < TT_HOST_COPY_METHODS; number++) {
         uint64_t cost = cost_of(calibration, number);
         if (cost >= least) continue;
         least = cost;
         best = number;
     }
     atomic_store_explicit(&calibration->best, best, memory_order_relaxed);
-    atomic_store_explicit(&calibration->chosen, host_copy_methods[best].copy, memory_order_relaxed);
+    atomic_store_explicit(&calibration->chosen, tt_host_copy_methods[best].copy,
+                          memory_order_relaxed);
 }
 
 /* One copy more is known. In a calibration the least counts, later what most copies need. */
@@ -71,10 +72,10 @@ static void note(_Atomic uint64_t *cost, uint64_t seen, bool in_calibration)
 
 /* Copy one way with a look at the clock. It counts when the copy before went the same way: else it
  * pays for how that one left the caches. */
-static void measure(struct host_copy_calibration *calibration, uint32_t number,
-                    const struct host_bytes *job, bool in_calibration)
+static void measure(struct tt_host_copy_calibration *calibration, uint32_t number,
+                    const struct tt_host_bytes *job, bool in_calibration)
 {
-    const struct host_copy_method *way = &host_copy_methods[number];
+    const struct tt_host_copy_method *way = &tt_host_copy_methods[number];
     uint32_t last = atomic_exchange_explicit(&calibration->last, number, memory_order_relaxed);
     if (job->bytes < way->least_bytes || !way->is_here()) {
         memcpy(job->dst, job->src, job->bytes);
@@ -87,37 +88,37 @@ static void measure(struct host_copy_calibration *calibration, uint32_t number,
 }
 
 /* The turn-th copy of a calibration. */
-static void learn(struct host_copy_calibration *calibration, uint32_t turn,
-                  const struct host_bytes *job)
+static void learn(struct tt_host_copy_calibration *calibration, uint32_t turn,
+                  const struct tt_host_bytes *job)
 {
-    for (int way = 0; turn == 0 && way < HOST_COPY_METHODS; way++) {
+    for (int way = 0; turn == 0 && way < TT_HOST_COPY_METHODS; way++) {
         atomic_store_explicit(&calibration->cost[way], UINT64_MAX, memory_order_relaxed);
     }
     measure(calibration, turn / SAMPLES, job, true);
-    if (turn == SAMPLES * HOST_COPY_METHODS - 1) conclude(calibration);
+    if (turn == SAMPLES * TT_HOST_COPY_METHODS - 1) conclude(calibration);
 }
 
 /* Which way a trial goes: those that were much slower get one seldom. */
-static uint32_t candidate(const struct host_copy_calibration *calibration, uint32_t trial)
+static uint32_t candidate(const struct tt_host_copy_calibration *calibration, uint32_t trial)
 {
-    uint32_t number = trial % HOST_COPY_METHODS;
+    uint32_t number = trial % TT_HOST_COPY_METHODS;
     uint32_t best = atomic_load_explicit(&calibration->best, memory_order_relaxed);
     uint64_t least = cost_of(calibration, best);
     bool hopeless = cost_of(calibration, number) > least + least / 4;
-    return hopeless && trial / HOST_COPY_METHODS % SELDOM ? best : number;
+    return hopeless && trial / TT_HOST_COPY_METHODS % SELDOM ? best : number;
 }
 
-static void copy_timed(struct host_copy_calibration *calibration, uint32_t number,
-                       const struct host_bytes *job)
+static void copy_timed(struct tt_host_copy_calibration *calibration, uint32_t number,
+                       const struct tt_host_bytes *job)
 {
     measure(calibration, number, job, false);
     conclude(calibration);
 }
 
-static void copy_large(struct host_copy_calibration *calibration, uint32_t count,
-                       const struct host_bytes *job)
+static void copy_large(struct tt_host_copy_calibration *calibration, uint32_t count,
+                       const struct tt_host_bytes *job)
 {
-    if (count < SAMPLES * HOST_COPY_METHODS) {
+    if (count < SAMPLES * TT_HOST_COPY_METHODS) {
         learn(calibration, count, job);
     } else if ((count & (TRIAL_LARGE - 1)) < TRIAL_COPIES) {
         copy_timed(calibration, candidate(calibration, count / TRIAL_LARGE), job);
@@ -128,34 +129,34 @@ static void copy_large(struct host_copy_calibration *calibration, uint32_t count
 }
 
 /* 16 KiB and more of ranges that do not overlap. */
-static void copy_learned(const struct host_bytes *job, size_t whole)
+static void copy_learned(const struct tt_host_bytes *job, size_t whole)
 {
-    struct host_copy_calibration *calibration = &tt_host.copies.calibrations[class_of(whole)];
+    struct tt_host_copy_calibration *calibration = &tt_host.copies.calibrations[class_of(whole)];
     uint32_t count = atomic_load_explicit(&calibration->count, memory_order_relaxed);
     atomic_store_explicit(&calibration->count, count + 1, memory_order_relaxed);
     uint32_t turn = count & (REPEAT - 1);
     if (job->bytes >= LARGE_BYTES) {
         copy_large(calibration, count, job);
-    } else if (turn < SAMPLES * HOST_COPY_METHODS) {
+    } else if (turn < SAMPLES * TT_HOST_COPY_METHODS) {
         learn(calibration, turn, job);
     } else if ((turn & (TRIAL - 1)) < TRIAL_COPIES) {
         copy_timed(calibration, candidate(calibration, turn / TRIAL), job);
     } else {
-        host_copy_fn *chosen = atomic_load_explicit(&calibration->chosen, memory_order_relaxed);
+        tt_host_copy_fn *chosen = atomic_load_explicit(&calibration->chosen, memory_order_relaxed);
         if (!chosen)
-            chosen = host_copy_methods[0].copy; /* the calibration goes on in another thread */
+            chosen = tt_host_copy_methods[0].copy; /* the calibration goes on in another thread */
         chosen(job->dst, job->src, job->bytes);
     }
 }
 
-void host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole)
+void tt_host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole)
 {
     uintptr_t apart = (uintptr_t)dst - (uintptr_t)src;
     if (apart < bytes || 0 - apart < bytes) {
         memmove(dst, src, bytes);
     } else if (bytes >= LEAST_BYTES) {
-        copy_learned(&(struct host_bytes){dst, src, bytes}, whole);
+        copy_learned(&(struct tt_host_bytes){dst, src, bytes}, whole);
     } else if (bytes) {
-        host_copy_short(dst, src, bytes);
+        tt_host_copy_short(dst, src, bytes);
     }
 }

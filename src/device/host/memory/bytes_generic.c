@@ -8,7 +8,7 @@ static void copy_plain(void *dst, const void *src, size_t bytes)
     memcpy(dst, src, bytes);
 }
 
-void host_copy_short(void *dst, const void *src, size_t bytes)
+void tt_host_copy_short(void *dst, const void *src, size_t bytes)
 {
     memcpy(dst, src, bytes);
 }
@@ -23,5 +23,5 @@ static bool never(void)
     return false;
 }
 
-const struct host_copy_method host_copy_methods[HOST_COPY_METHODS] = {
+const struct tt_host_copy_method tt_host_copy_methods[TT_HOST_COPY_METHODS] = {
     {copy_plain, 0, always}, {copy_plain, 0, never}, {copy_plain, 0, never}};

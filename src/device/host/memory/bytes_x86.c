@@ -66,7 +66,7 @@ __attribute__((constructor)) static void ask_processor(void)
         tt_host.copies.fast_strings = (edx & FSRM) != 0;
 }
 
-void host_copy_short(void *dst, const void *src, size_t bytes)
+void tt_host_copy_short(void *dst, const void *src, size_t bytes)
 {
     if (tt_host.copies.fast_strings && bytes >= STRING_BYTES) {
         copy_string(dst, src, bytes);
@@ -85,7 +85,7 @@ static bool has_streaming(void)
     return __builtin_cpu_supports("avx2") != 0;
 }
 
-const struct host_copy_method host_copy_methods[HOST_COPY_METHODS] = {
+const struct tt_host_copy_method tt_host_copy_methods[TT_HOST_COPY_METHODS] = {
     {copy_plain, 0, always},
     {copy_string, 0, always},
     {copy_streaming, STREAM_BYTES, has_streaming},

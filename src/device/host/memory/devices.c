@@ -48,8 +48,8 @@ static void make_uuid(struct tt_device_info *info)
 
 static struct tt_device_info *add_info(const char *bus_id, const char *name, int cc)
 {
-    struct host_devices *machine = &tt_host.devices;
-    if (machine->ninfos == HOST_MAX_DEVICES) return NULL;
+    struct tt_host_devices *machine = &tt_host.devices;
+    if (machine->ninfos == TT_HOST_MAX_DEVICES) return NULL;
     struct tt_device_info *info = &machine->infos[machine->ninfos];
     snprintf(info->name, sizeof(info->name), "%s", name);
     snprintf(info->bus_id, sizeof(info->bus_id), "%s", bus_id);
@@ -102,7 +102,7 @@ static void on_start(void *arg, const char *element, const char **attrs)
     long index = dev ? strtol(dev, NULL, 10) : -1;
     struct tt_device_info *info = add_info(reading->bus_id[depth], name ? name : usual_name,
                                            cc > 0 && cc < 1000 ? (int)cc : USUAL_CC);
-    if (info && index >= 0 && index < HOST_MAX_DEVICES) info->nvml_index = (int)index;
+    if (info && index >= 0 && index < TT_HOST_MAX_DEVICES) info->nvml_index = (int)index;
 }
 
 static void on_end(void *arg, const char *element)
@@ -160,7 +160,7 @@ static int by_index(const void *left, const void *right)
 
 static bool read_machine_file(void)
 {
-    struct host_devices *machine = &tt_host.devices;
+    struct tt_host_devices *machine = &tt_host.devices;
     char path[TT_MACHINE_FILE_BYTES];
     if (!tt_param_machine_file(path)) return false;
     const char *why;
@@ -192,7 +192,7 @@ static bool uuid_matches(const struct tt_device_info *info, const char *text, si
 /* The one device whose UUID begins so. */
 static int find_uuid(const char *text, size_t len)
 {
-    const struct host_devices *machine = &tt_host.devices;
+    const struct tt_host_devices *machine = &tt_host.devices;
     int found = -1;
     for (int i = 0; i < machine->ninfos; i++) {
         if (!uuid_matches(&machine->infos[i], text, len)) continue;
@@ -214,7 +214,7 @@ static int find_visible(const char *text, size_t len)
 /* An entry that names no device, or one for the second time, ends the list, as CUDA has it. */
 static void choose_visible(void)
 {
-    struct host_devices *machine = &tt_host.devices;
+    struct tt_host_devices *machine = &tt_host.devices;
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
     if (!text) {
         for (int i = 0; i < machine->ninfos; i++) {
@@ -262,7 +262,7 @@ static bool has_bus_id(const char *bus_id)
 /* As many as asked: the machine file's first ones, then made up ones. */
 static void fill_infos(int count)
 {
-    struct host_devices *machine = &tt_host.devices;
+    struct tt_host_devices *machine = &tt_host.devices;
     char bus[16];
     if (machine->ninfos > count) machine->ninfos = count;
     for (unsigned n = 1; machine->ninfos < count; n++) {
@@ -295,44 +295,44 @@ static int64_t launched_ranks(void)
 
 static void discover(void)
 {
-    struct host_devices *machine = &tt_host.devices;
+    struct tt_host_devices *machine = &tt_host.devices;
     bool from_file = read_machine_file();
     bool is_set = tt_param_is_set("TUTTI_DEVICES");
     if (!from_file || is_set) {
         int64_t count = tt_param_int("TUTTI_DEVICES");
         if (!is_set && launched_ranks() > count) count = launched_ranks();
-        fill_infos(count < 0 ? 0 : count > HOST_MAX_DEVICES ? HOST_MAX_DEVICES : (int)count);
+        fill_infos(count < 0 ? 0 : count > TT_HOST_MAX_DEVICES ? TT_HOST_MAX_DEVICES : (int)count);
     }
     choose_visible();
     for (int i = 0; i < machine->ninfos; i++) {
         machine->infos[i].memory_bytes = device_memory();
     }
-    host_check_start();
+    tt_host_check_start();
     pthread_atfork(NULL, NULL, in_child);
     atomic_store_explicit(&machine->known, machine->nvisible + 1, memory_order_release);
 }
 
-int host_device_count_slow(void)
+int tt_host_device_count_slow(void)
 {
     pthread_once(&tt_host.devices.once, discover);
     return tt_host.devices.nvisible;
 }
 
-const struct tt_device_info *host_device_info(int device)
+const struct tt_device_info *tt_host_device_info(int device)
 {
-    if (device < 0 || device >= host_device_count()) return NULL;
+    if (device < 0 || device >= tt_host_device_count()) return NULL;
     return &tt_host.devices.infos[tt_host.devices.visible[device]];
 }
 
 int tuttiHostDeviceCount(void)
 {
-    return host_forked() ? 0 : host_device_count();
+    return tt_host_forked() ? 0 : tt_host_device_count();
 }
 
 int tuttiHostReady(void)
 {
-    if (host_forked()) return HOST_NOT_INITIALIZED;
-    return host_device_count() ? HOST_OK : HOST_NO_DEVICE;
+    if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
+    return tt_host_device_count() ? TT_HOST_OK : TT_HOST_NO_DEVICE;
 }
 
 /* Three or two numbers in hexadecimal: domain (may be missing), bus, device; then ".0". */
@@ -358,23 +358,23 @@ int tuttiHostDeviceByBusId(const char *bus_id, int *device_out)
 {
     unsigned long want[3];
     unsigned long have[3];
-    if (!bus_id || !parse_bus_id(bus_id, want)) return HOST_INVALID_VALUE;
-    for (int i = 0; i < host_device_count(); i++) {
-        const struct tt_device_info *info = host_device_info(i);
+    if (!bus_id || !parse_bus_id(bus_id, want)) return TT_HOST_INVALID_VALUE;
+    for (int i = 0; i < tt_host_device_count(); i++) {
+        const struct tt_device_info *info = tt_host_device_info(i);
         if (!info || !parse_bus_id(info->bus_id, have)) continue;
         if (memcmp(want, have, sizeof(want)) != 0) continue;
         *device_out = i;
-        return HOST_OK;
+        return TT_HOST_OK;
     }
-    return HOST_INVALID_VALUE;
+    return TT_HOST_INVALID_VALUE;
 }
 
 int tuttiHostDeviceInfo(int device, struct tt_device_info *info)
 {
-    const struct tt_device_info *found = host_device_info(device);
-    if (!found) return HOST_INVALID_DEVICE;
+    const struct tt_device_info *found = tt_host_device_info(device);
+    if (!found) return TT_HOST_INVALID_DEVICE;
     *info = *found;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostCores(void)

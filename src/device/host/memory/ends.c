@@ -8,26 +8,26 @@
 
 #include <stdlib.h>
 
-struct host_ends {
+struct tt_host_ends {
     size_t count, room;
-    struct host_position positions[];
+    struct tt_host_position positions[];
 };
 
 struct noting {
-    struct host_ends *ends; /* NULL: none yet */
+    struct tt_host_ends *ends; /* NULL: none yet */
     bool failed;
 };
 
 static void note_end(struct CUstream_st *stream, void *arg)
 {
     struct noting *noting = arg;
-    struct host_ends *ends = noting->ends;
-    const struct host_position end = {stream, atomic_load(&host_timeline_of(stream)->tail)};
-    if (noting->failed || host_position_reached(&end)) return;
+    struct tt_host_ends *ends = noting->ends;
+    const struct tt_host_position end = {stream, atomic_load(&tt_host_timeline_of(stream)->tail)};
+    if (noting->failed || tt_host_position_reached(&end)) return;
     if (!ends || ends->count == ends->room) {
         size_t room = ends ? 2 * ends->room : 8;
         size_t count = ends ? ends->count : 0;
-        ends = realloc(ends, sizeof(*ends) + room * sizeof(struct host_position));
+        ends = realloc(ends, sizeof(*ends) + room * sizeof(struct tt_host_position));
         noting->failed = !ends;
         if (!ends) return;
         noting->ends = ends;
@@ -37,28 +37,28 @@ static void note_end(struct CUstream_st *stream, void *arg)
     ends->positions[ends->count++] = end;
 }
 
-int host_ends_note(struct host_ends **ends_out)
+int tt_host_ends_note(struct tt_host_ends **ends_out)
 {
     struct noting noting = {NULL, false};
-    host_busy_visit(note_end, &noting);
+    tt_host_busy_visit(note_end, &noting);
     if (noting.failed) {
         free(noting.ends);
-        return HOST_OUT_OF_MEMORY;
+        return TT_HOST_OUT_OF_MEMORY;
     }
     *ends_out = noting.ends;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-bool host_ends_reached(const struct host_ends *ends)
+bool tt_host_ends_reached(const struct tt_host_ends *ends)
 {
     bool reached = true;
     for (size_t i = 0; reached && ends && i < ends->count; i++) {
-        reached = host_position_reached(&ends->positions[i]);
+        reached = tt_host_position_reached(&ends->positions[i]);
     }
     return reached;
 }
 
-void host_ends_free(struct host_ends *ends)
+void tt_host_ends_free(struct tt_host_ends *ends)
 {
     free(ends);
 }

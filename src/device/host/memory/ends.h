@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-struct host_ends;
+struct tt_host_ends;
 
 /* *ends_out: the note, the caller's; NULL when no stream has work. 2 when memory is short. */
-int host_ends_note(struct host_ends **ends_out);
+int tt_host_ends_note(struct tt_host_ends **ends_out);
 /* NULL is reached. Never blocks. */
-bool host_ends_reached(const struct host_ends *ends);
-void host_ends_free(struct host_ends *ends); /* accepts NULL */
+bool tt_host_ends_reached(const struct tt_host_ends *ends);
+void tt_host_ends_free(struct tt_host_ends *ends); /* accepts NULL */

@@ -13,8 +13,8 @@
 
 enum { PAGE = 4096 };
 
-struct host_hint_piece {
-    struct host_hint_piece *next; /* owned */
+struct tt_host_hint_piece {
+    struct tt_host_hint_piece *next; /* owned */
     uintptr_t from, to;
     struct tt_hints hints;
 };
@@ -35,20 +35,20 @@ static struct span pages_of(const void *ptr, size_t bytes)
 /* ---- the list; lock held ---- */
 
 /* A piece in front of *link. False when out of memory. */
-static bool insert(struct host_hint_piece **link, uintptr_t from, uintptr_t to,
+static bool insert(struct tt_host_hint_piece **link, uintptr_t from, uintptr_t to,
                    const struct tt_hints *said)
 {
-    struct host_hint_piece *piece = calloc(1, sizeof(*piece));
+    struct tt_host_hint_piece *piece = calloc(1, sizeof(*piece));
     if (!piece) return false;
-    *piece = (struct host_hint_piece){*link, from, to, *said};
+    *piece = (struct tt_host_hint_piece){*link, from, to, *said};
     *link = piece;
     atomic_fetch_add(&tt_host.hints.count, 1);
     return true;
 }
 
-static void drop(struct host_hint_piece **link)
+static void drop(struct tt_host_hint_piece **link)
 {
-    struct host_hint_piece *piece = *link;
+    struct tt_host_hint_piece *piece = *link;
     *link = piece->next;
     free(piece);
     atomic_fetch_sub(&tt_host.hints.count, 1);
@@ -57,11 +57,11 @@ static void drop(struct host_hint_piece **link)
 /* Let no piece reach over `at`. */
 static bool cut(uintptr_t at)
 {
-    struct host_hint_piece **link = &tt_host.hints.pieces;
+    struct tt_host_hint_piece **link = &tt_host.hints.pieces;
     while (*link && (*link)->to <= at) {
         link = &(*link)->next;
     }
-    struct host_hint_piece *piece = *link;
+    struct tt_host_hint_piece *piece = *link;
     if (!piece || piece->from >= at) return true;
     if (!insert(link, piece->from, at, &piece->hints)) return false;
     piece->from = at;
@@ -71,13 +71,13 @@ static bool cut(uintptr_t at)
 /* Make pieces where a span has none. */
 static bool fill(struct span span)
 {
-    struct host_hint_piece **link = &tt_host.hints.pieces;
+    struct tt_host_hint_piece **link = &tt_host.hints.pieces;
     uintptr_t at = span.from;
     while (at < span.to) {
         while (*link && (*link)->to <= at) {
             link = &(*link)->next;
         }
-        const struct host_hint_piece *behind = *link;
+        const struct tt_host_hint_piece *behind = *link;
         if (!behind || behind->from > at) {
             uintptr_t to = behind && behind->from < span.to ? behind->from : span.to;
             if (!insert(link, at, to, &none)) return false;
@@ -97,7 +97,7 @@ static bool same(const struct tt_hints *a, const struct tt_hints *b)
 /* Neighbours that say the same become one. */
 static void join(void)
 {
-    for (struct host_hint_piece *piece = tt_host.hints.pieces; piece; piece = piece->next) {
+    for (struct tt_host_hint_piece *piece = tt_host.hints.pieces; piece; piece = piece->next) {
         while (piece->next && piece->next->from == piece->to &&
                same(&piece->hints, &piece->next->hints)) {
             piece->to = piece->next->to;
@@ -134,12 +134,13 @@ int tuttiHostHint(const void *ptr, size_t bytes, const struct tt_hint *hint)
     struct span span = pages_of(ptr, bytes);
     pthread_mutex_lock(&tt_host.hints.lock);
     bool good = cut(span.from) && cut(span.to) && fill(span);
-    for (struct host_hint_piece *piece = tt_host.hints.pieces; good && piece; piece = piece->next) {
+    for (struct tt_host_hint_piece *piece = tt_host.hints.pieces; good && piece;
+         piece = piece->next) {
         if (piece->from >= span.from && piece->to <= span.to) say(&piece->hints, hint);
     }
     join();
     pthread_mutex_unlock(&tt_host.hints.lock);
-    return good ? HOST_OK : HOST_OUT_OF_MEMORY;
+    return good ? TT_HOST_OK : TT_HOST_OUT_OF_MEMORY;
 }
 
 /* What two pieces both say. */
@@ -159,7 +160,7 @@ void tuttiHostHints(const void *ptr, size_t bytes, struct tt_hints *hints_out)
     struct span span = pages_of(ptr, bytes);
     uintptr_t at = span.from;
     pthread_mutex_lock(&tt_host.hints.lock);
-    const struct host_hint_piece *piece = tt_host.hints.pieces;
+    const struct tt_host_hint_piece *piece = tt_host.hints.pieces;
     while (piece && piece->to <= at) {
         piece = piece->next;
     }
@@ -173,13 +174,13 @@ void tuttiHostHints(const void *ptr, size_t bytes, struct tt_hints *hints_out)
     pthread_mutex_unlock(&tt_host.hints.lock);
 }
 
-void host_hints_forget(const void *base, size_t bytes)
+void tt_host_hints_forget(const void *base, size_t bytes)
 {
     if (!atomic_load_explicit(&tt_host.hints.count, memory_order_acquire)) return;
     struct span span = pages_of(base, bytes);
     pthread_mutex_lock(&tt_host.hints.lock);
     bool good = cut(span.from) && cut(span.to);
-    for (struct host_hint_piece **link = &tt_host.hints.pieces; *link;) {
+    for (struct tt_host_hint_piece **link = &tt_host.hints.pieces; *link;) {
         bool inside = (*link)->from >= span.from && (*link)->to <= span.to;
         if (good && inside) {
             drop(link);

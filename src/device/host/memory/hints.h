@@ -4,4 +4,4 @@
 #include <stddef.h>
 
 /* Forget the hints of an allocation. One load when there are none. */
-void host_hints_forget(const void *base, size_t bytes);
+void tt_host_hints_forget(const void *base, size_t bytes);

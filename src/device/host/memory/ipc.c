@@ -33,20 +33,20 @@ struct token {
 };
 _Static_assert(sizeof(struct token) <= TT_IPC_BYTES, "a token fits CUDA's handles");
 
-struct host_opened {
-    struct host_opened *next;
+struct tt_host_opened {
+    struct tt_host_opened *next;
     struct token token;
     char *map; /* owned, unless of a cell's page */
     size_t map_bytes;
     char *base;
     unsigned count;
-    int device;             /* that was current when it was opened */
-    struct host_ends *ends; /* owned; closed, but work may still use it */
-    bool pooled;            /* a pool's: no matter of cudaIpcCloseMemHandle */
+    int device;                /* that was current when it was opened */
+    struct tt_host_ends *ends; /* owned; closed, but work may still use it */
+    bool pooled;               /* a pool's: no matter of cudaIpcCloseMemHandle */
 };
 
-struct host_cell_page {
-    struct host_cell_page *next;
+struct tt_host_cell_page {
+    struct tt_host_cell_page *next;
     char *base;    /* control memory */
     uint64_t free; /* bit per cell */
 };
@@ -57,7 +57,7 @@ static int make_token(uint32_t magic, const void *ptr, size_t bytes, struct toke
 {
     const struct tt_range *range = tuttiHostRange();
     struct stat status;
-    if (!range || fstat(range->memfd, &status)) return HOST_INVALID_VALUE;
+    if (!range || fstat(range->memfd, &status)) return TT_HOST_INVALID_VALUE;
     *token = (struct token){
         .magic = magic,
         .pid = getpid(),
@@ -67,7 +67,7 @@ static int make_token(uint32_t magic, const void *ptr, size_t bytes, struct toke
         .offset = (uint64_t)((const char *)ptr - range->base),
         .bytes = bytes,
     };
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 static bool parse_token(uint32_t magic, const unsigned char *bytes, struct token *token)
@@ -80,11 +80,11 @@ static bool parse_token(uint32_t magic, const unsigned char *bytes, struct token
 static int read_token(uint32_t magic, const unsigned char *bytes, struct token *token)
 {
     struct token own;
-    if (!parse_token(magic, bytes, token)) return HOST_INVALID_VALUE;
+    if (!parse_token(magic, bytes, token)) return TT_HOST_INVALID_VALUE;
     int rc = make_token(magic, tuttiHostRange() ? tuttiHostRange()->base : NULL, 1, &own);
     if (rc) return rc;
     bool mine = own.inode == token->inode && own.device == token->device;
-    return mine ? HOST_DEVICE_UNINITIALIZED : HOST_OK;
+    return mine ? TT_HOST_DEVICE_UNINITIALIZED : TT_HOST_OK;
 }
 
 /* The range behind the descriptor is the one that the token speaks of. */
@@ -109,11 +109,11 @@ static int open_range(const struct token *token)
     return -1;
 }
 
-static struct host_opened *map_part(int fd, const struct token *token)
+static struct tt_host_opened *map_part(int fd, const struct token *token)
 {
     size_t from = token->offset / PAGE * PAGE;
     size_t bytes = tt_round_up(token->offset - from + token->bytes, PAGE);
-    struct host_opened *opened = tt_calloc(1, sizeof(*opened));
+    struct tt_host_opened *opened = tt_calloc(1, sizeof(*opened));
     void *map = MAP_FAILED;
     if (opened) map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
     if (map == MAP_FAILED) {
@@ -128,15 +128,15 @@ static struct host_opened *map_part(int fd, const struct token *token)
     return opened;
 }
 
-static struct host_opened *map_token(const struct token *token)
+static struct tt_host_opened *map_token(const struct token *token)
 {
     int fd = open_range(token);
-    struct host_opened *opened = fd < 0 ? NULL : map_part(fd, token);
+    struct tt_host_opened *opened = fd < 0 ? NULL : map_part(fd, token);
     if (fd >= 0) close(fd);
     return opened;
 }
 
-static struct host_opened *find_opened(struct host_opened *list, const struct token *token)
+static struct tt_host_opened *find_opened(struct tt_host_opened *list, const struct token *token)
 {
     for (; list; list = list->next) {
         const struct token *other = &list->token;
@@ -163,33 +163,33 @@ static int write_token(uint32_t magic, const void *ptr, size_t bytes, unsigned c
     return rc;
 }
 
-int host_ipc_get(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
+int tt_host_ipc_get(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
 {
-    struct host_block block;
+    struct tt_host_block block;
     int device;
-    if (!host_memory_find(ptr, &block, &device) || block.kind != TT_MEMORY_DEVICE)
-        return HOST_INVALID_VALUE;
+    if (!tt_host_memory_find(ptr, &block, &device) || block.kind != TT_MEMORY_DEVICE)
+        return TT_HOST_INVALID_VALUE;
     return write_token(TOKEN_MEMORY, block.base, block.asked, token_out);
 }
 
 /* Unmap what was closed and nothing uses any more. Lock held. */
 static void unmap_closed(void)
 {
-    for (struct host_opened **link = &tt_host.sharing.closed; *link;) {
-        struct host_opened *one = *link;
-        if (!host_ends_reached(one->ends)) {
+    for (struct tt_host_opened **link = &tt_host.sharing.closed; *link;) {
+        struct tt_host_opened *one = *link;
+        if (!tt_host_ends_reached(one->ends)) {
             link = &one->next;
             continue;
         }
         *link = one->next;
         munmap(one->map, one->map_bytes);
-        host_ends_free(one->ends);
+        tt_host_ends_free(one->ends);
         free(one);
     }
 }
 
 /* Lock held. */
-static void list_memory(struct host_opened *opened)
+static void list_memory(struct tt_host_opened *opened)
 {
     opened->device = tuttiHostGetDevice();
     opened->next = tt_host.sharing.memory;
@@ -201,15 +201,17 @@ static void list_memory(struct host_opened *opened)
 int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out)
 {
     struct token token;
-    int rc = host_forked() ? HOST_NOT_INITIALIZED : read_token(TOKEN_MEMORY, token_bytes, &token);
+    int rc =
+        tt_host_forked() ? TT_HOST_NOT_INITIALIZED : read_token(TOKEN_MEMORY, token_bytes, &token);
     if (rc) return rc;
     pthread_mutex_lock(&tt_host.sharing.lock);
-    struct host_opened *opened = find_opened(tt_host.sharing.memory, &token);
+    struct tt_host_opened *opened = find_opened(tt_host.sharing.memory, &token);
     if (opened && opened->token.bytes != token.bytes) {
-        rc = HOST_INVALID_VALUE; /* freed and allocated anew over there: close the old one first */
+        rc = TT_HOST_INVALID_VALUE; /* freed and allocated anew over there: close the old one first
+                                     */
     } else if (!opened) {
         opened = map_token(&token);
-        rc = opened ? HOST_OK : HOST_INVALID_VALUE;
+        rc = opened ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
         if (opened) list_memory(opened);
     }
     if (!rc) {
@@ -222,26 +224,26 @@ int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_o
 
 /* Nobody finds it any more; it stays mapped while work that was queued before may use it, for who
  * closes must not wait for that: it may be waiting for him. Lock held. */
-static int close_last(struct host_opened **link)
+static int close_last(struct tt_host_opened **link)
 {
-    struct host_opened *last = *link;
-    if (host_ends_note(&last->ends)) return HOST_OUT_OF_MEMORY;
+    struct tt_host_opened *last = *link;
+    if (tt_host_ends_note(&last->ends)) return TT_HOST_OUT_OF_MEMORY;
     *link = last->next;
     atomic_fetch_sub_explicit(&tt_host.sharing.nmemory, 1, memory_order_release);
     last->next = tt_host.sharing.closed;
     tt_host.sharing.closed = last;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 static int close_opened(void *ptr, bool pooled)
 {
-    struct host_opened **link = &tt_host.sharing.memory;
+    struct tt_host_opened **link = &tt_host.sharing.memory;
     size_t gone_bytes = 0;
     pthread_mutex_lock(&tt_host.sharing.lock);
     while (*link && ((*link)->base != ptr || (*link)->pooled != pooled)) {
         link = &(*link)->next;
     }
-    int rc = *link ? HOST_OK : HOST_INVALID_VALUE;
+    int rc = *link ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
     if (!rc && (*link)->count == 1) {
         gone_bytes = (*link)->token.bytes;
         rc = close_last(link);
@@ -250,22 +252,22 @@ static int close_opened(void *ptr, bool pooled)
     }
     unmap_closed();
     pthread_mutex_unlock(&tt_host.sharing.lock);
-    if (host_checks() && !rc && gone_bytes && !pooled)
-        host_check_withdraw("closing", ptr, gone_bytes);
+    if (tt_host_checks() && !rc && gone_bytes && !pooled)
+        tt_host_check_withdraw("closing", ptr, gone_bytes);
     return rc;
 }
 
-void host_ipc_reclaim(void)
+void tt_host_ipc_reclaim(void)
 {
     pthread_mutex_lock(&tt_host.sharing.lock);
     unmap_closed();
     pthread_mutex_unlock(&tt_host.sharing.lock);
 }
 
-void host_ipc_reset(int device)
+void tt_host_ipc_reset(int device)
 {
     pthread_mutex_lock(&tt_host.sharing.lock);
-    for (struct host_opened **link = &tt_host.sharing.memory; *link;) {
+    for (struct tt_host_opened **link = &tt_host.sharing.memory; *link;) {
         if ((*link)->device != device || close_last(link)) link = &(*link)->next;
     }
     unmap_closed();
@@ -282,7 +284,7 @@ bool tuttiHostIpcMapped(const void *ptr, struct tt_pointer *pointer_out)
     bool found = false;
     if (!atomic_load_explicit(&tt_host.sharing.nmemory, memory_order_acquire)) return false;
     pthread_mutex_lock(&tt_host.sharing.lock);
-    for (const struct host_opened *opened = tt_host.sharing.memory; opened && !found;
+    for (const struct tt_host_opened *opened = tt_host.sharing.memory; opened && !found;
          opened = opened->next) {
         found = (size_t)((const char *)ptr - opened->base) < opened->token.bytes;
         if (found) {
@@ -298,7 +300,7 @@ bool tuttiHostIpcMapped(const void *ptr, struct tt_pointer *pointer_out)
 
 /* A descriptor opened anew has a position of its own, which goes along wherever it is passed and
  * which nobody needs for mapping: it says which pool was exported. */
-int host_ipc_export(uint32_t pool)
+int tt_host_ipc_export(uint32_t pool)
 {
     const struct tt_range *range = tuttiHostRange();
     char path[64];
@@ -309,7 +311,7 @@ int host_ipc_export(uint32_t pool)
     return -1;
 }
 
-uint32_t host_ipc_exported(int fd)
+uint32_t tt_host_ipc_exported(int fd)
 {
     const char wanted[] = "/memfd:tutti-range";
     char path[64];
@@ -322,47 +324,48 @@ uint32_t host_ipc_exported(int fd)
     return pool > 0 && pool <= (off_t)UINT32_MAX ? (uint32_t)pool : 0;
 }
 
-int host_ipc_name(const void *ptr, uint32_t pool, unsigned char token_out[TT_IPC_BYTES])
+int tt_host_ipc_name(const void *ptr, uint32_t pool, unsigned char token_out[TT_IPC_BYTES])
 {
-    struct host_block block;
+    struct tt_host_block block;
     struct token token;
     int device;
-    if (!host_memory_find(ptr, &block, &device) || block.base != ptr) return HOST_INVALID_VALUE;
+    if (!tt_host_memory_find(ptr, &block, &device) || block.base != ptr)
+        return TT_HOST_INVALID_VALUE;
     int rc = make_token(TOKEN_POOL, block.base, block.asked, &token);
     if (rc) return rc;
     token.pool = pool;
     put_token(&token, token_out);
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-int host_ipc_map(int fd, const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out)
+int tt_host_ipc_map(int fd, const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out)
 {
     struct token token;
     if (!parse_token(TOKEN_POOL, token_bytes, &token) || !fits(fd, &token) ||
-        token.pool != host_ipc_exported(fd))
-        return HOST_INVALID_VALUE;
-    struct host_opened *opened = map_part(fd, &token);
-    if (!opened) return HOST_OUT_OF_MEMORY;
+        token.pool != tt_host_ipc_exported(fd))
+        return TT_HOST_INVALID_VALUE;
+    struct tt_host_opened *opened = map_part(fd, &token);
+    if (!opened) return TT_HOST_OUT_OF_MEMORY;
     opened->count = 1;
     opened->pooled = true;
     pthread_mutex_lock(&tt_host.sharing.lock);
     list_memory(opened);
     pthread_mutex_unlock(&tt_host.sharing.lock);
     *ptr_out = opened->base;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-void host_ipc_unmap(void *ptr)
+void tt_host_ipc_unmap(void *ptr)
 {
     close_opened(ptr, true);
 }
 
 /* ---- cells of events ---- */
 
-static struct host_cell_page *new_cells(void)
+static struct tt_host_cell_page *new_cells(void)
 {
     void *base = NULL;
-    struct host_cell_page *page = tt_calloc(1, sizeof(*page));
+    struct tt_host_cell_page *page = tt_calloc(1, sizeof(*page));
     if (!page || tuttiHostControlAlloc(PAGE, &base)) {
         free(page);
         return NULL;
@@ -375,18 +378,18 @@ static struct host_cell_page *new_cells(void)
 }
 
 /* All records are reached; who waits for one that never will be keeps the cell from reuse. */
-static bool is_complete(const struct host_cell *cell)
+static bool is_complete(const struct tt_host_cell *cell)
 {
-    return atomic_load(&cell->reached) == atomic_load(&cell->recorded) << HOST_CELL_BITS;
+    return atomic_load(&cell->reached) == atomic_load(&cell->recorded) << TT_HOST_CELL_BITS;
 }
 
-static struct host_cell *cell_at(const struct host_cell_page *page, int i)
+static struct tt_host_cell *cell_at(const struct tt_host_cell_page *page, int i)
 {
-    return (struct host_cell *)(void *)(page->base + (size_t)i * CELL_BYTES);
+    return (struct tt_host_cell *)(void *)(page->base + (size_t)i * CELL_BYTES);
 }
 
 /* Take a free cell of the page, or NULL. */
-static struct host_cell *take_of(struct host_cell_page *page)
+static struct tt_host_cell *take_of(struct tt_host_cell_page *page)
 {
     for (uint64_t left = page->free; left; left &= left - 1) {
         int i = __builtin_ctzll(left);
@@ -397,24 +400,24 @@ static struct host_cell *take_of(struct host_cell_page *page)
     return NULL;
 }
 
-struct host_cell *host_cell_take(void)
+struct tt_host_cell *tt_host_cell_take(void)
 {
-    struct host_cell *cell = NULL;
+    struct tt_host_cell *cell = NULL;
     pthread_mutex_lock(&tt_host.sharing.lock);
-    for (struct host_cell_page *page = tt_host.sharing.own; page && !cell; page = page->next) {
+    for (struct tt_host_cell_page *page = tt_host.sharing.own; page && !cell; page = page->next) {
         cell = take_of(page);
     }
-    struct host_cell_page *fresh = cell ? NULL : new_cells();
+    struct tt_host_cell_page *fresh = cell ? NULL : new_cells();
     if (fresh) cell = take_of(fresh);
     pthread_mutex_unlock(&tt_host.sharing.lock);
     return cell;
 }
 
 /* Its numbers go on: another process may still wait for one of them. */
-void host_cell_give(struct host_cell *cell)
+void tt_host_cell_give(struct tt_host_cell *cell)
 {
     pthread_mutex_lock(&tt_host.sharing.lock);
-    for (struct host_cell_page *page = tt_host.sharing.own; page; page = page->next) {
+    for (struct tt_host_cell_page *page = tt_host.sharing.own; page; page = page->next) {
         size_t offset = (size_t)((char *)cell - page->base);
         if (offset < PAGE) page->free |= UINT64_C(1) << offset / CELL_BYTES;
     }
@@ -423,19 +426,20 @@ void host_cell_give(struct host_cell *cell)
 
 static uint64_t with_reached(uint64_t reached, uint64_t number)
 {
-    uint64_t all = reached >> HOST_CELL_BITS;
-    uint64_t bits = reached & ((UINT64_C(1) << HOST_CELL_BITS) - 1);
+    uint64_t all = reached >> TT_HOST_CELL_BITS;
+    uint64_t bits = reached & ((UINT64_C(1) << TT_HOST_CELL_BITS) - 1);
     if (number <= all) return reached;
-    if (number - all > HOST_CELL_BITS) return number << HOST_CELL_BITS; /* give up on old ones */
+    if (number - all > TT_HOST_CELL_BITS)
+        return number << TT_HOST_CELL_BITS; /* give up on old ones */
     bits |= UINT64_C(1) << (number - all - 1);
     while (bits & 1) {
         bits >>= 1;
         all++;
     }
-    return all << HOST_CELL_BITS | bits;
+    return all << TT_HOST_CELL_BITS | bits;
 }
 
-void host_cell_reach(struct host_cell *cell, uint64_t number)
+void tt_host_cell_reach(struct tt_host_cell *cell, uint64_t number)
 {
     uint64_t before = atomic_load_explicit(&cell->reached, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&cell->reached, &before,
@@ -444,29 +448,31 @@ void host_cell_reach(struct host_cell *cell, uint64_t number)
     }
 }
 
-int host_cell_export(const struct host_cell *cell, unsigned char token_out[TT_IPC_BYTES])
+int tt_host_cell_export(const struct tt_host_cell *cell, unsigned char token_out[TT_IPC_BYTES])
 {
     return write_token(TOKEN_EVENT, cell, sizeof(*cell), token_out);
 }
 
-int host_cell_import(const unsigned char token_bytes[TT_IPC_BYTES], struct host_cell **cell_out)
+int tt_host_cell_import(const unsigned char token_bytes[TT_IPC_BYTES],
+                        struct tt_host_cell **cell_out)
 {
     struct token token;
     int rc = read_token(TOKEN_EVENT, token_bytes, &token);
     size_t within = token.offset % PAGE;
     if (rc) return rc;
-    if (within % CELL_BYTES || token.bytes != sizeof(struct host_cell)) return HOST_INVALID_VALUE;
+    if (within % CELL_BYTES || token.bytes != sizeof(struct tt_host_cell))
+        return TT_HOST_INVALID_VALUE;
     token.offset -= within;
     token.bytes = PAGE;
     pthread_mutex_lock(&tt_host.sharing.lock);
-    struct host_opened *page = find_opened(tt_host.sharing.pages, &token);
+    struct tt_host_opened *page = find_opened(tt_host.sharing.pages, &token);
     if (!page) {
         page = map_token(&token);
         if (page) page->next = tt_host.sharing.pages;
         if (page) tt_host.sharing.pages = page;
     }
     pthread_mutex_unlock(&tt_host.sharing.lock);
-    if (!page) return HOST_INVALID_VALUE;
-    *cell_out = (struct host_cell *)(void *)(page->base + within);
-    return HOST_OK;
+    if (!page) return TT_HOST_INVALID_VALUE;
+    *cell_out = (struct tt_host_cell *)(void *)(page->base + within);
+    return TT_HOST_OK;
 }

@@ -24,8 +24,8 @@ int tuttiHostLocate(const void *ptr, struct tt_pointer *pointer_out)
     struct tt_registered known;
     int rc = tuttiHostPointer(ptr, pointer_out);
     if (rc || pointer_out->kind != TT_MEMORY_FOREIGN) return rc;
-    if (tuttiHostIpcMapped(ptr, pointer_out) || find_parts(ptr, pointer_out)) return HOST_OK;
+    if (tuttiHostIpcMapped(ptr, pointer_out) || find_parts(ptr, pointer_out)) return TT_HOST_OK;
     if (tuttiHostRegistered(ptr, &known))
         *pointer_out = (struct tt_pointer){TT_MEMORY_PINNED, known.device, known.base, known.bytes};
-    return HOST_OK;
+    return TT_HOST_OK;
 }

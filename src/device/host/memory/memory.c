@@ -24,7 +24,7 @@ enum { PAGE = 4096, HUGE_PAGE = 2 << 20, GRAIN = 512, NAP_NSEC = 1000000, NAPS_M
 
 /* A block's flags: what the caller gave, and above it the device that was current. */
 enum { FLAG_BITS = 4, FLAGS = (1 << FLAG_BITS) - 1 };
-_Static_assert(HOST_MAX_DEVICES << FLAG_BITS <= 1 << 16, "a block's flags hold a device");
+_Static_assert(TT_HOST_MAX_DEVICES << FLAG_BITS <= 1 << 16, "a block's flags hold a device");
 
 struct layout {
     size_t control, host, device; /* bytes */
@@ -33,13 +33,13 @@ struct layout {
 
 static void unmap(void)
 {
-    struct host_memory *memory = &tt_host.memory;
-    if (memory->view) munmap(memory->view, host_view_bytes(memory));
+    struct tt_host_memory *memory = &tt_host.memory;
+    if (memory->view) munmap(memory->view, tt_host_view_bytes(memory));
     memory->view = NULL;
-    host_arena_fini(&memory->control);
-    host_arena_fini(&memory->host);
+    tt_host_arena_fini(&memory->control);
+    tt_host_arena_fini(&memory->host);
     for (int d = 0; d < memory->ndevices; d++) {
-        host_arena_fini(&memory->devices[d]);
+        tt_host_arena_fini(&memory->devices[d]);
     }
     if (memory->range.base) munmap(memory->range.base, memory->range.bytes);
     if (memory->range.memfd >= 0) close(memory->range.memfd);
@@ -50,7 +50,7 @@ static void unmap(void)
  * then reach it over the network. */
 static bool map_range(size_t bytes)
 {
-    struct host_memory *memory = &tt_host.memory;
+    struct tt_host_memory *memory = &tt_host.memory;
     memory->range = (struct tt_range){NULL, bytes, memfd_create("tutti-range", MFD_CLOEXEC)};
     bool alone = memory->range.memfd < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES);
     if (!alone && (memory->range.memfd < 0 || ftruncate(memory->range.memfd, (off_t)bytes)))
@@ -72,17 +72,17 @@ static bool map_range(size_t bytes)
     return true;
 }
 
-static bool make_arena(struct host_arena *arena, size_t offset, size_t bytes, size_t grain,
+static bool make_arena(struct tt_host_arena *arena, size_t offset, size_t bytes, size_t grain,
                        size_t pool)
 {
-    const struct host_arena_ground ground = {tt_host.memory.range.base + offset, bytes,  grain,
-                                             tt_host.memory.range.memfd,         offset, pool};
-    return host_arena_init(arena, &ground);
+    const struct tt_host_arena_ground ground = {tt_host.memory.range.base + offset, bytes,  grain,
+                                                tt_host.memory.range.memfd,         offset, pool};
+    return tt_host_arena_init(arena, &ground);
 }
 
 static bool lay_out(const struct layout *layout)
 {
-    struct host_memory *memory = &tt_host.memory;
+    struct tt_host_memory *memory = &tt_host.memory;
     size_t offset = layout->control + layout->host;
     size_t devices = (size_t)memory->ndevices << layout->shift;
     if (!map_range(offset + devices)) return false;
@@ -91,7 +91,7 @@ static bool lay_out(const struct layout *layout)
     if (devices) madvise(memory->devices_base, devices, MADV_HUGEPAGE);
     bool good = make_arena(&memory->control, 0, layout->control, PAGE, 0) &&
                 make_arena(&memory->host, layout->control, layout->host, PAGE, pool_bytes);
-    size_t grain = host_checks() ? PAGE : GRAIN; /* which closes pages, each of one allocation */
+    size_t grain = tt_host_checks() ? PAGE : GRAIN; /* which closes pages, each of one allocation */
     for (int d = 0; good && d < memory->ndevices; d++) {
         good = make_arena(&memory->devices[d], offset, layout->device, grain, pool_bytes);
         offset += (size_t)1 << layout->shift;
@@ -102,9 +102,9 @@ static bool lay_out(const struct layout *layout)
 /* A second mapping of the same pages: mremap() of no bytes makes one where they are shared. */
 static void open_view(void)
 {
-    struct host_memory *memory = &tt_host.memory;
-    if (!host_checks() || sysconf(_SC_PAGESIZE) != PAGE) return;
-    size_t bytes = host_view_bytes(memory);
+    struct tt_host_memory *memory = &tt_host.memory;
+    if (!tt_host_checks() || sysconf(_SC_PAGESIZE) != PAGE) return;
+    size_t bytes = tt_host_view_bytes(memory);
     void *view = mremap(memory->host.base, 0, bytes, MREMAP_MAYMOVE);
     if (view == MAP_FAILED) return;
     madvise(view, bytes, MADV_DONTDUMP);
@@ -119,10 +119,10 @@ static unsigned shift_for(size_t bytes)
 /* As generous as the system allows: halve until it maps. */
 static void reserve(void)
 {
-    struct host_memory *memory = &tt_host.memory;
+    struct tt_host_memory *memory = &tt_host.memory;
     struct layout layout = {(size_t)64 << 30, (size_t)64 << 30, HUGE_PAGE, 21};
-    memory->ndevices = host_device_count();
-    if (memory->ndevices) layout.device = host_device_info(0)->memory_bytes;
+    memory->ndevices = tt_host_device_count();
+    if (memory->ndevices) layout.device = tt_host_device_info(0)->memory_bytes;
     memory->devices = tt_calloc((size_t)memory->ndevices + 1, sizeof(*memory->devices));
     while (memory->devices && layout.control >= (size_t)32 << 20) {
         layout.shift = shift_for(layout.device);
@@ -148,7 +148,7 @@ static void reserve_once(void)
 
 static bool ready(void)
 {
-    if (host_forked()) return false;
+    if (tt_host_forked()) return false;
     if (!atomic_load_explicit(&tt_host.memory.reserved, memory_order_acquire))
         pthread_once(&tt_host.memory.once, reserve_once);
     return tt_host.memory.range.base != NULL;
@@ -156,7 +156,7 @@ static bool ready(void)
 
 static int not_ready(void)
 {
-    return host_forked() ? HOST_NOT_INITIALIZED : HOST_OUT_OF_MEMORY;
+    return tt_host_forked() ? TT_HOST_NOT_INITIALIZED : TT_HOST_OUT_OF_MEMORY;
 }
 
 const struct tt_range *tuttiHostRange(void)
@@ -164,7 +164,7 @@ const struct tt_range *tuttiHostRange(void)
     return ready() ? &tt_host.memory.range : NULL;
 }
 
-struct host_arena *host_arena_of(const void *ptr, int *device, enum tt_memory_kind *kind)
+struct tt_host_arena *tt_host_arena_of(const void *ptr, int *device, enum tt_memory_kind *kind)
 {
     size_t offset = (size_t)((const char *)ptr - tt_host.memory.range.base);
     *device = 0;
@@ -180,7 +180,7 @@ struct host_arena *host_arena_of(const void *ptr, int *device, enum tt_memory_ki
     return *kind == TT_MEMORY_PINNED ? &tt_host.memory.host : &tt_host.memory.control;
 }
 
-struct host_arena *host_arena_device(int device)
+struct tt_host_arena *tt_host_arena_device(int device)
 {
     return ready() && device >= 0 && device < tt_host.memory.ndevices
                ? &tt_host.memory.devices[device]
@@ -189,23 +189,23 @@ struct host_arena *host_arena_device(int device)
 
 /* Memory that was freed may still be on its way back: only then is there room but no run. The work
  * that keeps it ends by itself as a rule; if it does not, for a while, there is no memory. */
-static int take(struct host_arena *arena, const struct host_want *want, int naps_most,
+static int take(struct tt_host_arena *arena, const struct tt_host_want *want, int naps_most,
                 void **ptr_out)
 {
     const struct timespec nap = {.tv_nsec = NAP_NSEC};
-    bool leaving = host_leavers_go();
-    for (int naps = 0; !host_arena_alloc(arena, want, ptr_out); naps++) {
-        if (!leaving || !host_arena_has_room(arena, want->bytes) || naps == naps_most)
-            return HOST_OUT_OF_MEMORY;
+    bool leaving = tt_host_leavers_go();
+    for (int naps = 0; !tt_host_arena_alloc(arena, want, ptr_out); naps++) {
+        if (!leaving || !tt_host_arena_has_room(arena, want->bytes) || naps == naps_most)
+            return TT_HOST_OUT_OF_MEMORY;
         nanosleep(&nap, NULL);
-        leaving = host_leavers_go();
+        leaving = tt_host_leavers_go();
     }
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostControlAlloc(size_t bytes, void **ptr_out)
 {
-    struct host_want want = {.bytes = bytes ? bytes : 1, .kind = TT_MEMORY_CONTROL};
+    struct tt_host_want want = {.bytes = bytes ? bytes : 1, .kind = TT_MEMORY_CONTROL};
     if (!ready()) return not_ready();
     return take(&tt_host.memory.control, &want, NAPS_MOST, ptr_out);
 }
@@ -213,20 +213,20 @@ int tuttiHostControlAlloc(size_t bytes, void **ptr_out)
 void tuttiHostControlFree(void *ptr, size_t bytes)
 {
     (void)bytes;
-    if (ptr && ready()) host_arena_free(&tt_host.memory.control, ptr);
+    if (ptr && ready()) tt_host_arena_free(&tt_host.memory.control, ptr);
 }
 
 static int take_device(int device, size_t bytes, int naps_most, void **ptr_out)
 {
-    struct host_want want = {.bytes = bytes, .kind = TT_MEMORY_DEVICE};
+    struct tt_host_want want = {.bytes = bytes, .kind = TT_MEMORY_DEVICE};
     *ptr_out = NULL;
-    if (host_forked()) return HOST_NOT_INITIALIZED;
-    if (device < 0 || device >= host_device_count()) return HOST_INVALID_DEVICE;
-    if (bytes == 0) return HOST_OK;
-    if (!ready()) return HOST_OUT_OF_MEMORY;
+    if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
+    if (device < 0 || device >= tt_host_device_count()) return TT_HOST_INVALID_DEVICE;
+    if (bytes == 0) return TT_HOST_OK;
+    if (!ready()) return TT_HOST_OUT_OF_MEMORY;
     int rc = take(&tt_host.memory.devices[device], &want, naps_most, ptr_out);
-    const struct check_block block = {*ptr_out, bytes, TT_MEMORY_DEVICE, device};
-    if (host_checks() && !rc) host_check_alloc(&block);
+    const struct tt_check_block block = {*ptr_out, bytes, TT_MEMORY_DEVICE, device};
+    if (tt_host_checks() && !rc) tt_host_check_alloc(&block);
     return rc;
 }
 
@@ -235,65 +235,65 @@ int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
     return take_device(device, bytes, NAPS_MOST, ptr_out);
 }
 
-int host_memory_try(int device, size_t bytes, void **ptr_out)
+int tt_host_memory_try(int device, size_t bytes, void **ptr_out)
 {
     return take_device(device, bytes, 0, ptr_out);
 }
 
-bool host_memory_find(const void *ptr, struct host_block *block_out, int *device_out)
+bool tt_host_memory_find(const void *ptr, struct tt_host_block *block_out, int *device_out)
 {
     enum tt_memory_kind kind;
-    const struct host_arena *arena = host_arena_of(ptr, device_out, &kind);
-    if (!arena || !host_arena_find(arena, ptr, block_out)) return false;
+    const struct tt_host_arena *arena = tt_host_arena_of(ptr, device_out, &kind);
+    if (!arena || !tt_host_arena_find(arena, ptr, block_out)) return false;
     return block_out->kind == TT_MEMORY_DEVICE || block_out->kind == TT_MEMORY_MANAGED;
 }
 
-void host_memory_zero(void *ptr, size_t bytes)
+void tt_host_memory_zero(void *ptr, size_t bytes)
 {
     enum tt_memory_kind kind;
     int device;
-    host_arena_zero(host_arena_of(ptr, &device, &kind), ptr, bytes);
+    tt_host_arena_zero(tt_host_arena_of(ptr, &device, &kind), ptr, bytes);
 }
 
 /* The arena of the device or managed allocation that begins at ptr, or NULL. */
-static struct host_arena *arena_to_free(const void *ptr)
+static struct tt_host_arena *arena_to_free(const void *ptr)
 {
-    struct host_block block;
+    struct tt_host_block block;
     enum tt_memory_kind kind;
     int device;
-    struct host_arena *arena = host_arena_of(ptr, &device, &kind);
-    if (!arena || !host_arena_find(arena, ptr, &block) || block.base != ptr) return NULL;
-    if (block.kind == TT_MEMORY_MANAGED) host_hints_forget(ptr, block.bytes);
+    struct tt_host_arena *arena = tt_host_arena_of(ptr, &device, &kind);
+    if (!arena || !tt_host_arena_find(arena, ptr, &block) || block.base != ptr) return NULL;
+    if (block.kind == TT_MEMORY_MANAGED) tt_host_hints_forget(ptr, block.bytes);
     return block.kind == TT_MEMORY_DEVICE || block.kind == TT_MEMORY_MANAGED ? arena : NULL;
 }
 
-int host_memory_free(void *ptr)
+int tt_host_memory_free(void *ptr)
 {
-    struct host_arena *arena = arena_to_free(ptr);
-    return arena && host_arena_free(arena, ptr) ? HOST_OK : HOST_INVALID_VALUE;
+    struct tt_host_arena *arena = arena_to_free(ptr);
+    return arena && tt_host_arena_free(arena, ptr) ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
-int host_memory_leave(void *ptr)
+int tt_host_memory_leave(void *ptr)
 {
-    struct host_arena *arena = arena_to_free(ptr);
-    return arena && host_leave(arena, ptr) ? HOST_OK : HOST_INVALID_VALUE;
+    struct tt_host_arena *arena = arena_to_free(ptr);
+    return arena && tt_host_leave(arena, ptr) ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
-static void free_all(struct host_arena *arena, int device)
+static void free_all(struct tt_host_arena *arena, int device)
 {
-    struct host_block block;
+    struct tt_host_block block;
     char *end = arena->base + arena->limit * arena->grain;
-    for (; host_arena_last(arena, end, &block); end = block.base) {
+    for (; tt_host_arena_last(arena, end, &block); end = block.base) {
         bool other = arena == &tt_host.memory.host && block.flags >> FLAG_BITS != (unsigned)device;
         if (other || block.flags & TT_HOST_KEPT) continue;
-        if (block.kind == TT_MEMORY_MANAGED) host_hints_forget(block.base, block.bytes);
-        host_leave(arena, block.base);
+        if (block.kind == TT_MEMORY_MANAGED) tt_host_hints_forget(block.base, block.bytes);
+        tt_host_leave(arena, block.base);
     }
 }
 
-void host_memory_reset(int device)
+void tt_host_memory_reset(int device)
 {
-    struct host_arena *arena = host_arena_device(device);
+    struct tt_host_arena *arena = tt_host_arena_device(device);
     if (!arena) return;
     free_all(arena, device);
     free_all(&tt_host.memory.host, device);
@@ -301,39 +301,39 @@ void host_memory_reset(int device)
 
 int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_out)
 {
-    struct host_want want = {.bytes = bytes, .kind = TT_MEMORY_PINNED};
+    struct tt_host_want want = {.bytes = bytes, .kind = TT_MEMORY_PINNED};
     *ptr_out = NULL;
-    if (host_forked()) return HOST_NOT_INITIALIZED;
-    if (bytes == 0) return managed ? HOST_INVALID_VALUE : HOST_OK;
-    if (!ready()) return HOST_OUT_OF_MEMORY;
+    if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
+    if (bytes == 0) return managed ? TT_HOST_INVALID_VALUE : TT_HOST_OK;
+    if (!ready()) return TT_HOST_OUT_OF_MEMORY;
     if (managed) want.kind = TT_MEMORY_MANAGED;
-    want.flags = (unsigned)host_thread.device << FLAG_BITS | (flags & FLAGS);
+    want.flags = (unsigned)tt_host_thread.device << FLAG_BITS | (flags & FLAGS);
     int rc = take(&tt_host.memory.host, &want, NAPS_MOST, ptr_out);
-    const struct check_block block = {*ptr_out, bytes, (enum tt_memory_kind)want.kind, 0};
-    if (host_checks() && !rc) host_check_alloc(&block);
+    const struct tt_check_block block = {*ptr_out, bytes, (enum tt_memory_kind)want.kind, 0};
+    if (tt_host_checks() && !rc) tt_host_check_alloc(&block);
     return rc;
 }
 
-static bool find_pinned(const void *ptr, struct host_block *block_out)
+static bool find_pinned(const void *ptr, struct tt_host_block *block_out)
 {
-    return ready() && host_arena_find(&tt_host.memory.host, ptr, block_out) &&
+    return ready() && tt_host_arena_find(&tt_host.memory.host, ptr, block_out) &&
            block_out->kind == TT_MEMORY_PINNED;
 }
 
 int tuttiHostFreeHost(void *ptr)
 {
-    struct host_block block;
-    if (host_forked()) return HOST_NOT_INITIALIZED;
-    if (!ptr) return HOST_OK;
-    if (!find_pinned(ptr, &block) || block.base != ptr) return HOST_INVALID_VALUE;
-    const struct check_block checked = {ptr, block.asked, TT_MEMORY_PINNED, 0};
-    if (host_checks()) host_check_free(&checked);
-    return host_leave(&tt_host.memory.host, ptr) ? HOST_OK : HOST_INVALID_VALUE;
+    struct tt_host_block block;
+    if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
+    if (!ptr) return TT_HOST_OK;
+    if (!find_pinned(ptr, &block) || block.base != ptr) return TT_HOST_INVALID_VALUE;
+    const struct tt_check_block checked = {ptr, block.asked, TT_MEMORY_PINNED, 0};
+    if (tt_host_checks()) tt_host_check_free(&checked);
+    return tt_host_leave(&tt_host.memory.host, ptr) ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 void *tuttiHostView(const void *ptr)
 {
-    return host_view(ptr);
+    return tt_host_view(ptr);
 }
 
 bool tuttiHostHasViews(void)
@@ -343,44 +343,45 @@ bool tuttiHostHasViews(void)
 
 int tuttiHostHostFlags(const void *ptr, unsigned *flags)
 {
-    struct host_block block;
-    if (!find_pinned(ptr, &block)) return HOST_INVALID_VALUE;
+    struct tt_host_block block;
+    if (!find_pinned(ptr, &block)) return TT_HOST_INVALID_VALUE;
     *flags = block.flags & FLAGS & ~(unsigned)TT_HOST_KEPT;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out)
 {
-    struct host_block block;
+    struct tt_host_block block;
     *pointer_out = (struct tt_pointer){.kind = TT_MEMORY_FOREIGN};
-    const struct host_arena *arena = host_arena_of(ptr, &pointer_out->device, &pointer_out->kind);
-    if (arena && host_arena_find(arena, ptr, &block)) {
+    const struct tt_host_arena *arena =
+        tt_host_arena_of(ptr, &pointer_out->device, &pointer_out->kind);
+    if (arena && tt_host_arena_find(arena, ptr, &block)) {
         pointer_out->kind = (enum tt_memory_kind)block.kind;
         pointer_out->base = block.base;
         pointer_out->bytes = block.asked;
         if (arena == &tt_host.memory.host) pointer_out->device = (int)(block.flags >> FLAG_BITS);
     }
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostPointerId(const void *ptr, uint64_t *id_out)
 {
-    struct host_block block;
+    struct tt_host_block block;
     enum tt_memory_kind kind;
     int device;
-    const struct host_arena *arena = host_arena_of(ptr, &device, &kind);
-    if (!arena || !host_arena_find(arena, ptr, &block)) return HOST_INVALID_VALUE;
+    const struct tt_host_arena *arena = tt_host_arena_of(ptr, &device, &kind);
+    if (!arena || !tt_host_arena_find(arena, ptr, &block)) return TT_HOST_INVALID_VALUE;
     uint64_t part = kind == TT_MEMORY_DEVICE ? (uint64_t)device + 2 : kind == TT_MEMORY_PINNED;
     *id_out = part << 48 | block.id;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostMemInfo(int device, size_t *free_bytes, size_t *total_bytes)
 {
-    struct host_arena *arena = host_arena_device(device);
-    if (!arena) return host_forked() ? HOST_NOT_INITIALIZED : HOST_INVALID_DEVICE;
+    struct tt_host_arena *arena = tt_host_arena_device(device);
+    if (!arena) return tt_host_forked() ? TT_HOST_NOT_INITIALIZED : TT_HOST_INVALID_DEVICE;
     size_t used = atomic_load_explicit(&arena->used_bytes, memory_order_relaxed);
     *total_bytes = arena->bytes;
     *free_bytes = used < arena->bytes ? arena->bytes - used : 0;
-    return HOST_OK;
+    return TT_HOST_OK;
 }

@@ -32,7 +32,7 @@ static bool is_news(const char *name)
     for (int i = 0; news && i < tt_host.notices.count; i++) {
         news = strcmp(tt_host.notices.names[i], name) != 0;
     }
-    if (news && tt_host.notices.count < HOST_MAX_NOTICES)
+    if (news && tt_host.notices.count < TT_HOST_MAX_NOTICES)
         tt_host.notices.names[tt_host.notices.count++] = name;
     pthread_mutex_unlock(&tt_host.notices.lock);
     return news;
@@ -40,9 +40,9 @@ static bool is_news(const char *name)
 
 int tuttiHostUnsupported(const char *name)
 {
-    if (!is_news(name)) return HOST_NOT_SUPPORTED;
+    if (!is_news(name)) return TT_HOST_NOT_SUPPORTED;
     tuttiHostTell("tutti: %s is not supported on the host device (error 801; "
                   "docs/hostcuda.md lists what is)",
                   name);
-    return HOST_NOT_SUPPORTED;
+    return TT_HOST_NOT_SUPPORTED;
 }

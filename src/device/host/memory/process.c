@@ -29,4 +29,4 @@ struct tt_host tt_host = {
     .notices.lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
-__thread struct host_thread host_thread __attribute__((tls_model("initial-exec")));
+__thread struct tt_host_thread tt_host_thread __attribute__((tls_model("initial-exec")));

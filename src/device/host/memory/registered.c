@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { HOST_ALREADY_REGISTERED = 712, HOST_NOT_REGISTERED = 713 };
+enum { TT_HOST_ALREADY_REGISTERED = 712, TT_HOST_NOT_REGISTERED = 713 };
 
 /* Index of the first range that ends behind ptr. Lock held. */
 static size_t first_behind(const char *ptr)
@@ -37,7 +37,7 @@ static int insert(size_t at, const struct tt_registered *range)
         size_t room = tt_host.registrations.room ? 2 * tt_host.registrations.room : 16;
         struct tt_registered *ranges =
             realloc(tt_host.registrations.ranges, room * sizeof(*tt_host.registrations.ranges));
-        if (!ranges) return HOST_OUT_OF_MEMORY;
+        if (!ranges) return TT_HOST_OUT_OF_MEMORY;
         tt_host.registrations.ranges = ranges;
         tt_host.registrations.room = room;
     }
@@ -45,7 +45,7 @@ static int insert(size_t at, const struct tt_registered *range)
             (tt_host.registrations.count - at) * sizeof(*range));
     tt_host.registrations.ranges[at] = *range;
     tt_host.registrations.count++;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 /* Has the process memory at every page of the range? With MS_ASYNC the call does nothing else. */
@@ -65,16 +65,17 @@ int tuttiHostHostRegister(void *ptr, size_t bytes, unsigned flags)
 {
     const struct tt_range *range = tuttiHostRange();
     char *base = ptr;
-    if (!ptr || bytes == 0 || (uintptr_t)ptr + bytes < (uintptr_t)ptr) return HOST_INVALID_VALUE;
+    if (!ptr || bytes == 0 || (uintptr_t)ptr + bytes < (uintptr_t)ptr) return TT_HOST_INVALID_VALUE;
     if (range && base + bytes > range->base && base < range->base + range->bytes)
-        return is_pinned(ptr) ? HOST_ALREADY_REGISTERED : HOST_INVALID_VALUE;
-    if (!is_mapped(base, bytes)) return HOST_INVALID_VALUE;
+        return is_pinned(ptr) ? TT_HOST_ALREADY_REGISTERED : TT_HOST_INVALID_VALUE;
+    if (!is_mapped(base, bytes)) return TT_HOST_INVALID_VALUE;
     pthread_rwlock_wrlock(&tt_host.registrations.lock);
     size_t at = first_behind(base);
     bool overlaps =
         at < tt_host.registrations.count && tt_host.registrations.ranges[at].base < base + bytes;
-    int rc = overlaps ? HOST_ALREADY_REGISTERED
-                      : insert(at, &(struct tt_registered){base, bytes, flags, host_thread.device});
+    int rc = overlaps
+                 ? TT_HOST_ALREADY_REGISTERED
+                 : insert(at, &(struct tt_registered){base, bytes, flags, tt_host_thread.device});
     pthread_rwlock_unlock(&tt_host.registrations.lock);
     return rc;
 }
@@ -82,9 +83,9 @@ int tuttiHostHostRegister(void *ptr, size_t bytes, unsigned flags)
 int tuttiHostHostUnregister(void *ptr)
 {
     struct tt_registered range;
-    if (!ptr) return HOST_INVALID_VALUE;
-    if (host_checks() && tuttiHostRegistered(ptr, &range) && range.base == ptr)
-        host_check_withdraw("unregistering", ptr, range.bytes);
+    if (!ptr) return TT_HOST_INVALID_VALUE;
+    if (tt_host_checks() && tuttiHostRegistered(ptr, &range) && range.base == ptr)
+        tt_host_check_withdraw("unregistering", ptr, range.bytes);
     pthread_rwlock_wrlock(&tt_host.registrations.lock);
     size_t at = first_behind(ptr);
     bool found = at < tt_host.registrations.count && tt_host.registrations.ranges[at].base == ptr;
@@ -94,10 +95,10 @@ int tuttiHostHostUnregister(void *ptr)
                 (tt_host.registrations.count - at) * sizeof(*tt_host.registrations.ranges));
     }
     pthread_rwlock_unlock(&tt_host.registrations.lock);
-    return found ? HOST_OK : HOST_NOT_REGISTERED;
+    return found ? TT_HOST_OK : TT_HOST_NOT_REGISTERED;
 }
 
-void host_registrations_reset(int device)
+void tt_host_registrations_reset(int device)
 {
     size_t kept = 0;
     pthread_rwlock_wrlock(&tt_host.registrations.lock);

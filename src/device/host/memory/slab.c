@@ -14,7 +14,7 @@ static size_t power_of_two(size_t bytes)
     return power;
 }
 
-static bool make_region(struct host_slab *slab, size_t object_bytes, size_t limit)
+static bool make_region(struct tt_host_slab *slab, size_t object_bytes, size_t limit)
 {
     if (atomic_load_explicit(&slab->base, memory_order_relaxed)) return true;
     slab->object_bytes = power_of_two(object_bytes);
@@ -31,16 +31,16 @@ static bool make_region(struct host_slab *slab, size_t object_bytes, size_t limi
     return true;
 }
 
-void *host_slab_take_used(struct host_slab *slab, size_t object_bytes, size_t limit)
+void *tt_host_slab_take_used(struct tt_host_slab *slab, size_t object_bytes, size_t limit)
 {
     void *object = NULL;
     pthread_mutex_lock(&slab->lock);
     if (make_region(slab, object_bytes, limit)) {
         size_t made = atomic_load_explicit(&slab->made, memory_order_relaxed);
         if (slab->nfree) {
-            object = host_slab_object(slab, slab->free_list[--slab->nfree]);
+            object = tt_host_slab_object(slab, slab->free_list[--slab->nfree]);
         } else if (made < limit) {
-            object = host_slab_object(slab, made);
+            object = tt_host_slab_object(slab, made);
             atomic_store_explicit(&slab->made, made + 1, memory_order_release);
             atomic_store_explicit(&slab->end, (made + 1) * slab->object_bytes,
                                   memory_order_release);
@@ -50,18 +50,18 @@ void *host_slab_take_used(struct host_slab *slab, size_t object_bytes, size_t li
     return object;
 }
 
-void *host_slab_take(struct host_slab *slab, size_t object_bytes, size_t limit)
+void *tt_host_slab_take(struct tt_host_slab *slab, size_t object_bytes, size_t limit)
 {
-    void *object = host_slab_take_used(slab, object_bytes, limit);
+    void *object = tt_host_slab_take_used(slab, object_bytes, limit);
     /* the word itself may be looked at meanwhile by holders of the old handle */
     if (object) memset((char *)object + sizeof(uint32_t), 0, slab->object_bytes - sizeof(uint32_t));
     return object;
 }
 
-void host_slab_give(struct host_slab *slab, void *object)
+void tt_host_slab_give(struct tt_host_slab *slab, void *object)
 {
-    host_slab_enliven(object, 0);
+    tt_host_slab_enliven(object, 0);
     pthread_mutex_lock(&slab->lock);
-    slab->free_list[slab->nfree++] = (uint32_t)host_slab_number(slab, object);
+    slab->free_list[slab->nfree++] = (uint32_t)tt_host_slab_number(slab, object);
     pthread_mutex_unlock(&slab->lock);
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct host_slab {
+struct tt_host_slab {
     char *_Atomic base;  /* set once */
     size_t object_bytes; /* a power of two; set before base */
     _Atomic size_t made; /* objects that were ever handed out */
@@ -20,32 +20,32 @@ struct host_slab {
 
 /* Object whose bytes behind the magic word are zero, or NULL. The caller makes it alive last. The
  * first call fixes the size of the slab's objects and how many there can be. */
-void *host_slab_take(struct host_slab *slab, size_t object_bytes, size_t limit);
+void *tt_host_slab_take(struct tt_host_slab *slab, size_t object_bytes, size_t limit);
 /* The same as it was left by its last owner; all zero when it is new. */
-void *host_slab_take_used(struct host_slab *slab, size_t object_bytes, size_t limit);
-void host_slab_give(struct host_slab *slab, void *object);
+void *tt_host_slab_take_used(struct tt_host_slab *slab, size_t object_bytes, size_t limit);
+void tt_host_slab_give(struct tt_host_slab *slab, void *object);
 
-static inline void *host_slab_object(struct host_slab *slab, size_t number)
+static inline void *tt_host_slab_object(struct tt_host_slab *slab, size_t number)
 {
     char *base = atomic_load_explicit(&slab->base, memory_order_acquire);
     return base + number * slab->object_bytes;
 }
 
-static inline size_t host_slab_number(struct host_slab *slab, const void *object)
+static inline size_t tt_host_slab_number(struct tt_host_slab *slab, const void *object)
 {
     char *base = atomic_load_explicit(&slab->base, memory_order_relaxed);
     return (size_t)((const char *)object - base) >> __builtin_ctzll(slab->object_bytes);
 }
 
 /* Set the magic word (the object's first 4 bytes): from now on the handle is good. */
-static inline void host_slab_enliven(void *object, uint32_t magic)
+static inline void tt_host_slab_enliven(void *object, uint32_t magic)
 {
     __atomic_store_n((uint32_t *)object, magic, __ATOMIC_RELEASE);
 }
 
 /* True when handle is an object of this slab that carries the magic word.                     hot
  */
-static inline bool host_slab_holds(struct host_slab *slab, const void *handle, uint32_t magic)
+static inline bool tt_host_slab_holds(struct tt_host_slab *slab, const void *handle, uint32_t magic)
 {
     size_t end = atomic_load_explicit(&slab->end, memory_order_acquire);
     const char *base = atomic_load_explicit(&slab->base, memory_order_relaxed);

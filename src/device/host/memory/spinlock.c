@@ -7,7 +7,7 @@
 
 enum { YIELDS = 64, NAP_NSEC = 50000 };
 
-void host_spinlock_wait(const struct host_spinlock *spinlock)
+void tt_host_spinlock_wait(const struct tt_host_spinlock *spinlock)
 {
     const struct timespec nap = {.tv_nsec = NAP_NSEC};
     for (int looks = 0; atomic_load_explicit(&spinlock->taken, memory_order_relaxed); looks++) {

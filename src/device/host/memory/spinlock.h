@@ -5,20 +5,20 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-struct host_spinlock {
+struct tt_host_spinlock {
     _Atomic uint32_t taken;
 };
 
-void host_spinlock_wait(const struct host_spinlock *spinlock); /* until it looks open */
+void tt_host_spinlock_wait(const struct tt_host_spinlock *spinlock); /* until it looks open */
 
-static inline void host_spinlock_lock(struct host_spinlock *spinlock)
+static inline void tt_host_spinlock_lock(struct tt_host_spinlock *spinlock)
 {
     while (atomic_exchange_explicit(&spinlock->taken, 1, memory_order_acquire)) {
-        host_spinlock_wait(spinlock);
+        tt_host_spinlock_wait(spinlock);
     }
 }
 
-static inline void host_spinlock_unlock(struct host_spinlock *spinlock)
+static inline void tt_host_spinlock_unlock(struct tt_host_spinlock *spinlock)
 {
     atomic_store_explicit(&spinlock->taken, 0, memory_order_release);
 }

@@ -12,53 +12,54 @@
 #include <stdint.h>
 
 enum { /* CUDA's numbers, as many as the room returns */
-       HOST_OK = 0,
-       HOST_INVALID_VALUE = 1,
-       HOST_OUT_OF_MEMORY = 2,
-       HOST_NOT_INITIALIZED = 3,
-       HOST_NO_DEVICE = 100,
-       HOST_INVALID_DEVICE = 101,
-       HOST_DEVICE_UNINITIALIZED = 201,
-       HOST_MAP_FAILED = 205,
-       HOST_OPERATING_SYSTEM = 304,
-       HOST_BAD_HANDLE = 400,
-       HOST_ILLEGAL_STATE = 401,
-       HOST_NOT_READY = 600,
-       HOST_NOT_PERMITTED = 800,
-       HOST_NOT_SUPPORTED = 801,
-       HOST_CAPTURE_UNSUPPORTED = 900,
-       HOST_CAPTURE_INVALIDATED = 901,
-       HOST_CAPTURE_MERGE = 902,
-       HOST_CAPTURE_UNMATCHED = 903,
-       HOST_CAPTURE_UNJOINED = 904,
-       HOST_CAPTURE_ISOLATION = 905,
-       HOST_CAPTURE_IMPLICIT = 906,
-       HOST_CAPTURED_EVENT = 907,
-       HOST_CAPTURE_WRONG_THREAD = 908,
-       HOST_UPDATE_FAILURE = 910,
+       TT_HOST_OK = 0,
+       TT_HOST_INVALID_VALUE = 1,
+       TT_HOST_OUT_OF_MEMORY = 2,
+       TT_HOST_NOT_INITIALIZED = 3,
+       TT_HOST_NO_DEVICE = 100,
+       TT_HOST_INVALID_DEVICE = 101,
+       TT_HOST_DEVICE_UNINITIALIZED = 201,
+       TT_HOST_MAP_FAILED = 205,
+       TT_HOST_OPERATING_SYSTEM = 304,
+       TT_HOST_BAD_HANDLE = 400,
+       TT_HOST_ILLEGAL_STATE = 401,
+       TT_HOST_NOT_READY = 600,
+       TT_HOST_NOT_PERMITTED = 800,
+       TT_HOST_NOT_SUPPORTED = 801,
+       TT_HOST_CAPTURE_UNSUPPORTED = 900,
+       TT_HOST_CAPTURE_INVALIDATED = 901,
+       TT_HOST_CAPTURE_MERGE = 902,
+       TT_HOST_CAPTURE_UNMATCHED = 903,
+       TT_HOST_CAPTURE_UNJOINED = 904,
+       TT_HOST_CAPTURE_ISOLATION = 905,
+       TT_HOST_CAPTURE_IMPLICIT = 906,
+       TT_HOST_CAPTURED_EVENT = 907,
+       TT_HOST_CAPTURE_WRONG_THREAD = 908,
+       TT_HOST_UPDATE_FAILURE = 910,
 };
 
-struct host_share { /* what one question may do of others' work: a thread that asks wants to go on
-                     */
+struct tt_host_share {   /* what one question may do of others' work: a thread that asks wants to go
+                          * on
+                          */
     uint64_t until_nsec; /* 0: as much as there is */
     size_t bytes;        /* of copies and fills */
 };
 
-struct host_thread { /* per thread; initial-exec so that faces pay one load */
+struct tt_host_thread { /* per thread; initial-exec so that faces pay one load */
     int device;
     int last_error;
     int capture_mode; /* exchanged by cudaThreadExchangeStreamCaptureMode; 0 global */
     int in_host_fn;
-    bool is_worker;                  /* worker.c: no thread of the program's */
-    struct CUstream_st *own_streams; /* stream.c: the thread's default ones, one per device */
-    struct check_touches *touches;   /* check/: what the item that is asked tells */
-    struct check_op *checked;        /* check/: the host function or kernel that runs */
-    const void *launches;            /* check/: of the executable graph that runs; NULL: of none */
-    int in_kernel;                   /* not 0: a kernel's implementation runs */
-    struct host_share share;         /* stream/: of the question under way */
-    bool is_checking;                /* check/: holds its lock */
-    const void *site;                /* check/: where the program called */
-    int faults;                      /* check/: one behind the other, of open pages, at: */
+    bool is_worker;                   /* worker.c: no thread of the program's */
+    struct CUstream_st *own_streams;  /* stream.c: the thread's default ones, one per device */
+    struct tt_check_touches *touches; /* check/: what the item that is asked tells */
+    struct tt_check_op *checked;      /* check/: the host function or kernel that runs */
+    const void *launches;             /* check/: of the executable graph that runs; NULL: of none */
+    int in_kernel;                    /* not 0: a kernel's implementation runs */
+    struct tt_host_share share;       /* stream/: of the question under way */
+    bool is_checking;                 /* check/: holds its lock */
+    const void *site;                 /* check/: where the program called */
+    int faults;                       /* check/: one behind the other, of open pages, at: */
     const void *fault_ptr;
     size_t steps;          /* check/: accesses of the kernel that runs that were seen, ... */
     const void *opened[4]; /* ... and the pages that are open for one of them */
@@ -66,26 +67,26 @@ struct host_thread { /* per thread; initial-exec so that faces pay one load */
     size_t run;          /* check/: pages that were opened last, ... */
     const char *run_end; /* ... up to here */
 };
-extern __thread struct host_thread host_thread __attribute__((tls_model("initial-exec")));
+extern __thread struct tt_host_thread tt_host_thread __attribute__((tls_model("initial-exec")));
 
 /* Devices, discovered once (pthread_once inside). */
-const struct tt_device_info *host_device_info(int device); /* NULL when out of range */
-int host_device_count_slow(void);
-static inline int host_device_count(void)
+const struct tt_device_info *tt_host_device_info(int device); /* NULL when out of range */
+int tt_host_device_count_slow(void);
+static inline int tt_host_device_count(void)
 {
     int known = atomic_load_explicit(&tt_host.devices.known, memory_order_acquire);
-    return known ? known - 1 : host_device_count_slow();
+    return known ? known - 1 : tt_host_device_count_slow();
 }
 
 /* True in a child that was forked after devices were discovered: its threads and its memory are
  * the parent's, so every call answers 3. */
-static inline bool host_forked(void)
+static inline bool tt_host_forked(void)
 {
     return atomic_load_explicit(&tt_host.is_child, memory_order_relaxed);
 }
 
 /* What a handle that is not ours gets. */
-static inline int host_bad_handle(void)
+static inline int tt_host_bad_handle(void)
 {
-    return host_forked() ? HOST_NOT_INITIALIZED : HOST_BAD_HANDLE;
+    return tt_host_forked() ? TT_HOST_NOT_INITIALIZED : TT_HOST_BAD_HANDLE;
 }

@@ -8,36 +8,36 @@ const char tuttiHostcuda[] = "Tutti host device 1";
 
 int tuttiHostGetDevice(void)
 {
-    return host_thread.device;
+    return tt_host_thread.device;
 }
 
 int tuttiHostSetDevice(int device)
 {
-    if (host_forked()) return HOST_NOT_INITIALIZED;
-    if (device < 0 || device >= host_device_count()) {
-        return host_device_count() ? HOST_INVALID_DEVICE : HOST_NO_DEVICE;
+    if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
+    if (device < 0 || device >= tt_host_device_count()) {
+        return tt_host_device_count() ? TT_HOST_INVALID_DEVICE : TT_HOST_NO_DEVICE;
     }
-    host_thread.device = device;
+    tt_host_thread.device = device;
     tt_log_set_device(device);
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 /* Whatever a forked child asks for, it has no devices. */
 int tuttiHostErrorSet(int error)
 {
-    if (error && host_forked()) error = HOST_NOT_INITIALIZED;
-    if (error) host_thread.last_error = error;
+    if (error && tt_host_forked()) error = TT_HOST_NOT_INITIALIZED;
+    if (error) tt_host_thread.last_error = error;
     return error;
 }
 
 int tuttiHostErrorPeek(void)
 {
-    return host_thread.last_error;
+    return tt_host_thread.last_error;
 }
 
 int tuttiHostErrorGet(void)
 {
-    int error = host_thread.last_error;
-    host_thread.last_error = HOST_OK;
+    int error = tt_host_thread.last_error;
+    tt_host_thread.last_error = TT_HOST_OK;
     return error;
 }

@@ -8,29 +8,29 @@
 
 struct CUstream_st;
 
-struct host_timeline {
+struct tt_host_timeline {
     _Atomic uint32_t magic; /* of the slab */
     _Atomic uint64_t tail;  /* the last sequence number that was given */
     _Atomic uint64_t done;  /* the last one that is finished */
 };
 
-struct host_position {
+struct tt_host_position {
     struct CUstream_st *stream; /* borrowed for ever; NULL: nowhere, always reached */
     uint64_t seq;
 };
 
-static inline struct host_timeline *host_timeline_of(const struct CUstream_st *stream)
+static inline struct tt_host_timeline *tt_host_timeline_of(const struct CUstream_st *stream)
 {
-    return (struct host_timeline *)(uintptr_t)stream;
+    return (struct tt_host_timeline *)(uintptr_t)stream;
 }
 
-static inline bool host_position_reached(const struct host_position *position)
+static inline bool tt_host_position_reached(const struct tt_host_position *position)
 {
-    return !position->stream || atomic_load_explicit(&host_timeline_of(position->stream)->done,
+    return !position->stream || atomic_load_explicit(&tt_host_timeline_of(position->stream)->done,
                                                      memory_order_acquire) >= position->seq;
 }
 
-static inline bool host_timeline_idle(const struct host_timeline *line)
+static inline bool tt_host_timeline_idle(const struct tt_host_timeline *line)
 {
     uint64_t done = atomic_load_explicit(&line->done, memory_order_acquire);
     return atomic_load_explicit(&line->tail, memory_order_seq_cst) == done;

@@ -15,8 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct host_variable {
-    struct host_variable *next;
+struct tt_host_variable {
+    struct tt_host_variable *next;
     const void *module, *shadow;
     char *name; /* owned */
     size_t bytes;
@@ -28,7 +28,7 @@ struct host_variable {
 
 void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, size_t bytes)
 {
-    struct host_variable *variable = shadow ? calloc(1, sizeof(*variable)) : NULL;
+    struct tt_host_variable *variable = shadow ? calloc(1, sizeof(*variable)) : NULL;
     if (!variable) return;
     variable->module = module;
     variable->shadow = shadow;
@@ -48,7 +48,7 @@ void tuttiHostManagedAdd(void *module, void **slot, const char *name, size_t byt
     *slot = initial;
     tuttiHostVariableAdd(module, initial, name, bytes);
     pthread_mutex_lock(&tt_host.variables.lock);
-    struct host_variable *variable = tt_host.variables.first;
+    struct tt_host_variable *variable = tt_host.variables.first;
     while (variable && variable->shadow != initial) {
         variable = variable->next;
     }
@@ -60,7 +60,7 @@ void tuttiHostManagedAdd(void *module, void **slot, const char *name, size_t byt
 }
 
 /* Lock held. Without devices or memory the variable stays where it is. */
-static void manage(struct host_variable *variable)
+static void manage(struct tt_host_variable *variable)
 {
     void *managed = NULL;
     if (tuttiHostMallocHost(variable->bytes, 1 | TT_HOST_KEPT, true, &managed)) return;
@@ -72,7 +72,7 @@ static void manage(struct host_variable *variable)
 void tuttiHostManagedInit(void *module)
 {
     pthread_mutex_lock(&tt_host.variables.lock);
-    for (struct host_variable *one = tt_host.variables.first; one; one = one->next) {
+    for (struct tt_host_variable *one = tt_host.variables.first; one; one = one->next) {
         if (one->module == module && one->slot && !one->managed) manage(one);
     }
     pthread_mutex_unlock(&tt_host.variables.lock);
@@ -119,18 +119,18 @@ static bool write_start(void *to, const void *from, size_t bytes)
 }
 
 /* Lock held. */
-static struct host_variable *find_name(const void *module, const char *name)
+static struct tt_host_variable *find_name(const void *module, const char *name)
 {
-    struct host_variable *one = tt_host.variables.first;
+    struct tt_host_variable *one = tt_host.variables.first;
     while (one && (one->module != module || !one->name || strcmp(one->name, name) != 0)) {
         one = one->next;
     }
     return one;
 }
 
-static void start(struct host_variable *variable, const struct host_image *image)
+static void start(struct tt_host_variable *variable, const struct tt_host_image *image)
 {
-    const struct host_image_symbol *symbol = host_image_find(image, variable->name, false);
+    const struct tt_host_image_symbol *symbol = tt_host_image_find(image, variable->name, false);
     if (!symbol) return;
     size_t bytes =
         symbol->initial_bytes < variable->bytes ? symbol->initial_bytes : variable->bytes;
@@ -142,11 +142,11 @@ static void start(struct host_variable *variable, const struct host_image *image
 }
 
 /* Managed variables move when devices start, so their addresses are no starting values yet. */
-static void point(const void *module, const struct host_image *image,
-                  const struct host_image_pointer *pointer)
+static void point(const void *module, const struct tt_host_image *image,
+                  const struct tt_host_image_pointer *pointer)
 {
-    struct host_variable *in = find_name(module, image->symbols[pointer->in].name);
-    const struct host_variable *to = find_name(module, image->symbols[pointer->to].name);
+    struct tt_host_variable *in = find_name(module, image->symbols[pointer->in].name);
+    const struct tt_host_variable *to = find_name(module, image->symbols[pointer->to].name);
     if (!in || pointer->offset > in->bytes || in->bytes - pointer->offset < sizeof(void *)) return;
     const char *address = to && !to->slot ? (const char *)to->shadow + pointer->addend : NULL;
     if (!address ||
@@ -154,17 +154,17 @@ static void point(const void *module, const struct host_image *image,
         in->unread = "it has the address of a variable that is not there yet";
 }
 
-void host_variables_start(const void *module, const void *code)
+void tt_host_variables_start(const void *module, const void *code)
 {
     const char *why = NULL;
     pthread_mutex_lock(&tt_host.variables.lock);
-    struct host_variable *one = tt_host.variables.first;
+    struct tt_host_variable *one = tt_host.variables.first;
     while (one && one->module != module) {
         one = one->next;
     }
     pthread_mutex_unlock(&tt_host.variables.lock);
     if (!one || !code) return;
-    struct host_image *image = host_image_open(code, SIZE_MAX, &why); /* may open a library */
+    struct tt_host_image *image = tt_host_image_open(code, SIZE_MAX, &why); /* may open a library */
     pthread_mutex_lock(&tt_host.variables.lock);
     for (one = tt_host.variables.first; one; one = one->next) {
         if (one->module == module && image && one->name) start(one, image);
@@ -174,7 +174,7 @@ void host_variables_start(const void *module, const void *code)
         point(module, image, &image->pointers[i]);
     }
     pthread_mutex_unlock(&tt_host.variables.lock);
-    host_image_close(image);
+    tt_host_image_close(image);
 }
 
 /* ---- look-up ---- */
@@ -184,7 +184,7 @@ bool tuttiHostVariable(const void *shadow, size_t *bytes)
     char name[128] = "";
     const char *unread = NULL;
     pthread_mutex_lock(&tt_host.variables.lock);
-    struct host_variable *variable = tt_host.variables.first;
+    struct tt_host_variable *variable = tt_host.variables.first;
     while (variable && variable->shadow != shadow) {
         variable = variable->next;
     }
@@ -192,7 +192,7 @@ bool tuttiHostVariable(const void *shadow, size_t *bytes)
     if (variable && variable->unread) { /* the first of its module speaks for all */
         unread = variable->unread;
         snprintf(name, sizeof(name), "%s", variable->name ? variable->name : "?");
-        for (struct host_variable *one = tt_host.variables.first; one; one = one->next) {
+        for (struct tt_host_variable *one = tt_host.variables.first; one; one = one->next) {
             if (one->module == variable->module) one->unread = NULL;
         }
     }
@@ -211,7 +211,7 @@ bool tuttiHostInVariable(const void *ptr)
     bool found = false;
     if (!atomic_load_explicit(&tt_host.variables.count, memory_order_acquire)) return false;
     pthread_mutex_lock(&tt_host.variables.lock);
-    const struct host_variable *variable = tt_host.variables.first;
+    const struct tt_host_variable *variable = tt_host.variables.first;
     for (; variable && !found; variable = variable->next) {
         found = (size_t)((const char *)ptr - (const char *)variable->shadow) < variable->bytes;
     }
@@ -219,19 +219,19 @@ bool tuttiHostInVariable(const void *ptr)
     return found;
 }
 
-void host_variables_drop(const void *module)
+void tt_host_variables_drop(const void *module)
 {
     pthread_mutex_lock(&tt_host.variables.lock);
-    struct host_variable **link = &tt_host.variables.first;
+    struct tt_host_variable **link = &tt_host.variables.first;
     while (*link) {
-        struct host_variable *variable = *link;
+        struct tt_host_variable *variable = *link;
         if (variable->module != module) {
             link = &variable->next;
             continue;
         }
         *link = variable->next;
         atomic_fetch_sub_explicit(&tt_host.variables.count, 1, memory_order_release);
-        if (variable->managed) host_memory_leave(variable->managed);
+        if (variable->managed) tt_host_memory_leave(variable->managed);
         free(variable->initial);
         free(variable->name);
         free(variable);

@@ -2,6 +2,6 @@
 #pragma once
 
 /* Give those of a module what its device code says that they start with; `code` may be NULL. */
-void host_variables_start(const void *module, const void *code);
+void tt_host_variables_start(const void *module, const void *code);
 /* Forget those of a module that goes, and free its managed ones. */
-void host_variables_drop(const void *module);
+void tt_host_variables_drop(const void *module);

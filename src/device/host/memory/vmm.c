@@ -12,30 +12,31 @@
 
 /* Lock held. */
 static int check_map(const char *base, size_t bytes, size_t offset,
-                     const struct host_vmm_block *block)
+                     const struct tt_host_vmm_block *block)
 {
     if (!block || bytes == 0 || bytes % TT_BLOCK_GRAIN || offset % TT_BLOCK_GRAIN)
-        return HOST_INVALID_VALUE;
-    if (offset > block->info.bytes || bytes > block->info.bytes - offset) return HOST_INVALID_VALUE;
-    if ((uintptr_t)base % TT_BLOCK_GRAIN || !host_vmm_is_reserved(base, bytes))
-        return HOST_INVALID_VALUE;
-    return host_vmm_is_mapped(base, bytes) ? HOST_INVALID_VALUE : HOST_OK;
+        return TT_HOST_INVALID_VALUE;
+    if (offset > block->info.bytes || bytes > block->info.bytes - offset)
+        return TT_HOST_INVALID_VALUE;
+    if ((uintptr_t)base % TT_BLOCK_GRAIN || !tt_host_vmm_is_reserved(base, bytes))
+        return TT_HOST_INVALID_VALUE;
+    return tt_host_vmm_is_mapped(base, bytes) ? TT_HOST_INVALID_VALUE : TT_HOST_OK;
 }
 
 int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t id)
 {
-    struct host_mapping *mapping = calloc(1, sizeof(*mapping));
-    int rc = mapping ? host_vmm_lock() : HOST_OUT_OF_MEMORY;
+    struct tt_host_mapping *mapping = calloc(1, sizeof(*mapping));
+    int rc = mapping ? tt_host_vmm_lock() : TT_HOST_OUT_OF_MEMORY;
     if (rc) {
         free(mapping);
         return rc;
     }
-    struct host_vmm_block *block = host_vmm_find_block(id);
+    struct tt_host_vmm_block *block = tt_host_vmm_find_block(id);
     rc = check_map(ptr, bytes, offset, block);
     const int how = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
-    const int protection = host_vmm_lingers(ptr, bytes) ? PROT_READ | PROT_WRITE : PROT_NONE;
+    const int protection = tt_host_vmm_lingers(ptr, bytes) ? PROT_READ | PROT_WRITE : PROT_NONE;
     if (!rc && mmap(ptr, bytes, protection, how, block->fd, (off_t)offset) == MAP_FAILED)
-        rc = HOST_MAP_FAILED;
+        rc = TT_HOST_MAP_FAILED;
     if (!rc) {
         mapping->next = tt_host.vmm.mappings;
         mapping->block = block;
@@ -47,7 +48,7 @@ int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t id)
         block->mappings++;
         mapping = NULL;
     }
-    host_vmm_unlock();
+    tt_host_vmm_unlock();
     free(mapping);
     return rc;
 }
@@ -56,7 +57,7 @@ int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t id)
 static bool fills_range(const char *base, size_t bytes)
 {
     size_t covered = 0;
-    for (const struct host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
+    for (const struct tt_host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
         bool inside = one->base >= base && one->base + one->bytes <= base + bytes;
         bool touches = one->base < base + bytes && base < one->base + one->bytes;
         if (touches && !inside) return false;
@@ -68,8 +69,8 @@ static bool fills_range(const char *base, size_t bytes)
 /* Lock held. */
 static void forget_mappings(const char *base, size_t bytes)
 {
-    for (struct host_mapping **link = &tt_host.vmm.mappings; *link;) {
-        struct host_mapping *one = *link;
+    for (struct tt_host_mapping **link = &tt_host.vmm.mappings; *link;) {
+        struct tt_host_mapping *one = *link;
         if (one->base < base || one->base >= base + bytes) {
             link = &one->next;
             continue;
@@ -77,56 +78,56 @@ static void forget_mappings(const char *base, size_t bytes)
         *link = one->next;
         tt_host.vmm.nmappings--;
         one->block->mappings--;
-        host_vmm_reclaim_block(one->block);
+        tt_host_vmm_reclaim_block(one->block);
         free(one);
     }
 }
 
 int tuttiHostUnmap(void *ptr, size_t bytes)
 {
-    struct host_lingering *lingering = NULL;
+    struct tt_host_lingering *lingering = NULL;
     char *base = ptr;
-    if (host_thread.in_host_fn) return HOST_NOT_PERMITTED;
-    int rc = host_vmm_lock();
+    if (tt_host_thread.in_host_fn) return TT_HOST_NOT_PERMITTED;
+    int rc = tt_host_vmm_lock();
     if (rc) return rc;
-    if (!fills_range(base, bytes)) rc = HOST_INVALID_VALUE;
-    if (!rc) rc = host_vmm_note_lingering(&lingering);
+    if (!fills_range(base, bytes)) rc = TT_HOST_INVALID_VALUE;
+    if (!rc) rc = tt_host_vmm_note_lingering(&lingering);
     if (!rc) {
-        host_vmm_list_lingering(lingering, base, bytes);
+        tt_host_vmm_list_lingering(lingering, base, bytes);
         forget_mappings(base, bytes);
-        if (!lingering) host_vmm_refresh(base, bytes);
+        if (!lingering) tt_host_vmm_refresh(base, bytes);
     }
-    host_vmm_unlock();
-    if (host_checks() && !rc) host_check_withdraw("unmapping", ptr, bytes);
+    tt_host_vmm_unlock();
+    if (tt_host_checks() && !rc) tt_host_check_withdraw("unmapping", ptr, bytes);
     return rc;
 }
 
-size_t host_vmm_aliases(const void *ptr, size_t *bytes, const void **aliases, size_t room)
+size_t tt_host_vmm_aliases(const void *ptr, size_t *bytes, const void **aliases, size_t room)
 {
     const char *at = ptr;
     size_t count = 0;
     *bytes = tt_min_size(*bytes, TT_BLOCK_GRAIN - (uintptr_t)ptr % TT_BLOCK_GRAIN);
-    if (host_forked()) return 0;
+    if (tt_host_forked()) return 0;
     pthread_mutex_lock(&tt_host.vmm.lock);
-    const struct host_mapping *own = host_vmm_find_mapping(at);
+    const struct tt_host_mapping *own = tt_host_vmm_find_mapping(at);
     size_t offset = own ? own->offset + (size_t)(at - own->base) : 0;
-    const struct host_mapping *one = own ? tt_host.vmm.mappings : NULL;
+    const struct tt_host_mapping *one = own ? tt_host.vmm.mappings : NULL;
     for (; one && count < room; one = one->next) {
         bool same = one->block->file == own->block->file && offset >= one->offset &&
                     offset - one->offset < one->bytes;
         if (same && one != own) aliases[count++] = one->base + (offset - one->offset);
     }
-    host_vmm_unlock();
+    tt_host_vmm_unlock();
     return count;
 }
 
 static size_t index_of(int device)
 {
-    return device == TT_MAP_HOST ? HOST_MAX_DEVICES : (size_t)device;
+    return device == TT_MAP_HOST ? TT_HOST_MAX_DEVICES : (size_t)device;
 }
 
 /* What anybody may do with a mapping once `device` may do `access`. */
-static int widest_with(const struct host_mapping *one, int device, int access)
+static int widest_with(const struct tt_host_mapping *one, int device, int access)
 {
     int widest = access;
     for (size_t i = 0; i < sizeof(one->by); i++) {
@@ -138,8 +139,8 @@ static int widest_with(const struct host_mapping *one, int device, int access)
 /* Whether any mapping of the range loses access; lock held. */
 static bool narrows(const char *base, size_t bytes, int device, int access)
 {
-    for (const struct host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
-        if (host_vmm_overlap(one->base, one->bytes, base, bytes) &&
+    for (const struct tt_host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
+        if (tt_host_vmm_overlap(one->base, one->bytes, base, bytes) &&
             (one->access & ~widest_with(one, device, access)))
             return true;
     }
@@ -148,48 +149,48 @@ static bool narrows(const char *base, size_t bytes, int device, int access)
 
 int tuttiHostMapAccess(void *ptr, size_t bytes, int device, int access)
 {
-    struct host_lingering *lingering = NULL;
+    struct tt_host_lingering *lingering = NULL;
     char *base = ptr;
-    if (access != 0 && access != 1 && access != 3) return HOST_INVALID_VALUE;
-    if (device != TT_MAP_HOST && !host_device_info(device)) return HOST_INVALID_DEVICE;
-    int rc = host_vmm_lock();
+    if (access != 0 && access != 1 && access != 3) return TT_HOST_INVALID_VALUE;
+    if (device != TT_MAP_HOST && !tt_host_device_info(device)) return TT_HOST_INVALID_DEVICE;
+    int rc = tt_host_vmm_lock();
     if (rc) return rc;
-    if (!fills_range(base, bytes)) rc = HOST_INVALID_VALUE;
-    if (!rc && narrows(base, bytes, device, access)) rc = host_vmm_note_lingering(&lingering);
-    if (!rc) host_vmm_list_lingering(lingering, base, bytes);
-    for (struct host_mapping *one = tt_host.vmm.mappings; !rc && one; one = one->next) {
-        if (!host_vmm_overlap(one->base, one->bytes, base, bytes)) continue;
+    if (!fills_range(base, bytes)) rc = TT_HOST_INVALID_VALUE;
+    if (!rc && narrows(base, bytes, device, access)) rc = tt_host_vmm_note_lingering(&lingering);
+    if (!rc) tt_host_vmm_list_lingering(lingering, base, bytes);
+    for (struct tt_host_mapping *one = tt_host.vmm.mappings; !rc && one; one = one->next) {
+        if (!tt_host_vmm_overlap(one->base, one->bytes, base, bytes)) continue;
         int widest = widest_with(one, device, access);
         bool changes = widest != one->access;
         one->by[index_of(device)] = (unsigned char)access;
         one->access = widest;
-        if (changes) rc = host_vmm_protect(one);
+        if (changes) rc = tt_host_vmm_protect(one);
     }
-    host_vmm_unlock();
+    tt_host_vmm_unlock();
     return rc;
 }
 
 int tuttiHostMapAccessGet(const void *ptr, int device, int *access_out)
 {
-    if (device != TT_MAP_HOST && !host_device_info(device)) return HOST_INVALID_DEVICE;
-    int rc = host_vmm_lock();
+    if (device != TT_MAP_HOST && !tt_host_device_info(device)) return TT_HOST_INVALID_DEVICE;
+    int rc = tt_host_vmm_lock();
     if (rc) return rc;
-    const struct host_mapping *one = host_vmm_find_mapping(ptr);
+    const struct tt_host_mapping *one = tt_host_vmm_find_mapping(ptr);
     if (one) *access_out = one->by[index_of(device)];
-    host_vmm_unlock();
-    return one ? HOST_OK : HOST_INVALID_VALUE;
+    tt_host_vmm_unlock();
+    return one ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 bool tuttiHostMapped(const void *ptr, struct tt_mapped *mapped_out)
 {
-    if (atomic_load_explicit(&tt_host.vmm.nmappings, memory_order_relaxed) == 0 || host_forked())
+    if (atomic_load_explicit(&tt_host.vmm.nmappings, memory_order_relaxed) == 0 || tt_host_forked())
         return false;
     pthread_mutex_lock(&tt_host.vmm.lock);
-    const struct host_mapping *one = host_vmm_find_mapping(ptr);
+    const struct tt_host_mapping *one = tt_host_vmm_find_mapping(ptr);
     if (one) {
         *mapped_out = (struct tt_mapped){one->base, one->bytes, one->access, one->block->id,
                                          one->block->info};
     }
-    host_vmm_unlock();
+    tt_host_vmm_unlock();
     return one != NULL;
 }

@@ -12,24 +12,25 @@ enum { TT_LOCATION_DEVICE = 1 }; /* enum CUmemLocationType */
 
 /* ---- blocks; lock held ---- */
 
-struct host_vmm_block *host_vmm_find_block(uint64_t id)
+struct tt_host_vmm_block *tt_host_vmm_find_block(uint64_t id)
 {
-    struct host_vmm_block *block = tt_host.vmm.blocks;
+    struct tt_host_vmm_block *block = tt_host.vmm.blocks;
     while (block && (block->id != id || block->handles == 0)) {
         block = block->next;
     }
     return block;
 }
 
-void host_vmm_reclaim_block(struct host_vmm_block *block)
+void tt_host_vmm_reclaim_block(struct tt_host_vmm_block *block)
 {
     if (block->handles || block->mappings) return;
-    struct host_vmm_block **link = &tt_host.vmm.blocks;
+    struct tt_host_vmm_block **link = &tt_host.vmm.blocks;
     while (*link != block) {
         link = &(*link)->next;
     }
     *link = block->next;
-    if (block->charged) host_arena_credit(host_arena_device(block->info.device), block->info.bytes);
+    if (block->charged)
+        tt_host_arena_credit(tt_host_arena_device(block->info.device), block->info.bytes);
     close(block->fd);
     free(block);
 }
@@ -40,8 +41,8 @@ void host_vmm_reclaim_block(struct host_vmm_block *block)
 static int add_block(int fd, const struct tt_block_info *info, bool charged, uint64_t *block_out)
 {
     struct stat facts;
-    struct host_vmm_block *block = calloc(1, sizeof(*block));
-    int rc = block ? host_vmm_lock() : HOST_OUT_OF_MEMORY;
+    struct tt_host_vmm_block *block = calloc(1, sizeof(*block));
+    int rc = block ? tt_host_vmm_lock() : TT_HOST_OUT_OF_MEMORY;
     if (rc) {
         free(block);
         return rc;
@@ -55,8 +56,8 @@ static int add_block(int fd, const struct tt_block_info *info, bool charged, uin
     block->next = tt_host.vmm.blocks;
     tt_host.vmm.blocks = block;
     *block_out = block->id;
-    host_vmm_unlock();
-    return HOST_OK;
+    tt_host_vmm_unlock();
+    return TT_HOST_OK;
 }
 
 /* The file's name tells other processes what the block is. */
@@ -72,76 +73,77 @@ static int make_file(const struct tt_block_info *info, const struct tt_device_in
 int tuttiHostBlockCreate(const struct tt_block_info *info, uint64_t *block_out)
 {
     struct tt_device_info device;
-    if (host_forked()) return HOST_NOT_INITIALIZED;
-    if (info->bytes == 0 || info->bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;
+    if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
+    if (info->bytes == 0 || info->bytes % TT_BLOCK_GRAIN) return TT_HOST_INVALID_VALUE;
     int rc = tuttiHostDeviceInfo(info->device, &device);
     if (rc) return rc;
-    struct host_arena *arena = info->on_host ? NULL : host_arena_device(info->device);
-    if (!info->on_host && (!arena || !host_arena_charge(arena, info->bytes)))
-        return HOST_OUT_OF_MEMORY;
+    struct tt_host_arena *arena = info->on_host ? NULL : tt_host_arena_device(info->device);
+    if (!info->on_host && (!arena || !tt_host_arena_charge(arena, info->bytes)))
+        return TT_HOST_OUT_OF_MEMORY;
     int fd = make_file(info, &device);
-    if (fd < 0) rc = HOST_OPERATING_SYSTEM;
-    if (!rc && ftruncate(fd, (off_t)info->bytes)) rc = HOST_OUT_OF_MEMORY;
+    if (fd < 0) rc = TT_HOST_OPERATING_SYSTEM;
+    if (!rc && ftruncate(fd, (off_t)info->bytes)) rc = TT_HOST_OUT_OF_MEMORY;
     if (!rc) rc = add_block(fd, info, arena != NULL, block_out);
     if (rc && fd >= 0) close(fd);
-    if (rc && arena) host_arena_credit(arena, info->bytes);
+    if (rc && arena) tt_host_arena_credit(arena, info->bytes);
     return rc;
 }
 
 int tuttiHostBlockRelease(uint64_t id)
 {
-    int rc = host_vmm_lock();
+    int rc = tt_host_vmm_lock();
     if (rc) return rc;
-    struct host_vmm_block *block = host_vmm_find_block(id);
+    struct tt_host_vmm_block *block = tt_host_vmm_find_block(id);
     if (block) {
         block->handles--;
-        host_vmm_reclaim_block(block);
+        tt_host_vmm_reclaim_block(block);
     }
-    host_vmm_unlock();
-    return block ? HOST_OK : HOST_INVALID_VALUE;
+    tt_host_vmm_unlock();
+    return block ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 int tuttiHostBlockRetain(uint64_t id)
 {
-    int rc = host_vmm_lock();
+    int rc = tt_host_vmm_lock();
     if (rc) return rc;
-    struct host_vmm_block *block = tt_host.vmm.blocks; /* a mapped block may have no handle left */
+    struct tt_host_vmm_block *block =
+        tt_host.vmm.blocks; /* a mapped block may have no handle left */
     while (block && block->id != id) {
         block = block->next;
     }
     if (block) block->handles++;
-    host_vmm_unlock();
-    return block ? HOST_OK : HOST_INVALID_VALUE;
+    tt_host_vmm_unlock();
+    return block ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 int tuttiHostBlockInfo(uint64_t id, struct tt_block_info *info_out)
 {
-    int rc = host_vmm_lock();
+    int rc = tt_host_vmm_lock();
     if (rc) return rc;
-    const struct host_vmm_block *block = host_vmm_find_block(id);
+    const struct tt_host_vmm_block *block = tt_host_vmm_find_block(id);
     if (block) *info_out = block->info;
-    host_vmm_unlock();
-    return block ? HOST_OK : HOST_INVALID_VALUE;
+    tt_host_vmm_unlock();
+    return block ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 int tuttiHostBlockExport(uint64_t id, int *fd_out)
 {
     int fd = -1;
-    int rc = host_vmm_lock();
+    int rc = tt_host_vmm_lock();
     if (rc) return rc;
-    const struct host_vmm_block *block = host_vmm_find_block(id);
+    const struct tt_host_vmm_block *block = tt_host_vmm_find_block(id);
     if (block) fd = dup(block->fd);
-    host_vmm_unlock();
-    if (!block) return HOST_INVALID_VALUE;
-    if (fd < 0) return HOST_OPERATING_SYSTEM;
+    tt_host_vmm_unlock();
+    if (!block) return TT_HOST_INVALID_VALUE;
+    if (fd < 0) return TT_HOST_OPERATING_SYSTEM;
     *fd_out = fd;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 static int device_numbered(int nvml_index)
 {
-    for (int d = 0; d < host_device_count(); d++) {
-        if (host_device_info(d)->nvml_index == nvml_index) return d;
+    for (int d = 0; d < tt_host_device_count(); d++) {
+        if (tt_host_device_info(d)->nvml_index == nvml_index) return d;
     }
     return tuttiHostGetDevice();
 }
@@ -166,14 +168,14 @@ int tuttiHostBlockImport(int fd, uint64_t *block_out)
 {
     struct stat facts;
     struct tt_block_info info = {.device = tuttiHostGetDevice()};
-    if (host_forked()) return HOST_NOT_INITIALIZED;
-    if (!read_file(fd, &info) || fstat(fd, &facts)) return HOST_INVALID_VALUE;
+    if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
+    if (!read_file(fd, &info) || fstat(fd, &facts)) return TT_HOST_INVALID_VALUE;
     info.on_host = info.location != TT_LOCATION_DEVICE;
     if (!info.on_host) info.device = info.number = device_numbered(info.number);
     info.bytes = (size_t)facts.st_size;
-    if (info.bytes == 0 || info.bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;
+    if (info.bytes == 0 || info.bytes % TT_BLOCK_GRAIN) return TT_HOST_INVALID_VALUE;
     int own = dup(fd);
-    if (own < 0) return HOST_OPERATING_SYSTEM;
+    if (own < 0) return TT_HOST_OPERATING_SYSTEM;
     int rc = add_block(own, &info, false, block_out); /* it counts where it was made */
     if (rc) close(own);
     return rc;

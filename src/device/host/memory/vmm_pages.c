@@ -14,59 +14,59 @@
 
 static void reclaim_lingering(void);
 
-int host_vmm_lock(void)
+int tt_host_vmm_lock(void)
 {
-    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
     pthread_mutex_lock(&tt_host.vmm.lock);
     if (tt_host.vmm.lingering) reclaim_lingering();
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-void host_vmm_unlock(void)
+void tt_host_vmm_unlock(void)
 {
     pthread_mutex_unlock(&tt_host.vmm.lock);
 }
 
-void host_vmm_reclaim(void)
+void tt_host_vmm_reclaim(void)
 {
-    if (!host_vmm_lock()) host_vmm_unlock(); /* who takes the lock does it */
+    if (!tt_host_vmm_lock()) tt_host_vmm_unlock(); /* who takes the lock does it */
 }
 
 /* ---- pages; lock held ---- */
 
-bool host_vmm_lingers(const char *base, size_t bytes)
+bool tt_host_vmm_lingers(const char *base, size_t bytes)
 {
-    const struct host_lingering *one = tt_host.vmm.lingering;
-    while (one && !host_vmm_overlap(one->base, one->bytes, base, bytes)) {
+    const struct tt_host_lingering *one = tt_host.vmm.lingering;
+    while (one && !tt_host_vmm_overlap(one->base, one->bytes, base, bytes)) {
         one = one->next;
     }
     return one != NULL;
 }
 
-const struct host_mapping *host_vmm_find_mapping(const char *ptr)
+const struct tt_host_mapping *tt_host_vmm_find_mapping(const char *ptr)
 {
-    const struct host_mapping *one = tt_host.vmm.mappings;
+    const struct tt_host_mapping *one = tt_host.vmm.mappings;
     while (one && (ptr < one->base || ptr >= one->base + one->bytes)) {
         one = one->next;
     }
     return one;
 }
 
-bool host_vmm_is_mapped(const char *base, size_t bytes)
+bool tt_host_vmm_is_mapped(const char *base, size_t bytes)
 {
-    for (const struct host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
-        if (host_vmm_overlap(one->base, one->bytes, base, bytes)) return true;
+    for (const struct tt_host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
+        if (tt_host_vmm_overlap(one->base, one->bytes, base, bytes)) return true;
     }
     return false;
 }
 
-int host_vmm_protect(const struct host_mapping *one)
+int tt_host_vmm_protect(const struct tt_host_mapping *one)
 {
     int protection = one->access == 3 ? PROT_READ | PROT_WRITE
                      : one->access    ? PROT_READ
                                       : PROT_NONE;
-    if (host_vmm_lingers(one->base, one->bytes)) protection = PROT_READ | PROT_WRITE;
-    return mprotect(one->base, one->bytes, protection) ? HOST_OPERATING_SYSTEM : HOST_OK;
+    if (tt_host_vmm_lingers(one->base, one->bytes)) protection = PROT_READ | PROT_WRITE;
+    return mprotect(one->base, one->bytes, protection) ? TT_HOST_OPERATING_SYSTEM : TT_HOST_OK;
 }
 
 static void make_blank(char *base, size_t bytes)
@@ -76,25 +76,25 @@ static void make_blank(char *base, size_t bytes)
         mprotect(base, bytes, PROT_NONE); /* out of maps: what was there stays, out of reach */
 }
 
-void host_vmm_refresh(char *base, size_t bytes)
+void tt_host_vmm_refresh(char *base, size_t bytes)
 {
     char *blank = base; /* from here on there is nothing */
     for (char *at = base; at < base + bytes; at += TT_BLOCK_GRAIN) {
-        if (!host_vmm_lingers(at, TT_BLOCK_GRAIN) && !host_vmm_find_mapping(at)) continue;
+        if (!tt_host_vmm_lingers(at, TT_BLOCK_GRAIN) && !tt_host_vmm_find_mapping(at)) continue;
         make_blank(blank, (size_t)(at - blank));
         blank = at + TT_BLOCK_GRAIN;
     }
     make_blank(blank, (size_t)(base + bytes - blank));
-    for (const struct host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
-        if (host_vmm_overlap(one->base, one->bytes, base, bytes)) host_vmm_protect(one);
+    for (const struct tt_host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
+        if (tt_host_vmm_overlap(one->base, one->bytes, base, bytes)) tt_host_vmm_protect(one);
     }
 }
 
 static void bury_reservations(void)
 {
-    for (struct host_reservation **link = &tt_host.vmm.reservations; *link;) {
-        struct host_reservation *one = *link;
-        if (!one->gone || host_vmm_lingers(one->base, one->bytes)) {
+    for (struct tt_host_reservation **link = &tt_host.vmm.reservations; *link;) {
+        struct tt_host_reservation *one = *link;
+        if (!one->gone || tt_host_vmm_lingers(one->base, one->bytes)) {
             link = &one->next;
             continue;
         }
@@ -108,36 +108,36 @@ static void bury_reservations(void)
 /* End what has lingered long enough. */
 static void reclaim_lingering(void)
 {
-    for (struct host_lingering **link = &tt_host.vmm.lingering; *link;) {
-        struct host_lingering *one = *link;
-        if (!host_ends_reached(one->ends)) {
+    for (struct tt_host_lingering **link = &tt_host.vmm.lingering; *link;) {
+        struct tt_host_lingering *one = *link;
+        if (!tt_host_ends_reached(one->ends)) {
             link = &one->next;
             continue;
         }
         *link = one->next;
-        host_vmm_refresh(one->base, one->bytes);
-        host_ends_free(one->ends);
+        tt_host_vmm_refresh(one->base, one->bytes);
+        tt_host_ends_free(one->ends);
         free(one);
     }
     bury_reservations();
 }
 
-int host_vmm_note_lingering(struct host_lingering **out)
+int tt_host_vmm_note_lingering(struct tt_host_lingering **out)
 {
-    struct host_ends *ends = NULL;
+    struct tt_host_ends *ends = NULL;
     *out = NULL;
-    if (host_ends_note(&ends)) return HOST_OUT_OF_MEMORY;
-    if (!ends) return HOST_OK;
+    if (tt_host_ends_note(&ends)) return TT_HOST_OUT_OF_MEMORY;
+    if (!ends) return TT_HOST_OK;
     *out = malloc(sizeof(**out));
     if (!*out) {
-        host_ends_free(ends);
-        return HOST_OUT_OF_MEMORY;
+        tt_host_ends_free(ends);
+        return TT_HOST_OUT_OF_MEMORY;
     }
-    **out = (struct host_lingering){.ends = ends};
-    return HOST_OK;
+    **out = (struct tt_host_lingering){.ends = ends};
+    return TT_HOST_OK;
 }
 
-void host_vmm_list_lingering(struct host_lingering *lingering, char *base, size_t bytes)
+void tt_host_vmm_list_lingering(struct tt_host_lingering *lingering, char *base, size_t bytes)
 {
     if (!lingering) return;
     lingering->base = base;
@@ -165,14 +165,14 @@ static char *map_aligned(size_t bytes, size_t align, void *hint)
 int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out)
 {
     if (align == 0) align = TT_BLOCK_GRAIN;
-    if (host_forked()) return HOST_NOT_INITIALIZED;
-    if (bytes == 0 || bytes % TT_BLOCK_GRAIN || (align & (align - 1))) return HOST_INVALID_VALUE;
+    if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
+    if (bytes == 0 || bytes % TT_BLOCK_GRAIN || (align & (align - 1))) return TT_HOST_INVALID_VALUE;
     if (align < TT_BLOCK_GRAIN) align = TT_BLOCK_GRAIN;
-    struct host_reservation *reservation = calloc(1, sizeof(*reservation));
+    struct tt_host_reservation *reservation = calloc(1, sizeof(*reservation));
     char *base = reservation ? map_aligned(bytes, align, hint) : NULL;
     if (!base) {
         free(reservation);
-        return HOST_OUT_OF_MEMORY;
+        return TT_HOST_OUT_OF_MEMORY;
     }
     reservation->base = base;
     reservation->bytes = bytes;
@@ -180,14 +180,14 @@ int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out)
     reservation->next = tt_host.vmm.reservations;
     tt_host.vmm.reservations = reservation;
     tt_host.vmm.nreservations++;
-    host_vmm_unlock();
+    tt_host_vmm_unlock();
     *ptr_out = base;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
-bool host_vmm_is_reserved(const char *base, size_t bytes)
+bool tt_host_vmm_is_reserved(const char *base, size_t bytes)
 {
-    for (const struct host_reservation *one = tt_host.vmm.reservations; one; one = one->next) {
+    for (const struct tt_host_reservation *one = tt_host.vmm.reservations; one; one = one->next) {
         if (!one->gone && base >= one->base && bytes <= one->bytes &&
             (size_t)(base - one->base) <= one->bytes - bytes)
             return true;
@@ -197,19 +197,19 @@ bool host_vmm_is_reserved(const char *base, size_t bytes)
 
 int tuttiHostUnreserve(void *ptr, size_t bytes)
 {
-    int rc = host_vmm_lock();
+    int rc = tt_host_vmm_lock();
     if (rc) return rc;
-    struct host_reservation *found = tt_host.vmm.reservations;
+    struct tt_host_reservation *found = tt_host.vmm.reservations;
     while (found && (found->gone || found->base != ptr || found->bytes != bytes)) {
         found = found->next;
     }
-    if (found && host_vmm_is_mapped(ptr, bytes)) found = NULL;
+    if (found && tt_host_vmm_is_mapped(ptr, bytes)) found = NULL;
     if (found) {
         found->gone = true;
         bury_reservations();
     }
-    host_vmm_unlock();
-    return found ? HOST_OK : HOST_INVALID_VALUE;
+    tt_host_vmm_unlock();
+    return found ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 bool tuttiHostAnyReserved(void)
@@ -219,13 +219,13 @@ bool tuttiHostAnyReserved(void)
 
 bool tuttiHostReserved(const void *ptr, struct tt_reserved *reserved_out)
 {
-    if (!tuttiHostAnyReserved() || host_forked()) return false;
+    if (!tuttiHostAnyReserved() || tt_host_forked()) return false;
     pthread_mutex_lock(&tt_host.vmm.lock);
-    const struct host_reservation *one = tt_host.vmm.reservations;
-    while (one && !host_vmm_overlap(one->base, one->bytes, ptr, 1)) {
+    const struct tt_host_reservation *one = tt_host.vmm.reservations;
+    while (one && !tt_host_vmm_overlap(one->base, one->bytes, ptr, 1)) {
         one = one->next;
     }
     if (one) *reserved_out = (struct tt_reserved){one->base, one->bytes};
-    host_vmm_unlock();
+    tt_host_vmm_unlock();
     return one != NULL;
 }

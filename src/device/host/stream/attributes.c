@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct host_attribute *find(struct host_attribute *list, int id)
+static struct tt_host_attribute *find(struct tt_host_attribute *list, int id)
 {
     while (list && list->id != id) {
         list = list->next;
@@ -12,9 +12,9 @@ static struct host_attribute *find(struct host_attribute *list, int id)
     return list;
 }
 
-bool host_attributes_set(struct host_attribute **list, int id, const void *value)
+bool tt_host_attributes_set(struct tt_host_attribute **list, int id, const void *value)
 {
-    struct host_attribute *one = find(*list, id);
+    struct tt_host_attribute *one = find(*list, id);
     if (!one) {
         one = calloc(1, sizeof(*one));
         if (!one) return false;
@@ -26,7 +26,7 @@ bool host_attributes_set(struct host_attribute **list, int id, const void *value
     return true;
 }
 
-const void *host_attributes_get(const struct host_attribute *list, int id)
+const void *tt_host_attributes_get(const struct tt_host_attribute *list, int id)
 {
     while (list && list->id != id) {
         list = list->next;
@@ -34,19 +34,19 @@ const void *host_attributes_get(const struct host_attribute *list, int id)
     return list ? list->value : NULL;
 }
 
-bool host_attributes_copy(struct host_attribute **to, const struct host_attribute *from)
+bool tt_host_attributes_copy(struct tt_host_attribute **to, const struct tt_host_attribute *from)
 {
     bool good = true;
     for (; from && good; from = from->next) {
-        good = host_attributes_set(to, from->id, from->value);
+        good = tt_host_attributes_set(to, from->id, from->value);
     }
     return good;
 }
 
-void host_attributes_free(struct host_attribute *list)
+void tt_host_attributes_free(struct tt_host_attribute *list)
 {
     while (list) {
-        struct host_attribute *next = list->next;
+        struct tt_host_attribute *next = list->next;
         free(list);
         list = next;
     }

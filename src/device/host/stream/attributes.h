@@ -6,14 +6,14 @@
 
 #include <stdbool.h>
 
-struct host_attribute {
-    struct host_attribute *next; /* owned */
+struct tt_host_attribute {
+    struct tt_host_attribute *next; /* owned */
     int id;
     unsigned char value[TT_ATTRIBUTE_BYTES];
 };
 
-bool host_attributes_set(struct host_attribute **list, int id, const void *value);
+bool tt_host_attributes_set(struct tt_host_attribute **list, int id, const void *value);
 /* The kept value, or NULL. */
-const void *host_attributes_get(const struct host_attribute *list, int id);
-bool host_attributes_copy(struct host_attribute **to, const struct host_attribute *from);
-void host_attributes_free(struct host_attribute *list);
+const void *tt_host_attributes_get(const struct tt_host_attribute *list, int id);
+bool tt_host_attributes_copy(struct tt_host_attribute **to, const struct tt_host_attribute *from);
+void tt_host_attributes_free(struct tt_host_attribute *list);

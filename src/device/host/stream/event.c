@@ -4,23 +4,23 @@
 #include "base/clock.h"
 #include "device/host/memory/ipc.h"
 
-bool host_shared_reached(const struct host_shared_position *shared)
+bool tt_host_shared_reached(const struct tt_host_shared_position *shared)
 {
-    return !shared->cell || host_cell_reached(shared->cell, shared->number);
+    return !shared->cell || tt_host_cell_reached(shared->cell, shared->number);
 }
 
-void host_event_latest(const struct CUevent_st *event, struct host_position *position_out,
-                       struct host_shared_position *shared_out)
+void tt_host_event_latest(const struct CUevent_st *event, struct tt_host_position *position_out,
+                          struct tt_host_shared_position *shared_out)
 {
     uint64_t number = event->cell ? atomic_load(&event->cell->recorded) : 0;
     bool here = !event->cell || number == event->cell_number;
-    *position_out = here ? event->position : (struct host_position){NULL, 0};
-    *shared_out = (struct host_shared_position){here ? NULL : event->cell, number};
+    *position_out = here ? event->position : (struct tt_host_position){NULL, 0};
+    *shared_out = (struct tt_host_shared_position){here ? NULL : event->cell, number};
 }
 
-void host_event_reached(struct CUevent_st *event, uint64_t number)
+void tt_host_event_reached(struct CUevent_st *event, uint64_t number)
 {
-    host_spinlock_lock(&event->spinlock);
+    tt_host_spinlock_lock(&event->spinlock);
     if (event->number == number) event->time_nsec = tt_now_nsec();
-    host_spinlock_unlock(&event->spinlock);
+    tt_host_spinlock_unlock(&event->spinlock);
 }

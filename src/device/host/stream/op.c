@@ -19,7 +19,7 @@ static const size_t slice_bytes = (size_t)256 << 20;
 /* Bytes that may be moved now; 0: the thread's share is used up. */
 static size_t take_slice(size_t left)
 {
-    struct host_share *share = &host_thread.share;
+    struct tt_host_share *share = &tt_host_thread.share;
     size_t bytes = tt_min_size(left, share->until_nsec ? share->bytes : slice_bytes);
     if (bytes < left) bytes = bytes / TT_LINE_BYTES * TT_LINE_BYTES;
     if (share->until_nsec) share->bytes -= bytes;
@@ -64,8 +64,8 @@ static __attribute__((noinline)) enum tt_step copy_slice(const struct tt_copy *c
         size_t part = tt_min_size(todo, copy->width - here.at);
         size_t to = here.slice * copy->dst_slice + here.row * copy->dst_pitch + here.at;
         size_t from = here.slice * copy->src_slice + here.row * copy->src_pitch + here.at;
-        host_bytes_copy((char *)copy->dst + to, (const char *)copy->src + from, part,
-                        host_thread.share.until_nsec ? part : copy->width);
+        tt_host_bytes_copy((char *)copy->dst + to, (const char *)copy->src + from, part,
+                           tt_host_thread.share.until_nsec ? part : copy->width);
         todo -= part;
     }
     *moved = bytes < left ? *moved + bytes : 0;
@@ -109,15 +109,16 @@ static __attribute__((noinline)) enum tt_step set_slice(const struct tt_set *set
 }
 
 /* Apart from what takes several slices, which needs a stack. */
-static inline enum tt_step step_bytes(const struct host_op *op, size_t *moved)
+static inline enum tt_step step_bytes(const struct tt_host_op *op, size_t *moved)
 {
     const struct tt_copy *copy = &op->copy;
     const struct tt_set *set = &op->set;
-    bool whole = !*moved && !host_thread.share.until_nsec;
-    if (op->kind == HOST_OP_COPY) {
+    bool whole = !*moved && !tt_host_thread.share.until_nsec;
+    if (op->kind == TT_HOST_OP_COPY) {
         if (!whole || copy->height > 1 || copy->depth > 1 || copy->width > slice_bytes)
             return copy_slice(copy, moved);
-        if (copy->dst != copy->src) host_bytes_copy(copy->dst, copy->src, copy->width, copy->width);
+        if (copy->dst != copy->src)
+            tt_host_bytes_copy(copy->dst, copy->src, copy->width, copy->width);
         return TT_STEP_DONE;
     }
     if (!whole || set->height != 1 || set->width > slice_bytes) return set_slice(set, moved);
@@ -126,59 +127,61 @@ static inline enum tt_step step_bytes(const struct host_op *op, size_t *moved)
 }
 
 /* The race checker may have closed the program's own mapping of the bytes. */
-static __attribute__((noinline)) enum tt_step step_in_view(const struct host_op *op, size_t *moved)
+static __attribute__((noinline)) enum tt_step step_in_view(const struct tt_host_op *op,
+                                                           size_t *moved)
 {
-    struct host_op seen = *op;
-    if (op->kind == HOST_OP_COPY) {
-        seen.copy.dst = host_view(op->copy.dst);
-        seen.copy.src = host_view(op->copy.src);
+    struct tt_host_op seen = *op;
+    if (op->kind == TT_HOST_OP_COPY) {
+        seen.copy.dst = tt_host_view(op->copy.dst);
+        seen.copy.src = tt_host_view(op->copy.src);
     } else {
-        seen.set.ptr = host_view(op->set.ptr);
+        seen.set.ptr = tt_host_view(op->set.ptr);
     }
     return step_bytes(&seen, moved);
 }
 
-enum tt_step host_bytes_step(const struct host_op *op, size_t *moved)
+enum tt_step tt_host_bytes_step(const struct tt_host_op *op, size_t *moved)
 {
-    return host_checks() ? step_in_view(op, moved) : step_bytes(op, moved);
+    return tt_host_checks() ? step_in_view(op, moved) : step_bytes(op, moved);
 }
 
-static enum tt_step run_call(const struct host_op *op, bool calls)
+static enum tt_step run_call(const struct tt_host_op *op, bool calls)
 {
     if (!calls) return TT_STEP_WAIT;
-    host_worker_enter();
-    host_thread.in_host_fn++;
-    if (host_checks()) host_check_runs(op->call.fn, true);
+    tt_host_worker_enter();
+    tt_host_thread.in_host_fn++;
+    if (tt_host_checks()) tt_host_check_runs(op->call.fn, true);
     op->call.fn(op->call.arg);
-    if (host_checks()) host_check_runs(op->call.fn, false);
-    host_thread.in_host_fn--;
-    host_worker_leave();
+    if (tt_host_checks()) tt_host_check_runs(op->call.fn, false);
+    tt_host_thread.in_host_fn--;
+    tt_host_worker_leave();
     return TT_STEP_DONE;
 }
 
-enum tt_step host_op_step(struct host_op *op, bool calls)
+enum tt_step tt_host_op_step(struct tt_host_op *op, bool calls)
 {
     switch (op->kind) {
-    case HOST_OP_ITEM: return op->item->step(op->item, TT_ITEM_STEP);
-    case HOST_OP_COPY:
-    case HOST_OP_SET: return host_bytes_step(op, &op->moved);
-    case HOST_OP_CALL: return run_call(op, calls);
-    case HOST_OP_WAIT: return host_position_reached(&op->position) ? TT_STEP_DONE : TT_STEP_WAIT;
-    case HOST_OP_REACH: host_cell_reach(op->reach.cell, op->reach.number); break;
-    case HOST_OP_CELL:
-        return host_cell_reached(op->cell.cell, op->cell.number) ? TT_STEP_DONE : TT_STEP_WAIT;
-    case HOST_OP_RECORD: host_event_reached(op->record.event, op->record.number); break;
-    case HOST_OP_GRAPH: return op->launch.ops->step(op->launch.exec, op->launch.number, calls);
-    case HOST_OP_EMPTY: break;
+    case TT_HOST_OP_ITEM: return op->item->step(op->item, TT_ITEM_STEP);
+    case TT_HOST_OP_COPY:
+    case TT_HOST_OP_SET: return tt_host_bytes_step(op, &op->moved);
+    case TT_HOST_OP_CALL: return run_call(op, calls);
+    case TT_HOST_OP_WAIT:
+        return tt_host_position_reached(&op->position) ? TT_STEP_DONE : TT_STEP_WAIT;
+    case TT_HOST_OP_REACH: tt_host_cell_reach(op->reach.cell, op->reach.number); break;
+    case TT_HOST_OP_CELL:
+        return tt_host_cell_reached(op->cell.cell, op->cell.number) ? TT_STEP_DONE : TT_STEP_WAIT;
+    case TT_HOST_OP_RECORD: tt_host_event_reached(op->record.event, op->record.number); break;
+    case TT_HOST_OP_GRAPH: return op->launch.ops->step(op->launch.exec, op->launch.number, calls);
+    case TT_HOST_OP_EMPTY: break;
     }
     return TT_STEP_DONE;
 }
 
-void host_op_drop(struct host_op *op)
+void tt_host_op_drop(struct tt_host_op *op)
 {
     switch (op->kind) {
-    case HOST_OP_ITEM: op->item->step(op->item, TT_ITEM_RELEASE); break;
-    case HOST_OP_GRAPH: op->launch.ops->drop(op->launch.exec); break;
+    case TT_HOST_OP_ITEM: op->item->step(op->item, TT_ITEM_RELEASE); break;
+    case TT_HOST_OP_GRAPH: op->launch.ops->drop(op->launch.exec); break;
     default: break;
     }
 }

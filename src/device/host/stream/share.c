@@ -5,20 +5,21 @@
 
 enum { SHARE_NSEC = 200000 };
 
-void host_share_begin(struct host_share *outer_out)
+void tt_host_share_begin(struct tt_host_share *outer_out)
 {
-    *outer_out = host_thread.share;
+    *outer_out = tt_host_thread.share;
     if (!outer_out->until_nsec)
-        host_thread.share = (struct host_share){tt_now_nsec() + SHARE_NSEC, HOST_INLINE_BYTES};
+        tt_host_thread.share =
+            (struct tt_host_share){tt_now_nsec() + SHARE_NSEC, TT_HOST_INLINE_BYTES};
 }
 
-void host_share_end(const struct host_share *outer)
+void tt_host_share_end(const struct tt_host_share *outer)
 {
-    if (!outer->until_nsec) host_thread.share = *outer;
+    if (!outer->until_nsec) tt_host_thread.share = *outer;
 }
 
-bool host_share_spent(void)
+bool tt_host_share_spent(void)
 {
-    const struct host_share *share = &host_thread.share;
+    const struct tt_host_share *share = &tt_host_thread.share;
     return share->until_nsec && (share->bytes == 0 || tt_now_nsec() >= share->until_nsec);
 }

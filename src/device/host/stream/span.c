@@ -29,13 +29,13 @@ static bool foreign_fits(const char *ptr, size_t bytes, bool write)
 
 static bool fits(const void *ptr, size_t bytes, bool write)
 {
-    struct host_block block;
+    struct tt_host_block block;
     enum tt_memory_kind kind;
     int device;
     if ((uintptr_t)ptr > UINTPTR_MAX - bytes) return false;
-    const struct host_arena *arena = host_arena_of(ptr, &device, &kind);
+    const struct tt_host_arena *arena = tt_host_arena_of(ptr, &device, &kind);
     if (!arena) return foreign_fits(ptr, bytes, write);
-    if (!host_arena_find(arena, ptr, &block)) return false;
+    if (!tt_host_arena_find(arena, ptr, &block)) return false;
     size_t before = (size_t)((const char *)ptr - block.base);
     return before <= block.asked && bytes <= block.asked - before;
 }
@@ -45,7 +45,7 @@ static bool is_there(const void *ptr, size_t bytes, bool write)
 {
     enum tt_memory_kind kind;
     int device;
-    return host_arena_of(ptr, &device, &kind) || foreign_fits(ptr, bytes, write);
+    return tt_host_arena_of(ptr, &device, &kind) || foreign_fits(ptr, bytes, write);
 }
 
 typedef bool span_check(const void *ptr, size_t bytes, bool write);
@@ -80,7 +80,7 @@ static bool check_copy(const struct tt_copy *copy, span_check *check)
     return check(copy->dst, written, true) && check(copy->src, read, false);
 }
 
-static bool check_set(const struct host_op *op, span_check *check)
+static bool check_set(const struct tt_host_op *op, span_check *check)
 {
     struct box box = {op->set.pitch, 0, op->set.height, 0, 1};
     size_t bytes = 0;
@@ -104,7 +104,7 @@ static enum side side_of(const void *ptr)
                                                                         : SIDE_DEVICE;
 }
 
-bool host_copy_blocks(const struct tt_copy *copy)
+bool tt_host_copy_blocks(const struct tt_copy *copy)
 {
     enum side to = side_of(copy->dst);
     enum side from = side_of(copy->src);
@@ -112,12 +112,12 @@ bool host_copy_blocks(const struct tt_copy *copy)
            (to == SIDE_PINNED && from == SIDE_PINNED);
 }
 
-bool host_copy_fits(const struct tt_copy *copy)
+bool tt_host_copy_fits(const struct tt_copy *copy)
 {
     return check_copy(copy, fits);
 }
 
-bool host_set_fits(const struct host_op *op)
+bool tt_host_set_fits(const struct tt_host_op *op)
 {
     return check_set(op, fits);
 }
@@ -128,20 +128,20 @@ static bool is_opened(const void *ptr)
     return tuttiHostIpcMapped(ptr, &where);
 }
 
-void host_op_note_opened(struct host_op *op)
+void tt_host_op_note_opened(struct tt_host_op *op)
 {
-    bool copy = op->kind == HOST_OP_COPY;
-    op->opened = op->kind == HOST_OP_ITEM ? host_item_opened(op->item) : 0;
-    if (!copy && op->kind != HOST_OP_SET) return;
-    if (is_opened(copy ? op->copy.dst : op->set.ptr)) op->opened |= HOST_OPENED_TO;
-    if (copy && is_opened(op->copy.src)) op->opened |= HOST_OPENED_FROM;
+    bool copy = op->kind == TT_HOST_OP_COPY;
+    op->opened = op->kind == TT_HOST_OP_ITEM ? tt_host_item_opened(op->item) : 0;
+    if (!copy && op->kind != TT_HOST_OP_SET) return;
+    if (is_opened(copy ? op->copy.dst : op->set.ptr)) op->opened |= TT_HOST_OPENED_TO;
+    if (copy && is_opened(op->copy.src)) op->opened |= TT_HOST_OPENED_FROM;
 }
 
-bool host_op_is_mapped(const struct host_op *op)
+bool tt_host_op_is_mapped(const struct tt_host_op *op)
 {
-    struct host_op now = *op;
-    if (op->opened) host_op_note_opened(&now);
+    struct tt_host_op now = *op;
+    if (op->opened) tt_host_op_note_opened(&now);
     if (now.opened != op->opened) return false; /* closed since */
-    if (op->kind == HOST_OP_COPY) return check_copy(&op->copy, is_there);
-    return op->kind != HOST_OP_SET || check_set(op, is_there);
+    if (op->kind == TT_HOST_OP_COPY) return check_copy(&op->copy, is_there);
+    return op->kind != TT_HOST_OP_SET || check_set(op, is_there);
 }

@@ -10,11 +10,11 @@
 /* ---- creation ---- */
 
 static struct CUstream_st *make(int device, unsigned flags, int priority,
-                                enum host_stream_kind kind)
+                                enum tt_host_stream_kind kind)
 {
-    host_workers_prepare();
+    tt_host_workers_prepare();
     pthread_mutex_lock(&tt_host.streams.lock);
-    struct CUstream_st *stream = host_stream_take(device, kind);
+    struct CUstream_st *stream = tt_host_stream_take(device, kind);
     pthread_mutex_unlock(&tt_host.streams.lock);
     if (!stream) return NULL;
     stream->flags = flags;
@@ -22,15 +22,15 @@ static struct CUstream_st *make(int device, unsigned flags, int priority,
     stream->id = atomic_fetch_add_explicit(&tt_host.streams.last_id, 1, memory_order_relaxed) + 1;
     stream->next = NULL;
     stream->is_own = false;
-    atomic_store_explicit(&stream->life, HOST_LIFE_USED, memory_order_relaxed);
-    atomic_store_explicit(&stream->line.magic, HOST_STREAM_MAGIC, memory_order_release);
+    atomic_store_explicit(&stream->life, TT_HOST_LIFE_USED, memory_order_relaxed);
+    atomic_store_explicit(&stream->line.magic, TT_HOST_STREAM_MAGIC, memory_order_release);
     return stream;
 }
 
 static void end_own(void *arg)
 {
     struct CUstream_st *stream = arg;
-    host_thread.own_streams = NULL;
+    tt_host_thread.own_streams = NULL;
     while (stream) {
         struct CUstream_st *next = stream->next;
         tuttiHostStreamDestroy(stream);
@@ -47,10 +47,10 @@ static void make_own_key(void)
 
 static struct CUstream_st *legacy_of(int device)
 {
-    struct host_device_streams *own = &tt_host.streams.devices[device];
+    struct tt_host_device_streams *own = &tt_host.streams.devices[device];
     struct CUstream_st *stream = atomic_load_explicit(&own->legacy, memory_order_acquire);
     if (stream) return stream;
-    struct CUstream_st *fresh = make(device, 0, 0, HOST_STREAM_LEGACY);
+    struct CUstream_st *fresh = make(device, 0, 0, TT_HOST_STREAM_LEGACY);
     if (!fresh) return NULL;
     if (atomic_compare_exchange_strong(&own->legacy, &stream, fresh)) return fresh;
     atomic_store(&fresh->line.magic,
@@ -60,37 +60,38 @@ static struct CUstream_st *legacy_of(int device)
 
 static struct CUstream_st *own_of(int device)
 {
-    for (struct CUstream_st *stream = host_thread.own_streams; stream; stream = stream->next) {
+    for (struct CUstream_st *stream = tt_host_thread.own_streams; stream; stream = stream->next) {
         if (stream->device == device) return stream;
     }
     pthread_once(&tt_host.streams.own_once, make_own_key);
-    struct CUstream_st *stream = make(device, 0, 0, HOST_STREAM_ORDERED);
+    struct CUstream_st *stream = make(device, 0, 0, TT_HOST_STREAM_ORDERED);
     if (!stream) return NULL;
     stream->is_own = true;
-    stream->next = host_thread.own_streams;
-    host_thread.own_streams = stream;
+    stream->next = tt_host_thread.own_streams;
+    tt_host_thread.own_streams = stream;
     pthread_setspecific(tt_host.streams.own_key, stream);
     return stream;
 }
 
-struct CUstream_st *host_stream_default(struct CUstream_st *handle)
+struct CUstream_st *tt_host_stream_default(struct CUstream_st *handle)
 {
     uintptr_t number = (uintptr_t)handle;
-    if (host_thread.device >= host_device_count()) return NULL;
-    return number < 2 ? legacy_of(host_thread.device) : own_of(host_thread.device);
+    if (tt_host_thread.device >= tt_host_device_count()) return NULL;
+    return number < 2 ? legacy_of(tt_host_thread.device) : own_of(tt_host_thread.device);
 }
 
-struct CUstream_st *host_stream_numbered(size_t number)
+struct CUstream_st *tt_host_stream_numbered(size_t number)
 {
-    return host_slab_object(&tt_host.streams.slab, number);
+    return tt_host_slab_object(&tt_host.streams.slab, number);
 }
 
-bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg)
+bool tt_host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg)
 {
     size_t made = atomic_load_explicit(&tt_host.streams.slab.made, memory_order_acquire);
     for (size_t i = 0; i < made; i++) {
-        struct CUstream_st *stream = host_stream_numbered(i);
-        if (atomic_load_explicit(&stream->line.magic, memory_order_acquire) == HOST_STREAM_MAGIC &&
+        struct CUstream_st *stream = tt_host_stream_numbered(i);
+        if (atomic_load_explicit(&stream->line.magic, memory_order_acquire) ==
+                TT_HOST_STREAM_MAGIC &&
             visit(stream, arg))
             return true;
     }
@@ -101,71 +102,71 @@ bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), vo
 static void wait_when_of(struct CUstream_st *stream, void *arg)
 {
     const int *device = arg;
-    if (host_stream_idle(stream)) return;
+    if (tt_host_stream_idle(stream)) return;
     pthread_mutex_lock(&tt_host.streams.lock);
-    struct host_position end = {stream->device == *device ? stream : NULL,
-                                atomic_load(&stream->line.tail)};
+    struct tt_host_position end = {stream->device == *device ? stream : NULL,
+                                   atomic_load(&stream->line.tail)};
     pthread_mutex_unlock(&tt_host.streams.lock);
-    host_wait_position(&end);
+    tt_host_wait_position(&end);
 }
 
-void host_streams_wait(int device)
+void tt_host_streams_wait(int device)
 {
-    host_busy_visit(wait_when_of, &device);
+    tt_host_busy_visit(wait_when_of, &device);
 }
 
 int tuttiHostStreamCreate(unsigned flags, int priority, struct CUstream_st **stream_out)
 {
-    if (flags & ~(unsigned)TT_STREAM_NON_BLOCKING) return HOST_INVALID_VALUE;
+    if (flags & ~(unsigned)TT_STREAM_NON_BLOCKING) return TT_HOST_INVALID_VALUE;
     int rc = tuttiHostReady();
     if (rc) return rc;
-    enum host_stream_kind kind =
-        flags & TT_STREAM_NON_BLOCKING ? HOST_STREAM_FREE : HOST_STREAM_ORDERED;
-    struct CUstream_st *stream = make(host_thread.device, flags, priority, kind);
-    if (!stream) return HOST_OUT_OF_MEMORY;
+    enum tt_host_stream_kind kind =
+        flags & TT_STREAM_NON_BLOCKING ? TT_HOST_STREAM_FREE : TT_HOST_STREAM_ORDERED;
+    struct CUstream_st *stream = make(tt_host_thread.device, flags, priority, kind);
+    if (!stream) return TT_HOST_OUT_OF_MEMORY;
     *stream_out = stream;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 /* ---- the end ---- */
 
 int tuttiHostStreamDestroy(struct CUstream_st *handle)
 {
-    uint32_t alive = HOST_STREAM_MAGIC;
-    if ((uintptr_t)handle <= 2 || !host_stream_find(handle)) return host_bad_handle();
+    uint32_t alive = TT_HOST_STREAM_MAGIC;
+    if ((uintptr_t)handle <= 2 || !tt_host_stream_find(handle)) return tt_host_bad_handle();
     if (handle->legacy || !atomic_compare_exchange_strong(&handle->line.magic, &alive, 0))
-        return HOST_BAD_HANDLE;
+        return TT_HOST_BAD_HANDLE;
     if (atomic_load(&handle->capture))
         atomic_load_explicit(&tt_host.captures.ops, memory_order_acquire)->orphan(handle);
-    atomic_store(&handle->life, HOST_LIFE_DYING);
-    host_stream_bury(handle);
+    atomic_store(&handle->life, TT_HOST_LIFE_DYING);
+    tt_host_stream_bury(handle);
     /* else whoever finishes its last operation does, or a worker that finds it idle */
-    if (atomic_load(&handle->life) == HOST_LIFE_DYING) host_runnable_set(handle);
-    return HOST_OK;
+    if (atomic_load(&handle->life) == TT_HOST_LIFE_DYING) tt_host_runnable_set(handle);
+    return TT_HOST_OK;
 }
 
 /* ---- facts ---- */
 
 int tuttiHostStreamFlags(struct CUstream_st *handle, unsigned *flags)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return host_bad_handle();
+    struct CUstream_st *stream = tt_host_stream_find(handle);
+    if (!stream) return tt_host_bad_handle();
     *flags = stream->flags;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostStreamPriority(struct CUstream_st *handle, int *priority)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return host_bad_handle();
+    struct CUstream_st *stream = tt_host_stream_find(handle);
+    if (!stream) return tt_host_bad_handle();
     *priority = stream->priority;
-    return HOST_OK;
+    return TT_HOST_OK;
 }
 
 int tuttiHostStreamPrioritySet(struct CUstream_st *handle, int priority)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return host_bad_handle();
+    struct CUstream_st *stream = tt_host_stream_find(handle);
+    if (!stream) return tt_host_bad_handle();
     stream->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
-    return HOST_OK;
+    return TT_HOST_OK;
 }

@@ -18,40 +18,40 @@
 #include "device/host/memory/slab.h"
 #include "device/host/memory/state.h"
 
-struct host_attribute;
-struct host_cell;
+struct tt_host_attribute;
+struct tt_host_cell;
 
-struct host_slot {                /* an operation in a queue */
-    _Atomic uint64_t seq;         /* published last; 0: empty */
-    struct host_positions *after; /* owned; NULL: nothing */
-    struct host_op op;
+struct tt_host_slot {                /* an operation in a queue */
+    _Atomic uint64_t seq;            /* published last; 0: empty */
+    struct tt_host_positions *after; /* owned; NULL: nothing */
+    struct tt_host_op op;
 };
 
-struct host_capture;
-struct host_chunk;
-enum host_life { HOST_LIFE_NEW, HOST_LIFE_USED, HOST_LIFE_DYING, HOST_LIFE_DEAD };
+struct tt_host_capture;
+struct tt_host_chunk;
+enum tt_host_life { TT_HOST_LIFE_NEW, TT_HOST_LIFE_USED, TT_HOST_LIFE_DYING, TT_HOST_LIFE_DEAD };
 
-void host_wake(struct CUstream_st *stream); /* `done` moved and somebody sleeps; queue.c */
+void tt_host_wake(struct CUstream_st *stream); /* `done` moved and somebody sleeps; queue.c */
 
 struct CUstream_st {
-    struct host_timeline line; /* first: who knows only that goes down from it */
+    struct tt_host_timeline line; /* first: who knows only that goes down from it */
     unsigned flags;
     int device;
     bool ordered, legacy, is_own; /* ordered: the legacy rules hold; own: a thread's default */
-    struct host_capture *_Atomic capture; /* counted; NULL when not capturing */
-    _Atomic uint32_t running;             /* somebody is at the queue's head */
-    _Atomic uint32_t waiters;             /* threads that run it themselves: workers stay away */
-    _Atomic uint32_t sleepers;            /* threads that sleep until `done` moves ... */
-    _Atomic uint32_t wake_count;          /* ... on this word */
+    struct tt_host_capture *_Atomic capture; /* counted; NULL when not capturing */
+    _Atomic uint32_t running;                /* somebody is at the queue's head */
+    _Atomic uint32_t waiters;                /* threads that run it themselves: workers stay away */
+    _Atomic uint32_t sleepers;               /* threads that sleep until `done` moves ... */
+    _Atomic uint32_t wake_count;             /* ... on this word */
     /* ---- the queue ---- */
-    pthread_mutex_t lock;            /* for appending */
-    struct host_chunk *_Atomic head; /* owned; the next ones hang on it */
-    struct host_chunk *tail_chunk;
-    struct host_chunk *_Atomic spare; /* owned */
+    pthread_mutex_t lock;               /* for appending */
+    struct tt_host_chunk *_Atomic head; /* owned; the next ones hang on it */
+    struct tt_host_chunk *tail_chunk;
+    struct tt_host_chunk *_Atomic spare; /* owned */
     unsigned head_index, tail_index;
-    struct host_slot parked; /* begun inside a call, unfinished */
+    struct tt_host_slot parked; /* begun inside a call, unfinished */
     /* ---- seldom ---- */
-    _Atomic uint32_t life;   /* enum host_life */
+    _Atomic uint32_t life;   /* enum tt_host_life */
     _Atomic uint64_t seen;   /* `done` at a worker's last visit when idle */
     _Atomic uint64_t passed; /* the same while it was busy */
     int priority;
@@ -61,99 +61,100 @@ struct CUstream_st {
     struct CUstream_st *next;     /* in a list of dead ones, or of a thread's own ones */
     struct CUgraphNode_st **tips; /* owned; capture: what the next node depends on */
     size_t ntips;
-    struct host_attribute *attributes; /* owned; under the lock */
+    struct tt_host_attribute *attributes; /* owned; under the lock */
 };
 
 /* ---- life.c ---- */
-enum host_stream_kind { HOST_STREAM_FREE, HOST_STREAM_ORDERED, HOST_STREAM_LEGACY };
+enum tt_host_stream_kind { TT_HOST_STREAM_FREE, TT_HOST_STREAM_ORDERED, TT_HOST_STREAM_LEGACY };
 /* Storage for a stream, perhaps a dead one's. The lock of all streams is held. */
-struct CUstream_st *host_stream_take(int device, enum host_stream_kind kind);
+struct CUstream_st *tt_host_stream_take(int device, enum tt_host_stream_kind kind);
 
 /* ---- stream.c ---- */
-enum { HOST_STREAM_MAGIC = 0x73747265 };
+enum { TT_HOST_STREAM_MAGIC = 0x73747265 };
 _Static_assert(offsetof(struct CUstream_st, line) == 0, "a stream begins with its timeline");
-struct CUstream_st *host_stream_default(struct CUstream_st *handle);
+struct CUstream_st *tt_host_stream_default(struct CUstream_st *handle);
 /* The stream behind a handle as far as a few looks tell: NULL also for a default stream that was
  * never used by this thread.                                                                  hot
  */
-static inline struct CUstream_st *host_stream_glance(struct CUstream_st *handle)
+static inline struct CUstream_st *tt_host_stream_glance(struct CUstream_st *handle)
 {
-    if (host_forked()) return NULL;
+    if (tt_host_forked()) return NULL;
     if (__builtin_expect((uintptr_t)handle > 2, 1)) {
-        bool ours = host_slab_holds(&tt_host.streams.slab, handle, HOST_STREAM_MAGIC);
+        bool ours = tt_host_slab_holds(&tt_host.streams.slab, handle, TT_HOST_STREAM_MAGIC);
         return ours ? handle : NULL;
     }
     if ((uintptr_t)handle < 2) {
-        return atomic_load_explicit(&tt_host.streams.devices[host_thread.device].legacy,
+        return atomic_load_explicit(&tt_host.streams.devices[tt_host_thread.device].legacy,
                                     memory_order_acquire);
     }
-    struct CUstream_st *own = host_thread.own_streams;
-    return own && own->device == host_thread.device ? own : NULL;
+    struct CUstream_st *own = tt_host_thread.own_streams;
+    return own && own->device == tt_host_thread.device ? own : NULL;
 }
 /* The stream behind a handle, or NULL.                                                        hot
  */
-static inline struct CUstream_st *host_stream_find(struct CUstream_st *handle)
+static inline struct CUstream_st *tt_host_stream_find(struct CUstream_st *handle)
 {
-    struct CUstream_st *stream = host_stream_glance(handle);
-    if (stream || (uintptr_t)handle > 2 || host_forked()) return stream;
-    return host_stream_default(handle);
+    struct CUstream_st *stream = tt_host_stream_glance(handle);
+    if (stream || (uintptr_t)handle > 2 || tt_host_forked()) return stream;
+    return tt_host_stream_default(handle);
 }
-static inline struct CUstream_st *host_legacy_stream(int device) /* NULL when never used */
+static inline struct CUstream_st *tt_host_legacy_stream(int device) /* NULL when never used */
 {
     return atomic_load_explicit(&tt_host.streams.devices[device].legacy, memory_order_seq_cst);
 }
 /* First of the blocking streams of the device but for the legacy one; then by next_ordered. */
-static inline struct CUstream_st *host_ordered_streams(int device)
+static inline struct CUstream_st *tt_host_ordered_streams(int device)
 {
     return atomic_load_explicit(&tt_host.streams.devices[device].ordered, memory_order_seq_cst);
 }
-pthread_mutex_t *host_order_lock(int device);
-static inline size_t host_stream_number(const struct CUstream_st *stream)
+pthread_mutex_t *tt_host_order_lock(int device);
+static inline size_t tt_host_stream_number(const struct CUstream_st *stream)
 {
-    return host_slab_number(&tt_host.streams.slab, stream);
+    return tt_host_slab_number(&tt_host.streams.slab, stream);
 }
-struct CUstream_st *host_stream_numbered(size_t number);
+struct CUstream_st *tt_host_stream_numbered(size_t number);
 /* Every live stream in turn; stops when visit answers true. */
-bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg);
+bool tt_host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg);
 /* Wait for all that was put on the device's streams up to now, also on destroyed ones. */
-void host_streams_wait(int device);
+void tt_host_streams_wait(int device);
 /* A destroyed stream that has nothing left to do becomes free for reuse. */
-void host_stream_bury(struct CUstream_st *stream);
+void tt_host_stream_bury(struct CUstream_st *stream);
 /* A row of sequence numbers that no program has a handle of, and of no device: positions in it are
  * as good as others. Its owner queues on it, or counts `tail` up for what shall come and finishes
  * that in order. NULL when there are too many. Given back when all sequence numbers are finished;
  * accepts NULL. */
-struct CUstream_st *host_timeline_take(void);
-void host_timeline_give(struct CUstream_st *line);
+struct CUstream_st *tt_host_timeline_take(void);
+void tt_host_timeline_give(struct CUstream_st *line);
 
-static inline bool host_stream_idle(const struct CUstream_st *stream)
+static inline bool tt_host_stream_idle(const struct CUstream_st *stream)
 {
-    return host_timeline_idle(&stream->line);
+    return tt_host_timeline_idle(&stream->line);
 }
 
 /* ---- submit.c, copy.c ---- */
-enum { HOST_INLINE_BYTES = 1 << 20 }; /* larger copies are left to waiters and workers */
-int host_stream_synchronize(struct CUstream_st *handle); /* unseen by the checker */
+enum { TT_HOST_INLINE_BYTES = 1 << 20 }; /* larger copies are left to waiters and workers */
+int tt_host_stream_synchronize(struct CUstream_st *handle); /* unseen by the checker */
 
 /* ---- queue.c ---- */
 /* The legacy rules forbid the claimed operation of an ordered stream to run now. */
-bool host_stream_conflicts(const struct CUstream_st *stream);
+bool tt_host_stream_conflicts(const struct CUstream_st *stream);
 
-static inline void host_stream_finish(struct CUstream_st *stream, uint64_t seq)
+static inline void tt_host_stream_finish(struct CUstream_st *stream, uint64_t seq)
 {
     atomic_store_explicit(&stream->line.done, seq, memory_order_release);
-    if (atomic_load_explicit(&stream->sleepers, memory_order_relaxed)) host_wake(stream);
+    if (atomic_load_explicit(&stream->sleepers, memory_order_relaxed)) tt_host_wake(stream);
 }
 
 /* Only the holder of the sequence number that runs. */
-static inline void host_stream_release(struct CUstream_st *stream)
+static inline void tt_host_stream_release(struct CUstream_st *stream)
 {
-    host_stream_finish(stream, atomic_load_explicit(&stream->line.done, memory_order_relaxed) + 1);
+    tt_host_stream_finish(stream,
+                          atomic_load_explicit(&stream->line.done, memory_order_relaxed) + 1);
 }
 
 /* True when an operation may run here and now: idle, no legacy ordering in the way; the caller then
  * holds its only sequence number until release or park. hot */
-static inline bool host_stream_claim_idle(struct CUstream_st *stream)
+static inline bool tt_host_stream_claim_idle(struct CUstream_st *stream)
 {
     uint64_t done = atomic_load_explicit(&stream->line.done, memory_order_acquire);
     uint64_t tail = done;
@@ -161,79 +162,80 @@ static inline bool host_stream_claim_idle(struct CUstream_st *stream)
     if (!atomic_compare_exchange_strong_explicit(&stream->line.tail, &tail, done + 1,
                                                  memory_order_seq_cst, memory_order_relaxed))
         return false;
-    if (!stream->ordered || !host_stream_conflicts(stream)) return true;
-    host_stream_release(stream);
+    if (!stream->ordered || !tt_host_stream_conflicts(stream)) return true;
+    tt_host_stream_release(stream);
     return false;
 }
 
 /* The unfinished operation of a claimed stream is left to waiters and workers. Returns 0. */
-int host_stream_park(struct CUstream_st *stream, const struct host_op *op);
-int host_stream_park_call(struct CUstream_st *stream, void (*fn)(void *), void *arg);
+int tt_host_stream_park(struct CUstream_st *stream, const struct tt_host_op *op);
+int tt_host_stream_park_call(struct CUstream_st *stream, void (*fn)(void *), void *arg);
 /* Queue a copy of *op behind what the legacy rules demand; position_out, unless NULL, names it. 2
  * when out of memory, 906: nothing of op was taken. */
-int host_stream_append_at(struct CUstream_st *stream, const struct host_op *op,
-                          struct host_position *position_out);
-static inline int host_stream_append(struct CUstream_st *stream, const struct host_op *op)
+int tt_host_stream_append_at(struct CUstream_st *stream, const struct tt_host_op *op,
+                             struct tt_host_position *position_out);
+static inline int tt_host_stream_append(struct CUstream_st *stream, const struct tt_host_op *op)
 {
-    return host_stream_append_at(stream, op, NULL);
+    return tt_host_stream_append_at(stream, op, NULL);
 }
 /* What who asks about the legacy stream asks about: where it and the blocking streams of its device
  * end now. *positions_out: only what is not reached, the caller's to free(). 2, 906. */
-int host_legacy_ends(struct CUstream_st *legacy, struct host_positions **positions_out);
+int tt_host_legacy_ends(struct CUstream_st *legacy, struct tt_host_positions **positions_out);
 /* The present end of the stream, as an operation put there now would see it: of an ordered stream
  * behind what stands in its way. */
-int host_stream_end_ordered(struct CUstream_st *stream, struct host_position *position_out);
-static inline int host_stream_end(struct CUstream_st *stream, struct host_position *position_out)
+int tt_host_stream_end_ordered(struct CUstream_st *stream, struct tt_host_position *position_out);
+static inline int tt_host_stream_end(struct CUstream_st *stream,
+                                     struct tt_host_position *position_out)
 {
-    if (stream->ordered) return host_stream_end_ordered(stream, position_out);
+    if (stream->ordered) return tt_host_stream_end_ordered(stream, position_out);
     uint64_t tail = atomic_load_explicit(&stream->line.tail, memory_order_seq_cst);
-    *position_out = (struct host_position){stream, tail};
-    return HOST_OK;
+    *position_out = (struct tt_host_position){stream, tail};
+    return TT_HOST_OK;
 }
 /* Run what can be run, host functions up to a sequence number. True when something was done;
  * *blocker_out is what its head waits for, if that is a position. */
-bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
-                     struct host_position *blocker_out);
+bool tt_host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
+                        struct tt_host_position *blocker_out);
 
 /* ---- span.c ---- */
 /* False: freed memory, or more than the allocation has, or mapped without the access. */
-bool host_copy_fits(const struct tt_copy *copy);
-bool host_set_fits(const struct host_op *op);
+bool tt_host_copy_fits(const struct tt_copy *copy);
+bool tt_host_set_fits(const struct tt_host_op *op);
 /* The caller of a copy stays until it is done: one end is pageable, or both are host memory. */
-bool host_copy_blocks(const struct tt_copy *copy);
+bool tt_host_copy_blocks(const struct tt_copy *copy);
 /* Copies and fills of graphs: what was mapped, or opened when that was noted, is yet. */
-bool host_op_is_mapped(const struct host_op *op);
-void host_op_note_opened(struct host_op *op);
+bool tt_host_op_is_mapped(const struct tt_host_op *op);
+void tt_host_op_note_opened(struct tt_host_op *op);
 
 /* ---- threads.c ---- */
 /* The stream has something queued; arms a worker unless one is awake. */
-void host_runnable_set(struct CUstream_st *stream);
+void tt_host_runnable_set(struct CUstream_st *stream);
 /* Before and after a host function, which may block. */
-void host_worker_enter(void);
-void host_worker_leave(void);
-void host_worker_ring(void); /* ends long naps */
+void tt_host_worker_enter(void);
+void tt_host_worker_leave(void);
+void tt_host_worker_ring(void); /* ends long naps */
 /* For workers themselves. */
-void host_worker_nap(long nsec);
-bool host_worker_sleep(void); /* until something is runnable; false: something is */
+void tt_host_worker_nap(long nsec);
+bool tt_host_worker_sleep(void); /* until something is runnable; false: something is */
 /* There are so many streams: one more worker may run, up to one per core. */
-void host_worker_share(int streams);
+void tt_host_worker_share(int streams);
 
 /* ---- worker.c ---- */
-void host_workers_prepare(void); /* before there is a stream */
+void tt_host_workers_prepare(void); /* before there is a stream */
 /* Run a share of what is runnable but `except`; host functions of other streams are left to
  * workers: one that waits for the caller would never end. */
-bool host_help(const struct CUstream_st *except);
+bool tt_host_help(const struct CUstream_st *except);
 
 /* ---- share.c ---- */
 /* Who asks, or waits for something else, does no more than a share of others' work at once: some
  * hundred microseconds, and as many bytes as a call may copy by itself. The first one begins, and
  * ends what it began; *outer_out tells. */
-void host_share_begin(struct host_share *outer_out);
-void host_share_end(const struct host_share *outer);
-bool host_share_spent(void); /* false outside of one */
+void tt_host_share_begin(struct tt_host_share *outer_out);
+void tt_host_share_end(const struct tt_host_share *outer);
+bool tt_host_share_spent(void); /* false outside of one */
 
 /* ---- wait.c ---- */
-void host_wait_position(const struct host_position *position); /* works meanwhile */
+void tt_host_wait_position(const struct tt_host_position *position); /* works meanwhile */
 /* True when it is reached, perhaps after a share of work, at first of what leads there. */
-bool host_ask_position(const struct host_position *position);
-void host_wait_cell(const struct host_cell *cell, uint64_t number);
+bool tt_host_ask_position(const struct tt_host_position *position);
+void tt_host_wait_cell(const struct tt_host_cell *cell, uint64_t number);

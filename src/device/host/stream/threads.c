@@ -24,7 +24,7 @@ static void make_condition(void)
     pthread_cond_init(&tt_host.workers.wake, NULL);
 }
 
-bool host_worker_sleep(void)
+bool tt_host_worker_sleep(void)
 {
     if (any_runnable()) return false;
     pthread_mutex_lock(&tt_host.workers.lock);
@@ -37,7 +37,7 @@ bool host_worker_sleep(void)
     return true;
 }
 
-void host_worker_nap(long nsec)
+void tt_host_worker_nap(long nsec)
 {
     struct timespec until = {.tv_nsec = nsec};
     if (nsec <= SHORT_NAP_NSEC) {
@@ -80,7 +80,7 @@ static void start_worker(void)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void host_worker_share(int streams)
+void tt_host_worker_share(int streams)
 {
     int cores = tuttiHostCores();
     int most = streams < cores ? streams : cores;
@@ -99,7 +99,7 @@ void host_worker_share(int streams)
 static void need_worker(void)
 {
     if (atomic_load(&tt_host.workers.awake) > atomic_load(&tt_host.workers.inside)) {
-        if (atomic_load(&tt_host.workers.dozing)) host_worker_ring();
+        if (atomic_load(&tt_host.workers.dozing)) tt_host_worker_ring();
         return;
     }
     pthread_once(&tt_host.workers.once, make_condition);
@@ -113,12 +113,12 @@ static void need_worker(void)
     pthread_mutex_unlock(&tt_host.workers.lock);
 }
 
-void host_runnable_set(struct CUstream_st *stream)
+void tt_host_runnable_set(struct CUstream_st *stream)
 {
-    if (host_runnable_add(host_stream_number(stream))) need_worker();
+    if (tt_host_runnable_add(tt_host_stream_number(stream))) need_worker();
 }
 
-void host_worker_ring(void)
+void tt_host_worker_ring(void)
 {
     if (!atomic_load_explicit(&tt_host.workers.dozing, memory_order_relaxed)) return;
     pthread_mutex_lock(&tt_host.workers.lock);
@@ -134,16 +134,16 @@ static void count_stream(struct CUstream_st *stream, void *arg)
     ++*count;
 }
 
-void host_worker_enter(void)
+void tt_host_worker_enter(void)
 {
     int streams = 0;
-    if (!host_thread.is_worker) return;
+    if (!tt_host_thread.is_worker) return;
     atomic_fetch_add(&tt_host.workers.inside, 1);
-    host_runnable_visit(count_stream, &streams);
+    tt_host_runnable_visit(count_stream, &streams);
     if (streams > 1) need_worker();
 }
 
-void host_worker_leave(void)
+void tt_host_worker_leave(void)
 {
-    if (host_thread.is_worker) atomic_fetch_sub(&tt_host.workers.inside, 1);
+    if (tt_host_thread.is_worker) atomic_fetch_sub(&tt_host.workers.inside, 1);
 }

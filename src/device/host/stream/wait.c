@@ -35,7 +35,7 @@ bool tuttiHostOversubscribed(void)
     return atomic_load_explicit(&tt_host.waits.crowds, memory_order_relaxed) > 0;
 }
 
-static void sleep_at(struct CUstream_st *stream, const struct host_position *position, long nsec)
+static void sleep_at(struct CUstream_st *stream, const struct tt_host_position *position, long nsec)
 {
     const struct timespec timeout = {.tv_nsec = nsec};
     if (!stream) {
@@ -45,13 +45,13 @@ static void sleep_at(struct CUstream_st *stream, const struct host_position *pos
     atomic_fetch_add(&stream->sleepers, 1);
     uint32_t wake_count = atomic_load_explicit(&stream->wake_count, memory_order_acquire);
     /* A finish that saw no sleeper yet rings for nobody: the timeout is what bounds that. */
-    if (!host_position_reached(position))
+    if (!tt_host_position_reached(position))
         syscall(SYS_futex, &stream->wake_count, FUTEX_WAIT_PRIVATE, wake_count, &timeout, NULL, 0);
     atomic_fetch_sub(&stream->sleepers, 1);
 }
 
 /* Give the core away the way a wait of this length needs it. */
-static void relax(uint32_t spins, const struct host_position *position)
+static void relax(uint32_t spins, const struct tt_host_position *position)
 {
     bool oversubscribed =
         tuttiHostOversubscribed() ||
@@ -66,25 +66,25 @@ static void relax(uint32_t spins, const struct host_position *position)
 }
 
 /* Run the stream of a position, or what keeps it from going on; calls: host functions may run. */
-static bool run_for(const struct host_position *position, bool calls)
+static bool run_for(const struct tt_host_position *position, bool calls)
 {
-    struct host_position at = *position;
+    struct tt_host_position at = *position;
     for (int depth = 0; depth < DEPTH_MOST && at.stream; depth++) {
-        struct host_position blocker = {NULL, 0};
-        if (host_stream_run(at.stream, calls ? at.seq : 0, &blocker)) return true;
+        struct tt_host_position blocker = {NULL, 0};
+        if (tt_host_stream_run(at.stream, calls ? at.seq : 0, &blocker)) return true;
         at = blocker;
     }
     return false;
 }
 
-bool host_ask_position(const struct host_position *position)
+bool tt_host_ask_position(const struct tt_host_position *position)
 {
-    struct host_share outer;
-    host_share_begin(&outer);
-    if (!host_position_reached(position)) run_for(position, false);
-    if (!position->stream || !host_position_reached(position)) host_help(position->stream);
-    host_share_end(&outer);
-    return host_position_reached(position);
+    struct tt_host_share outer;
+    tt_host_share_begin(&outer);
+    if (!tt_host_position_reached(position)) run_for(position, false);
+    if (!position->stream || !tt_host_position_reached(position)) tt_host_help(position->stream);
+    tt_host_share_end(&outer);
+    return tt_host_position_reached(position);
 }
 
 struct attendance { /* a wait that is known to workers and other waiters */
@@ -107,20 +107,20 @@ static void leave(const struct attendance *attendance)
     atomic_fetch_sub_explicit(&tt_host.waits.threads, 1, memory_order_relaxed);
     if (!stream) return;
     atomic_fetch_sub_explicit(&stream->waiters, 1, memory_order_relaxed);
-    if (!host_stream_idle(stream)) host_worker_ring(); /* nobody attends to it now */
+    if (!tt_host_stream_idle(stream)) tt_host_worker_ring(); /* nobody attends to it now */
 }
 
-void host_wait_position(const struct host_position *position)
+void tt_host_wait_position(const struct tt_host_position *position)
 {
     struct attendance attendance = {position->stream, false};
     const uint32_t alone =
         tuttiHostOversubscribed() ? 0 : SPINS_ALONE; /* a yield there takes long */
-    for (uint32_t spins = 0; !host_position_reached(position); spins++) {
+    for (uint32_t spins = 0; !tt_host_position_reached(position); spins++) {
         bool did = run_for(position, true);
         if (did) spins = 0;
         if (did || spins < alone) continue;
         if (!attendance.entered) attend(&attendance);
-        if (host_help(position->stream)) {
+        if (tt_host_help(position->stream)) {
             spins = alone;
         } else {
             relax(spins, position);
@@ -129,13 +129,13 @@ void host_wait_position(const struct host_position *position)
     leave(&attendance);
 }
 
-void host_wait_cell(const struct host_cell *cell, uint64_t number)
+void tt_host_wait_cell(const struct tt_host_cell *cell, uint64_t number)
 {
     struct attendance attendance = {NULL, false};
-    const struct host_position nowhere = {NULL, 0};
+    const struct tt_host_position nowhere = {NULL, 0};
     attend(&attendance);
-    for (uint32_t spins = 0; !host_cell_reached(cell, number); spins++) {
-        if (host_help(NULL)) {
+    for (uint32_t spins = 0; !tt_host_cell_reached(cell, number); spins++) {
+        if (tt_host_help(NULL)) {
             spins = 0;
         } else {
             relax(spins, &nowhere);

@@ -29,11 +29,11 @@ struct round {
 static void forget_idle(struct CUstream_st *stream, size_t number)
 {
     uint64_t done = atomic_load_explicit(&stream->line.done, memory_order_relaxed);
-    bool dying = atomic_load_explicit(&stream->life, memory_order_relaxed) == HOST_LIFE_DYING;
+    bool dying = atomic_load_explicit(&stream->life, memory_order_relaxed) == TT_HOST_LIFE_DYING;
     if (dying || atomic_load_explicit(&stream->seen, memory_order_relaxed) == done)
-        host_runnable_remove(number);
+        tt_host_runnable_remove(number);
     atomic_store_explicit(&stream->seen, done, memory_order_relaxed);
-    if (dying) host_stream_bury(stream);
+    if (dying) tt_host_stream_bury(stream);
 }
 
 /* Remember how far the stream has come. */
@@ -57,31 +57,31 @@ static bool is_attended(struct CUstream_st *stream)
 static void visit(struct CUstream_st *stream, void *arg)
 {
     struct round *round = arg;
-    struct host_position blocker = {NULL, 0};
-    if (stream == round->except || host_share_spent()) return;
-    if (host_stream_idle(stream)) {
-        if (round->calls_upto) forget_idle(stream, host_stream_number(stream));
+    struct tt_host_position blocker = {NULL, 0};
+    if (stream == round->except || tt_host_share_spent()) return;
+    if (tt_host_stream_idle(stream)) {
+        if (round->calls_upto) forget_idle(stream, tt_host_stream_number(stream));
         return;
     }
     if (round->calls_upto && is_attended(stream)) return;
     round->unattended++;
-    if (host_stream_run(stream, round->calls_upto, &blocker)) round->did = true;
+    if (tt_host_stream_run(stream, round->calls_upto, &blocker)) round->did = true;
     if (round->calls_upto) note_position(stream);
 }
 
-bool host_help(const struct CUstream_st *except)
+bool tt_host_help(const struct CUstream_st *except)
 {
     struct round round = {.except = except};
-    struct host_share outer;
-    host_share_begin(&outer);
-    host_runnable_visit(visit, &round);
-    host_share_end(&outer);
+    struct tt_host_share outer;
+    tt_host_share_begin(&outer);
+    tt_host_runnable_visit(visit, &round);
+    tt_host_share_end(&outer);
     return round.did;
 }
 
 bool tuttiHostHelp(void)
 {
-    return !host_forked() && host_help(NULL);
+    return !tt_host_forked() && tt_host_help(NULL);
 }
 
 /* ---- workers ---- */
@@ -89,9 +89,9 @@ bool tuttiHostHelp(void)
 /* What only work kept that is over: nobody else may come by. */
 static void reclaim_memory(void)
 {
-    host_leavers_go();
-    host_vmm_reclaim();
-    host_ipc_reclaim();
+    tt_host_leavers_go();
+    tt_host_vmm_reclaim();
+    tt_host_ipc_reclaim();
 }
 
 static void *worker_main(void *arg)
@@ -99,32 +99,32 @@ static void *worker_main(void *arg)
     long nap_nsec = NAP_NSEC;
     uint32_t fruitless = 0; /* naps since something that nobody waits for came on */
     (void)arg;
-    host_thread.is_worker = true;
+    tt_host_thread.is_worker = true;
     prctl(PR_SET_NAME, "tutti-worker");
     prctl(PR_SET_TIMERSLACK, 1000);
     for (;;) {
         struct round round = {.calls_upto = UINT64_MAX};
-        host_runnable_visit(visit, &round);
+        tt_host_runnable_visit(visit, &round);
         if (round.did || !round.unattended) fruitless = 0;
         if (round.did || round.unattended) nap_nsec = NAP_NSEC;
-        if (round.unattended > 1) host_worker_share(round.unattended);
+        if (round.unattended > 1) tt_host_worker_share(round.unattended);
         if (round.did) continue;
         if (round.unattended) {
-            host_worker_nap(NAP_NSEC / 2 + (long)tt_wait_nap_nsec(fruitless++));
+            tt_host_worker_nap(NAP_NSEC / 2 + (long)tt_wait_nap_nsec(fruitless++));
             continue;
         }
-        host_worker_nap(nap_nsec);
+        tt_host_worker_nap(nap_nsec);
         if (nap_nsec < NAP_MOST_NSEC) {
             nap_nsec *= 2;
             continue;
         }
         reclaim_memory();
-        if (host_worker_sleep()) nap_nsec = NAP_NSEC;
+        if (tt_host_worker_sleep()) nap_nsec = NAP_NSEC;
     }
     return NULL;
 }
 
-void host_workers_prepare(void)
+void tt_host_workers_prepare(void)
 {
     atomic_store_explicit(&tt_host.workers.body, worker_main, memory_order_relaxed);
 }
