@@ -685,7 +685,9 @@ static const struct racy_scene *scene_at(size_t i)
     i -= racy_nhost;
     if (i < racy_nkernels) return &racy_kernels[i];
     i -= racy_nkernels;
-    return i < racy_nparts ? &racy_parts[i] : NULL;
+    if (i < racy_nparts) return &racy_parts[i];
+    i -= racy_nparts;
+    return i < racy_ntraining ? &racy_training[i] : NULL;
 }
 
 static int run_all(void)

@@ -51,6 +51,8 @@ extern const struct racy_scene racy_kernels[]; /* whose accesses nobody tells */
 extern const size_t racy_nkernels;
 extern const struct racy_scene racy_parts[]; /* of pages, and device memory */
 extern const size_t racy_nparts;
+extern const struct racy_scene racy_training[]; /* as programs that train have them */
+extern const size_t racy_ntraining;
 int racy_lend(void);
 extern const struct racy_scene racy_sides[];
 extern const size_t racy_nsides;
