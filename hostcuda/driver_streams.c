@@ -128,86 +128,119 @@ static enum tt_step word_step(struct tt_item *item, enum tt_item_call call)
     return TT_STEP_DONE;
 }
 
-static int submit_word(CUstream stream, const struct tt_word *what)
+static int check_word(const struct tt_word *what)
 {
     size_t bytes = what->wide ? 8 : 4;
-    if (!what->address || (uintptr_t)what->address % bytes) return CUDA_ERROR_INVALID_VALUE;
+    bool good = what->address && (uintptr_t)what->address % bytes == 0 && tuttiHostWordFits(what);
+    return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static int submit_word(CUstream stream, const struct tt_word *what)
+{
+    int rc = check_word(what);
+    if (rc) return rc;
     struct word *word = malloc(sizeof(*word));
     if (!word) return CUDA_ERROR_OUT_OF_MEMORY;
     *word = (struct word){.item = {.step = word_step, .tells_touches = true}, .what = *what};
-    int rc = tuttiHostSubmit(tt_driver_stream(stream), &word->item, true);
+    rc = tuttiHostSubmit(tt_driver_stream(stream), &word->item, true);
     if (rc) free(word);
     return rc;
 }
 
-static int write_word(CUstream stream, CUdeviceptr ptr, uint64_t value, bool wide, unsigned flags)
+static int write_of(CUdeviceptr ptr, uint64_t value, unsigned flags, struct tt_word *word)
 {
     if (flags & ~(unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) return CUDA_ERROR_INVALID_VALUE;
-    const struct tt_word word = {.address = tt_driver_ptr(ptr), .value = value, .wide = wide};
-    return submit_word(stream, &word);
+    word->address = tt_driver_ptr(ptr);
+    word->value = value;
+    return CUDA_SUCCESS;
 }
 
-static int wait_word(CUstream stream, CUdeviceptr ptr, uint64_t value, bool wide, unsigned flags)
+static int wait_of(CUdeviceptr ptr, uint64_t value, unsigned flags, struct tt_word *word)
 {
     unsigned compare = flags & ~(unsigned)CU_STREAM_WAIT_VALUE_FLUSH;
     if (compare > CU_STREAM_WAIT_VALUE_NOR) return CUDA_ERROR_INVALID_VALUE;
-    const struct tt_word word = {.address = tt_driver_ptr(ptr),
-                                 .value = value,
-                                 .compare = compare,
-                                 .wide = wide,
-                                 .waits = true};
-    return submit_word(stream, &word);
+    word->address = tt_driver_ptr(ptr);
+    word->value = value;
+    word->compare = compare;
+    word->waits = true;
+    return CUDA_SUCCESS;
+}
+
+static CUresult write_word(CUstream stream, CUdeviceptr ptr, uint64_t value, bool wide,
+                           unsigned flags)
+{
+    struct tt_word word = {.wide = wide};
+    int rc = write_of(ptr, value, flags, &word);
+    return tt_driver_done(rc ? rc : submit_word(stream, &word));
+}
+
+static CUresult wait_word(CUstream stream, CUdeviceptr ptr, uint64_t value, bool wide,
+                          unsigned flags)
+{
+    struct tt_word word = {.wide = wide};
+    int rc = wait_of(ptr, value, flags, &word);
+    return tt_driver_done(rc ? rc : submit_word(stream, &word));
 }
 
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr ptr, cuuint32_t value,
                               unsigned int flags)
 {
-    return tt_driver_done(write_word(stream, ptr, value, false, flags));
+    return write_word(stream, ptr, value, false, flags);
 }
 
 CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value,
                               unsigned int flags)
 {
-    return tt_driver_done(write_word(stream, ptr, value, true, flags));
+    return write_word(stream, ptr, value, true, flags);
 }
 
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags)
 {
-    return tt_driver_done(wait_word(stream, ptr, value, false, flags));
+    return wait_word(stream, ptr, value, false, flags);
 }
 
 CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value, unsigned int flags)
 {
-    return tt_driver_done(wait_word(stream, ptr, value, true, flags));
+    return wait_word(stream, ptr, value, true, flags);
 }
 
-static int batch_op(CUstream stream, const CUstreamBatchMemOpParams *op)
+/* 0 without an address: the operation is none on words, since stores are ordered. */
+static int batch_word(const CUstreamBatchMemOpParams *op, struct tt_word *word)
 {
+    *word = (struct tt_word){.wide = op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ||
+                                     op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64};
+    int rc = CUDA_ERROR_INVALID_VALUE;
     switch (op->operation) {
     case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-        return wait_word(stream, op->waitValue.address, op->waitValue.value, false,
-                         op->waitValue.flags);
+        rc = wait_of(op->waitValue.address, op->waitValue.value, op->waitValue.flags, word);
+        break;
     case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-        return wait_word(stream, op->waitValue.address, op->waitValue.value64, true,
-                         op->waitValue.flags);
+        rc = wait_of(op->waitValue.address, op->waitValue.value64, op->waitValue.flags, word);
+        break;
     case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-        return write_word(stream, op->writeValue.address, op->writeValue.value, false,
-                          op->writeValue.flags);
+        rc = write_of(op->writeValue.address, op->writeValue.value, op->writeValue.flags, word);
+        break;
     case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-        return write_word(stream, op->writeValue.address, op->writeValue.value64, true,
-                          op->writeValue.flags);
+        rc = write_of(op->writeValue.address, op->writeValue.value64, op->writeValue.flags, word);
+        break;
     case CU_STREAM_MEM_OP_BARRIER:
-    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_SUCCESS; /* stores are ordered */
+    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_SUCCESS;
     }
-    return CUDA_ERROR_INVALID_VALUE;
+    return rc ? rc : check_word(word);
 }
 
+/* One that is refused leaves nothing on the stream. */
 CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *ops,
                             unsigned int flags)
 {
+    struct tt_word word;
     int rc = ops && !flags && count <= 256 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; !rc && i < count; i++) {
-        rc = batch_op(stream, &ops[i]);
+        rc = batch_word(&ops[i], &word);
+    }
+    for (unsigned i = 0; !rc && i < count; i++) {
+        rc = batch_word(&ops[i], &word);
+        if (!rc && word.address) rc = submit_word(stream, &word);
     }
     return tt_driver_done(rc);
 }

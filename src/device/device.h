@@ -126,6 +126,9 @@ struct tt_word {
     unsigned compare; /* CU_STREAM_WAIT_VALUE_* */
     bool wide, waits; /* wide: 64 bits */
 };
+/* Whether the word lies in memory that may be read, and written unless it is waited for. Of memory
+ * that the program has by itself nothing is known. */
+bool tuttiHostWordFits(const struct tt_word *word);
 bool tuttiHostWordHolds(const struct tt_word *word, uint64_t now);
 uint64_t tuttiHostWordNow(const struct tt_word *word); /* what it holds, loaded to acquire */
 void tuttiHostTouchWord(const struct tt_word *word);

@@ -122,6 +122,11 @@ bool tt_host_set_fits(const struct tt_host_op *op)
     return check_set(op, fits);
 }
 
+bool tuttiHostWordFits(const struct tt_word *word)
+{
+    return fits(word->address, word->wide ? sizeof(uint64_t) : sizeof(uint32_t), !word->waits);
+}
+
 static bool is_opened(const void *ptr)
 {
     struct tt_pointer where;
