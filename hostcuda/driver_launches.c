@@ -47,6 +47,10 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, uns
                                    unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                                    void **args)
 {
-    return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
-                          stream, args, NULL);
+    const struct tt_launch what = {.grid = {grid_x, grid_y, grid_z},
+                                   .block = {block_x, block_y, block_z}};
+    int rc = tt_face_cooperative(&what);
+    return rc ? tt_driver_done(rc)
+              : cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                               shared_bytes, stream, args, NULL);
 }

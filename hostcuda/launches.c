@@ -1,7 +1,6 @@
 /* Launches of kernels. Compiled twice, for the legacy and the per-thread default stream. */
 #include "face.h"
-
-#include "device/host/host_kernel.h"
+#include "loading.h"
 
 static int launch(const void *func, dim3 grid, dim3 block, void **args, size_t shared_bytes,
                   cudaStream_t stream)
@@ -40,12 +39,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
 cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block, void **args,
                                         size_t shared_bytes, cudaStream_t stream)
 {
-    int sms = 1, per_sm = 1;
-    uint64_t threads = (uint64_t)block.x * block.y * block.z;
-    if (threads && threads <= 1024) per_sm = (int)(2048 / threads);
-    tt_face_attribute(tuttiHostGetDevice(), cudaDevAttrMultiProcessorCount, &sms);
-    if (per_sm > 32) per_sm = 32;
-    if ((uint64_t)grid.x * grid.y * grid.z > (uint64_t)sms * (uint64_t)per_sm)
-        return tt_face_done(cudaErrorCooperativeLaunchTooLarge);
-    return tt_face_done(launch(func, grid, block, args, shared_bytes, stream));
+    const struct tt_launch what = {.grid = {grid.x, grid.y, grid.z},
+                                   .block = {block.x, block.y, block.z}};
+    int rc = tt_face_cooperative(&what);
+    return tt_face_done(rc ? rc : launch(func, grid, block, args, shared_bytes, stream));
 }

@@ -73,3 +73,21 @@ int tt_face_arguments(struct tt_launch *launch, void **args, void **extra)
     }
     return launch->packed || !launch->packed_bytes ? cudaSuccess : cudaErrorInvalidValue;
 }
+
+int tt_face_cooperative(const struct tt_launch *launch)
+{
+    const unsigned *grid = launch->grid;
+    const unsigned *block = launch->block;
+    uint64_t blocks = 0;
+    int sms = 1, per_sm = 1;
+    /* what is no block or no grid is refused as such */
+    size_t threads = (size_t)block[0] * block[1];
+    if (__builtin_mul_overflow(threads, block[2], &threads)) return cudaSuccess;
+    if (threads && threads <= TT_FACE_THREADS_PER_BLOCK)
+        per_sm = (int)(TT_FACE_THREADS_PER_SM / threads);
+    if (per_sm > TT_FACE_BLOCKS_PER_SM) per_sm = TT_FACE_BLOCKS_PER_SM;
+    tt_face_attribute(tuttiHostGetDevice(), cudaDevAttrMultiProcessorCount, &sms);
+    bool fits = !__builtin_mul_overflow((uint64_t)grid[0] * grid[1], grid[2], &blocks) &&
+                blocks <= (uint64_t)sms * (uint64_t)per_sm;
+    return fits ? cudaSuccess : cudaErrorCooperativeLaunchTooLarge;
+}

@@ -26,3 +26,5 @@ int tt_face_kernel_set(const void *function, int attr, int value);
 /* Arguments of a launch: their addresses, or packed ones as `extra` names them. 1 when it is both
  * or cannot be understood. */
 int tt_face_arguments(struct tt_launch *launch, void **args, void **extra);
+/* 720 when the current device cannot hold all blocks of a launch at a time. */
+int tt_face_cooperative(const struct tt_launch *launch);
