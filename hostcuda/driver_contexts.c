@@ -113,7 +113,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
     int kept = tuttiHostErrorPeek();
     int device = peer ? tt_driver_ordinal(peer) : -1;
-    if (device < 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (device < 0 || device == tuttiHostGetDevice()) return CUDA_ERROR_INVALID_CONTEXT;
     return tt_driver_forward(kept, cudaDeviceEnablePeerAccess(device, flags));
 }
 

@@ -1,5 +1,5 @@
 /* The driver interface: memory that is handed out whole, and questions about addresses. */
-#include "driver.h"
+#include "driver_forward.h"
 
 #include "device/host/host_face.h"
 #include "device/host/host_graph.h"
@@ -203,12 +203,8 @@ CUresult cuMemAlloc(CUdeviceptr *ptr, size_t len)
 
 CUresult cuMemFree(CUdeviceptr ptr)
 {
-    struct whereabouts at = find(ptr);
-    if (!ptr) return CUDA_SUCCESS;
-    int rc = tuttiHostCaptureUnsafe();
-    if (!rc && (!at.known || at.mapped)) rc = CUDA_ERROR_INVALID_VALUE;
-    if (!rc) rc = tuttiHostDeviceSynchronize(at.device);
-    return tt_driver_done(rc ? rc : tuttiHostFreeUsed(tt_driver_ptr(ptr)));
+    int kept = tuttiHostErrorPeek();
+    return ptr ? tt_driver_forward(kept, cudaFree(tt_driver_ptr(ptr))) : CUDA_SUCCESS;
 }
 
 CUresult cuMemHostAlloc(void **ptr, size_t len, unsigned int flags)
@@ -216,7 +212,8 @@ CUresult cuMemHostAlloc(void **ptr, size_t len, unsigned int flags)
     const unsigned known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (!ptr || !len || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
-    return tt_driver_done(tuttiHostMallocHost(len, flags, false, ptr));
+    int rc = tuttiHostCaptureUnsafe();
+    return tt_driver_done(rc ? rc : tuttiHostMallocHost(len, flags, false, ptr));
 }
 
 CUresult cuMemAllocHost(void **ptr, size_t len)
@@ -226,7 +223,8 @@ CUresult cuMemAllocHost(void **ptr, size_t len)
 
 CUresult cuMemFreeHost(void *ptr)
 {
-    return tt_driver_done(ptr ? tuttiHostFreeHost(ptr) : (int)CUDA_ERROR_INVALID_VALUE);
+    int kept = tuttiHostErrorPeek();
+    return ptr ? tt_driver_forward(kept, cudaFreeHost(ptr)) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemHostRegister(void *ptr, size_t len, unsigned int flags)
@@ -235,7 +233,8 @@ CUresult cuMemHostRegister(void *ptr, size_t len, unsigned int flags)
                            CU_MEMHOSTREGISTER_IOMEMORY | 8; /* 8: read only */
     if (flags & ~known) return CUDA_ERROR_INVALID_VALUE;
     if (flags & CU_MEMHOSTREGISTER_IOMEMORY) return CUDA_ERROR_NOT_SUPPORTED;
-    return tt_driver_done(tuttiHostHostRegister(ptr, len, flags));
+    int rc = tuttiHostCaptureUnsafe();
+    return tt_driver_done(rc ? rc : tuttiHostHostRegister(ptr, len, flags));
 }
 
 CUresult cuMemHostUnregister(void *ptr)
