@@ -203,10 +203,16 @@ static int fill_box(struct cudaPitchedPtr ptr, int value, struct cudaExtent exte
                     struct CUstream_st *stream)
 {
     struct tt_set fill = {ptr.ptr, (unsigned char)value, 1, ptr.pitch, extent.width, extent.height};
-    int rc = extent.height && extent.depth ? check_fill(&fill) : cudaSuccess;
+    bool empty = !extent.width || !extent.height || !extent.depth;
+    size_t slice = 0;
+    if (empty) return cudaSuccess;
+    if (extent.depth > 1 && extent.height > ptr.ysize) return cudaErrorInvalidValue;
+    if (__builtin_mul_overflow(ptr.pitch, ptr.ysize, &slice)) return cudaErrorInvalidValue;
+    int rc = check_fill(&fill);
+    if (!rc && extent.depth > 1 && extent.width > ptr.pitch) rc = cudaErrorInvalidPitchValue;
     for (size_t z = 0; !rc && z < extent.depth; z++) {
         rc = fill_in_order(&fill, stream);
-        fill.ptr = (char *)fill.ptr + ptr.pitch * ptr.ysize;
+        fill.ptr = (char *)fill.ptr + slice;
     }
     return rc;
 }

@@ -14,6 +14,21 @@ static struct cudaMemLocation location_of(enum cudaMemLocationType type, int id)
     return location;
 }
 
+/* Slices must hold the rows of the box, also when it is so deep that nobody could fill it. */
+static void deep_boxes(struct cudaPitchedPtr box)
+{
+    struct cudaExtent deep = {1, 1, (size_t)1 << 60}, high = {1, box.ysize + 1, 2};
+    struct cudaPitchedPtr flat = box, huge = box;
+    flat.ysize = 0;
+    huge.ysize = (size_t)1 << 62;
+    ANSWERS(cudaErrorInvalidValue, cudaMemset3D(flat, 6, deep));
+    ANSWERS(cudaErrorInvalidValue, cudaMemset3DAsync(flat, 6, deep, NULL));
+    ANSWERS(cudaErrorInvalidValue, cudaMemset3D(box, 6, high));
+    ANSWERS(cudaErrorInvalidValue, cudaMemset3D(huge, 6, deep));
+    deep.width = 0;
+    WORKS(cudaMemset3D(flat, 6, deep));
+}
+
 static void refused_allocations(void)
 {
     struct cudaPointerAttributes found;
@@ -70,6 +85,7 @@ static void refused_copies(void)
     WORKS(cudaMemcpy(host, box.ptr, 8, cudaMemcpyDeviceToHost));
     HOLDS(host[7] == 6);
     ANSWERS(cudaErrorInvalidResourceHandle, cudaMemset3DAsync(box, 6, extent, wrong));
+    deep_boxes(box);
     WORKS(cudaFree(box.ptr));
     box.ptr = NULL;
     ANSWERS(cudaErrorInvalidValue, cudaMemset3D(box, 6, extent));
