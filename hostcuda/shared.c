@@ -310,6 +310,11 @@ int tt_face_copy_batch(struct CUstream_st *stream, const struct tt_face_batch *b
     *failed = SIZE_MAX;
     if (!stream || stream == cudaStreamLegacy) return cudaErrorInvalidValue;
     if (!batch->count || !batch->dsts || !batch->srcs || !batch->lens) return cudaErrorInvalidValue;
+    for (size_t i = 0; i < batch->nattrs; i++) {
+        int order = (int)batch->attrs[i].srcAccessOrder;
+        if (order < cudaMemcpySrcAccessOrderStream || order > cudaMemcpySrcAccessOrderAny)
+            return cudaErrorInvalidValue;
+    }
     for (size_t i = 0; !rc && i < batch->count; i++) {
         struct tt_copy copy = {
             .dst = batch->dsts[i], .src = batch->srcs[i], .width = batch->lens[i], .height = 1};
