@@ -8,6 +8,7 @@
 
 #include "hostcuda/driver_base.h"
 #include "hostcuda/driver_context_api.h"
+#include "hostcuda/driver_flags.h"
 #include "hostcuda/driver_graph_api.h"
 #include "hostcuda/driver_node_api.h"
 #include "hostcuda/driver_pool_api.h"

@@ -21,6 +21,8 @@
 #define cuLinkCreate cuLinkCreate_v2
 #define cuModuleGetGlobal cuModuleGetGlobal_v2
 #define cuCtxCreate cuCtxCreate_v4
+#define cuCtxPushCurrent cuCtxPushCurrent_v2
+#define cuCtxPopCurrent cuCtxPopCurrent_v2
 #define cuCtxDestroy cuCtxDestroy_v2
 #define cuDevicePrimaryCtxReset cuDevicePrimaryCtxReset_v2
 #define cuDevicePrimaryCtxSetFlags cuDevicePrimaryCtxSetFlags_v2
