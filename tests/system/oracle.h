@@ -1,5 +1,6 @@
 /* What the files of the oracle share: a world of buffers with their models, and what can be done in
- * it. oracle.c plays, oracle_buffers.c makes, oracle_work.c and oracle_kept.c operate. */
+ * it. oracle.c plays, oracle_buffers.c makes, oracle_work.c,
+ * oracle_kept.c and oracle_driver.c operate. */
 #pragma once
 
 #include "cuda.h"
@@ -133,6 +134,14 @@ struct span oracle_pick_span(struct world *world);
 struct buffer *oracle_pick_buffer(struct world *world, bool pageable);
 void oracle_begin(struct world *world, size_t stream, struct buffer *const *buffers, size_t count);
 void oracle_end(struct world *world, size_t stream, struct buffer *const *buffers, size_t count);
+/* By the driver's functions. */
+void oracle_driver_fill(struct world *world);
+void oracle_driver_fill_rows(struct world *world);
+void oracle_driver_rows(struct world *world);
+void oracle_driver_peer(struct world *world);
+void oracle_driver_batch(struct world *world);
+void oracle_driver_words(struct world *world);
+
 struct change *oracle_change(struct world *world, struct buffer *to);
 void oracle_change_run(void *arg);
 void oracle_model_change(struct buffer *to, const struct change *change);
