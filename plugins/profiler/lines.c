@@ -174,9 +174,13 @@ static char *start_line(char *at, const struct trace_record *r, int tid)
     return text(at, "}\n");
 }
 
+const char *trace_state_name(uint32_t state)
+{
+    return state < STATES ? state_names[state] : NULL;
+}
+
 size_t trace_line(const struct trace_record *record, int tid, char *line)
 {
-    bool named = record->type < STATES && state_names[record->type];
     char *at = line;
     if (record->kind == TRACE_START) {
         at = start_line(at, record, tid);
@@ -186,7 +190,8 @@ size_t trace_line(const struct trace_record *record, int tid, char *line)
     } else {
         at = number(text(at, "{\"t\":\"state\",\"id\":"), record->id);
         at = number(text(at, ",\"ts\":"), record->ts_nsec);
-        at = text(text(at, ",\"state\":\""), named ? state_names[record->type] : "unknown");
+        const char *name = trace_state_name(record->type);
+        at = text(text(at, ",\"state\":\""), name ? name : "unknown");
         at = text(number(text(at, "\",\"value\":"), record->count), "}\n");
     }
     return (size_t)(at - line);

@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { JSONL = 1, INSPECTOR = 2, PROMETHEUS = 4, USUAL_SECONDS = 5, BUFFER_BYTES = 65536 };
+enum { JSONL = 1, INSPECTOR = 2, PROMETHEUS = 4, RECORDS = 8 };
+enum { USUAL_SECONDS = 5, BUFFER_BYTES = 65536 };
 
 struct trace_outputs {
     int wanted;
@@ -42,14 +43,18 @@ static int parse(const char *text)
     static const struct {
         const char *name;
         int bit;
-    } names[] = {{"jsonl", JSONL}, {"inspector", INSPECTOR}, {"prometheus", PROMETHEUS}};
+    } names[] = {{"jsonl", JSONL},
+                 {"inspector", INSPECTOR},
+                 {"prometheus", PROMETHEUS},
+                 {"records", RECORDS}};
+    enum { NAMES = sizeof(names) / sizeof(names[0]) };
     int wanted = 0;
     for (;;) {
         size_t bytes = strcspn(text, ","), k = 0;
-        while (k < 3 &&
+        while (k < NAMES &&
                (strlen(names[k].name) != bytes || strncmp(names[k].name, text, bytes) != 0))
             k++;
-        if (k == 3) return -1;
+        if (k == NAMES) return -1;
         wanted |= names[k].bit;
         if (!text[bytes]) return wanted;
         text += bytes + 1;
@@ -84,8 +89,9 @@ bool trace_outputs_begin(void)
     const char *least = getenv("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES");
     bool bad;
     int wanted = wanted_outputs(&bad);
-    all->records_wanted = wanted & JSONL;
-    if (all->outputs || wanted == JSONL) return !bad;
+    all->records_wanted = wanted & (JSONL | RECORDS);
+    if (all->fd < 0) all->block.wanted = wanted & RECORDS;
+    if (all->outputs || !(wanted & (INSPECTOR | PROMETHEUS))) return !bad;
     struct trace_outputs *outputs = calloc(1, sizeof(*outputs));
     if (!outputs) return false;
     *outputs = (struct trace_outputs){.wanted = wanted, .fd = -1};

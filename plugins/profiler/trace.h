@@ -7,6 +7,7 @@
  * proxy may pass, are written down and looked at by nobody. */
 #pragma once
 
+#include "record.h"
 #include "ticks.h"
 
 #include "nccl/profiler.h"
@@ -18,50 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum trace_kind { TRACE_START, TRACE_STATE, TRACE_STOP, TRACE_KIND_COUNT_ };
 enum { TRACE_RINGS = 128, TRACE_WORD_BYTES = 24, TRACE_BUFFER_BYTES = 65536 };
 enum { TRACE_PAIRS = 4096, TRACE_PROBES = 64 }; /* counters of messages, and where one is sought */
 enum { TRACE_LINE_BYTES = 1024, TRACE_WORD_SLOTS = 256, TRACE_CLOCK_PAIRS = 64 };
-
-/* A record in a ring is as many words of 8 bytes as it needs: the time in ticks since the plugin
- * was loaded and the kind, then what the kind says. Its first words are
- *   TRACE_STOP   id
- *   TRACE_STATE  id, and the number of the state in the upper 8 bits; the value, where `valued`
- *   TRACE_START  parent; context, type, flag and which of the fields follow
- * The id of a start is the next one of its ring. */
-enum { TRACE_TIME_SHIFT = 8, TRACE_VALUED = 4, TRACE_ID_BITS = 56 };
-enum { TRACE_TYPE_SHIFT = 48, TRACE_FLAG_SHIFT = 55, TRACE_FIELD_SHIFT = 56 };
-enum trace_field {
-    TRACE_SEQ,
-    TRACE_COUNT,
-    TRACE_PEER,  /* peer, steps */
-    TRACE_WORDS, /* func, datatype, algo, proto, channel, warps */
-    TRACE_SIZES, /* chunk_bytes, pid */
-    TRACE_GROUP,
-    TRACE_TAG,
-    TRACE_COMM,
-    TRACE_FIELD_COUNT_
-};
-enum { TRACE_RECORD_WORDS = 3 + TRACE_FIELD_COUNT_ };
-
-/* A record as a line needs it. */
-struct trace_record {
-    uint64_t ts_nsec;
-    uint64_t id, parent, group;
-    uint64_t context; /* the handle that init gave, 48 bits */
-    uint64_t seq;     /* sequence number; of NetPlugin: its id; of KernelCh: the timer */
-    uint64_t count;   /* elements; of a state: its value; of CeBatch: bytes */
-    uint64_t tag;     /* of the user */
-    uint64_t comm;    /* versions 1 to 3: the communicator's number, 0 else */
-    uint32_t type;    /* the number of its bit; of a state: its number */
-    int32_t peer;     /* or root */
-    int32_t steps, chunk_bytes, pid;
-    uint8_t kind;
-    uint8_t func, datatype, algo, proto; /* words: see trace_word() */
-    uint8_t channel;                     /* or how many */
-    uint8_t warps;
-    bool flag; /* captured; is a send; is complete; within a node */
-};
 
 /* One producer, the thread that owns it; one consumer, whoever holds the process's lock. */
 struct trace_ring {
@@ -113,6 +73,17 @@ struct trace_kept {
     _Atomic uint32_t asked, answered; /* by signals */
 };
 
+/* blocks.c: records on their way into the file. Under `lock`. */
+enum { TRACE_BLOCK_WORDS = 4096, TRACE_STATE_WORDS = 256, TRACE_STATES_MOST = 256 };
+struct trace_block {
+    bool wanted;          /* instead of lines */
+    uint64_t base_nsec;   /* when the file began */
+    uint64_t first_id;    /* of the ring before the block's first start */
+    uint32_t words_known; /* texts that the file knows */
+    size_t used;
+    uint64_t words[TRACE_BLOCK_WORDS];
+};
+
 /* All that the plugin keeps for the process. */
 struct trace_process {
     /* recorder.c, of any thread */
@@ -146,6 +117,7 @@ struct trace_process {
     uint64_t written[TRACE_KIND_COUNT_];
     ncclDebugLogger_t log; /* borrowed from the host; NULL: it has none */
     struct trace_kept kept;
+    struct trace_block block;
     struct trace_outputs *outputs; /* owned; NULL: records alone */
     bool records_wanted;
     uint64_t emptied_ticks; /* when the rings were emptied last */
@@ -190,6 +162,17 @@ void trace_close(void);
 
 /* Records that had no room, so far. */
 uint64_t trace_lost(void);
+/* Into the file; under `lock`. A line is shorter than TRACE_LINE_BYTES. */
+void trace_put(const char *bytes, size_t count);
+void trace_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- blocks.c; under `lock` ---- */
+/* What a file of records begins with, behind its head. */
+void trace_block_begin_file(uint64_t base_nsec);
+/* Take the record at `at` of the ring; returns its words. The block's own ring is the same until
+ * trace_block_end(). */
+size_t trace_block_add(const struct trace_ring *ring, uint64_t at, uint64_t nsec);
+void trace_block_end(const struct trace_ring *ring);
 
 /* ---- files.c ---- */
 uint64_t trace_wall_nsec(void);
@@ -242,5 +225,7 @@ uint64_t trace_clock_at(struct trace_clock *clock, uint64_t ticks);
 /* Words of a ring (`at` counts on, `mask` keeps it inside) into a record but for its time and, of a
  * start, its id; returns how many they are. */
 size_t trace_decode(const uint64_t *words, uint64_t at, uint64_t mask, struct trace_record *record);
+/* NULL: no state has the number. */
+const char *trace_state_name(uint32_t state);
 /* One record as a line; returns its length, less than TRACE_LINE_BYTES, which `line` has. */
 size_t trace_line(const struct trace_record *record, int tid, char *line);

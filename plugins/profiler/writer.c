@@ -47,16 +47,15 @@ static void flush(void)
     trace_guard_end(&guard, trace_process.failed);
 }
 
-static void put(const char *line, size_t bytes)
+void trace_put(const char *bytes, size_t count)
 {
     struct trace_process *all = &trace_process;
-    if (all->used + bytes > sizeof(all->buffer)) flush();
-    memcpy(all->buffer + all->used, line, bytes);
-    all->used += bytes;
+    if (all->used + count > sizeof(all->buffer)) flush();
+    memcpy(all->buffer + all->used, bytes, count);
+    all->used += count;
 }
 
-static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *fmt, ...)
+void trace_say(const char *fmt, ...)
 {
     char line[TRACE_LINE_BYTES];
     va_list args;
@@ -64,7 +63,7 @@ static void say(const char *fmt, ...)
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
     int bytes = vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
-    put(line, (size_t)bytes);
+    trace_put(line, (size_t)bytes);
 }
 
 /* A line that every file begins with. */
@@ -80,16 +79,17 @@ static void introduce(const char *fmt, ...)
     if (trace_process.kept.room) {
         trace_keep_line(line, (size_t)bytes);
     } else {
-        put(line, (size_t)bytes);
+        trace_put(line, (size_t)bytes);
     }
 }
 
 static void file_name(char *name, size_t bytes)
 {
     const char *from = getenv("TUTTI_TRACE_FILE"), *folder = getenv("TUTTI_PROFILE_DIR");
+    const char *ending = trace_process.block.wanted ? "records" : "jsonl";
     char usual[PATH_MAX];
     if (!folder || !*folder) folder = ".";
-    snprintf(usual, sizeof(usual), "%s/tutti-trace.%%h.%%p.jsonl", folder);
+    snprintf(usual, sizeof(usual), "%s/tutti-trace.%%h.%%p.%s", folder, ending);
     trace_name(from && *from ? from : usual, name, bytes);
 }
 
@@ -104,20 +104,22 @@ static int mask_of(int version)
 static void put_head(int version)
 {
     char host[64], exe[256];
+    uint64_t now_nsec = trace_clock_nsec();
     trace_host(host, sizeof(host));
     trace_clean(exe, sizeof(exe), program_invocation_name);
-    say("{\"t\":\"head\",\"v\":1,\"host\":\"%s\",\"pid\":%d,\"exe\":\"%s\","
-        "\"start_wall_ns\":%llu,\"start_mono_ns\":%llu,"
-        "\"clock\":\"monotonic\",\"api\":%d,\"mask\":%d,\"sample\":%u}\n",
-        host, (int)getpid(), exe, (unsigned long long)trace_wall_nsec(),
-        (unsigned long long)trace_clock_nsec(), version, mask_of(version),
-        atomic_load_explicit(&trace_process.sample, memory_order_relaxed));
+    trace_say("{\"t\":\"head\",\"v\":1,\"host\":\"%s\",\"pid\":%d,\"exe\":\"%s\","
+              "\"start_wall_ns\":%llu,\"start_mono_ns\":%llu,"
+              "\"clock\":\"monotonic\",\"api\":%d,\"mask\":%d,\"sample\":%u}\n",
+              host, (int)getpid(), exe, (unsigned long long)trace_wall_nsec(),
+              (unsigned long long)now_nsec, version, mask_of(version),
+              atomic_load_explicit(&trace_process.sample, memory_order_relaxed));
+    if (trace_process.block.wanted) trace_block_begin_file(now_nsec);
 }
 
 static void put_clocks(void)
 {
-    say("{\"t\":\"clk\",\"mono_ns\":%llu,\"wall_ns\":%llu}\n",
-        (unsigned long long)trace_clock_nsec(), (unsigned long long)trace_wall_nsec());
+    trace_say("{\"t\":\"clk\",\"mono_ns\":%llu,\"wall_ns\":%llu}\n",
+              (unsigned long long)trace_clock_nsec(), (unsigned long long)trace_wall_nsec());
 }
 
 /* ---- from rings to the file ---- */
@@ -129,6 +131,31 @@ static void write_record(const struct trace_record *record, int tid)
     if (all->used + TRACE_LINE_BYTES > sizeof(all->buffer)) flush();
     all->used += trace_line(record, tid, all->buffer + all->used);
     all->written[record->kind]++;
+}
+
+/* The record at `at`; returns its words. */
+static size_t take_record(struct trace_ring *ring, uint64_t at, uint64_t ticks)
+{
+    struct trace_process *all = &trace_process;
+    struct trace_record record;
+    uint64_t nsec = all->ticks_are_nsec ? ticks : trace_clock_at(&all->clock, ticks);
+    uint64_t mask = all->ring_words - 1;
+    if (all->block.wanted) {
+        size_t words = trace_block_add(ring, at, nsec);
+        bool begins = (ring->words[at & mask] & (TRACE_VALUED - 1)) == TRACE_START;
+        if (!all->outputs && begins) ring->reported_id++;
+        if (!all->outputs) return words;
+    }
+    size_t words = trace_decode(ring->words, at, mask, &record);
+    record.ts_nsec = nsec;
+    if (record.kind == TRACE_START) record.id = ++ring->reported_id;
+    if (all->outputs) trace_outputs_take(&record);
+    if (all->kept.room) {
+        trace_keep(&record, ring->tid);
+    } else if (!all->block.wanted) {
+        write_record(&record, ring->tid);
+    }
+    return words;
 }
 
 /* Records up to `until`, from when on the clock is not known yet. */
@@ -145,21 +172,13 @@ static void empty_ring(struct trace_ring *ring, uint64_t until)
         ring->reported = true;
     }
     while (tail != head) {
-        struct trace_record record;
         uint64_t ticks = all->first_ticks + (ring->words[tail & mask] >> TRACE_TIME_SHIFT);
         if (ticks > until) break;
-        tail += trace_decode(ring->words, tail, mask, &record);
-        record.ts_nsec = all->ticks_are_nsec ? ticks : trace_clock_at(&all->clock, ticks);
-        if (record.kind == TRACE_START) record.id = ++ring->reported_id;
-        if (all->outputs) trace_outputs_take(&record);
-        if (all->kept.room) {
-            trace_keep(&record, ring->tid);
-        } else {
-            write_record(&record, ring->tid);
-        }
+        tail += take_record(ring, tail, ticks);
         /* one by one, so that the thread has room as soon as there is some; pairs with push */
         atomic_store_explicit(&ring->tail, tail, memory_order_release);
     }
+    trace_block_end(ring);
     if (left && tail == head)
         atomic_store_explicit(&ring->state, TRACE_RING_FREE, memory_order_release);
 }
@@ -297,7 +316,8 @@ static void put_end(void)
     if (all->kept.room && open < 0) open = 0; /* the lost ones may be older than what is kept */
     if (!all->records_wanted) return;
     put_clocks();
-    say("{\"t\":\"end\",\"starts\":%llu,\"states\":%llu,\"stops\":%llu,"
+    trace_say(
+        "{\"t\":\"end\",\"starts\":%llu,\"states\":%llu,\"stops\":%llu,"
         "\"lost_starts\":%llu,\"lost_states\":%llu,\"lost_stops\":%llu,\"open\":%lld,\"passed\":%"
         "llu,\"rolled\":%llu}\n",
         done[TRACE_START], done[TRACE_STATE], done[TRACE_STOP], lost[TRACE_START],
@@ -319,7 +339,7 @@ static void write_kept(void)
     for (size_t at = 0, bytes; at < all->kept.lines_bytes; at += bytes) {
         bytes = all->kept.lines_bytes - at;
         if (bytes > sizeof(all->buffer)) bytes = sizeof(all->buffer);
-        put(all->kept.lines + at, bytes);
+        trace_put(all->kept.lines + at, bytes);
     }
     for (size_t k = 0; k < all->kept.count; k++) {
         if (trace_keep_at(k, &record, &tid)) write_record(&record, tid);
@@ -414,6 +434,7 @@ static void after_fork_in_child(void)
     all->mask = NULL;
     all->has_thread = all->failed = false;
     memset(all->written, 0, sizeof(all->written));
+    all->block.used = 0;
     trace_keep_forget();
     trace_outputs_forget();
     make_wake(); /* the parent's writer waits at the old one */
@@ -462,6 +483,8 @@ static bool open_file(int version)
     struct trace_process *all = &trace_process;
     char name[4096];
     if (all->fd >= 0) return true;
+    bool kept = trace_keep_begin();
+    if (all->kept.room) all->block.wanted = false;
     file_name(name, sizeof(name));
     trace_make_folder(name);
     /* a FIFO that nobody reads is refused and not waited for */
@@ -473,7 +496,7 @@ static bool open_file(int version)
     (void)fcntl(all->fd, F_SETFL, fcntl(all->fd, F_GETFL) & ~O_NONBLOCK);
     put_head(version);
     put_clocks();
-    if (!trace_keep_begin()) {
+    if (!kept) {
         trace_complain("trace: all is written, as what TUTTI_TRACE_KEEP wants cannot be done: ",
                        getenv("TUTTI_TRACE_KEEP"), EINVAL);
     }

@@ -14,7 +14,7 @@ SAY = {"tt_fail": 1, "tt_warn": 0, "tt_attn": 0, "tt_warn_setting": 0, "tuttiHos
        "ofi_fail": 1, "ofi_comm_fail": 2, "tutti_usage_error": 1, "fprintf": 1, "snprintf": 2}
 # Functions with a format that print no message of their own: those below the ones above, text that is no warning, and what is said
 # behind words that have a row ("... is refused: ...", "... is damaged: ...").
-QUIET = {"tt_fail_at", "tt_log_at", "tt_log_plugin", "tt_warn_setting_at", "tt_error_keep", "tt_plugin_log", "emit_text", "complain",
+QUIET = {"tt_fail_at", "tt_log_at", "tt_log_plugin", "tt_warn_setting_at", "tt_error_keep", "tt_plugin_log", "emit_text", "complain", "trace_say",
          "add", "answer", "append", "fill", "put", "set", "line", "say", "introduce", "tell", "ofi_say", "out_print", "picture_print", "report_add", "text_add",
          "tt_msccl_note", "tt_msccl_refuse", "mistake", "refuse", "damaged", "tt_verify_fail", "fail_output", "tt_topo_note", "check_breach", "trace_find"}
 FORMAT = re.compile(r"format\(printf, \d+, \d+\)\)\)")

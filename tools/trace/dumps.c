@@ -7,10 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes up to the end of ".jsonl", and the number behind it. 0: it is no such name. */
+static bool ends_with(const char *name, size_t bytes, const char *ending)
+{
+    size_t most = strlen(ending);
+    return bytes > most && memcmp(name + bytes - most, ending, most) == 0;
+}
+
+/* Bytes up to the end of ".jsonl" or ".records", and the number behind it. 0: it is no such name.
+ */
 static size_t split(const char *name, unsigned long *number)
 {
-    static const char ending[] = ".jsonl";
     size_t bytes = strlen(name);
     *number = 0;
     while (bytes > 0 && isdigit((unsigned char)name[bytes - 1]))
@@ -20,10 +26,7 @@ static size_t split(const char *name, unsigned long *number)
         *number = strtoul(name + bytes, NULL, 10);
         bytes--;
     }
-    if (bytes < sizeof(ending) ||
-        memcmp(name + bytes - strlen(ending), ending, strlen(ending)) != 0)
-        return 0;
-    return bytes;
+    return ends_with(name, bytes, ".jsonl") || ends_with(name, bytes, ".records") ? bytes : 0;
 }
 
 bool timeline_is_trace(const char *name)

@@ -90,6 +90,9 @@ static const struct name members[] = {
     {"since", LINE_SINCE},
     {"sent", LINE_SENT},
     {"received", LINE_RECEIVED},
+    {"n", LINE_N},
+    {"base", LINE_BASE},
+    {"words", LINE_WORDS},
 };
 
 /* A slot by the first eight bytes of a name and its length; what lies behind the name counts
@@ -215,10 +218,11 @@ static enum line_kind kind_of(const struct line *line)
         const char *name;
         enum line_kind kind;
     } kinds[] = {
-        {"start", LINE_START},   {"stop", LINE_STOP},     {"state", LINE_STATE},
-        {"head", LINE_HEAD},     {"clk", LINE_CLK},       {"comm", LINE_COMM},
-        {"thread", LINE_THREAD}, {"end", LINE_END},       {"ev", LINE_EVENT},
-        {"st", LINE_STATE},      {"flight", LINE_FLIGHT}, {"messages", LINE_MESSAGES},
+        {"start", LINE_START},   {"stop", LINE_STOP},       {"state", LINE_STATE},
+        {"head", LINE_HEAD},     {"clk", LINE_CLK},         {"comm", LINE_COMM},
+        {"thread", LINE_THREAD}, {"end", LINE_END},         {"ev", LINE_EVENT},
+        {"st", LINE_STATE},      {"flight", LINE_FLIGHT},   {"messages", LINE_MESSAGES},
+        {"word", LINE_WORD},     {"records", LINE_RECORDS},
     };
     const struct line_value *t = &line->values[LINE_T];
     if (!line_has(line, LINE_T)) return LINE_OTHER;

@@ -19,6 +19,8 @@ enum line_kind {
     LINE_EVENT,    /* begin and end in one line */
     LINE_FLIGHT,   /* of the flight recorder: how far a rank is, */
     LINE_MESSAGES, /* and messages to and from another one */
+    LINE_WORD,     /* of records: the text of a number, */
+    LINE_RECORDS,  /* and how many words of records stand behind the line */
 };
 
 enum line_member {
@@ -70,6 +72,9 @@ enum line_member {
     LINE_SINCE,
     LINE_SENT,
     LINE_RECEIVED,
+    LINE_N,
+    LINE_BASE,
+    LINE_WORDS,
     LINE_MEMBER_COUNT_
 };
 

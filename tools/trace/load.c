@@ -131,7 +131,8 @@ static void read_line(struct timeline *run, char *at, const char *end, bool cut)
     if (shapes_read(&reader->shapes, at, end, &reader->line)) {
         timeline_take(run);
     } else if (line_read(&reader->names, at, end, &reader->line)) {
-        shapes_learn(&reader->shapes, at, end, &reader->line);
+        if (reader->line.kind != LINE_RECORDS)
+            shapes_learn(&reader->shapes, at, end, &reader->line);
         timeline_take(run);
     } else if (cut) {
         timeline_complain(run, COMPLAINT_LINE, reader->number,
@@ -143,15 +144,25 @@ static void read_line(struct timeline *run, char *at, const char *end, bool cut)
     if (reader->number % PROGRESS_LINES == 0) tell_progress(run);
 }
 
-/* Lines of the `used` bytes; returns how many bytes are left of one that has no end yet. */
+/* Lines of the `used` bytes, and what stands between them in blocks; returns how many bytes are
+ * left of a line or a record that has no end yet. */
 static size_t read_lines(struct timeline *run, char *buffer, size_t used)
 {
-    char *at = buffer, *end;
-    while ((end = memchr(at, '\n', used - (size_t)(at - buffer))) != NULL) {
-        read_line(run, at, end, false);
-        at = end + 1;
+    const struct records *block = &run->reader->records;
+    char *at = buffer;
+    size_t left = used;
+    while (left > 0) {
+        char *end = block->left_bytes ? NULL : memchr(at, '\n', left);
+        size_t taken = block->left_bytes ? timeline_records_take(run, at, left) : 0;
+        if (end) {
+            read_line(run, at, end, false);
+            taken = (size_t)(end + 1 - at);
+        }
+        if (taken == 0) break;
+        if (!end) tell_progress(run);
+        at += taken;
+        left -= taken;
     }
-    size_t left = used - (size_t)(at - buffer);
     memmove(buffer, at, left);
     return left;
 }
@@ -183,7 +194,7 @@ static bool read_stream(struct timeline *run, int fd, const char *path)
         used += (size_t)n;
         if (too_long) used = skip_long(buffer, used, &too_long);
         if (!too_long) used = read_lines(run, buffer, used);
-        if (used < BUFFER_BYTES) continue;
+        if (used < BUFFER_BYTES) continue; /* a record is shorter, so it is a line */
         timeline_complain(run, COMPLAINT_LINE, ++reader->number, "a line of more than %d bytes",
                           BUFFER_BYTES);
         too_long = true;
@@ -191,7 +202,13 @@ static bool read_stream(struct timeline *run, int fd, const char *path)
     }
     if (n < 0) (void)fprintf(stderr, "tutti trace: %s: %s\n", path, strerror(errno));
     buffer[used] = '\n';
-    if (used) read_line(run, buffer, buffer + used, true);
+    if (reader->records.left_bytes) {
+        timeline_complain(run, COMPLAINT_LINE, reader->number,
+                          "the file ends in the middle of its records: its process was killed, or "
+                          "still writes it");
+    } else if (used) {
+        read_line(run, buffer, buffer + used, true);
+    }
     free(buffer);
     return n == 0;
 }
@@ -232,7 +249,8 @@ static bool read_folder(struct timeline *run, const char *path)
     struct dirent **entries = NULL;
     int count = scandir(path, &entries, is_trace, timeline_by_dump);
     bool good = count > 0;
-    if (count == 0) (void)fprintf(stderr, "tutti trace: %s: no *.jsonl in it\n", path);
+    if (count == 0)
+        (void)fprintf(stderr, "tutti trace: %s: no *.jsonl and no *.records in it\n", path);
     if (count < 0) (void)fprintf(stderr, "tutti trace: %s: %s\n", path, strerror(errno));
     for (int i = 0; i < count; i++) {
         char name[4096];

@@ -175,8 +175,8 @@ struct timeline {
 
 /* All fields zero and no type left out: the caller may set `types` and `limit_bytes` now. */
 bool timeline_open(struct timeline *run);
-/* The name of a file that is read in a folder: "x.jsonl", or "x.jsonl.7", which a flight recorder
- * kept. */
+/* The name of a file that is read in a folder: "x.jsonl" or "x.records", or "x.jsonl.7", which a
+ * flight recorder kept. */
 bool timeline_is_trace(const char *name);
 /* Read a file, a folder's traces, or standard input ("-"). What is not sound in it is said on
  * stderr with file and line, the first of each kind in full, and left out. False: it cannot be read

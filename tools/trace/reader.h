@@ -30,10 +30,31 @@ struct later {
     uint16_t name;  /* 0: an end */
 };
 
+/* An event that begins, as a file tells it. */
+struct beginning {
+    struct timeline_event event; /* its time, its type and what belongs to that */
+    uint64_t id, parent;         /* parent: 0: none */
+    uint64_t context;            /* the communicator's number in its process */
+    uint64_t comm;               /* versions 1 to 3: its id; 0: not here */
+    int creator;                 /* whose communicator it is: a pid, or -1: it has none */
+    int tid;
+};
+
+/* A block of records on its way (records.c). */
+enum { RECORD_WORD_SLOTS = 512 };
+struct records {
+    uint64_t left_bytes;
+    uint64_t id, base_nsec;
+    int tid;
+    bool unsound;                      /* the rest of the block is passed over */
+    uint16_t words[RECORD_WORD_SLOTS]; /* from the file's numbers; of a process */
+};
+
 struct timeline_reader {
     struct line_names names;
     struct line line;
     struct shapes shapes;
+    struct records records;
     struct ids events;                  /* of the process */
     struct ids members, threads, comms; /* of the process; comms of all */
     struct ids dumped;                  /* ranks that a flight recorder told of: their file */
@@ -58,6 +79,18 @@ void timeline_plain(char *to, size_t to_bytes, const char *from, size_t bytes);
 
 /* One line that line_read() took; what does not fit is complained of. load.c hands them over. */
 void timeline_take(struct timeline *run);
+/* An event that begins, and a state or an end; what is not sound in them is complained of. */
+void timeline_begin(struct timeline *run, const struct beginning *beginning);
+void timeline_moment(struct timeline *run, const struct later *moment);
+
+/* ---- records.c ---- */
+/* The lines `word` and `records`. */
+void timeline_record_word(struct timeline *run);
+void timeline_records_begin(struct timeline *run);
+/* Take whole records from the beginning of these bytes of the block; returns how many bytes they
+ * had, which may be none. */
+size_t timeline_records_take(struct timeline *run, const char *bytes, size_t count);
+
 /* The process's file ends, or another head comes: what refers to nothing is complained of. */
 void timeline_end_process(struct timeline *run);
 

@@ -228,21 +228,16 @@ static void fill_event(struct timeline *run, struct timeline_event *event)
     event->flag = number(run, LINE_FLAG) != 0;
 }
 
-/* TIMELINE_NONE: none, or of another process, or not known. TIMELINE_DROPPED: not kept. */
-static uint32_t member_of(struct timeline *run)
+/* TIMELINE_NONE: it is not known. TIMELINE_DROPPED: not kept. `comm`: see struct beginning. */
+static uint32_t member_of(struct timeline *run, uint64_t key, uint64_t comm)
 {
     struct timeline_reader *reader = run->reader;
-    int pid = run->processes[reader->process].pid;
-    uint64_t key = number(run, LINE_C);
-    if (!line_has(&reader->line, LINE_C) || whole(run, LINE_C_PID, pid) != pid)
-        return TIMELINE_NONE;
     uint32_t member = ids_get(&reader->members, key);
     if (member == UINT32_MAX) {
         timeline_complain(run, COMPLAINT_MEMBER, reader->number, "no communicator of number %llu",
                           (unsigned long long)key);
-    } else if (member != TIMELINE_DROPPED && run->members[member].comm == TIMELINE_NONE &&
-               line_has(&reader->line, LINE_COMM_ID)) {
-        run->members[member].comm = comm_of(run, line_hex(&reader->line, LINE_COMM_ID));
+    } else if (comm && member != TIMELINE_DROPPED && run->members[member].comm == TIMELINE_NONE) {
+        run->members[member].comm = comm_of(run, comm);
     }
     return member;
 }
@@ -259,59 +254,70 @@ static void set_parent(struct timeline *run, uint32_t event, uint32_t parent, ui
     }
 }
 
-static void take_start(struct timeline *run)
+void timeline_begin(struct timeline *run, const struct beginning *beginning)
 {
     struct timeline_reader *reader = run->reader;
-    uint64_t id = number(run, LINE_ID), parent = number(run, LINE_PARENT);
-    uint16_t type = word(run, LINE_TYPE);
-    int64_t at_nsec = 0;
-    if (!time_of(run, &at_nsec)) return;
-    if (type < 1 || type > TIMELINE_TYPE_COUNT_) {
-        timeline_complain(run, COMPLAINT_ID, reader->number, "no type of events is called '%s'",
-                          run->words[type]);
-        return;
-    }
+    struct timeline_process *process = &run->processes[reader->process];
+    uint64_t id = beginning->id, parent = beginning->parent;
+    struct timeline_event event = beginning->event;
+    uint32_t bit = 1u << event.type;
     if (!id || ids_get(&reader->events, id) != UINT32_MAX) {
         timeline_complain(run, COMPLAINT_ID, reader->number, "id %llu is %s",
                           (unsigned long long)id, id ? "an event already" : "no id");
         return;
     }
-    uint32_t bit = 1u << (type - 1);
     int full = fullness(run);
-    uint32_t member = member_of(run);
-    bool kept = (run->types & bit) && full < (small_types & bit ? 1 : 2);
-    if (member == TIMELINE_DROPPED) kept = false;
+    event.member = TIMELINE_NONE;
+    if (beginning->creator == process->pid)
+        event.member = member_of(run, beginning->context, beginning->comm);
+    bool dropped = event.member == TIMELINE_DROPPED;
+    bool kept = !dropped && (run->types & bit) && full < (small_types & bit ? 1 : 2);
     if (!ids_put(&reader->events, id, kept ? run->nevents : TIMELINE_DROPPED) ||
         !timeline_grow(run, &run->events, run->nevents, sizeof(run->events[0]))) {
         reader->short_of_memory = true;
         return;
     }
     if (!kept) {
-        run->left_out += full > 0 && member != TIMELINE_DROPPED;
+        run->left_out += full > 0 && !dropped;
         return;
     }
-    struct timeline_event event = {
-        .start_nsec = at_nsec,
-        .stop_nsec = TIMELINE_OPEN,
-        .type = (uint8_t)(type - 1),
-        .states = TIMELINE_NONE,
-        .parent = parent ? ids_get(&reader->events, parent) : TIMELINE_NONE,
-        .member = member,
-        .thread = thread_of(run, whole(run, LINE_TID, 0)),
-    };
-    fill_event(run, &event);
-    if (parent && event.parent == TIMELINE_NONE) {
+    uint32_t above = parent ? ids_get(&reader->events, parent) : TIMELINE_NONE;
+    event.stop_nsec = TIMELINE_OPEN;
+    event.states = event.parent = TIMELINE_NONE;
+    event.thread = thread_of(run, beginning->tid);
+    if (parent && above == TIMELINE_NONE) {
         put_later(run,
                   &(struct later){.id = parent, .event = run->nevents, .line = reader->number});
     }
-    uint32_t above = event.parent == TIMELINE_DROPPED ? TIMELINE_NONE : event.parent;
-    struct timeline_process *process = &run->processes[reader->process];
-    event.parent = TIMELINE_NONE;
     process->starts++;
     process->open++;
     run->events[run->nevents++] = event;
     process->last_event = run->nevents;
-    if (above != TIMELINE_NONE) set_parent(run, run->nevents - 1, above, reader->number);
+    if (above != TIMELINE_NONE && above != TIMELINE_DROPPED)
+        set_parent(run, run->nevents - 1, above, reader->number);
+}
+
+static void take_start(struct timeline *run)
+{
+    struct timeline_reader *reader = run->reader;
+    int pid = run->processes[reader->process].pid;
+    uint16_t type = word(run, LINE_TYPE);
+    struct beginning beginning = {.id = number(run, LINE_ID),
+                                  .parent = number(run, LINE_PARENT),
+                                  .context = number(run, LINE_C),
+                                  .creator = -1,
+                                  .tid = whole(run, LINE_TID, 0)};
+    if (!time_of(run, &beginning.event.start_nsec)) return;
+    if (type < 1 || type > TIMELINE_TYPE_COUNT_) {
+        timeline_complain(run, COMPLAINT_ID, reader->number, "no type of events is called '%s'",
+                          run->words[type]);
+        return;
+    }
+    if (line_has(&reader->line, LINE_C)) beginning.creator = whole(run, LINE_C_PID, pid);
+    beginning.comm = line_hex(&reader->line, LINE_COMM_ID);
+    beginning.event.type = (uint8_t)(type - 1);
+    fill_event(run, &beginning.event);
+    timeline_begin(run, &beginning);
 }
 
 /* `states` of an event in one line: [["name",time,value],...] */
@@ -347,32 +353,38 @@ static void take_event(struct timeline *run)
         end_event(run, before, run->events[before].start_nsec + (int64_t)dur, run->reader->number);
 }
 
+void timeline_moment(struct timeline *run, const struct later *moment)
+{
+    struct timeline_reader *reader = run->reader;
+    uint32_t event = ids_get(&reader->events, moment->id);
+    if (event == UINT32_MAX) {
+        put_later(run, moment);
+    } else if (event == TIMELINE_DROPPED) {
+        run->left_out += fullness(run) > 0;
+    } else if (moment->name) {
+        add_state(run, event, moment);
+    } else {
+        end_event(run, event, moment->at_nsec, reader->number);
+    }
+}
+
 /* A state (its name is a word), or an end (name 0). */
 static void take_moment(struct timeline *run, uint16_t name)
 {
-    struct timeline_reader *reader = run->reader;
     struct later moment = {.id = number(run, LINE_ID),
                            .value = number(run, LINE_VALUE),
-                           .line = reader->number,
+                           .line = run->reader->number,
                            .event = TIMELINE_NONE,
                            .name = name};
-    if (!time_of(run, &moment.at_nsec)) return;
-    uint32_t event = ids_get(&reader->events, moment.id);
-    if (event == UINT32_MAX) {
-        put_later(run, &moment);
-    } else if (event == TIMELINE_DROPPED) {
-        run->left_out += fullness(run) > 0;
-    } else if (name) {
-        add_state(run, event, &moment);
-    } else {
-        end_event(run, event, moment.at_nsec, reader->number);
-    }
+    if (time_of(run, &moment.at_nsec)) timeline_moment(run, &moment);
 }
 
 /* What the flight recorder says of a rank, and of its messages. */
 static void take_flight(struct timeline *run)
 {
-    uint32_t member = member_of(run);
+    const struct line *line = &run->reader->line;
+    if (!line_has(line, LINE_C)) return;
+    uint32_t member = member_of(run, number(run, LINE_C), line_hex(line, LINE_COMM_ID));
     if (member >= run->nmembers) return;
     if (run->reader->line.kind == LINE_MESSAGES) {
         if (!timeline_grow(run, &run->messages, run->nmessages, sizeof(run->messages[0]))) return;
@@ -425,6 +437,8 @@ void timeline_take(struct timeline *run)
         take_moment(run, name ? name : timeline_word_of(run, "unknown", 7));
         break;
     }
+    case LINE_WORD: timeline_record_word(run); break;
+    case LINE_RECORDS: timeline_records_begin(run); break;
     case LINE_END:
         process->ended = true;
         process->lost = number(run, LINE_LOST_STARTS) + number(run, LINE_LOST_STATES) +
@@ -499,5 +513,6 @@ void timeline_end_process(struct timeline *run)
     ids_clear(&reader->events);
     ids_clear(&reader->members);
     ids_clear(&reader->threads);
+    memset(&reader->records, 0, sizeof(reader->records));
     reader->process = TIMELINE_NONE;
 }
