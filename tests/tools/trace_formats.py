@@ -107,9 +107,37 @@ def printed(archive):
     text = subprocess.run(["otf2-print", f"{archive}/traces.otf2"], text=True, capture_output=True, timeout=200)
     check(text.returncode == 0 and not text.stderr, text.stderr)
     found = {}
+    last = {}
+    for location, at in re.findall(r"^[A-Z_]+ +(\d+) +(\d+) ", text.stdout, re.M):
+        check(int(at) >= last.get(location, 0), f"times of location {location} go back to {at}")
+        last[location] = int(at)
     for kind, location, at, name in re.findall(r'^(ENTER|LEAVE) +(\d+) +(\d+) +Region: "([^"]*)"', text.stdout, re.M):
         found.setdefault(int(location), []).append((int(at), "begin" if kind == "ENTER" else "end", name))
     return found
+
+
+def states(folder, archive):
+    """Each state is a parameter of its region: at its time, inside its event, with its value."""
+    done = subprocess.run([tutti, "trace", "convert", "--to", "jsonl", folder], text=True, capture_output=True, timeout=200)
+    events = [line for line in map(json.loads, done.stdout.splitlines()) if line["t"] == "ev"]
+    first = min(0, *(e["ts"] for e in events))
+    want = sorted([at - first, name, value] for e in events for name, at, value in e.get("states", ()))
+    text = subprocess.run(["otf2-print", f"{archive}/traces.otf2"], text=True, capture_output=True, timeout=200).stdout
+    row = r'^(ENTER|LEAVE|PARAMETER_STRING) +(\d+) +(\d+) +(?:Region: "([^"]*)"|Parameter: "state" <0>, Value: "([^"]*)").*\n' \
+          r'(?: +ADDITIONAL ATTRIBUTES: (.*))?'
+    got, inside = [], {}
+    for kind, lane, at, region, name, facts in re.findall(row, text, re.M):
+        within = inside.setdefault(lane, [])
+        if kind == "ENTER":
+            within.append(region)
+        elif kind == "LEAVE":
+            within.pop()
+        else:
+            value = re.search(r'"value" <\d+>; UINT64; (\d+)', facts or "")
+            got.append([int(at), name, int(value.group(1)) if value else 0])
+            check(within and (within[-1][:7] == name[:7]), f"{name} in {within}")
+    check(sorted(got) == want, f"states of {folder}: {got} is not {want}")
+    return len(got)
 
 
 def compare(folder, archive, want, module):
@@ -127,6 +155,7 @@ def compare(folder, archive, want, module):
         check(host in rank and count == len(events), f"{name} of {group} on {host}: {count} and {len(events)} events")
         check([e[0] for e in events] == sorted(e[0] for e in events), f"times of {name}")
         plain = [e for e in events if e[1] in ("Enter", "Leave")]
+        check(all(e[4] == {} for e in events if e[1] == "ParameterString"), f"states of {name}")
         moments = want[rank, name]
         check([(e[0], "begin" if e[1] == "Enter" else "end", e[2]) for e in plain] == left[rank, name], f"{rank} {name}")
         for e, moment in zip(plain, moments):
@@ -142,7 +171,7 @@ def compare(folder, archive, want, module):
 def operations(found):
     """What the second rank and the first one tell of their operations, in order of time."""
     def told(rank):
-        events = [e for lane in found["lanes"] if lane[0].startswith(f"rank {rank}") for e in lane[5] if e[1] not in ("Enter", "Leave")]
+        events = [e for lane in found["lanes"] if lane[0].startswith(f"rank {rank}") for e in lane[5] if e[1] not in ("Enter", "Leave", "ParameterString")]
         events.sort(key=lambda e: e[0])
         return [(e[0], e[1], {k: v for k, v in e[4].items() if k != "request_id"}) for e in events], \
                [(e[1], e[4].get("request_id")) for e in events]
@@ -170,6 +199,29 @@ def operations(found):
     receives = [e for e in second[0] if "Irecv" in e[1]]
     check([e[1] for e in receives] == ["MpiIrecvRequest", "MpiIrecv"] * 3, receives)
     check([(e[2]["sender"], e[2]["msg_length"]) for e in receives[1::2]] == [(0, 100 + k) for k in range(3)], receives)
+
+
+def states_in_order(folder):
+    """Of events inside each other, one before the begin and one behind the end of its event."""
+    os.mkdir(f"{folder}/nested")
+    rank = Rank(0, 1)
+    outer = rank.start(MS, "GroupApi", depth=1, captured=0)
+    rank.state(MS + 5, outer, "GroupStartApiStop")
+    inner = rank.start(MS + 10, "CollApi", outer, func="AllReduce", datatype="ncclInt8", count=1, root=0, captured=0)
+    rank.state(MS + 5, inner, "early")
+    rank.state(MS + 15, outer, "between", 7)
+    rank.state(MS + 99, inner, "late")
+    rank.stop(MS + 20, inner)
+    rank.state(MS + 20, outer, "GroupEndApiStart")
+    rank.stop(MS + 30, outer)
+    rank.end().write(f"{folder}/nested")
+    check(not convert("otf2", f"{folder}/archive-nested", f"{folder}/nested"), "nested")
+    text = subprocess.run(["otf2-print", f"{folder}/archive-nested/traces.otf2"], text=True, capture_output=True, timeout=200).stdout
+    got = re.findall(r'^([A-Z_]+) +\d+ +(\d+) .*"([^"]*)" <\d+>$', text, re.M)
+    want = [("ENTER", 0, "GroupApi"), ("PARAMETER_STRING", 5, "GroupStartApiStop"), ("ENTER", 10, "AllReduce"),
+            ("PARAMETER_STRING", 10, "early"), ("PARAMETER_STRING", 15, "between"), ("PARAMETER_STRING", 20, "late"),
+            ("LEAVE", 20, "AllReduce"), ("PARAMETER_STRING", 20, "GroupEndApiStart"), ("LEAVE", 30, "GroupApi")]
+    check([(kind, int(at), name) for kind, at, name in got] == want, f"{got} is not {want}")
 
 
 def otf2_refused(folder, run):
@@ -201,6 +253,7 @@ def otf2(folder):
     if not shutil.which("otf2-print"):
         print("skipped: no otf2-print (Debian's otf2-tools)")
         sys.exit(77)
+    nstates = 0
     module = subprocess.run([SYSTEM_PYTHON, "-c", "import otf2"], capture_output=True).returncode == 0
     for k in range(6):
         run, archive = f"{folder}/{k}", f"{folder}/archive{k}"
@@ -215,8 +268,11 @@ def otf2(folder):
             continue
         check(not said, said)
         found = compare(run, archive, want, module)
+        nstates += states(run, archive)
         if module and k == 2:
             operations(found)
+    check(nstates > 150, f"{nstates} states")
+    states_in_order(folder)
     otf2_refused(folder, f"{folder}/1")
     print("with the module otf2 of Python" if module else "by otf2-print alone: no module otf2 of Python")
 

@@ -210,14 +210,70 @@ static void begin_part(struct otf2_archive *archive, OTF2_EvtWriter *writer, uin
     }
 }
 
+/* A walk over a lane, in order of time. */
+struct walk {
+    OTF2_EvtWriter *writer;
+    struct endings *endings;
+    uint32_t lane, depth;
+    uint32_t states[LANE_DEEPEST]; /* of the events that have begun, the next ones */
+    int64_t last_nsec;             /* of what was written last */
+};
+
 /* Ends of this lane before `until_nsec`, of parts that have begun. */
-static void write_endings(struct otf2_archive *archive, OTF2_EvtWriter *writer,
-                          struct endings *endings, uint32_t lane, int64_t until_nsec)
+static void write_endings(struct otf2_archive *archive, struct walk *walk, int64_t until_nsec)
 {
+    struct endings *endings = walk->endings;
     for (; endings->at < endings->count; endings->at++) {
         const struct ending *ending = &endings->list[endings->at];
-        if (ending->lane > lane || (ending->lane == lane && ending->at_nsec >= until_nsec)) return;
-        if (endings->begun[ending->part]) end_part(archive, writer, ending);
+        if (ending->lane > walk->lane) return;
+        if (ending->lane == walk->lane && ending->at_nsec >= until_nsec) return;
+        if (!endings->begun[ending->part]) continue;
+        end_part(archive, walk->writer, ending);
+        walk->last_nsec = ending->at_nsec;
+    }
+}
+
+/* ---- states ---- */
+
+/* Where the next state of those that have begun is; NULL: none has one. */
+static uint32_t *earliest_state(const struct otf2_archive *archive, struct walk *walk)
+{
+    const struct timeline_state *states = archive->run->states;
+    uint32_t *found = NULL;
+    for (uint32_t k = 0; k < walk->depth; k++) {
+        uint32_t *link = &walk->states[k];
+        if (*link == TIMELINE_NONE) continue;
+        if (!found || states[*link].at_nsec < states[*found].at_nsec) found = link;
+    }
+    return found;
+}
+
+/* Neither before what is written nor behind the end of its event. */
+static void write_state(struct otf2_archive *archive, struct walk *walk, uint32_t *link,
+                        int64_t latest_nsec)
+{
+    const struct timeline_state *state = &archive->run->states[*link];
+    int64_t at_nsec = state->at_nsec > walk->last_nsec ? state->at_nsec : walk->last_nsec;
+    if (at_nsec > latest_nsec) at_nsec = latest_nsec;
+    if (state->value)
+        otf2_check(archive,
+                   archive->otf2.add_number(archive->facts, OTF2_STATE_VALUE, state->value));
+    otf2_check(archive,
+               archive->otf2.parameter(walk->writer, archive->facts, time_of(archive, at_nsec),
+                                       OTF2_STATE_PARAMETER, (OTF2_StringRef)state->name));
+    walk->last_nsec = at_nsec;
+    *link = state->next;
+}
+
+/* States, and ends of parts, before `until_nsec`. */
+static void write_until(struct otf2_archive *archive, struct walk *walk, int64_t until_nsec)
+{
+    for (;;) {
+        uint32_t *link = earliest_state(archive, walk);
+        int64_t next_nsec = link ? archive->run->states[*link].at_nsec : INT64_MAX;
+        write_endings(archive, walk, next_nsec < until_nsec ? next_nsec : until_nsec);
+        if (!link || next_nsec >= until_nsec || archive->failed) return;
+        write_state(archive, walk, link, until_nsec);
     }
 }
 
@@ -240,36 +296,57 @@ static void add_facts(struct otf2_archive *archive, const struct timeline_event 
     }
 }
 
-static void write_lane(struct otf2_archive *archive, uint32_t lane, struct endings *endings)
+static void write_begin(struct otf2_archive *archive, struct walk *walk,
+                        const struct slice_moment *moment)
 {
     const struct timeline *run = archive->run;
+    const struct timeline_event *event = &run->events[moment->event];
+    OTF2_TimeStamp at = time_of(archive, moment->at_nsec);
+    uint32_t part = archive->slices.parts[moment->event];
+    bool *begun = walk->endings->begun;
+    add_facts(archive, event);
+    otf2_check(archive, archive->otf2.enter(walk->writer, archive->facts, at,
+                                            slice_name_of(&archive->names, event)));
+    walk->states[walk->depth++] = event->states;
+    if (part == TIMELINE_NONE || !begun) return;
+    begun[part] = is_reported(archive, &run->operations[run->parts[part].operation]);
+    if (begun[part]) begin_part(archive, walk->writer, part, at);
+}
+
+static void write_end(struct otf2_archive *archive, struct walk *walk,
+                      const struct slice_moment *moment)
+{
+    const struct timeline_event *event = &archive->run->events[moment->event];
+    uint32_t *link = &walk->states[walk->depth - 1];
+    while (*link != TIMELINE_NONE && !archive->failed)
+        write_state(archive, walk, link, moment->at_nsec);
+    otf2_check(archive, archive->otf2.leave(walk->writer, NULL, time_of(archive, moment->at_nsec),
+                                            slice_name_of(&archive->names, event)));
+    walk->depth--;
+}
+
+static void write_lane(struct otf2_archive *archive, uint32_t lane, struct endings *endings)
+{
     struct slice_moment moment;
-    OTF2_EvtWriter *writer = archive->otf2.events_of(archive->archive, lane);
-    if (!writer) {
+    struct walk walk = {.lane = lane, .endings = endings, .last_nsec = archive->base_nsec};
+    walk.writer = archive->otf2.events_of(archive->archive, lane);
+    if (!walk.writer) {
         otf2_check(archive, OTF2_ERROR_PROCESSED_WITH_FAULTS);
         return;
     }
     slices_of(&archive->slices, lane);
     while (!archive->failed && slices_next(&archive->slices, &moment)) {
-        const struct timeline_event *event = &run->events[moment.event];
-        OTF2_RegionRef region = slice_name_of(&archive->names, event);
-        OTF2_TimeStamp at = time_of(archive, moment.at_nsec);
-        uint32_t part = archive->slices.parts[moment.event];
-        write_endings(archive, writer, endings, lane, moment.at_nsec);
-        if (!moment.begins) {
-            otf2_check(archive, archive->otf2.leave(writer, NULL, at, region));
-            continue;
+        write_until(archive, &walk, moment.at_nsec);
+        if (moment.begins) {
+            write_begin(archive, &walk, &moment);
+        } else {
+            write_end(archive, &walk, &moment);
         }
-        add_facts(archive, event);
-        otf2_check(archive, archive->otf2.enter(writer, archive->facts, at, region));
-        if (part == TIMELINE_NONE || !endings->begun) continue;
-        const struct timeline_operation *operation = &run->operations[run->parts[part].operation];
-        endings->begun[part] = is_reported(archive, operation);
-        if (endings->begun[part]) begin_part(archive, writer, part, at);
+        walk.last_nsec = moment.at_nsec;
     }
-    if (!archive->failed) write_endings(archive, writer, endings, lane, INT64_MAX);
-    otf2_check(archive, archive->otf2.count_events(writer, &archive->nevents[lane]));
-    otf2_check(archive, archive->otf2.close_events_of(archive->archive, writer));
+    if (!archive->failed) write_until(archive, &walk, INT64_MAX);
+    otf2_check(archive, archive->otf2.count_events(walk.writer, &archive->nevents[lane]));
+    otf2_check(archive, archive->otf2.close_events_of(archive->archive, walk.writer));
 }
 
 /* Readers look for a file of definitions of each location, though none has its own. */

@@ -12,6 +12,9 @@ struct otf2_seat {
     uint32_t group; /* of lanes */
 };
 
+/* A state is a parameter of its event's region, with the value as an attribute behind the facts. */
+enum { OTF2_STATE_PARAMETER = 0, OTF2_STATE_VALUE = FACT_KIND_COUNT_ };
+
 struct otf2_archive {
     const struct timeline *run; /* borrowed */
     const char *folder;         /* borrowed */

@@ -50,6 +50,11 @@ static void write_attributes(struct writing *writing)
         otf2_check(archive, archive->otf2.attribute(writing->to, (OTF2_AttributeRef)kind, name, 0,
                                                     is_word ? OTF2_TYPE_STRING : OTF2_TYPE_UINT64));
     }
+    otf2_check(archive, archive->otf2.attribute(writing->to, OTF2_STATE_VALUE,
+                                                string_of(writing, "value"), 0, OTF2_TYPE_UINT64));
+    otf2_check(archive, archive->otf2.define_parameter(writing->to, OTF2_STATE_PARAMETER,
+                                                       string_of(writing, "state"),
+                                                       OTF2_PARAMETER_TYPE_STRING));
 }
 
 /* ---- where ---- */

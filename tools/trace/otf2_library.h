@@ -36,10 +36,12 @@ struct otf2 {
     __typeof__(OTF2_EvtWriter_MpiIsendComplete) *send_ends;
     __typeof__(OTF2_EvtWriter_MpiIrecvRequest) *receive_begins;
     __typeof__(OTF2_EvtWriter_MpiIrecv) *receive_ends;
+    __typeof__(OTF2_EvtWriter_ParameterString) *parameter;
     __typeof__(OTF2_EvtWriter_GetNumberOfEvents) *count_events;
     __typeof__(OTF2_GlobalDefWriter_WriteClockProperties) *clock;
     __typeof__(OTF2_GlobalDefWriter_WriteString) *string;
     __typeof__(OTF2_GlobalDefWriter_WriteAttribute) *attribute;
+    __typeof__(OTF2_GlobalDefWriter_WriteParameter) *define_parameter;
     __typeof__(OTF2_GlobalDefWriter_WriteSystemTreeNode) *node;
     __typeof__(OTF2_GlobalDefWriter_WriteSystemTreeNodeProperty) *node_property;
     __typeof__(OTF2_GlobalDefWriter_WriteLocationGroup) *location_group;
