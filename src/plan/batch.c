@@ -329,8 +329,19 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
 
 void tt_batches_fini(struct tt_plan *plan)
 {
-    for (int k = 0; plan->batches && k < TT_BATCHES; k++)
-        batch_fini(&plan->batches[k]);
+    for (int k = 0; plan->batches && k < TT_BATCHES; k++) {
+        struct tt_batch *batch = &plan->batches[k];
+        if (batch->work && tt_work_idle(batch->work)) tt_work_destroy(batch->work);
+        batch->work = NULL;
+    }
+}
+
+void tt_batches_free(struct tt_plan *plan)
+{
+    for (int k = 0; plan->batches && k < TT_BATCHES; k++) {
+        free(plan->batches[k].calls);
+        free(plan->batches[k].buffers);
+    }
     free(plan->batches);
     plan->batches = plan->latest = plan->used = plan->repeat = NULL;
 }

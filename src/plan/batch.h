@@ -61,7 +61,10 @@ void tt_batch_refuse(struct tt_plan *plan, const struct tt_group_call *first);
  */
 ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
                            const struct tt_work_spec *spec, struct tt_work **work_out);
+/* End what is kept. The calls stay: an open group of another thread may be compared with them. */
 void tt_batches_fini(struct tt_plan *plan);
+/* Free them, when nobody holds the plan. */
+void tt_batches_free(struct tt_plan *plan);
 
 /* ---- groups that come again: their calls are compared as they come ---- */
 

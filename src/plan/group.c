@@ -315,12 +315,11 @@ static inline void expect_calls(struct tt_group *group, const struct tt_task *ta
     group->end_call = plan->repeat->calls + plan->repeat->ncalls;
 }
 
-bool tt_group_begin_same(struct tt_group *group, const struct tt_task *task)
+/* The caller is in the plan. */
+static inline bool begin_same(struct tt_group *group, struct tt_plan *plan,
+                              const struct tt_task *task)
 {
-    struct tt_comm *comm = task->comm;
-    if (group->plans || group->jobs || !tt_comm_is_usual(comm)) return false;
-    struct tt_plan *plan = comm->plan;
-    if (atomic_load_explicit(&plan->inside, memory_order_relaxed) || plan->group) return false;
+    if (plan->group) return false;
     tt_batch_foresee(plan);
     if (!plan->repeat || !tt_batch_same(plan->repeat->calls, task) ||
         tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING))
@@ -328,6 +327,17 @@ bool tt_group_begin_same(struct tt_group *group, const struct tt_task *task)
     join_first(group, plan);
     expect_calls(group, task);
     return true;
+}
+
+bool tt_group_begin_same(struct tt_group *group, const struct tt_task *task)
+{
+    struct tt_comm *comm = task->comm;
+    if (group->plans || group->jobs || !tt_comm_is_usual(comm)) return false;
+    struct tt_plan *plan = comm->plan;
+    if (!tt_plan_try_enter(plan)) return false;
+    const bool same = begin_same(group, plan, task);
+    tt_plan_exit(plan);
+    return same;
 }
 
 bool tt_group_begin_repeating(struct tt_group *group, const struct tt_task *task)

@@ -4,9 +4,12 @@
 
 #include "plan/plan_state.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 struct tt_job;
 
-/* ---- plan.c: who uses a plan ---- */
+/* ---- uses.c: who uses a plan ---- */
 
 /* Keep its storage. The caller knows that the communicator lives. */
 void tt_plan_hold(struct tt_plan *plan);
@@ -20,11 +23,47 @@ ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan);
  * a hold. */
 void tt_plan_show(struct tt_plan *plan, ncclResult_t rc, const char *why);
 
-/* The communicator ends, and with it what the plan keeps. The caller has a hold. hot */
+/* The communicator ends, and with it what the plan keeps. hot */
 static inline bool tt_plan_closed(const struct tt_plan *plan)
 {
     /* pairs with the release of whoever closed it */
     return atomic_load_explicit(&plan->uses, memory_order_acquire) & TT_PLAN_CLOSED;
+}
+
+/* Errors: ncclInvalidUsage, because another thread is in the plan, or its communicator ended. */
+ncclResult_t tt_plan_contended(const struct tt_plan *plan);
+
+/* Mark the plan as in use by this thread. No lock: between two callers it only has to find a
+ * program that calls from two threads at once, and most of the time does. Whoever ends the
+ * communicator at the same time either is seen here or waits for tt_plan_exit(): tt_plan_close()
+ * orders both sides. hot */
+static inline bool tt_plan_try_enter(struct tt_plan *plan)
+{
+    if (atomic_load_explicit(&plan->inside, memory_order_relaxed)) return false;
+    atomic_store_explicit(&plan->inside, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* pairs with tt_fence_threads() */
+    if (!tt_plan_closed(plan)) return true;
+    atomic_store_explicit(&plan->inside, 0, memory_order_relaxed);
+    return false;
+}
+
+static inline ncclResult_t tt_plan_enter(struct tt_plan *plan)
+{
+    return tt_plan_try_enter(plan) ? ncclSuccess : tt_plan_contended(plan);
+}
+
+/* The same with a pin, which whoever ends the communicator waits for. */
+static inline ncclResult_t tt_plan_enter_pinned(struct tt_plan *plan)
+{
+    if (atomic_load_explicit(&plan->inside, memory_order_relaxed)) return tt_plan_contended(plan);
+    atomic_store_explicit(&plan->inside, 1, memory_order_relaxed);
+    return ncclSuccess;
+}
+
+static inline void tt_plan_exit(struct tt_plan *plan)
+{
+    /* pairs with the acquire load of who closes the plan */
+    atomic_store_explicit(&plan->inside, 0, memory_order_release);
 }
 
 /* ---- group.c ---- */

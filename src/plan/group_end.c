@@ -36,7 +36,7 @@ static inline bool repeat(struct tt_group *group, ncclResult_t *rc_out)
     if (group->error || group->jobs || group->simulate || group->next_call != group->end_call ||
         !tt_plan_pin(plan))
         return false;
-    if (tt_comm_is_usual(plan->comm) && !tt_plan_enter(plan)) {
+    if (tt_comm_is_usual(plan->comm) && !tt_plan_enter_pinned(plan)) {
         again = tt_batch_launch(plan, group->repeat_stream, rc_out);
         tt_plan_exit(plan);
     }

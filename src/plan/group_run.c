@@ -185,7 +185,7 @@ static ncclResult_t launch(struct tt_group *group)
     struct tt_plan *plan, *entered = group->plans; /* up to this one */
     ncclResult_t rc = ncclSuccess;
     while (entered && !rc) {
-        rc = tt_plan_enter(entered);
+        rc = tt_plan_enter_pinned(entered);
         if (!rc) entered = entered->next_in_group;
     }
     for (plan = group->plans; plan && !rc; plan = plan->next_in_group)

@@ -56,24 +56,6 @@ void tt_plan_note_fork(struct tt_plan *plan)
     atomic_compare_exchange_strong(&plan->comm->state, &running, ncclInvalidUsage);
 }
 
-bool tt_plan_close(struct tt_plan *plan, ncclResult_t rc)
-{
-    int open = ncclSuccess;
-    uint32_t outside = 0, spins = 0;
-    atomic_compare_exchange_strong(&plan->closed_rc, &open, (int)rc);
-    if (atomic_fetch_or(&plan->uses, TT_PLAN_CLOSED) & TT_PLAN_CLOSED) return false;
-    while ((atomic_load_explicit(&plan->uses, memory_order_acquire) & TT_PLAN_PINS) !=
-           TT_PLAN_PIN) {
-        if (!tuttiHostHelp()) tt_wait_relax(&spins, true);
-    }
-    while (!atomic_compare_exchange_weak(&plan->inside, &outside, TT_PLAN_ENDED)) {
-        outside = 0;
-        if (!tuttiHostHelp()) tt_wait_relax(&spins, true);
-    }
-    plan->last_seq = atomic_load(&plan->comm->queue_used->issued);
-    return true;
-}
-
 void tt_plan_destroy(struct tt_plan *plan)
 {
     if (!plan) return;

@@ -116,7 +116,7 @@ struct tt_plan {
     struct tt_comm *comm;    /* borrowed: owns the plan; valid while pinned */
     _Atomic uint64_t uses;   /* the storage lives until no hold is left */
     _Atomic int closed_rc;   /* ncclResult_t of whoever comes too late */
-    _Atomic uint32_t inside; /* 1 while a thread launches or appends, then TT_PLAN_ENDED */
+    _Atomic uint32_t inside; /* 1 while a thread launches or appends */
     bool looks_every_time;   /* a tuner, NCCL_CHECK_POINTERS or a tool's ranges: each operation is
                                 seen */
     bool checks_pointers;    /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
@@ -230,21 +230,3 @@ ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_group_call *node);
 /* Predicted time of all calls in microseconds; < 0 when nothing is known. */
 ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_group_call *first,
                                 double *usec_out);
-
-enum { TT_PLAN_ENDED = 2 }; /* in tt_plan.inside: nobody comes in any more */
-/* Errors: ncclInvalidUsage, because another thread is in the plan, or its communicator ended. */
-ncclResult_t tt_plan_contended(const struct tt_plan *plan);
-
-/* Mark the plan as in use by this thread. No lock: it only has to find a program that calls from
- * two threads at once, and most of the time does. */
-static inline ncclResult_t tt_plan_enter(struct tt_plan *plan)
-{
-    if (atomic_load_explicit(&plan->inside, memory_order_relaxed)) return tt_plan_contended(plan);
-    atomic_store_explicit(&plan->inside, 1, memory_order_relaxed);
-    return ncclSuccess;
-}
-
-static inline void tt_plan_exit(struct tt_plan *plan)
-{
-    atomic_store_explicit(&plan->inside, 0, memory_order_relaxed);
-}

@@ -2,6 +2,10 @@
  * inside.
  */
 #include "base/error.h"
+#include "base/fence.h"
+#include "base/wait.h"
+#include "device/device.h"
+#include "plan/batch.h"
 #include "plan/group.h"
 #include "plan/process.h"
 
@@ -16,6 +20,7 @@ enum { RESTING = 64 };
 static void rest(struct tt_plan *plan)
 {
     struct tt_plan *dead = NULL;
+    tt_batches_free(plan);
     plan->next_ended = NULL;
     pthread_mutex_lock(&tt_plans.resting.lock);
     if (tt_plans.resting.count++ == 0) {
@@ -75,6 +80,24 @@ ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan)
                    rc == ncclInvalidUsage ? "destroyed" : "aborted");
 }
 
+bool tt_plan_close(struct tt_plan *plan, ncclResult_t rc)
+{
+    int open = ncclSuccess;
+    uint32_t spins = 0;
+    atomic_compare_exchange_strong(&plan->closed_rc, &open, (int)rc);
+    if (atomic_fetch_or(&plan->uses, TT_PLAN_CLOSED) & TT_PLAN_CLOSED) return false;
+    tt_fence_threads(); /* a call that saw the plan open is seen inside below */
+    while ((atomic_load_explicit(&plan->uses, memory_order_acquire) & TT_PLAN_PINS) !=
+           TT_PLAN_PIN) {
+        if (!tuttiHostHelp()) tt_wait_relax(&spins, true);
+    }
+    while (atomic_load_explicit(&plan->inside, memory_order_acquire)) {
+        if (!tuttiHostHelp()) tt_wait_relax(&spins, true);
+    }
+    plan->last_seq = atomic_load(&plan->comm->queue_used->issued);
+    return true;
+}
+
 void tt_plan_show(struct tt_plan *plan, ncclResult_t rc, const char *why)
 {
     if (!tt_plan_pin(plan)) return;
@@ -84,7 +107,7 @@ void tt_plan_show(struct tt_plan *plan, ncclResult_t rc, const char *why)
 
 ncclResult_t tt_plan_contended(const struct tt_plan *plan)
 {
-    if (atomic_load(&plan->inside) == TT_PLAN_ENDED) {
+    if (tt_plan_closed(plan)) {
         return tt_fail(ncclInvalidUsage, "a communicator was destroyed during a call on it");
     }
     return tt_fail(ncclInvalidUsage,
