@@ -91,7 +91,9 @@ static ncclResult_t check_new(int nranks, const ncclUniqueId *id, int rank)
 static ncclResult_t refused(const struct tt_comm *own, const struct tt_comm_request *request,
                             ncclResult_t rc)
 {
-    bool ours = request->ids && tt_id_valid(request->ids) && tt_id_existing(request->ids) > 0;
+    bool valid = request->ids && tt_id_valid(request->ids);
+    bool ours = valid && tt_id_existing(request->ids) > 0;
+    if (valid && !ours && !own) return tt_grow_refused_id(request, rc);
     if (ours && own) ours = tt_id_is_grow(own->bootstrap, own->child_count + 1, request->ids);
     return ours ? tt_init_refused(request, rc) : rc;
 }

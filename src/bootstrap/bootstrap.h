@@ -92,6 +92,8 @@ struct tt_bootstrap_decline {
     int nids, nranks, rank; /* as they were given, right or wrong */
     int32_t thread;         /* that called, as in struct tt_bootstrap_config */
     bool for_good; /* else the thread may call again within 2 s, and nothing has happened */
+    bool stray;    /* it was to come to a grow, and the id is for none: the process that made the id
+                      looks for that grow; the thread may call again within 0.3 s */
     ncclResult_t rc;
     const char *sentence;
 };

@@ -19,23 +19,28 @@ ncclResult_t tt_settings_check(void)
 
 /* ---- ranks that do not come ---- */
 
-static void decline(const struct tt_comm_request *request, bool for_good, ncclResult_t rc,
-                    const char *sentence)
+static void decline(const struct tt_comm_request *request, struct tt_bootstrap_decline words)
 {
-    const struct tt_bootstrap_decline words = {.ids = request->ids,
-                                               .nids = request->nids,
-                                               .nranks = request->nranks,
-                                               .rank = request->rank,
-                                               .thread = request->thread,
-                                               .for_good = for_good,
-                                               .rc = rc,
-                                               .sentence = sentence};
+    words.ids = request->ids;
+    words.nids = request->nids;
+    words.nranks = request->nranks;
+    words.rank = request->rank;
+    words.thread = request->thread;
     if (request->ids && request->nids > 0) tt_bootstrap_decline(&words);
 }
 
 ncclResult_t tt_init_refused(const struct tt_comm_request *request, ncclResult_t rc)
 {
-    if (rc && rc != ncclInProgress) decline(request, false, rc, tt_last_error());
+    const struct tt_bootstrap_decline words = {.rc = rc, .sentence = tt_last_error()};
+    if (rc && rc != ncclInProgress) decline(request, words);
+    return rc;
+}
+
+ncclResult_t tt_grow_refused_id(const struct tt_comm_request *request, ncclResult_t rc)
+{
+    const struct tt_bootstrap_decline words = {
+        .stray = true, .rc = rc, .sentence = tt_last_error()};
+    decline(request, words);
     return rc;
 }
 
@@ -43,8 +48,11 @@ ncclResult_t tt_init_refused(const struct tt_comm_request *request, ncclResult_t
 static void declined(const struct tt_comm_request *request, ncclResult_t rc)
 {
     bool aborted = rc && rc != ncclSystemError;
-    decline(request, rc != ncclSuccess, rc ? rc : ncclInvalidUsage,
-            aborted ? "its init was aborted before it began" : tt_last_error());
+    const struct tt_bootstrap_decline words = {
+        .for_good = rc != ncclSuccess,
+        .rc = rc ? rc : ncclInvalidUsage,
+        .sentence = aborted ? "its init was aborted before it began" : tt_last_error()};
+    decline(request, words);
 }
 
 /* ---- the job ---- */

@@ -125,6 +125,9 @@ ncclResult_t tt_job_init(struct tt_comm *comm, const struct tt_comm_request *req
 /* An init or grow of the request never joins its bootstrap: its root hears of it, so that nobody
  * waits for it. The call only returns `rc`, which is returned; the caller may call again. */
 ncclResult_t tt_init_refused(const struct tt_comm_request *request, ncclResult_t rc);
+/* The same of a new rank whose id is of no grow: the process that made the id looks for the grow
+ * that waits for this rank. */
+ncclResult_t tt_grow_refused_id(const struct tt_comm_request *request, ncclResult_t rc);
 /* What becomes of a parent: its child was allocated and is handed out when it is made. */
 struct tt_child {
     struct tt_comm *parent; /* borrowed */

@@ -173,7 +173,8 @@ struct disagreement {
     int late;         /* that rank calls when the others wait; -1: none */
     int too_small;    /* that rank asks for no growth; -1: none */
 };
-enum { OUTDATED = 2, DAMAGED = 3, IDS = 4 }; /* rank 0's, made before a Split; not one */
+/* rank 0's, made before a Split; not one; rank 0's or 1's, for a new communicator */
+enum { OUTDATED = 2, DAMAGED = 3, PLAIN = 4, IDS = 5 };
 
 /* All ranks, old and new, hear at once that they do not meet. */
 static int disagree(const struct world_rank *own, const struct disagreement *c)
@@ -191,6 +192,8 @@ static int disagree(const struct world_rank *own, const struct disagreement *c)
     if (own->rank < 2) world_check(ncclCommGetUniqueId(parent, &ids[own->rank]), "GetUniqueId");
     for (int maker = 0; maker < 2; maker++)
         pass_id(own, maker, &ids[maker]);
+    if (own->rank == c->given[0]) world_check(ncclGetUniqueId(&ids[PLAIN]), "ncclGetUniqueId");
+    pass_id(own, c->given[0], &ids[PLAIN]);
     clock_gettime(CLOCK_MONOTONIC, &begun);
     if (own->rank == c->late) usleep(1500000);
     int size = own->rank == c->too_small ? OLD : RANKS;
@@ -217,6 +220,8 @@ static int disagreements(const struct world_rank *own)
         {"a new rank by an outdated id, its maker late", {1, 1, 1, OUTDATED}, 0, -1},
         {"a rank by a damaged id", {0, 0, DAMAGED, 0}, -1, -1},
         {"a grow to another size", {0, 0, 0, 0}, -1, 1},
+        {"a new rank by an id of a new communicator", {0, 0, 0, PLAIN}, -1, -1},
+        {"a new rank by such an id, the others late", {1, 1, 1, PLAIN}, 0, -1},
     };
     int failures = 0;
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++)

@@ -86,6 +86,7 @@ static int root_of(const struct tt_bootstrap_decline *decline)
 static void pack(const struct tt_bootstrap_decline *decline, unsigned char bytes[TT_DECLINE_BYTES])
 {
     struct tt_decline words = {.for_good = decline->for_good,
+                               .stray = decline->stray,
                                .pid = (int32_t)getpid(),
                                .thread = decline->thread,
                                .rc = decline->rc};
@@ -103,6 +104,7 @@ static void tell_root(const struct tt_bootstrap_decline *decline, const struct t
 {
     struct attempt attempt = {.conn = NULL};
     struct tt_key key;
+    bool waits = decline->for_good || decline->stray;
     pthread_cond_init(&attempt.changed, NULL);
     pack(decline, attempt.bytes);
     tt_key_derive(id->secret, TT_KEY_ROOT, &key);
@@ -118,7 +120,7 @@ static void tell_root(const struct tt_bootstrap_decline *decline, const struct t
         .ops = &attempt_ops,
         .owner = &attempt,
         .limit_bytes = TT_REFUSE_BYTES,
-        .deadline_nsec = tt_now_nsec() + (decline->for_good ? FOR_GOOD_NSEC : REFUSED_NSEC),
+        .deadline_nsec = tt_now_nsec() + (waits ? FOR_GOOD_NSEC : REFUSED_NSEC),
     };
     tt_service_lock();
     if (!tt_service_acquire(NULL)) {

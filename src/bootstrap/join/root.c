@@ -141,11 +141,13 @@ static void tell_progress(struct tt_root *root, uint64_t now)
 
 static bool root_tick(struct tt_root *root, uint64_t now)
 {
+    bool stray = tt_root_stray_waits(root, now);
     if (root_finished(root, now)) {
         root_free(root);
         return false;
     }
-    if (!root->slots) return root->state == ROOT_FAILED; /* an unused id has no deadline */
+    /* an unused id has no deadline */
+    if (!root->slots) return root->state == ROOT_FAILED || stray;
     if (root->state == ROOT_OPEN && root->njoined < root->nslots) tell_progress(root, now);
     if (root->state == ROOT_OPEN && root->root_rank >= 0 &&
         now >= root->first_nsec + ROOT_RANK_NSEC)

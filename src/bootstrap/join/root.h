@@ -50,6 +50,7 @@ ncclResult_t tt_refuse_unpack(const unsigned char *bytes, size_t len, char *sent
 #define TT_DECLINE_BYTES (12 + TT_HOST_BYTES + TT_REFUSE_BYTES)
 struct tt_decline { /* what a rank says that does not come */
     bool for_good;  /* else its call was refused, and its thread may call again */
+    bool stray;     /* it was to come to a grow, and this id is for none */
     int32_t pid, thread;
     char host[TT_HOST_BYTES];
     ncclResult_t rc;

@@ -16,6 +16,8 @@
 
 #define FAILED_LIFE_NSEC 10000000000ull /* a failed root answers late ranks that long */
 #define DECLINED_NSEC 2000000000ull     /* for a refused caller to call again */
+#define STRAY_NSEC                                                                                 \
+    2000000000ull /* a grow that such a rank was to come to is looked for that long */
 #define LISTED_RANKS 16
 
 void tt_root_expect(struct tt_root *root, uint32_t connections)
@@ -227,6 +229,29 @@ static void forget_refused(struct tt_root *root, int32_t pid, int32_t thread, co
     }
 }
 
+/* It was to come to a grow and was given this root's id: stray.c. */
+static void note_stray(const struct root_client *client, const struct tt_decline *decline)
+{
+    uint64_t now = tt_now_nsec();
+    client->root->stray = (struct root_stray){.nranks = client->conn->hello.nranks,
+                                              .rank = client->conn->peer,
+                                              .counts_nsec = now + TT_STRAY_AGAIN_NSEC,
+                                              .until_nsec = now + STRAY_NSEC,
+                                              .decline = *decline};
+    tt_service_wake();
+}
+
+/* That thread calls again. */
+static void forget_stray(const struct tt_join *join)
+{
+    for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
+        const struct tt_decline *decline = &root->stray.decline;
+        if (join->pid == decline->pid && join->thread == decline->thread &&
+            strcmp(join->host, decline->host) == 0)
+            root->stray.until_nsec = 0;
+    }
+}
+
 /* A refused caller may call again: then the others lose nothing. Else they need not wait long. */
 static void root_declined(struct root_client *client, const unsigned char *bytes, size_t len)
 {
@@ -234,7 +259,8 @@ static void root_declined(struct root_client *client, const unsigned char *bytes
     struct tt_decline decline;
     if (client->identified || !tt_decline_unpack(&decline, bytes, len)) return;
     client->identified = client->done = true;
-    if (root->state != ROOT_OPEN) return; /* too late to matter */
+    if (decline.stray) note_stray(client, &decline);
+    if (decline.stray || root->state != ROOT_OPEN) return; /* nobody waits, or not any more */
     if (decline.for_good) {
         tt_root_fail(root, decline.rc, "%s", decline.sentence);
     } else {
@@ -273,6 +299,7 @@ static void root_join(struct root_client *client, const unsigned char *bytes, si
         return;
     }
     forget_refused(root, join->pid, join->thread, join->host);
+    forget_stray(join);
     find_root_rank(root, join);
     root_step(root);
 }

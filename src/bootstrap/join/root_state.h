@@ -29,14 +29,23 @@ struct root_client { /* one connection; lives until that closes */
 struct root_grow {   /* an id for a grow; all zero: one for a new communicator */
     uint64_t maker;  /* which rank of which communicator made it */
     uint64_t number; /* of the grow */
+    int existing;    /* ranks of the communicator */
     bool taken;      /* its maker grows by it */
     bool passed;     /* its maker grows by another, the one with this key: */
     unsigned char by[TT_KEY_NAME_BYTES];
 };
 
+struct root_stray { /* a new rank that came here, where no grow is */
+    uint32_t nranks;
+    int rank;
+    uint64_t counts_nsec, until_nsec; /* until 0: nobody */
+    struct tt_decline decline;
+};
+
 struct tt_root {
     struct tt_root *next;
     struct root_grow grow;
+    struct root_stray stray;
     struct tt_acceptor acceptor;
     struct tt_listener *listener; /* own one; NULL: the process's */
     enum root_state state;
@@ -70,3 +79,9 @@ __attribute__((format(printf, 3, 4))) void tt_root_fail(struct tt_root *root, nc
 void tt_root_list_missing(const struct tt_root *root, char *text, size_t text_bytes);
 /* The time is over: fail with who is missing. */
 void tt_root_overdue(struct tt_root *root);
+
+/* ---- stray.c ---- */
+
+#define TT_STRAY_AGAIN_NSEC 300000000ull /* for the caller to call again */
+/* End the grow that waits for whoever came here. True: look again. */
+bool tt_root_stray_waits(struct tt_root *root, uint64_t now_nsec);

@@ -82,11 +82,13 @@ ncclResult_t tt_refuse_unpack(const unsigned char *bytes, size_t len, char *sent
     return wire.bad || !error ? ncclRemoteError : (ncclResult_t)code;
 }
 
+enum { DECLINE_FOR_GOOD = 1, DECLINE_STRAY = 2 };
+
 void tt_decline_pack(const struct tt_decline *decline, unsigned char bytes[TT_DECLINE_BYTES])
 {
     struct tt_wire wire;
     tt_wire_init(&wire, bytes, TT_DECLINE_BYTES);
-    tt_wire_put32(&wire, decline->for_good);
+    tt_wire_put32(&wire, decline->stray ? DECLINE_STRAY : decline->for_good);
     tt_wire_put32(&wire, (uint32_t)decline->pid);
     tt_wire_put32(&wire, (uint32_t)decline->thread);
     tt_wire_put_text(&wire, decline->host, TT_HOST_BYTES);
@@ -97,7 +99,9 @@ bool tt_decline_unpack(struct tt_decline *decline, const unsigned char *bytes, s
 {
     struct tt_wire wire;
     tt_wire_read(&wire, bytes, len);
-    decline->for_good = tt_wire_get32(&wire) != 0;
+    uint32_t how = tt_wire_get32(&wire);
+    decline->for_good = how == DECLINE_FOR_GOOD;
+    decline->stray = how == DECLINE_STRAY;
     decline->pid = (int32_t)tt_wire_get32(&wire);
     decline->thread = (int32_t)tt_wire_get32(&wire);
     tt_wire_get_text(&wire, decline->host, TT_HOST_BYTES);
