@@ -1,6 +1,7 @@
 /* Processes with the same key work together; who comes with another key, or on one side only, is
  * told so at once, and whoever listens goes on listening.
- * usage: encryption MODE      MODE: keyed, plain: what rank 0 and its true peer are */
+ * usage: encryption MODE      MODE: keyed, plain: what rank 0 and its true peer are; alone: rank 0
+ *                             waits for nobody, and its time-out tells who came */
 #include "harness.h"
 
 #include <string.h>
@@ -87,12 +88,31 @@ static void check_arguments(const char *own)
     NCCL(set_key(own));
 }
 
+static int wait_alone(void)
+{
+    int pipe;
+    ncclUniqueId id;
+    ncclComm_t comm = NULL;
+    setenv("TUTTI_INIT_TIMEOUT", "1", 1);
+    pid_t peer = start_peer(wrong, ncclRemoteError, &pipe);
+    NCCL(set_key(right));
+    NCCL(ncclGetUniqueId(&id));
+    CHECK(write(pipe, &id, sizeof(id)) == (ssize_t)sizeof(id));
+    finish(peer);
+    CHECK(ncclCommInitRank(&comm, 2, id, 0) == ncclTimeout);
+    const char *why = ncclGetLastError(NULL);
+    if (!strstr(why, "missing 1; ") || !strstr(why, "encryption key") || !strstr(why, " as rank 1"))
+        harness_fail(__FILE__, __LINE__, "the time-out only says: %s", why);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     bool keyed = argc > 1 && !strcmp(argv[1], "keyed");
     const char *own = keyed ? right : NULL;
     int pipes[3];
     setenv("TUTTI_DEVICES", "2", 1);
+    if (argc > 1 && !strcmp(argv[1], "alone")) return wait_alone();
     pid_t peers[3] = {start_peer(wrong, ncclRemoteError, &pipes[0]),
                       start_peer(keyed ? NULL : right, ncclRemoteError, &pipes[1]),
                       start_peer(own, ncclSuccess, &pipes[2])};

@@ -121,16 +121,17 @@ static uint64_t overdue_grace(const struct tt_root *root)
 /* Who has not come: now and then in the log, and once as a warning. */
 static void tell_progress(struct tt_root *root, uint64_t now)
 {
-    char missing[256], hint[160];
+    char missing[256], hint[160], unproven[TT_UNPROVEN_BYTES];
     bool report = now >= root->report_nsec;
     if (!report && now < root->progress_nsec) return;
     tt_root_list_missing(root, missing, sizeof(missing));
     if (report) {
         tt_mistake_rank(root->root_rank, hint, sizeof(hint));
+        tt_root_unproven(root, unproven);
         tt_warn("init waits since %.0f s: %d of %d ranks came with the unique id of this process; "
-                "missing %s: do they run, do they call init, and were they given this id?%s",
-                (double)(now - root->first_nsec) * 1e-9, root->njoined, root->nslots, missing,
-                hint);
+                "missing %s: do they run, do they call init, and were they given this id?%s%s",
+                (double)(now - root->first_nsec) * 1e-9, root->njoined, root->nslots, missing, hint,
+                unproven);
         root->report_nsec = UINT64_MAX;
     } else {
         tt_info(TT_LOG_INIT | TT_LOG_BOOTSTRAP, "bootstrap: %d of %d ranks came so far; missing %s",

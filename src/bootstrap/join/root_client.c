@@ -133,6 +133,19 @@ void tt_root_list_missing(const struct tt_root *root, char *text, size_t text_by
     }
 }
 
+void tt_root_unproven(const struct tt_root *root, char text[TT_UNPROVEN_BYTES])
+{
+    const struct tt_acceptor *acceptor = &root->acceptor;
+    char addr[128];
+    text[0] = 0;
+    if (!acceptor->unproven.count) return;
+    snprintf(text, TT_UNPROVEN_BYTES,
+             "; %u connection(s) with this id proved neither its secret nor the same encryption "
+             "key (ncclSetEncryption), the last one from %s as rank %d",
+             acceptor->unproven.count, tt_addr_text(&acceptor->unproven.from, addr, sizeof(addr)),
+             acceptor->unproven.rank);
+}
+
 /* ---- placing ---- */
 
 /* All are there, and the nonce is known: each gets its parent's address. A head gets that from the
@@ -311,7 +324,7 @@ static bool from_own_head(const struct root_client *client)
 
 void tt_root_overdue(struct tt_root *root)
 {
-    char missing[256];
+    char missing[256], unproven[TT_UNPROVEN_BYTES];
     tt_root_list_missing(root, missing, sizeof(missing));
     if (root->njoined == root->nslots && root->state == ROOT_OPEN) {
         const struct tt_join *head = &root->slots[0]->join;
@@ -327,9 +340,10 @@ void tt_root_overdue(struct tt_root *root)
                      root->first.timeout_sec);
         return;
     }
-    tt_root_fail(root, ncclTimeout, "%d of %u ranks did not come within %u s: missing %s",
-                 root->nslots - root->njoined, root->first.nranks, root->first.timeout_sec,
-                 missing);
+    tt_root_unproven(root, unproven);
+    tt_root_fail(root, ncclTimeout, "%d of %u ranks did not come within %u s: missing %s%s",
+                 root->nslots - root->njoined, root->first.nranks, root->first.timeout_sec, missing,
+                 unproven);
 }
 
 static void client_gives_up(struct root_client *client, bool heard, const unsigned char *bytes,

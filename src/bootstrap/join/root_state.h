@@ -77,6 +77,9 @@ __attribute__((format(printf, 3, 4))) void tt_root_fail(struct tt_root *root, nc
                                                         const char *fmt, ...);
 /* The ranks that have not come, as "1, 3, 5 and 12 more". */
 void tt_root_list_missing(const struct tt_root *root, char *text, size_t text_bytes);
+/* Who came and did not prove the secret, as words to follow; "" for nobody. */
+#define TT_UNPROVEN_BYTES 320
+void tt_root_unproven(const struct tt_root *root, char text[TT_UNPROVEN_BYTES]);
 /* The time is over: fail with who is missing. */
 void tt_root_overdue(struct tt_root *root);
 

@@ -2,6 +2,7 @@
  * Service's lock held in all functions and callbacks. */
 #pragma once
 
+#include "base/socket.h"
 #include "bootstrap/wire/handshake.h"
 
 #include <stdbool.h>
@@ -15,6 +16,12 @@ struct tt_acceptor {
     enum tt_key_kind kind;
     void *owner;  /* borrowed; closes the acceptor before it goes */
     int32_t rank; /* TREE: own rank; LOCAL: 0; ROOT: not used, any negative wanted rank */
+    struct {      /* who named the key and did not prove it; what they say of themselves is no more
+                     than that */
+        uint32_t count;
+        union tt_addr from; /* the last one */
+        int32_t rank;
+    } unproven;
     bool (*admits)(struct tt_acceptor *acceptor, const struct tt_hello *hello);
     /* Proof done: take the connection. */
     void (*opened)(struct tt_acceptor *acceptor, struct tt_conn *conn);

@@ -20,12 +20,22 @@
 
 #define PROOF_NSEC 2000000000ull /* from accept to proof */
 
+/* One bad peer ends nothing: who waits for somebody else can say that this one came. */
+static void note_unproven(const struct tt_conn *conn)
+{
+    struct tt_acceptor *acceptor = conn->acceptor;
+    acceptor->unproven.count++;
+    acceptor->unproven.from = conn->from;
+    acceptor->unproven.rank = conn->hello.own_rank;
+}
+
 static void conn_break(struct tt_conn *conn, const char *why)
 {
     if (conn->starved) why = tt_conn_starved;
     if (conn->server && conn->state == TT_CONN_PROOF && tt_encryption_key())
         why = "it did not prove the encryption key (ncclSetEncryption)";
     if (conn->state == TT_CONN_DEAD) return;
+    if (conn->server && conn->state == TT_CONN_PROOF) note_unproven(conn);
     const struct tt_conn_ops *ops = conn->ops;
     bool known = conn->state == TT_CONN_OPEN || !conn->server;
     if (!known) tt_service_refused(why);
