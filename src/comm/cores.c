@@ -87,6 +87,16 @@ static void climb(const char *base, const char *path, struct tt_core_limit *limi
     }
 }
 
+/* Is it one of these words with commas between them? Their order is the machine's. */
+static bool names_cpu(const char *controllers)
+{
+    for (const char *at = controllers; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (!strncmp(at, "cpu", 3) && (at[3] == ',' || !at[3])) return true;
+    }
+    return false;
+}
+
 /* A line of /proc/self/cgroup is "number:controllers:path"; version 2 names no controllers. */
 void tt_cores_quota(struct tt_core_limit *limit_out)
 {
@@ -105,8 +115,10 @@ void tt_cores_quota(struct tt_core_limit *limit_out)
         *path++ = 0;
         if (!strcmp(path, "/")) path++;
         if (!*controllers) climb("", path, limit_out);
-        if (!strcmp(controllers, "cpu")) climb("/cpu", path, limit_out);
-        if (strstr(controllers, "cpu,")) climb("/cpu,cpuacct", path, limit_out);
+        if (!names_cpu(controllers)) continue;
+        climb("/cpu", path, limit_out);
+        *--controllers = '/'; /* mounted by all their names, and /cpu leads there at most places */
+        climb(controllers, path, limit_out);
     }
     if (file) fclose(file);
 }

@@ -3,6 +3,7 @@
 #include "comm/record.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "comm/imports.h"
@@ -245,6 +246,10 @@ static ncclResult_t share_cores(const struct tt_comm *comm, struct tt_agreement 
     }
     int own = agreed->ranks[comm->member.rank].node;
     agreed->local_oversubscribed = ranks[own] > cores[own];
+    if (agreed->local_oversubscribed) {
+        tt_info(TT_LOG_INIT, "%d ranks of this host share %d core%s: waits give theirs away",
+                ranks[own], cores[own], cores[own] == 1 ? "" : "s");
+    }
 out:
     free(users);
     free(cores);
