@@ -33,11 +33,26 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
     return launch(&config, function, args, extra);
 }
 
-/* Attributes say how a device schedules the kernel, so they are accepted and left alone. */
+static int check_cooperative(const CUlaunchConfig *config)
+{
+    const struct tt_launch what = {
+        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+        .block = {config->blockDimX, config->blockDimY, config->blockDimZ}};
+    return tt_face_cooperative(&what);
+}
+
+/* Attributes say how a device schedules the kernel: but for one they are left alone. */
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **args,
                           void **extra)
 {
+    int rc = CUDA_SUCCESS;
     if (!config || (config->numAttrs && !config->attrs)) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; !rc && i < config->numAttrs; i++) {
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE &&
+            config->attrs[i].value.cooperative)
+            rc = check_cooperative(config);
+    }
+    if (rc) return tt_driver_done(rc);
     return launch(config, function, args, extra);
 }
 
@@ -47,10 +62,14 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, uns
                                    unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                                    void **args)
 {
-    const struct tt_launch what = {.grid = {grid_x, grid_y, grid_z},
-                                   .block = {block_x, block_y, block_z}};
-    int rc = tt_face_cooperative(&what);
-    return rc ? tt_driver_done(rc)
-              : cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                               shared_bytes, stream, args, NULL);
+    const CUlaunchConfig config = {.gridDimX = grid_x,
+                                   .gridDimY = grid_y,
+                                   .gridDimZ = grid_z,
+                                   .blockDimX = block_x,
+                                   .blockDimY = block_y,
+                                   .blockDimZ = block_z,
+                                   .sharedMemBytes = shared_bytes,
+                                   .hStream = stream};
+    int rc = check_cooperative(&config);
+    return rc ? tt_driver_done(rc) : launch(&config, function, args, NULL);
 }

@@ -27,10 +27,24 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
     return tt_face_done(launch(kernel, grid, block, args, shared_bytes, stream));
 }
 
-/* Attributes say how a device schedules the kernel, so they are accepted and left alone. */
+static int check_cooperative(dim3 grid, dim3 block)
+{
+    const struct tt_launch what = {.grid = {grid.x, grid.y, grid.z},
+                                   .block = {block.x, block.y, block.z}};
+    return tt_face_cooperative(&what);
+}
+
+/* Attributes say how a device schedules the kernel: but for one they are left alone. */
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)
 {
+    int rc = cudaSuccess;
     if (!config || (config->numAttrs && !config->attrs)) return tt_face_done(cudaErrorInvalidValue);
+    for (unsigned i = 0; !rc && i < config->numAttrs; i++) {
+        if (config->attrs[i].id == cudaLaunchAttributeCooperative &&
+            config->attrs[i].val.cooperative)
+            rc = check_cooperative(config->gridDim, config->blockDim);
+    }
+    if (rc) return tt_face_done(rc);
     return tt_face_done(launch(func, config->gridDim, config->blockDim, args,
                                config->dynamicSmemBytes, config->stream));
 }
@@ -39,8 +53,6 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
 cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block, void **args,
                                         size_t shared_bytes, cudaStream_t stream)
 {
-    const struct tt_launch what = {.grid = {grid.x, grid.y, grid.z},
-                                   .block = {block.x, block.y, block.z}};
-    int rc = tt_face_cooperative(&what);
+    int rc = check_cooperative(grid, block);
     return tt_face_done(rc ? rc : launch(func, grid, block, args, shared_bytes, stream));
 }

@@ -253,6 +253,20 @@ static void cooperative(CUfunction function, CUdeviceptr count)
             cuLaunchCooperativeKernel(function, most + 1, 1, 1, 128, 1, 1, 0, NULL, args));
     ANSWERS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
             cuLaunchCooperativeKernel(function, 65535, 65535, 65535, 1, 1, 1, 0, NULL, args));
+    CUlaunchAttribute attr;
+    CUlaunchConfig config;
+    memset(&attr, 0, sizeof(attr));
+    memset(&config, 0, sizeof(config));
+    config.gridDimX = most + 1;
+    config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+    config.blockDimX = 128;
+    attr.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    config.attrs = &attr;
+    config.numAttrs = 1;
+    WORKS(cuLaunchKernelEx(&config, function, args, NULL));
+    attr.value.cooperative = 1;
+    ANSWERS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+            cuLaunchKernelEx(&config, function, args, NULL));
     ANSWERS(CUDA_ERROR_INVALID_VALUE,
             cuLaunchCooperativeKernel(function, 1, 1, 1, 2000, 1, 1, 0, NULL, args));
     ANSWERS(CUDA_ERROR_INVALID_HANDLE,

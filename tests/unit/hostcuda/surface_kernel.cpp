@@ -193,6 +193,13 @@ static void launches()
     WORKS(cudaLaunchCooperativeKernel(stub, dim3(2), dim3(1), args, 0, nullptr));
     ANSWERS(cudaErrorCooperativeLaunchTooLarge,
             cudaLaunchCooperativeKernel(stub, dim3(1 << 20), dim3(1), args, 0, nullptr));
+    cudaLaunchAttribute attr = {};
+    attr.id = cudaLaunchAttributeCooperative;
+    attr.val.cooperative = 1;
+    config.attrs = &attr;
+    config.numAttrs = 1;
+    config.gridDim = dim3(1 << 20);
+    ANSWERS(cudaErrorCooperativeLaunchTooLarge, cudaLaunchKernelExC(&config, stub, args));
     WORKS(__cudaGetKernel(&kernel, stub));
     WORKS(__cudaLaunchKernel(kernel, dim3(1), dim3(1), args, 0, nullptr));
     WORKS(cudaStreamSynchronize(nullptr));
