@@ -69,15 +69,19 @@ static bool value_of(const char *text, const char *name, size_t name_bytes, char
     return false;
 }
 
-/* "{0,1,2}" of the ranks for which `wanted` holds, with an end where there are too many. */
-static void rank_list(const bool *wanted, int nranks, char *text, size_t text_bytes)
+/* What one rank has of a name. */
+struct held {
+    int rank;
+    int first;   /* rank that has the same */
+    char *value; /* owned */
+};
+
+/* "{0,1,2}" of these ranks, with an end where there are too many. */
+static void rank_list(const struct held *of, int count, char *text, size_t text_bytes)
 {
-    int count = 0;
     size_t used = (size_t)snprintf(text, text_bytes, "{");
-    for (int rank = 0; rank < nranks; rank++) {
-        if (!wanted[rank] || count++ >= LISTED_RANKS) continue;
-        used +=
-            (size_t)snprintf(text + used, text_bytes - used, "%s%d", count > 1 ? "," : "", rank);
+    for (int i = 0; i < count && i < LISTED_RANKS; i++) {
+        used += (size_t)snprintf(text + used, text_bytes - used, "%s%d", i ? "," : "", of[i].rank);
     }
     if (count > LISTED_RANKS) {
         snprintf(text + used, text_bytes - used, ",...} (%d in all)", count);
@@ -101,29 +105,64 @@ static bool differs(const struct diagnosis *on, const char *name, size_t name_by
     return false;
 }
 
+static int by_value(const void *left, const void *right)
+{
+    const struct held *a = left, *b = right;
+    int order = strcmp(a->value, b->value);
+    return order ? order : a->rank - b->rank;
+}
+
+static int by_first(const void *left, const void *right)
+{
+    const struct held *a = left, *b = right;
+    return a->first != b->first ? a->first - b->first : a->rank - b->rank;
+}
+
+/* Bring those who have the same together, who has a low rank first. */
+static void sort_held(struct held *held, int count)
+{
+    qsort(held, (size_t)count, sizeof(*held), by_value);
+    for (int i = 0; i < count; i++) {
+        bool same = i > 0 && !strcmp(held[i].value, held[i - 1].value);
+        held[i].first = same ? held[i - 1].first : held[i].rank;
+    }
+    qsort(held, (size_t)count, sizeof(*held), by_first);
+}
+
+/* Returns how many are known. */
+static int take_held(const struct diagnosis *on, const char *name, size_t name_bytes,
+                     struct held *held)
+{
+    char value[VALUE_BYTES];
+    int count = 0;
+    for (int rank = 0; rank < on->comm->nranks; rank++) {
+        if (!on->texts[rank]) continue;
+        value_of(on->texts[rank], name, name_bytes, value);
+        held[count] = (struct held){.rank = rank, .value = strdup(value)};
+        if (held[count].value) count++;
+    }
+    return count;
+}
+
 static void print_values(const struct diagnosis *on, const char *check, const char *name,
                          size_t name_bytes)
 {
-    const int nranks = on->comm->nranks;
-    char value[VALUE_BYTES], other[VALUE_BYTES], list[LISTED_RANKS * 12 + 40];
-    bool *same = tt_calloc((size_t)nranks, sizeof(*same));
-    bool *printed = tt_calloc((size_t)nranks, sizeof(*printed));
-    for (int rank = 0; same && printed && rank < nranks; rank++) {
-        if (!on->texts[rank] || printed[rank]) continue;
-        value_of(on->texts[rank], name, name_bytes, value);
-        memset(same, 0, (size_t)nranks * sizeof(*same));
-        for (int r = rank; r < nranks; r++) {
-            if (!on->texts[r] || printed[r]) continue;
-            value_of(on->texts[r], name, name_bytes, other);
-            printed[r] = same[r] = !strcmp(value, other);
-        }
-        rank_list(same, nranks, list, sizeof(list));
-        line(on, "[INFO] %s: %.*s%s%s on rank(s) %s", check,
-             strncmp(name, "NCCL_", 5) ? 0 : (int)name_bytes, name,
-             strncmp(name, "NCCL_", 5) ? "" : "=", value, list);
+    char list[LISTED_RANKS * 12 + 40];
+    const bool variable = !strncmp(name, "NCCL_", 5);
+    struct held *held = tt_calloc((size_t)on->comm->nranks, sizeof(*held));
+    if (!held) return;
+    const int count = take_held(on, name, name_bytes, held);
+    sort_held(held, count);
+    for (int i = 0, next; i < count; i = next) {
+        for (next = i + 1; next < count && held[next].first == held[i].first;)
+            next++;
+        rank_list(&held[i], next - i, list, sizeof(list));
+        line(on, "[INFO] %s: %.*s%s%s on rank(s) %s", check, variable ? (int)name_bytes : 0, name,
+             variable ? "=" : "", held[i].value, list);
     }
-    free(same);
-    free(printed);
+    for (int i = 0; i < count; i++)
+        free(held[i].value);
+    free(held);
 }
 
 /* A value that all ranks should have alike. */
@@ -187,21 +226,20 @@ static void check_comm(struct diagnosis *on, const struct tt_inquiry_comm *comm)
 {
     char list[LISTED_RANKS * 12 + 40];
     int nmissing = 0;
-    bool *missing = tt_calloc((size_t)comm->nranks, sizeof(*missing));
+    struct held *missing = tt_calloc((size_t)comm->nranks, sizeof(*missing));
     on->comm = comm;
     on->texts = tt_calloc((size_t)comm->nranks, sizeof(*on->texts));
     for (int rank = 0; missing && on->texts && rank < comm->nranks; rank++) {
         const struct tt_status *status = tt_inquiry_find(on->inquiry, comm->comm_id, rank);
         if (status) on->texts[rank] = tt_inquiry_settings(on->inquiry, status->process.key);
-        missing[rank] = !on->texts[rank];
-        nmissing += missing[rank];
+        if (!on->texts[rank]) missing[nmissing++].rank = rank;
     }
     if (missing && on->texts) {
         check_value(on, "GPU inventory", "gpus", " per node");
         check_value(on, "CUDA driver version", "driver", "");
         check_variables(on);
-        rank_list(missing, comm->nranks, list, sizeof(list));
         if (nmissing) {
+            rank_list(missing, nmissing, list, sizeof(list));
             line(on, "[INFO] Ranks: no answer from rank(s) %s in comm 0x%llx", list,
                  (unsigned long long)comm->comm_id);
         }

@@ -108,10 +108,15 @@ static struct tt_inquiry_comm *add_comm(struct tt_inquiry *inquiry, const struct
     *comm = (struct tt_inquiry_comm){.comm_id = status->comm_id,
                                      .nranks = status->nranks,
                                      .rank = tt_calloc((size_t)status->nranks, 1),
+                                     .at = tt_calloc((size_t)status->nranks, sizeof(*comm->at)),
                                      .in_init = true,
                                      .nhops = route ? (int)route->nhops : 0,
                                      .from = status->rank};
-    if (!comm->rank) return NULL;
+    if (!comm->rank || !comm->at) {
+        free(comm->rank);
+        free(comm->at);
+        return NULL;
+    }
     for (int i = 0; i < comm->nhops; i++)
         comm->hops[i] = hop_of(route, (uint64_t)i);
     inquiry->ncomms++;
@@ -137,19 +142,15 @@ static void add_status(struct tt_inquiry *inquiry, const struct tt_status *statu
     comm->nfound++;
     comm->in_init &= status->init != 0;
     inquiry->found[inquiry->nfound++] = *status;
+    comm->at[status->rank] = (uint32_t)inquiry->nfound;
 }
 
 const struct tt_status *tt_inquiry_find(const struct tt_inquiry *inquiry, uint64_t comm_id,
                                         int rank)
 {
     const struct tt_inquiry_comm *comm = comm_of(inquiry, comm_id);
-    if (!comm || rank < 0 || rank >= comm->nranks || !(comm->rank[rank] & TT_INQUIRY_FOUND))
-        return NULL;
-    for (size_t i = 0; i < inquiry->nfound; i++) {
-        const struct tt_status *status = &inquiry->found[i];
-        if (status->comm_id == comm_id && status->rank == rank) return status;
-    }
-    return NULL;
+    if (!comm || rank < 0 || rank >= comm->nranks || !comm->at[rank]) return NULL;
+    return &inquiry->found[comm->at[rank] - 1];
 }
 
 static void own_status(const struct tt_watch *watch, const struct tt_status_process *self,
@@ -256,8 +257,10 @@ static void ask_next(const struct tt_watch *watches, struct tt_inquiry *inquiry,
 
 void tt_inquiry_reset(struct tt_inquiry *inquiry)
 {
-    for (size_t i = 0; i < inquiry->ncomms; i++)
+    for (size_t i = 0; i < inquiry->ncomms; i++) {
         free(inquiry->comms[i].rank);
+        free(inquiry->comms[i].at);
+    }
     for (size_t i = 0; i < inquiry->nsettings; i++)
         free(inquiry->settings[i].text);
     free(inquiry->comms);

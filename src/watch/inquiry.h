@@ -21,6 +21,7 @@ struct tt_inquiry_comm { /* a communicator of the job */
     uint64_t comm_id;
     int nranks;
     unsigned char *rank; /* owned: TT_INQUIRY_ASKED, TT_INQUIRY_FOUND */
+    uint32_t *at;        /* owned: of a found rank its place in the list of all found, plus 1 */
     int nfound;
     bool in_init; /* all who have answered are in its init: the others cannot be asked */
     int nhops;    /* how its ranks are asked: over these, */
