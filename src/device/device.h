@@ -9,6 +9,7 @@
  * This part is what libnccl uses; what only the faces need is in device/host/host.h. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -73,8 +74,11 @@ struct tt_pointer {
     size_t bytes;
 };
 int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out);
-/* The same, and of memory outside of the range that CUDA knows: parts that are mapped side by side,
- * what another process owns, and host memory that was registered (as pinned). */
+/* Grows with each allocation of that range that is freed: while it does not, what was live still
+ * is. Lives as long as the process. */
+const _Atomic uint64_t *tuttiHostFrees(void);
+/* tuttiHostPointer(), and of memory outside of the range that CUDA knows: parts that are mapped
+ * side by side, what another process owns, and host memory that was registered (as pinned). */
 int tuttiHostLocate(const void *ptr, struct tt_pointer *pointer_out);
 
 /* Under the race checker the program's own mapping of pinned and managed memory is closed while

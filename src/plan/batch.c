@@ -128,6 +128,19 @@ static bool batch_serves(struct tt_batch *batch, const struct tt_plan *plan,
     return frame == batch->nframes;
 }
 
+/* Memory was freed since: a buffer may be gone. */
+static bool all_live(struct tt_batch *batch, const struct tt_plan *plan,
+                     const struct tt_group_call *first)
+{
+    const uint64_t frees = atomic_load_explicit(plan->frees, memory_order_relaxed);
+    if (batch->looked.frees == frees) return true;
+    for (const struct tt_group_call *node = first; node; node = node->next_alike) {
+        if (!tt_extent_is_live(&node->task)) return false;
+    }
+    tt_looked_note(&batch->looked, frees);
+    return true;
+}
+
 struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first,
                               enum tt_conn_index conn)
 {
@@ -135,7 +148,8 @@ struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first,
     int ncalls = 0;
     struct tt_batch *batch = batch_entry(plan, first, conn, &hash, &ncalls);
     if (!batch || !batch->work || !batch->calls || batch->hash != hash || batch->ncalls != ncalls ||
-        !tt_work_idle(batch->work) || !batch_serves(batch, plan, first, conn))
+        !tt_work_idle(batch->work) || !all_live(batch, plan, first) ||
+        !batch_serves(batch, plan, first, conn))
         return NULL;
     tt_work_rebind_each(batch->work, batch->buffers);
     plan->used = batch;
@@ -213,7 +227,9 @@ void tt_batch_foresee(struct tt_plan *plan)
     plan->repeat = NULL;
     if (!plan->latest || plan->checks_pointers || tt_prof_mask(plan->comm->profiler)) return;
     struct tt_batch *batch = plan->latest->next;
-    if (batch && batch->work && batch->repeats) plan->repeat = batch;
+    if (batch && batch->work && batch->repeats &&
+        batch->looked.frees == atomic_load_explicit(plan->frees, memory_order_relaxed))
+        plan->repeat = batch;
 }
 
 struct tt_task tt_batch_task(const struct tt_plan *plan, int k, struct CUstream_st *stream)
@@ -295,6 +311,7 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
     batch->hash = hash;
     batch->ncalls = ncalls;
     batch->nframes = spec->nframes;
+    batch->looked.frees = atomic_load_explicit(plan->frees, memory_order_relaxed);
     batch->calls = tt_calloc((size_t)ncalls, sizeof(*batch->calls));
     batch->buffers = tt_calloc((size_t)spec->nframes + 1, sizeof(*batch->buffers));
     if (!batch->calls || !batch->buffers) {

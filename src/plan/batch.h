@@ -37,6 +37,7 @@ struct tt_batch {
     struct tt_buffers *buffers;  /* owned; of each frame, and one that no frame has */
     struct tt_buffers none;      /* NULL */
     int first_own;               /* frame: from here on copies within this rank */
+    struct tt_looked looked;     /* at buffers */
     bool repeats;                /* calls tell the frames: tt_batch_accepts() */
     bool moved;                  /* buffers are others than the work has */
     struct tt_batch *next;       /* launched after this one; borrowed from the plan; NULL: none */

@@ -63,6 +63,11 @@ static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclR
     if ((!task->in && frame->in_bytes) || (!task->out && frame->out_bytes)) return false;
     if (tt_stream_is_default(task->stream) && tuttiHostGetDevice() != plan->comm->member.device)
         return false;
+    const uint64_t frees = atomic_load_explicit(plan->frees, memory_order_relaxed);
+    if (bound->looked.frees != frees) {
+        *rc_out = tt_looked_again(&bound->looked, frees, task);
+        if (*rc_out) return true;
+    }
     struct tt_work *work = bound->work;
     *rc_out = ncclSuccess;
     if (!work || !tt_work_rebind(work, task->in, task->out))

@@ -54,7 +54,12 @@ static ncclResult_t check_known(const struct tt_task *task, const char *name, co
 {
     struct tt_pointer pointer;
     int err = tuttiHostLocate(ptr, &pointer);
-    if (err || pointer.kind == TT_MEMORY_FOREIGN || !pointer.base) {
+    if (!err && pointer.kind != TT_MEMORY_FOREIGN && !pointer.base) {
+        return tt_fail(ncclInvalidArgument,
+                       "nccl%s: %s %p lies in no live allocation: it was freed, or never allocated",
+                       name, what, ptr);
+    }
+    if (err || pointer.kind == TT_MEMORY_FOREIGN) {
         return tt_fail(ncclInvalidArgument, "nccl%s: %s %p is no memory of a device", name, what,
                        ptr);
     }

@@ -34,6 +34,17 @@ static ncclResult_t stream_info(struct tt_plan *plan, struct CUstream_st *stream
                    plan->comm->member.rank, (void *)stream, err);
 }
 
+/* A GPU refuses to run the operation there. */
+static ncclResult_t check_stream(const struct tt_plan *plan, const struct tt_task *task,
+                                 const struct tt_stream_info *info)
+{
+    const struct tt_member *member = &plan->comm->member;
+    if (!plan->checks_pointers || info->device == member->device) return ncclSuccess;
+    return tt_fail(ncclInvalidArgument,
+                   "nccl%s: stream %p is one of device %d, the communicator is on %d",
+                   tt_func_name(task->func), (void *)task->stream, info->device, member->device);
+}
+
 /* ---- the long way ---- */
 
 static void log_choice(const struct tt_plan *plan, const struct tt_task *task,
@@ -52,33 +63,6 @@ static void log_choice(const struct tt_plan *plan, const struct tt_task *task,
     tt_info(TT_LOG_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}",
             tt_func_name(task->func), tt_operation_bytes(task), tt_algo_name(bound->choice.algo),
             tt_proto_name(bound->choice.proto), bound->nframes - 1);
-}
-
-/* An operation's buffers must lie in the allocation they begin in, where the device knows it. */
-static ncclResult_t check_extent(const struct tt_task *task, const char *what, const void *ptr,
-                                 size_t bytes)
-{
-    struct tt_pointer pointer;
-    if (bytes == 0 || tuttiHostPointer(ptr, &pointer) || pointer.kind == TT_MEMORY_FOREIGN) {
-        return ncclSuccess;
-    }
-    const size_t into = pointer.base ? (size_t)((const char *)ptr - pointer.base) : 0;
-    if (pointer.base && bytes <= pointer.bytes - into) return ncclSuccess;
-    if (!pointer.base) {
-        return tt_fail(ncclInvalidArgument, "%s: %s %p lies in no live allocation",
-                       tt_func_name(task->func), what, ptr);
-    }
-    return tt_fail(ncclInvalidArgument,
-                   "%s: %s %p and %zu bytes run over the end of its allocation (%zu bytes at %p)",
-                   tt_func_name(task->func), what, ptr, bytes, pointer.bytes, (void *)pointer.base);
-}
-
-static ncclResult_t check_buffers(const struct tt_task *task)
-{
-    size_t in_bytes, out_bytes;
-    tt_buffer_bytes(task, &in_bytes, &out_bytes);
-    ncclResult_t rc = check_extent(task, "sendbuff", task->in, in_bytes);
-    return rc ? rc : check_extent(task, "recvbuff", task->out, out_bytes);
 }
 
 /* Captured, or seen by a profiler: a work of its own. */
@@ -122,6 +106,8 @@ static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_group_call *
     tt_work_destroy(bound->work);
     bound->work = NULL;
     bound->valid = bound->plain = false;
+    bound->looked =
+        (struct tt_looked){.frees = atomic_load_explicit(plan->frees, memory_order_relaxed)};
     bound->choice = node->choice;
     ncclResult_t rc = bind_call(plan, node, bound);
     if (rc) return rc;
@@ -146,7 +132,7 @@ static ncclResult_t make_ready(struct tt_plan *plan, struct tt_group_call *node,
     const struct tt_task *task = &node->task;
     bool chooses = plan->comm->member.nranks > 1 && !tt_func_is_message(task->func);
     ncclResult_t rc = ncclSuccess;
-    if (!known && !tt_messages_single(plan, task)) rc = check_buffers(task);
+    if (!known && !tt_messages_single(plan, task)) rc = tt_extent_check(task);
     if (!rc && chooses) rc = tt_choice_call(plan, node, launch, &node->choice);
     node->ready = !rc;
     return rc;
@@ -164,7 +150,10 @@ static ncclResult_t bind(struct tt_plan *plan, struct tt_group_call *node,
     key.bundle_bytes = node->bundle_bytes;
     key.nops = node->nops;
     *bound_out = tt_cache_entry(plan, &key, &known);
-    if (known && !(chooses && plan->comm->tuner)) return ncclSuccess;
+    const uint64_t frees = atomic_load_explicit(plan->frees, memory_order_relaxed);
+    if (known && (*bound_out)->looked.frees != frees)
+        rc = tt_looked_again(&(*bound_out)->looked, frees, task);
+    if (rc || (known && !(chooses && plan->comm->tuner))) return rc;
     if (!node->ready) rc = make_ready(plan, node, launch, known);
     if (rc || (known && choice_equal(&node->choice, &(*bound_out)->choice))) return rc;
     return bind_anew(plan, node, &key, bound_out);
@@ -252,6 +241,7 @@ static ncclResult_t survey_streams(struct tt_plan *plan, const struct tt_group_c
         if (seen && seen->task.stream == node->task.stream) continue;
         struct tt_stream_info own;
         rc = stream_info(plan, node->task.stream, &own);
+        if (!rc) rc = check_stream(plan, &node->task, &own);
         if (rc) return rc;
         uint64_t capture = own.capturing ? own.capture_id : 0;
         if (seen && capture != launch->capture_id) {

@@ -49,3 +49,15 @@ ncclResult_t tt_launch_work(struct tt_plan *plan, struct tt_work *work, struct C
 /* Make a work and submit it to a stream of the communicator's device; exec frees it. */
 ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
                               struct CUstream_st *stream, bool allow_inline);
+
+/* ---- extent.c ---- */
+
+/* Both buffers lie in the allocations they begin in, where the device knows these, or it is a
+ * message, whose buffers are looked at elsewhere. */
+bool tt_extent_is_live(const struct tt_task *task);
+/* The same, said. Errors: ncclInvalidArgument. */
+ncclResult_t tt_extent_check(const struct tt_task *task);
+/* A call of the kind was looked at, with the counter at `frees`. */
+void tt_looked_note(struct tt_looked *looked, uint64_t frees);
+/* Look at a call of the kind, as memory was freed. Errors: ncclInvalidArgument. */
+ncclResult_t tt_looked_again(struct tt_looked *looked, uint64_t frees, const struct tt_task *task);

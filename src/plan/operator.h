@@ -1,10 +1,12 @@
-/* How calls reduce: built-in operators, averages, user operators. Private to the room. */
+/* How calls reduce: built-in operators, averages, user operators; and whether their arguments are
+ * right. Private to the room. */
 #pragma once
 
 #include "nccl.h"
 #include "program/program.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct tt_comm;
 struct tt_reduction;
@@ -19,3 +21,12 @@ bool tt_redop_known(const struct tt_comm *comm, ncclRedOp_t op);
 /* Adjust an average to how the chosen algorithm reduces. */
 void tt_operator_adapt(struct tt_reduction *reduction, const struct tt_task *task, int nranks,
                        enum tt_algo algo);
+
+/* ---- check.c ---- */
+
+/* The arguments of a call: root, type, operator, sizes, pointers, in this order. */
+ncclResult_t tt_task_check(const struct tt_task *task);
+/* Bytes of one buffer, as the call says them; 0 for a type that is none. */
+int64_t tt_task_bytes(const struct tt_task *task);
+/* Its log lines of COLL and CALL. */
+void tt_task_log(const struct tt_task *task);

@@ -36,6 +36,7 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out)
     atomic_init(&plan->uses, TT_PLAN_HOLD);
     pthread_mutex_init(&plan->background_lock, NULL);
     atomic_init(&plan->process, getpid());
+    plan->frees = tuttiHostFrees();
     plan->checks_pointers = wants_pointer_checks();
     plan->checks_match = tt_param_bool("TUTTI_CHECK_MATCH");
     *plan_out = plan;

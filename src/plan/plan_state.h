@@ -35,8 +35,7 @@ struct tt_group_call { /* one call that waits for GroupEnd */
     /* the profiler's; zero without one */
     void *group_api, *api_event, *op_event; /* GroupApi; CollApi or P2pApi; Coll or P2p */
     uint32_t mask;                          /* activation when the call came */
-    int first_message; /* of an exchange that is made of messages: in plan->messages, plus 1; 0:
-                          none */
+    int first_message;        /* of an exchange of messages: in plan->messages, plus 1; 0: none */
     int first_frame, nframes; /* of a batch of messages */
     char *staged;    /* where the input of an AlltoAll in place is to be copied; NULL: nowhere */
     uint64_t number; /* earlier operations of the same function; captured: each run takes its own */
@@ -54,10 +53,19 @@ struct tt_cache_key {
     uint64_t wish; /* of the call alone (struct tt_tune_wish); 0: none */
 };
 
+/* When the buffers of calls of one kind were looked at last. They may have several buffers each, so
+ * after memory was freed a number of such calls is looked at before none is any more. */
+struct tt_looked {
+    uint64_t frees;  /* tuttiHostFrees(): while it stands nothing is to be looked at */
+    uint64_t latest; /* it stood so when the last call was looked at, */
+    int times;       /* as many times since */
+};
+
 /* A call's choice, bound: everything but the buffers. */
 struct tt_bound {
     struct tt_cache_key key;
     bool valid, plain; /* plain: of a call alone, without wishes */
+    struct tt_looked looked;
     struct tt_tune_choice choice;
     struct tt_frame *frames; /* owned; capacity entries */
     int nframes, capacity;
@@ -113,15 +121,15 @@ struct tt_group_launch { /* how one group of one communicator goes to the stream
 #define TT_PLAN_CLOSED ((uint64_t)1 << 63) /* the communicator ends: no pins any more */
 
 struct tt_plan {
-    struct tt_comm *comm;    /* borrowed: owns the plan; valid while pinned */
-    _Atomic uint64_t uses;   /* the storage lives until no hold is left */
-    _Atomic int closed_rc;   /* ncclResult_t of whoever comes too late */
-    _Atomic uint32_t inside; /* 1 while a thread launches or appends */
-    bool looks_every_time;   /* a tuner, NCCL_CHECK_POINTERS or a tool's ranges: each operation is
-                                seen */
-    bool checks_pointers;    /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
-    bool checks_match;       /* TUTTI_CHECK_MATCH */
-    bool shares_numbers;     /* captured works count their runs too: events.c */
+    struct tt_comm *comm;          /* borrowed: owns the plan; valid while pinned */
+    _Atomic uint64_t uses;         /* the storage lives until no hold is left */
+    _Atomic int closed_rc;         /* ncclResult_t of whoever comes too late */
+    _Atomic uint32_t inside;       /* 1 while a thread launches or appends */
+    bool looks_every_time;         /* each operation is seen: tuner, NCCL_CHECK_POINTERS, NVTX */
+    bool checks_pointers;          /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
+    bool checks_match;             /* TUTTI_CHECK_MATCH */
+    const _Atomic uint64_t *frees; /* of memory in this process: the device's counter */
+    bool shares_numbers;           /* captured works count their runs too: events.c */
 
     struct tt_plan *next_ended; /* in a list of plan.c, after the end */
     uint64_t last_seq; /* all sequence numbers of this communicator are smaller; set at the end */
@@ -158,15 +166,6 @@ struct tt_plan {
     struct tt_background *background; /* shared: the group that runs in the background */
 };
 
-/* ---- check.c ---- */
-
-/* The arguments of a call: root, type, operator, sizes, pointers, in this order. */
-ncclResult_t tt_task_check(const struct tt_task *task);
-/* Bytes of one buffer, as the call says them; 0 for a type that is none. */
-int64_t tt_task_bytes(const struct tt_task *task);
-/* Its log lines of COLL and CALL. */
-void tt_task_log(const struct tt_task *task);
-
 /* ---- in_place.c ---- */
 
 /* Scratch memory for the inputs of a group's AlltoAlls in place; node->staged says which call gets
@@ -202,8 +201,7 @@ ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_group_call
  * channel c has those from c times their number on. They connect while works run; nothing waits
  * here. */
 ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame);
-/* Hash of what both ends of an operation must agree on; never 0, but where TUTTI_CHECK_MATCH is
- * off. */
+/* Hash of what both ends of an operation must agree on; 0 only without TUTTI_CHECK_MATCH. */
 uint32_t tt_call_fingerprint(const struct tt_plan *plan, const uint64_t *words, int nwords);
 /* The call as ranks tell it to each other. */
 struct tt_call tt_call_of(const struct tt_task *task, const struct tt_tune_choice *choice);

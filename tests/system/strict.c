@@ -50,7 +50,24 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "freed")) cudaFree(second);
     if (!strcmp(mode, "freed")) send = second;
     if (!strcmp(mode, "inside")) send = memory + 1;
-    rc = ncclAllReduce(send, memory, COUNT, ncclFloat, ncclSum, comm, NULL);
+    if (!strcmp(mode, "again")) { /* freed between two calls of one kind */
+        ncclAllReduce(second, memory, COUNT, ncclFloat, ncclSum, comm, NULL);
+        cudaFree(second);
+        send = second;
+    }
+    if (!strcmp(mode, "stream")) { /* of another device */
+        send = second;
+        cudaSetDevice(1);
+        cudaStreamCreate(&stream);
+        cudaSetDevice(0);
+    }
+    if (!strcmp(mode, "refused")) { /* in a group, and gives up then */
+        ncclGroupStart();
+        rc = ncclAllReduce(NULL, memory, COUNT, ncclFloat, ncclSum, comm, NULL);
+        return rc ? 2 : 0;
+    }
+    rc = ncclAllReduce(send, memory, COUNT, ncclFloat, ncclSum, comm,
+                       strcmp(mode, "stream") ? NULL : stream);
     if (rc) printf("call: %d %s\n", rc, ncclGetLastError(NULL));
     cudaStreamSynchronize(NULL);
     if (!strstr(mode, "leak") && strcmp(mode, "handler") != 0) end();

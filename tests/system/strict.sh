@@ -22,7 +22,10 @@ strict fine 0 ''
 strict handler 0 ''
 strict child 0 ''
 strict malloc 2 ' is no memory of a device'
-strict freed 2 ' is no memory of a device'
+strict freed 2 'ncclAllReduce: sendbuff '
+strict freed 2 'lies in no live allocation: it was freed'
+strict again 2 'lies in no live allocation: it was freed'
+strict stream 2 ' is one of device 1, the communicator is on 0' TUTTI_DEVICES=2
 strict leak 1 'TUTTI_STRICT: 1 communicator(s) were never destroyed or aborted'
 strict fine 3 'TUTTI_STRICT: NCCL_DEBUGG is not a known variable and has no effect; did you mean NCCL_DEBUG?' NCCL_DEBUGG=1
 strict race 66 'race: fill writes what fill writes, and nothing orders the two'
@@ -36,7 +39,11 @@ try leak 0 '' A=1
 try fine 0 'NCCL_DEBUGG is not a known variable' NCCL_DEBUGG=1
 try open 0 'the program ended inside a group that it had opened (depth 1): a ncclGroupEnd is missing' A=1
 # Errors always.
-try freed 2 'lies in no live allocation' A=1
+try freed 2 'lies in no live allocation: it was freed' A=1
+try again 2 'lies in no live allocation: it was freed' A=1
+# Who gives up because a call of its group has failed need not end the group.
+try refused 2 '' A=1
+case $said in *ncclGroupEnd*) failed=1; printf 'refused: %s\n' "$said" ;; esac
 try inside 2 'run over the end of its allocation' A=1
 # Settings that do not do what they say: told, and errors in strict mode.
 wrong() { # sentence, NAME=VALUE

@@ -23,7 +23,8 @@ bool tt_host_leave(struct tt_host_arena *arena, const void *ptr)
     struct tt_host_run run;
     struct tt_host_ends *ends = NULL;
     if (!tt_host_arena_take(arena, ptr, &run)) return false; /* another thread was faster */
-    tt_host_leavers_go();                                    /* also without another allocation */
+    atomic_fetch_add_explicit(&tt_host.memory.frees, 1, memory_order_relaxed);
+    tt_host_leavers_go(); /* also without another allocation */
     bool noted = tt_host_ends_note(&ends) == TT_HOST_OK;
     struct tt_host_leaver *leaver = ends ? malloc(sizeof(*leaver)) : NULL;
     if (noted && !ends) {

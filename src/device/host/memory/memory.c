@@ -270,7 +270,9 @@ static struct tt_host_arena *arena_to_free(const void *ptr)
 int tt_host_memory_free(void *ptr)
 {
     struct tt_host_arena *arena = arena_to_free(ptr);
-    return arena && tt_host_arena_free(arena, ptr) ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
+    if (!arena || !tt_host_arena_free(arena, ptr)) return TT_HOST_INVALID_VALUE;
+    atomic_fetch_add_explicit(&tt_host.memory.frees, 1, memory_order_relaxed);
+    return TT_HOST_OK;
 }
 
 int tt_host_memory_leave(void *ptr)
@@ -362,6 +364,11 @@ int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out)
         if (arena == &tt_host.memory.host) pointer_out->device = (int)(block.flags >> FLAG_BITS);
     }
     return TT_HOST_OK;
+}
+
+const _Atomic uint64_t *tuttiHostFrees(void)
+{
+    return &tt_host.memory.frees;
 }
 
 int tuttiHostPointerId(const void *ptr, uint64_t *id_out)

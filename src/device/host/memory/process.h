@@ -51,7 +51,8 @@ struct tt_host_memory { /* memory.c: one range of addresses backs all device mem
     pthread_once_t once;
     struct tt_host_arena control, host;
     struct tt_host_leavers leavers;
-    char *view; /* all but the control part once more, for our own code; or NULL */
+    _Atomic uint64_t frees; /* of the program's memory */
+    char *view;             /* all but the control part once more, for our own code; or NULL */
 };
 
 struct tt_host_device_streams {
@@ -218,8 +219,7 @@ struct tt_host_copies { /* bytes*.c */
 };
 
 struct tt_host {
-    /* A line for what finds a stream, one for what finds memory: each more costs a copy of 16 KiB,
-     * which sweeps the first cache, some 4 ns. */
+    /* A line for what finds a stream, one for memory: each more costs a copy of 16 KiB some 4 ns */
     _Alignas(TT_LINE_BYTES) _Atomic bool is_child; /* devices.c sets it; ask tt_host_forked() */
     struct tt_host_check *_Atomic check;           /* check/: NULL unless TUTTI_CHECK is set */
     struct tt_host_streams streams;
