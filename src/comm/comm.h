@@ -96,6 +96,7 @@ struct tt_comm {
     ncclUniqueId grow_id;
     struct tt_shrinks *shrinks; /* owned list: shrinks so far by their survivors, who alone count */
     int color, key;             /* as given to split */
+    _Atomic bool grouped;       /* a group of some thread holds calls on it, for reports */
     _Atomic uint32_t graph_refs;   /* captured works alive */
     _Atomic uint64_t func_seq[16]; /* operations per function, for profiler and reports */
 };

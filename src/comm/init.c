@@ -158,6 +158,7 @@ static ncclResult_t start_watch(struct tt_comm *comm)
         .transport = comm->transport,
         .peers = comm->peers,
         .calls = comm->func_seq,
+        .grouped = &comm->grouped,
     };
     ncclResult_t rc = tt_watch_add(&subject, &comm->watch);
     if (!rc)

@@ -32,11 +32,13 @@ static int repeated_calls(const struct tt_group *group)
     return (int)(group->next_call - group->first_call); /* the plan may have ended */
 }
 
-/* `who` ends inside its group: say what it collected and nobody will see. */
+/* `who` ends inside its group: say what it collected and nobody will see. Not of one in which a
+ * call has failed: nothing of it would have run, and who gives up then need not end it. */
 static void tell_open(const struct tt_group *group, const char *who)
 {
     char first[128] = "";
     int ncalls = repeated_calls(group), njobs = 0;
+    if (group->error) return;
     for (const struct tt_job *job = group->jobs; job; job = job->next)
         njobs++;
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
@@ -127,6 +129,10 @@ void tt_group_clear(struct tt_group *group)
     }
     for (struct tt_plan *plan = group->plans; plan;) {
         struct tt_plan *next = plan->next_in_group;
+        if (tt_plan_pin(plan)) {
+            atomic_store_explicit(&plan->comm->grouped, false, memory_order_relaxed);
+            tt_plan_unpin(plan);
+        }
         plan->group = NULL;
         plan->first = plan->last = NULL;
         plan->next_in_group = NULL;
@@ -221,6 +227,7 @@ static inline void join_first(struct tt_group *group, struct tt_plan *plan)
     plan->first = plan->last = NULL;
     plan->next_in_group = NULL;
     group->plans = plan;
+    atomic_store_explicit(&plan->comm->grouped, true, memory_order_relaxed);
     *(plan->comm->config.blocking == 0 ? &group->any_background : &group->any_blocking) = true;
 }
 
@@ -246,6 +253,7 @@ static ncclResult_t group_join(struct tt_group *group, struct tt_plan *plan)
     }
     plan->next_in_group = *at;
     *at = plan;
+    atomic_store_explicit(&plan->comm->grouped, true, memory_order_relaxed);
     if (plan->comm->config.blocking == 0) {
         group->any_background = true;
     } else {

@@ -180,6 +180,15 @@ static void accuse(const struct tt_watch_subject *subject, const struct side *a,
     char calls[2][TT_CALL_BYTES];
     tt_call_text(&first->call, false, calls[0]);
     tt_call_text(&second->call, false, calls[1]);
+    if (tt_func_is_message((enum tt_func)a->call.func) &&
+        tt_func_is_message((enum tt_func)b->call.func)) {
+        tt_transport_accuse(subject->transport,
+                            "%u ranks wait for each other in messages: rank %d called %s, rank %d "
+                            "called %s; Sends and Recvs that need each other must be called "
+                            "between one ncclGroupStart and its ncclGroupEnd",
+                            ranks, first->rank, calls[0], second->rank, calls[1]);
+        return;
+    }
     if (ranks > 2) {
         tt_transport_accuse(subject->transport,
                             "ranks called different operations: rank %d called %s, rank %d called "

@@ -49,3 +49,21 @@ void tt_closing_look(struct tt_closing *closing, const struct tt_watch_subject *
 ncclResult_t tt_closing_wait(struct tt_closing *closing, const struct tt_watch_subject *subject,
                              int event_fd);
 void tt_closing_fini(struct tt_closing *closing);
+
+/* ---- unreceived.c: was each message received? ---- */
+
+struct tt_unreceived {      /* of one subject; zero: nothing is compared */
+    _Atomic uint32_t *sent; /* owned, nranks: messages to this rank, as each said that has ended */
+    _Atomic bool open;      /* somebody's may not have been answered yet */
+    uint32_t *answered;     /* owned, nranks: of them, as it was answered. The watchdog's thread */
+    uint64_t mail;          /* of the bootstrap, when it was looked through; the same thread */
+};
+
+void tt_unreceived_init(struct tt_unreceived *unreceived, int nranks);
+void tt_unreceived_fini(struct tt_unreceived *unreceived);
+/* Answer those that ask, once a look of the watchdog. */
+void tt_unreceived_look(struct tt_unreceived *unreceived, const struct tt_watch_subject *subject);
+/* The program ends the communicator, whose works are done: a warning for each rank that has sent
+ * more than this one received, or received less than this one sent. Waits 100 ms at most, for ranks
+ * that have not received what was sent to them. */
+void tt_unreceived_close(struct tt_unreceived *unreceived, const struct tt_watch_subject *subject);

@@ -56,6 +56,8 @@ void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
         status.launched[f] =
             (uint32_t)atomic_load_explicit(&subject->calls[f], memory_order_relaxed);
     }
+    if (subject->grouped)
+        status.grouped = atomic_load_explicit(subject->grouped, memory_order_relaxed);
     fill_waits(subject, now, &status);
     *status_out = status;
 }
@@ -74,7 +76,7 @@ bool tt_status_has_work(const struct tt_status *status)
 
 /* ---- on the wire: 64-bit little-endian words, names as bytes ---- */
 
-enum { WORDS = 13, CALL_WORDS = 3, WAIT_WORDS = 2 + CALL_WORDS };
+enum { WORDS = 14, CALL_WORDS = 3, WAIT_WORDS = 2 + CALL_WORDS };
 _Static_assert((WORDS + CALL_WORDS + TT_STATUS_WAITS * WAIT_WORDS) * 8 + TT_STATUS_NAME_BYTES <=
                    TT_STATUS_BYTES,
                "a status must fit");
@@ -101,6 +103,7 @@ void tt_status_pack(const struct tt_status *status, unsigned char bytes[TT_STATU
     *at++ = both(n[TT_FUNC_SEND], n[TT_FUNC_RECV]);
     *at++ = both(n[TT_FUNC_SCATTER], n[TT_FUNC_GATHER]);
     *at++ = both(status->init, (uint32_t)status->nwaits);
+    *at++ = status->grouped ? 1 : 0;
     memcpy(at, &status->last, sizeof(status->last));
     at += CALL_WORDS;
     for (int i = 0; i < TT_STATUS_WAITS; i++, at += WAIT_WORDS) {
@@ -155,7 +158,8 @@ bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STA
                                  .idle_msec = (uint32_t)(words[6] >> 32),
                                  .quiet_msec = (uint32_t)words[6],
                                  .init = (uint32_t)(words[12] >> 32),
-                                 .nwaits = (int)(uint32_t)words[12]};
+                                 .nwaits = (int)(uint32_t)words[12],
+                                 .grouped = (words[13] & 1) != 0};
     unpack_calls(status, words + 7);
     memcpy(&status->last, at, sizeof(status->last));
     at += CALL_WORDS;

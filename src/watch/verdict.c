@@ -153,7 +153,7 @@ static void conclude_not_called(const struct search *search, const struct tt_sta
 {
     const struct tt_verdict found = {
         .kind = TT_VERDICT_NOT_CALLED, .comm_id = status->comm_id, .rank = status->rank};
-    char call[TT_CALL_BYTES], last[TT_CALL_BYTES], last_text[TT_CALL_BYTES + 96], who[160];
+    char call[TT_CALL_BYTES], last[TT_CALL_BYTES], last_text[TT_CALL_BYTES + 200], who[160];
     tt_call_text(&wait->call, false, call);
     tt_call_text(&status->last, false, last);
     if (status->begun) {
@@ -162,6 +162,12 @@ static void conclude_not_called(const struct search *search, const struct tt_sta
                  (unsigned long long)status->begun, status->quiet_msec / 1000);
     } else {
         snprintf(last_text, sizeof(last_text), "rank %d has called no collective yet",
+                 status->rank);
+    }
+    if (status->grouped) {
+        size_t used = strlen(last_text);
+        snprintf(last_text + used, sizeof(last_text) - used,
+                 "; rank %d has opened a group with calls and not ended it (ncclGroupEnd)",
                  status->rank);
     }
     if (wait->call.known && tt_func_is_message((enum tt_func)wait->call.func)) {
@@ -212,15 +218,29 @@ static void conclude_circle(const struct search *search, const struct step *step
     const struct tt_status *status = steps[first].status;
     const struct tt_verdict found = {
         .kind = TT_VERDICT_CIRCLE, .comm_id = status->comm_id, .rank = status->rank};
-    char text[500] = "", call[TT_CALL_BYTES];
+    bool several = false, messages = true; /* communicators; nothing else */
+    char text[460] = "", call[TT_CALL_BYTES];
+    const char *cure = "";
     size_t used = 0;
+    for (int i = first; i < count; i++) {
+        const struct tt_call *own = &steps[i].wait.call;
+        several |= steps[i].status->comm_id != status->comm_id;
+        messages &= own->known && tt_func_is_message((enum tt_func)own->func);
+    }
     for (int i = first; i < count && i < first + NAMED_RANKS && used < sizeof(text) - 1; i++) {
+        char where[80] = "";
+        if (several) {
+            snprintf(where, sizeof(where), " of comm 0x%llx \"%s\"",
+                     (unsigned long long)steps[i].status->comm_id, steps[i].status->name);
+        }
         tt_call_text(&steps[i].wait.call, false, call);
-        int wrote = snprintf(text + used, sizeof(text) - used, "%srank %d in %s",
-                             i > first ? ", " : "", steps[i].status->rank, call);
+        int wrote = snprintf(text + used, sizeof(text) - used, "%srank %d%s in %s",
+                             i > first ? ", " : "", steps[i].status->rank, where, call);
         used += (size_t)wrote;
     }
-    conclude(search, &found, "%d ranks wait for each other: %s", count - first, text);
+    if (messages) cure = "; Sends and Recvs that need each other go into one group";
+    if (several) cure = "; all ranks must use communicators in the same order";
+    conclude(search, &found, "%d ranks wait for each other: %s%s", count - first, text, cure);
 }
 
 /* A communicator in which the process of a rank waits long: what keeps it from calling elsewhere.

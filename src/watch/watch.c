@@ -22,6 +22,7 @@
 #include "watch/verdict.h"
 #include "watch/watch_state.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <locale.h>
 #include <poll.h>
@@ -150,21 +151,44 @@ static void tell_verdict(struct tt_watch *watch, const char *sentence)
     snprintf(watch->verdict, sizeof(watch->verdict), ": %.380s", sentence);
 }
 
-/* How it comes to the other ranks: whether the report was due, then the sentence. */
+static bool stands_still(const struct tt_verdict *verdict)
+{
+    return verdict->kind == TT_VERDICT_STOPPED || verdict->kind == TT_VERDICT_ENDED ||
+           verdict->kind == TT_VERDICT_SILENT;
+}
+
+/* How it comes to the other ranks. */
 struct verdict_message {
-    unsigned char due;
+    uint64_t comm_id;       /* of the rank to blame, */
+    uint32_t rank;          /* and the rank: little-endian, as is the other */
+    unsigned char due;      /* the report is */
+    unsigned char is_still; /* it is said to be stopped, gone or silent */
+    unsigned char pad[2];
     char sentence[sizeof(((struct tt_verdict *)0)->sentence)];
 };
 
-static void share_verdict(const struct tt_watch *watch, const char *sentence)
+static void share_verdict(const struct tt_watch *watch, const struct tt_verdict *verdict)
 {
     const struct tt_member *member = watch->subject.member;
-    struct verdict_message message = {.due = watch->asked};
-    snprintf(message.sentence, sizeof(message.sentence), "%s", sentence);
+    struct verdict_message message = {.comm_id = htole64(verdict->comm_id),
+                                      .rank = htole32((uint32_t)verdict->rank),
+                                      .due = watch->asked,
+                                      .is_still = stands_still(verdict)};
+    snprintf(message.sentence, sizeof(message.sentence), "%s", verdict->sentence);
     for (int rank = 0; rank < member->nranks; rank++) {
         if (rank == member->rank) continue;
         tt_bootstrap_send(watch->subject.bootstrap, rank, TAG_VERDICT, &message, sizeof(message));
     }
+}
+
+/* That this process stood still is no news to it: it reads the message after it has gone on. */
+static bool blames_own(const struct verdict_message *message)
+{
+    const struct tt_watch *watch = tt_watches.watchdog.subjects;
+    while (watch && (watch->subject.member->comm_id != le64toh(message->comm_id) ||
+                     (uint32_t)watch->subject.member->rank != le32toh(message->rank)))
+        watch = watch->next;
+    return message->is_still && watch;
 }
 
 /* Another rank has found out why this one waits, too. */
@@ -175,7 +199,8 @@ static void hear_verdict(struct tt_watch *watch)
     while (!tt_bootstrap_poll(watch->subject.bootstrap, TT_ANY_PEER, TAG_VERDICT, &message,
                               sizeof(message), &bytes)) {
         int level = message.due ? REPORTED_DUE : REPORTED_EARLY;
-        if (bytes != sizeof(message) || watch->judged >= level || watch->served == watch->issued)
+        if (bytes != sizeof(message) || watch->judged >= level || watch->served == watch->issued ||
+            blames_own(&message))
             continue;
         message.sentence[sizeof(message.sentence) - 1] = 0;
         for (char *c = message.sentence; *c; c++) {
@@ -186,12 +211,6 @@ static void hear_verdict(struct tt_watch *watch)
         watch->asked |= message.due;
         tell_verdict(watch, message.sentence);
     }
-}
-
-static bool stands_still(const struct tt_verdict *verdict)
-{
-    return verdict->kind == TT_VERDICT_STOPPED || verdict->kind == TT_VERDICT_ENDED ||
-           verdict->kind == TT_VERDICT_SILENT;
 }
 
 /* Nobody stood still long enough to be seen: others may be busy, or their waits not listed yet. */
@@ -222,7 +241,7 @@ static void judge(struct tt_watch *watch, uint64_t now)
     if (watch->judged >= level) return;
     watch->judged = level;
     tell_verdict(watch, verdict.sentence);
-    share_verdict(watch, verdict.sentence);
+    share_verdict(watch, &verdict);
 }
 
 /* NCCL_RUN_RAS_DIAGNOSTICS: a report on each new communicator, by its rank 0, is asked for ... */
@@ -401,6 +420,7 @@ static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
     if (!watch->compares) return;
     tt_compare_look(&watch->compare, &watch->subject, now);
     tt_closing_look(&watch->closing, &watch->subject);
+    tt_unreceived_look(&watch->unreceived, &watch->subject);
 }
 
 static void *watch_main(void *arg)
@@ -568,6 +588,7 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
     watch->diagnoses = subject->member->rank == 0 && tt_param_bool("NCCL_RUN_RAS_DIAGNOSTICS");
     watch->compares =
         subject->transport && subject->member->nranks > 1 && tt_param_bool("TUTTI_CHECK_MATCH");
+    if (watch->compares) tt_unreceived_init(&watch->unreceived, subject->member->nranks);
     pthread_mutex_lock(&tt_watches.watchdog.lock);
     tt_watches.watchdog.report_nsec = report_sec > 0 ? (uint64_t)report_sec * NSEC : 0;
     tt_watches.watchdog.abort_nsec = abort_sec > 0 ? (uint64_t)abort_sec * NSEC : 0;
@@ -578,6 +599,7 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
     if (runs) tt_flight_add(watch);
     pthread_mutex_unlock(&tt_watches.watchdog.lock);
     if (!runs) {
+        tt_unreceived_fini(&watch->unreceived);
         free(watch);
         if (!has_descriptor) return tt_fail(ncclSystemError, "watchdog: no descriptor: %m");
         return tt_fail(ncclSystemError, "watchdog: cannot start its thread: %m");
@@ -589,7 +611,10 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
 ncclResult_t tt_watch_close(struct tt_watch *watch)
 {
     if (!watch || !watch->compares) return ncclSuccess;
-    return tt_closing_wait(&watch->closing, &watch->subject, tt_watches.watchdog.event_fd);
+    ncclResult_t rc =
+        tt_closing_wait(&watch->closing, &watch->subject, tt_watches.watchdog.event_fd);
+    if (!rc) tt_unreceived_close(&watch->unreceived, &watch->subject);
+    return rc;
 }
 
 void tt_watch_remove(struct tt_watch *watch)
@@ -603,6 +628,7 @@ void tt_watch_remove(struct tt_watch *watch)
     if (*link) *link = watch->next;
     let_end();
     tt_closing_fini(&watch->closing);
+    tt_unreceived_fini(&watch->unreceived);
     free(watch);
 }
 

@@ -5,6 +5,7 @@
 #include "nccl.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct tt_member;
@@ -23,6 +24,7 @@ struct tt_watch_subject { /* borrowed until tt_watch_remove() */
     struct tt_transport *transport;
     const struct tt_peer_reach *peers; /* their devices; NULL: not known */
     const _Atomic uint64_t *calls;     /* made, by function (enum tt_func); NULL: not counted */
+    const _Atomic bool *grouped;       /* an open group holds calls; NULL: not known */
 };
 
 /* A communicator that is in its init: it is listed as such in reports from begin to end. Nothing

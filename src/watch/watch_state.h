@@ -41,5 +41,6 @@ struct tt_watch {
     bool compares;       /* TUTTI_CHECK_MATCH */
     struct tt_watch_compare compare;
     struct tt_closing closing;
+    struct tt_unreceived unreceived;
     struct tt_flight flight;
 };

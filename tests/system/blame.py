@@ -14,7 +14,7 @@ def wanted(scene, victim):
     return {"late": rf"rank {victim} on host \S+ \(pid \d+\) has not called AllReduce\(count 1000, float, sum\) as operation 3",
             "stopped": rf"rank {victim} on host \S+ \(pid \d+\) is stopped",
             "split": rf"rank {victim} .*has not called AllReduce|ranks [\d, ]*\b{victim}\b[\d, ]* have not called AllReduce",
-            "circle": r"ranks wait for each other: rank \d+ in Recv"}[scene]
+            "circle": r"ranks wait for each other: rank \d+ in Recv.*; Sends and Recvs that need each other go into one group"}[scene]
 
 
 def waiting(scene, ranks, victim):

@@ -7,6 +7,7 @@
 #include "exec/exec.h"
 #include "watch/watch.h"
 
+#include <endian.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,21 +83,27 @@ static void only_the_stuck_one_ends(void **state)
     tt_watch_remove(NULL);
 }
 
-/* Rank 0 is stuck; rank 1 sends it a verdict (a byte, then a sentence) of nothing but messages. */
+/* Rank 0 is stuck; rank 1 sends it a verdict (whom it blames, then a sentence) of
+ * nothing but text, and before that one that it is stopped itself, which it leaves out. */
 static void send_or_hear(struct team_seat *seat)
 {
     struct watched watched = {0};
     const void *records;
-    char message[601], why[TT_WHY_BYTES];
+    char message[616], why[TT_WHY_BYTES];
     seat->report->rc = team_join(seat, &watched.member, &watched.bootstrap, &records);
     if (seat->report->rc) return;
     if (seat->rank == 1) {
+        const uint64_t comm_id = htole64(watched.member.comm_id);
+        memset(message, 'y', sizeof(message)); /* it stands still itself: no news to it */
+        memcpy(message, &comm_id, sizeof(comm_id));
+        memset(message + sizeof(comm_id), 0, sizeof(uint32_t));
+        tt_bootstrap_send(watched.bootstrap, 0, TT_TAG_OWNER + 8, message, sizeof(message));
         memset(message, 'x', sizeof(message));
         tt_bootstrap_send(watched.bootstrap, 0, TT_TAG_OWNER + 8, message, sizeof(message));
     } else {
         const struct tt_watch_subject subject = {
             .member = &watched.member, .queue = &watched.queue, .bootstrap = watched.bootstrap};
-        while (!tt_bootstrap_mail(watched.bootstrap))
+        while (tt_bootstrap_mail(watched.bootstrap) < 2)
             tt_sleep_usec(1000);
         atomic_store(&watched.queue.issued, 1);
         seat->report->rc = tt_watch_add(&subject, &watched.watch);
