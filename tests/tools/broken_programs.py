@@ -3,7 +3,7 @@
 type, a dependency, a step too few or too many, two steps exchanged, a buffer, a peer). What is proved must be right under
 every schedule that is tried; what is refused names line, rank and chunk, instruction or block.
 broken_programs.py TUTTI PROGRAMS [COUNT SEED]"""
-import copy, os, random, subprocess, sys
+import copy, os, random, re, subprocess, sys
 import xml.etree.ElementTree as ET
 from collections import Counter, deque
 
@@ -155,7 +155,7 @@ for number in range(COUNT):
         faults.append(f"{where}: proved, but {wrong}")
     elif ran.returncode == 1:
         refused += 1
-        named = said.startswith("-:") and ("insn" in said or "tb" in said or "never written" in said)
+        named = re.match(r"-:[1-9]\d*: ", said) and ("insn" in said or "tb" in said or "never written" in said)
         if not named or "\n" in said:
             faults.append(f"{where}: refused without place or in several lines: {said}")
     elif ran.returncode != 0:

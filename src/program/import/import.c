@@ -52,15 +52,23 @@ void tt_import_destroy(struct tt_import *import)
     if (!import) return;
     free(import->program);
     free(import->lines);
+    free(import->rank_lines);
     free(import->notes);
     free(import);
 }
 
+/* The number behind a word of the text; -1: it is not there. */
+static long number_after(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+    char *end = NULL;
+    long number = at ? strtol(at + strlen(word), &end, 10) : -1;
+    return at && end != at + strlen(word) ? number : -1;
+}
+
 int tt_import_line(const struct tt_import *import, const char *fault)
 {
-    const char *at = strstr(fault, "insn ");
-    char *end = NULL;
-    unsigned long insn = at ? strtoul(at + 5, &end, 10) : 0;
-    bool number = at && end != at + 5;
-    return number && insn < import->program->ninsns ? import->lines[insn] : 0;
+    long insn = number_after(fault, "insn "), rank = number_after(fault, "rank ");
+    if (insn >= 0) return insn < (long)import->program->ninsns ? import->lines[insn] : 0;
+    return rank >= 0 && rank < import->program->nranks ? import->rank_lines[rank] : 0;
 }

@@ -10,6 +10,7 @@ enum { TT_IMPORT_NAME_BYTES = 64 };
 struct tt_import {
     struct tt_program *program;      /* owned */
     int32_t *lines;                  /* owned; of each of the program's instructions, from 1 */
+    int32_t *rank_lines;             /* owned; where the file begins with each rank */
     char name[TT_IMPORT_NAME_BYTES]; /* as the file says; it may be empty */
     /* what the file says it is for: sizes, both inclusive, of the user's buffer times what NCCL's
      * selection multiplies by (n for AllGather, ReduceScatter and AlltoAll); 0: no upper limit */
@@ -29,7 +30,8 @@ ncclResult_t tt_import_read(const char *text, size_t text_bytes, struct tt_impor
                             char *fault, size_t fault_bytes);
 void tt_import_destroy(struct tt_import *import); /* accepts NULL */
 
-/* The line of the file that a fault of the verifier is about ("rank 3 insn 14: ..."); 0: none. */
+/* The line of the file that a fault of the verifier is about: of the instruction ("rank 3 insn 14:
+ * ..."), else where the rank that is named first begins ("rank 3: ..."); 0: none. */
 int tt_import_line(const struct tt_import *import, const char *fault);
 
 /* Write a program as MSCCL's XML. What was imported with `facts` comes back as an equal program;

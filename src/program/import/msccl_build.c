@@ -197,12 +197,24 @@ static void set_head(struct msccl_file *file, struct tt_program *head)
     head->out_blocks = msccl_out_blocks(file->func);
 }
 
+static bool note_ranks(const struct msccl_file *file, struct tt_import *import)
+{
+    import->rank_lines = tt_calloc((size_t)file->nranks, sizeof(*import->rank_lines));
+    for (int r = 0; import->rank_lines && r < file->nranks; r++)
+        import->rank_lines[r] = msccl_rank(file, r)->line;
+    return import->rank_lines != NULL;
+}
+
 bool tt_msccl_build(struct msccl_file *file, struct tt_import *import)
 {
     struct tt_builder builder;
     struct writer writer = {.file = file};
     writer.last_insn = tt_calloc(tt_max_size(file->steps.count, 1), sizeof(*writer.last_insn));
     if (!writer.last_insn) return tt_msccl_no_memory(file);
+    if (!note_ranks(file, import)) {
+        free(writer.last_insn);
+        return tt_msccl_no_memory(file);
+    }
     write_ranks(&writer);
     writer.lines = tt_calloc(writer.ninsns, sizeof(*writer.lines));
     import->lines = writer.lines;
