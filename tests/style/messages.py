@@ -16,7 +16,7 @@ SAY = {"tt_fail": 1, "tt_warn": 0, "tt_attn": 0, "tt_warn_setting": 0, "tuttiHos
 # behind words that have a row ("... is refused: ...", "... is damaged: ...").
 QUIET = {"tt_fail_at", "tt_log_at", "tt_log_plugin", "tt_warn_setting_at", "tt_error_keep", "tt_plugin_log", "emit_text", "complain", "trace_say",
          "add", "answer", "append", "fill", "put", "set", "line", "say", "introduce", "tell", "ofi_say", "out_print", "picture_print", "report_add", "text_add",
-         "tt_msccl_note", "tt_msccl_refuse", "mistake", "refuse", "damaged", "tt_verify_fail", "fail_output", "tt_topo_note", "check_breach", "trace_find"}
+         "tt_msccl_note", "tt_msccl_refuse", "mistake", "refuse", "damaged", "tt_verify_fail", "fail_output", "tt_topo_note", "check_breach", "trace_find", "trace_note"}
 FORMAT = re.compile(r"format\(printf, \d+, \d+\)\)\)")
 LEAST_LETTERS = 6  # of a message: what has less is said by others; of a pattern: what has less would cover anything
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')

@@ -100,6 +100,13 @@ static void differs(struct own *own)
         await(own, own->comm);
 }
 
+/* All go on. */
+static void works(struct own *own)
+{
+    for (;; usleep(1000))
+        all_reduce(own, own->comm);
+}
+
 /* The victim gives up while the others wait for it. */
 static void aborts(struct own *own)
 {
@@ -169,7 +176,8 @@ int main(int argc, char **argv)
         void (*play)(struct own *own);
     } scenes[] = {{"late", late},       {"stopped", stopped}, {"circle", circle},
                   {"split", split},     {"differs", differs}, {"aborts", aborts},
-                  {"crashes", crashes}, {"absent", absent},   {"twice", twice}};
+                  {"crashes", crashes}, {"absent", absent},   {"twice", twice},
+                  {"works", works}};
     struct own own;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     if (argc != 6) return 2;

@@ -67,6 +67,11 @@ def says(found, kind, *words):
     check(f"{kind}: {words}", any(all(word in text for word in words) for text in found.get(kind, [])), found)
 
 
+def waits(lines):
+    """For how many seconds the rank has waited for data."""
+    return max([(lines[0]["start_mono_ns"] - line["since"]) / 1e9 for line in lines if line.get("waits") == "data of"], default=0)
+
+
 CALL = "AllReduce(1000 of ncclFloat32, sum)"
 BEHIND = f"rank {VICTIM} is behind, at operation 2 {CALL}, ended"
 
@@ -79,7 +84,7 @@ def hangs(env):
                 if file_of(folder, process) or "SigCgt" in open(f"/proc/{process.pid}/status").read() and hears(process):
                     process.send_signal(signal.SIGUSR2)
             time.sleep(0.2)
-            waiting = [p for p in ranks if any(line.get("waits") == "data of" for line in lines_of(folder, p))]
+            waiting = [p for p in ranks if waits(lines_of(folder, p)) >= 1]
             return len(waiting) >= RANKS - 1 and all(lines_of(folder, p) for p in ranks)
         if not until(all_wait, "all ranks write what they do"):
             return
@@ -120,6 +125,20 @@ def ended(scene, env={}):
         codes = [process.returncode for process in ranks]
         check(f"{scene}: all ranks have a file", all(lines_of(folder, p) for p in ranks), (codes, errors))
         return codes, findings(folder), [lines_of(folder, p) for p in ranks]
+
+
+def works(env):
+    """A job that is well is called so, though its ranks are not at the same operation."""
+    with job("works", env) as (ranks, folder):
+        now = f"{folder}/now"
+        def well():
+            for process in ranks:
+                subprocess.run([TUTTI, "doctor", "--flight", now, "--pid", str(process.pid)], capture_output=True, timeout=60)
+            done = subprocess.run([TUTTI, "trace", "check", "--json", now], capture_output=True, text=True, timeout=60)
+            said = json.loads(done.stdout) if done.stdout else {}
+            return done.returncode == 0 and said["processes"] == RANKS and said["sound"] and said["notes"]
+        notes = until(well, "a job at work is sound")
+        check("what is said", notes and "at work: its ranks are at operation" in notes[0], notes)
 
 
 def differs(env):
@@ -175,7 +194,7 @@ def refused(_):
 
 
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-for case, env in ((hangs, {}), (hangs, SOCKETS), (differs, {}), (differs, SOCKETS), (aborts, {}), (crashes, {}), (watched, {}),
+for case, env in ((hangs, {}), (hangs, SOCKETS), (works, {}), (works, SOCKETS), (differs, {}), (differs, SOCKETS), (aborts, {}), (crashes, {}), (watched, {}),
                   (refused, {})):
     begin = time.monotonic()
     case(env)

@@ -19,6 +19,17 @@ void trace_find(struct trace_findings *findings, const char *kind, const char *f
     json_array_append_new(findings->list, json_pack("{s:s, s:s}", "kind", kind, "text", text));
 }
 
+void trace_note(struct trace_findings *findings, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    json_array_append_new(findings->notes, json_string(text));
+}
+
 static void check_files(const struct timeline *run, struct trace_findings *findings)
 {
     for (uint32_t p = 0; p < run->nprocesses; p++) {
@@ -170,11 +181,11 @@ static void report(const struct trace_options *options, const struct timeline *r
     size_t index;
     json_t *found;
     if (options->json) {
-        trace_print_json(json_pack("{s:b, s:I, s:I, s:I, s:I, s:O}", "sound", findings->count == 0,
-                                   "processes", (json_int_t)run->nprocesses, "events",
-                                   (json_int_t)run->nevents, "operations",
-                                   (json_int_t)run->noperations, "found",
-                                   (json_int_t)findings->count, "findings", findings->list));
+        trace_print_json(json_pack(
+            "{s:b, s:I, s:I, s:I, s:I, s:O, s:O}", "sound", findings->count == 0, "processes",
+            (json_int_t)run->nprocesses, "events", (json_int_t)run->nevents, "operations",
+            (json_int_t)run->noperations, "found", (json_int_t)findings->count, "findings",
+            findings->list, "notes", findings->notes));
         return;
     }
     json_array_foreach(findings->list, index, found)
@@ -184,6 +195,7 @@ static void report(const struct trace_options *options, const struct timeline *r
     }
     if (findings->count > PRINTED_MOST)
         printf("and %llu more\n", (unsigned long long)(findings->count - PRINTED_MOST));
+    json_array_foreach(findings->notes, index, found) printf("%s\n", json_string_value(found));
     printf("%s: %u events of %u processes, %u operations\n",
            findings->count ? "not sound" : "sound", run->nevents, run->nprocesses,
            run->noperations);
@@ -192,7 +204,7 @@ static void report(const struct trace_options *options, const struct timeline *r
 int trace_check(const struct trace_options *options)
 {
     struct timeline run;
-    struct trace_findings findings = {.list = json_array()};
+    struct trace_findings findings = {.list = json_array(), .notes = json_array()};
     int status = trace_load(options, 0, options->npaths, &run);
     if (status == 0) {
         check_files(&run, &findings);
@@ -202,6 +214,7 @@ int trace_check(const struct trace_options *options)
         report(options, &run, &findings);
     }
     json_decref(findings.list);
+    json_decref(findings.notes);
     timeline_close(&run);
     return status;
 }

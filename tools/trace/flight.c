@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ASKED "asked for"             /* in the reason of a file that somebody wanted */
+#define LONG_NSEC INT64_C(1000000000) /* ranks that are well wait for less */
+
 /* A collective of a rank. */
 struct call {
     uint32_t comm;
@@ -133,6 +136,40 @@ static void check_seat(const struct timeline *run, const struct seat *seat, uint
                (unsigned long long)flight->queued);
 }
 
+/* Files that were asked for were not written at the same moment: ranks that are well differ by a
+ * few operations. They stand still when one of them waits for long. */
+static bool at_work(const struct timeline *run, const struct seat *seats, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        const struct timeline_flight *flight = seats[k].flight;
+        const struct timeline_process *process =
+            &run->processes[run->members[flight->member].process];
+        if (!strstr(process->flight, ASKED) || flight->waits_nsec >= LONG_NSEC) return false;
+    }
+    return true;
+}
+
+static void note_at_work(const struct timeline *run, const struct seat *seats, uint32_t count,
+                         struct trace_findings *findings)
+{
+    const struct timeline_comm *comm = &run->comms[seats->comm];
+    uint64_t least = UINT64_MAX, most = 0;
+    char others[64] = "";
+    for (uint32_t k = 0; k < count; k++) {
+        uint64_t begun = seats[k].flight->begun;
+        least = begun < least ? begun : least;
+        most = begun > most ? begun : most;
+    }
+    if ((int64_t)count < comm->nranks)
+        (void)snprintf(others, sizeof(others), "; %d ranks have no file here",
+                       comm->nranks - (int)count);
+    trace_note(findings,
+               "communicator %016llx: at work: its ranks are at operation %llu to %llu, and nobody "
+               "has waited for %d s%s",
+               (unsigned long long)comm->id, (unsigned long long)least, (unsigned long long)most,
+               (int)(LONG_NSEC / 1000000000), others);
+}
+
 /* The ranks [seats, seats + count) of a communicator: who has begun fewer operations than others,
  * who waits, and whose file is missing. */
 static void check_comm(const struct timeline *run, const struct seat *seats, uint32_t count,
@@ -142,6 +179,10 @@ static void check_comm(const struct timeline *run, const struct seat *seats, uin
     unsigned long long id = comm->id;
     uint64_t most = 0;
     int next = 0;
+    if (at_work(run, seats, count)) {
+        note_at_work(run, seats, count, findings);
+        return;
+    }
     for (uint32_t k = 0; k <= count; k++) {
         int rank = k < count ? seats[k].rank : comm->nranks;
         for (; next < rank && findings->count < TRACE_FINDINGS_KEPT; next++) {
@@ -171,11 +212,24 @@ static int by_pair(const void *left, const void *right)
     return (a->peer > b->peer) - (a->peer < b->peer);
 }
 
+/* Whether the communicator's ranks are well. */
+static bool comm_at_work(const struct timeline *run, const struct seat *seats, uint32_t nseats,
+                         uint32_t comm)
+{
+    uint32_t first = 0, last;
+    while (first < nseats && seats[first].comm != comm)
+        first++;
+    for (last = first; last < nseats && seats[last].comm == comm;)
+        last++;
+    return at_work(run, &seats[first], last - first);
+}
+
 /* What one rank has sent and the other has not asked for, or the other way round. */
 static bool check_messages(const struct timeline *run, const struct seat *seats, uint32_t nseats,
                            struct trace_findings *findings)
 {
-    uint32_t npairs = run->nmessages;
+    uint32_t npairs = run->nmessages, judged = TIMELINE_NONE;
+    bool well = false;
     struct pair *pairs = tt_calloc(npairs + (size_t)1, sizeof(*pairs));
     if (!pairs) return false;
     for (uint32_t i = 0; i < npairs; i++) {
@@ -191,6 +245,10 @@ static bool check_messages(const struct timeline *run, const struct seat *seats,
         uint64_t received = other ? other->received : 0, sent = other ? other->sent : 0;
         bool there = bsearch(&seat, seats, nseats, sizeof(*seats), by_seat) != NULL;
         if (!there || own->comm == TIMELINE_NONE) continue;
+        if (received == own->sent && (other || own->received == sent)) continue;
+        if (own->comm != judged) well = comm_at_work(run, seats, nseats, own->comm);
+        judged = own->comm;
+        if (well) continue;
         /* a pair with two lines is looked at from the sender's, one with one from that */
         if (received != own->sent) {
             trace_find(findings, "messages",
@@ -198,7 +256,7 @@ static bool check_messages(const struct timeline *run, const struct seat *seats,
                        "begun %llu receives of it",
                        (unsigned long long)run->comms[own->comm].id, own->rank,
                        (unsigned long long)own->sent, own->peer, (unsigned long long)received);
-        } else if (!other && own->received != sent) {
+        } else {
             trace_find(findings, "messages",
                        "communicator %016llx: rank %d has begun %llu receives of rank %d, which "
                        "has begun no send to it",
@@ -214,7 +272,7 @@ static void check_reasons(const struct timeline *run, struct trace_findings *fin
 {
     for (uint32_t p = 0; p < run->nprocesses; p++) {
         const struct timeline_process *process = &run->processes[p];
-        if (!*process->flight || strstr(process->flight, "asked for")) continue;
+        if (!*process->flight || strstr(process->flight, ASKED)) continue;
         trace_find(findings, "written", "process %d on %s wrote its file because: %s", process->pid,
                    process->host, process->flight);
     }

@@ -46,10 +46,13 @@ int trace_page(const struct trace_options *options);
 struct trace_findings {
     json_t *list; /* owned */
     uint64_t count;
+    json_t *notes; /* owned; what is no fault */
 };
 enum { TRACE_FINDINGS_KEPT = 1000 };
 void trace_find(struct trace_findings *findings, const char *kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+void trace_note(struct trace_findings *findings, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Who is behind, whose call differs, who waits for whom. False: memory is short. */
 bool trace_check_flights(const struct timeline *run, struct trace_findings *findings);
 
