@@ -6,6 +6,7 @@
 #include "launch_guard.h"
 #include "launch_output.h"
 #include "launch_pmi.h"
+#include "launch_same.h"
 #include "linkage.h"
 
 #include <errno.h>
@@ -40,6 +41,7 @@ struct launch {
     struct launch_pmi *pmi; /* NULL: ranks are on other hosts, which it does not reach */
     struct rlimit files;    /* descriptors that a rank may have: as many as we were given */
     struct child *children;
+    struct launch_same *same;        /* NULL: each rank's warnings are printed */
     bool reported[LAUNCH_MAX_HOSTS]; /* its remote shell has said why it cannot start ranks */
     int nalive, nsaid;
     int first_status; /* exit status to report; -1: none failed yet */
@@ -230,7 +232,8 @@ static bool start(struct launch *launch, int rank)
     }
     bool prefix = launch->options->prefix;
     child->out = (struct launch_output){.fd = out[0], .rank = rank, .to = stdout, .prefix = prefix};
-    child->err = (struct launch_output){.fd = err[0], .rank = rank, .to = stderr, .prefix = prefix};
+    child->err = (struct launch_output){
+        .fd = err[0], .rank = rank, .to = stderr, .prefix = prefix, .same = launch->same};
     struct wires wires = {.out = out[1], .err = err[1], .script = -1, .pmi = -1};
     bool ready = true;
     if (slot.host >= 0) {
@@ -425,7 +428,8 @@ static bool turn(struct launch *launch, struct pollfd *polls)
     if (!list_channels(launch, polls) && !launch->nalive) return false;
     polls[n] = (struct pollfd){.fd = launch->signal_fd, .events = POLLIN};
     polls[n + 1] = (struct pollfd){launch->typed[1] >= 0 ? STDIN_FILENO : -1, POLLIN, 0};
-    int ready = poll(polls, (nfds_t)n + 2, launch->ending ? 50 : -1);
+    bool untold = launch_same_tell(launch->same, name_of(launch), false, stderr);
+    int ready = poll(polls, (nfds_t)n + 2, launch->ending || untold ? 50 : -1);
     for (int r = 0; ready > 0 && r < launch->options->nranks; r++) {
         const struct pollfd *three = &polls[(size_t)r * NCHANNELS];
         if (three[OUT].revents) launch_output_read(&launch->children[r].out);
@@ -477,6 +481,9 @@ static bool prepare(struct launch *launch)
         launch->children[r].err.fd = -1;
         launch->children[r].script_fd = -1;
     }
+    /* who asks for NCCL's log gets each rank's */
+    if (options->nranks > 1 && !getenv("NCCL_DEBUG"))
+        launch->same = launch_same_create(options->nranks);
     if (!launch_env_init(&launch->env, options) || !open_typed(launch)) return false;
     if (!launch_guard_start(&launch->guard, options->nranks, launch->env.secret_file)) return false;
     if (options->nhosts) return true;
@@ -505,6 +512,8 @@ int launch_run(const struct launch_options *options)
     if (launch.typed[0] >= 0) close(launch.typed[0]);
     while (ready && turn(&launch, polls)) {
     }
+    launch_same_tell(launch.same, name_of(&launch), true, stderr);
+    launch_same_destroy(launch.same);
     launch_env_fini(&launch.env);
     launch_guard_end(&launch.guard);
     launch_pmi_destroy(launch.pmi);

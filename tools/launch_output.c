@@ -1,6 +1,8 @@
 /* Prints ranks' lines whole; a line longer than the buffer is broken, never lost. */
 #include "launch_output.h"
 
+#include "launch_same.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -42,16 +44,24 @@ static bool waits(struct launch_output *output)
     return false;
 }
 
+/* An empty line goes before a warning, and belongs to it. */
 static void print_finished(struct launch_output *output)
 {
     char *from = output->line;
     char *end = output->line + output->used;
     char *newline = memchr(from, '\n', (size_t)(end - from));
+    bool empty = false;
     while (newline) {
-        print_line(output, from, (size_t)(newline - from));
+        const size_t bytes = (size_t)(newline - from);
+        const bool repeats =
+            output->same && launch_same_repeats(output->same, output->rank, from, bytes);
+        if (empty && !repeats) print_line(output, "", 0);
+        empty = output->same && bytes == 0;
+        if (!empty && !repeats) print_line(output, from, bytes);
         from = newline + 1;
         newline = memchr(from, '\n', (size_t)(end - from));
     }
+    if (empty) print_line(output, "", 0);
     output->used = (size_t)(end - from);
     memmove(output->line, from, output->used);
     if (output->used == sizeof(output->line)) {

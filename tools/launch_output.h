@@ -4,11 +4,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+struct launch_same;
+
 struct launch_output {
     int fd; /* read end; -1 when closed */
     int rank;
     FILE *to; /* borrowed: stdout or stderr */
     bool prefix;
+    struct launch_same *same; /* borrowed: warnings that others have given are not printed; NULL:
+                                 all lines are */
     /* Of a rank that another shell starts: lines are kept until the one comes that says it did, or
      * there is no room for more. NULL: they are printed as they come. */
     const char *awaited;

@@ -61,6 +61,29 @@ def output_and_place():
     check("many ranks", sorted(r.stdout.splitlines()) == sorted(f"[{k}] {k}" for k in range(100)), r.stdout)
 
 
+def same_warnings():
+    """What several ranks warn of in the same words is printed once, with the ranks that repeat it."""
+    warn = 'printf "\\nh:1:$$ [0] a.c:1 (f) NCCL WARN comm 0x1 rank $RANK: %s\\n" "rank 9 exited$2" >&2'
+    script = f'set -- "" ""; {warn}; [ $RANK != 3 ] || set -- "" " twice"; {warn}; echo plain >&2'
+
+    def named(text):
+        ranks = set()
+        for words in re.findall(r"^tutti run: ranks? ([-\d, ]+) warns? of the same: comm 0x1 rank \d: rank 9 exited$", text, re.M):
+            for word in words.split(", "):
+                first, _, last = word.partition("-")
+                ranks |= set(range(int(first), int(last or first) + 1))
+        return ranks
+
+    r = tutti("run", "-n", "11", "sh", "-c", script)
+    warnings = re.findall(r"^\[(\d+)\] h:1:\d+ \[0\] a.c:1 \(f\) NCCL WARN comm 0x1 rank (\d+): rank 9 exited$", r.stderr, re.M)
+    check("the same warning once per time", len(warnings) == 4 and all(a == b for a, b in warnings), r.stderr)
+    check("who repeats it", named(r.stderr) | {int(a) for a, _ in warnings} | {9} == set(range(11)), r.stderr)
+    check("other lines stay", r.stderr.count("rank 9 exited twice") == 1 and r.stderr.count("] plain\n") == 11, r.stderr)
+    check("an empty line before each", len(re.findall(r"^\[\d+\] $", r.stderr, re.M)) == 5, r.stderr)
+    r = tutti("run", "-n", "3", "sh", "-c", script, env={"NCCL_DEBUG": "WARN"})
+    check("each rank's with NCCL_DEBUG", r.stderr.count("NCCL WARN") == 6 and "of the same" not in r.stderr, r.stderr)
+
+
 def ports():
     """The id's port is kept for those who ask for it with address reuse; the program's own is free."""
     program = """if 1:
@@ -128,10 +151,11 @@ def run_usage():
                        (["--device", "tpu", "true"], "--device tpu"), (["--bogus", "true"], "bogus")):
         r = tutti("run", *args)
         check(f"run {args}", r.returncode == 2 and word in r.stderr and not r.stdout, (r.returncode, r.stderr))
-    for wrapper, told in (([], 1), (["sh", "-c", '[ $RANK -lt 2 ] || export NCCL_DEBUGGG=1; exec "$@"', "sh"], 3)):
+    for wrapper, known in (([], 0), (["sh", "-c", '[ $RANK -lt 2 ] || export NCCL_DEBUGGG=1; exec "$@"', "sh"], 1)):
         r = tutti("run", "-n", "4", *wrapper, TUTTI, "perf", "-b", "8", "-e", "8", "-n", "1", "allreduce", env={"NCCL_DEBUGG": "1"})
         check(f"a misspelt variable is told once: {wrapper}", r.returncode == 0 and
-              r.stderr.count("NCCL_DEBUGG is not a known variable") == told, (r.returncode, r.stderr))
+              r.stderr.count("WARN NCCL_DEBUGG is not a known variable") == 1 and
+              r.stderr.count("WARN NCCL_DEBUGGG is not a known variable") == known, (r.returncode, r.stderr))
     r = tutti("run", "--help")
     check("run --help", r.returncode == 0 and "examples:" in r.stdout and not r.stderr, r)
 
@@ -253,7 +277,8 @@ def alone():
     one = "assert init(1, 0) == 0\nfirst = comm.value\n"
     end = "\nassert nccl.ncclCommDestroy(comm) == 0"
     r = tutti("run", "-n", "3", sys.executable, "-c", BEGIN + one + end)
-    check("alone beside others", r.returncode == 0 and r.stderr.count("made communicators of one rank only") == 3 and "--own-ids" in r.stderr, r.stderr)
+    check("alone beside others", r.returncode == 0 and r.stderr.count("made communicators of one rank only") == 1 and
+          "warn of the same: 3 processes were started together" in re.sub(r"rank \d warns of", "ranks warn of", r.stderr) and "--own-ids" in r.stderr, r.stderr)
     r = tutti("run", "-n", "3", sys.executable, "-c", BEGIN + one + "assert init(3, rank) == 0" + end)
     check("alone, then together", r.returncode == 0 and not r.stderr, r.stderr)
     for options in (["-n", "2", "--own-ids"], ["-n", "1"]):
@@ -591,7 +616,7 @@ def documented():
 
 
 parts = {
-    "run": [output_and_place, ports, input_of_rank_0, failing, run_usage, hosts, as_mpirun, init_waits, alone, who_exits_first, hang],
+    "run": [output_and_place, same_warnings, ports, input_of_rank_0, failing, run_usage, hosts, as_mpirun, init_waits, alone, who_exits_first, hang],
     "perf": [table, effects, as_json, perf_program, perf_usage, progress],
     "env": [env_and_help, env_wraps, documented],
 }

@@ -1,0 +1,197 @@
+/* Which warnings ranks have in common. A rank that gives one twice has given it twice: as often as
+ * the rank with the most has, it is printed. What is not in the short list any more is printed
+ * again. */
+#include "launch_same.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SAYINGS = 16, KEY_BYTES = 1024, SHOWN_BYTES = 72, RANGES_BYTES = 160, GATHER_MSEC = 300 };
+
+struct saying {
+    char key[KEY_BYTES]; /* the sentence with * for the rank's own number; "": none */
+    char words[SHOWN_BYTES];
+    uint16_t *times; /* owned; how often each rank gave it */
+    bool *repeats;   /* owned; ranks to be named */
+    uint16_t most;   /* of times */
+    bool untold;     /* some repeats */
+    struct timespec since;
+};
+
+struct launch_same {
+    struct saying sayings[SAYINGS];
+    int nranks, next;
+};
+
+struct launch_same *launch_same_create(int nranks)
+{
+    struct launch_same *same = calloc(1, sizeof(*same));
+    if (!same) return NULL;
+    same->nranks = nranks;
+    for (int k = 0; k < SAYINGS; k++) {
+        struct saying *saying = &same->sayings[k];
+        saying->times = calloc((size_t)nranks, sizeof(*saying->times));
+        saying->repeats = calloc((size_t)nranks, sizeof(*saying->repeats));
+        if (saying->times && saying->repeats) continue;
+        launch_same_destroy(same);
+        return NULL;
+    }
+    return same;
+}
+
+void launch_same_destroy(struct launch_same *same)
+{
+    if (!same) return;
+    for (int k = 0; k < SAYINGS; k++) {
+        free(same->sayings[k].times);
+        free(same->sayings[k].repeats);
+    }
+    free(same);
+}
+
+/* ---- what is the same ---- */
+
+/* The sentence of a warning, behind "host:pid:tid [device] file:line (function) NCCL WARN ". NULL:
+ * the line is none. */
+static const char *sentence_of(const char *line, size_t bytes, size_t *sentence_bytes)
+{
+    static const char mark[] = " NCCL WARN ";
+    const char *at = memmem(line, bytes, mark, sizeof(mark) - 1);
+    if (!at || !memmem(line, (size_t)(at - line), " [", 2)) return NULL;
+    at += sizeof(mark) - 1;
+    *sentence_bytes = bytes - (size_t)(at - line);
+    return at;
+}
+
+/* "rank 12" becomes "rank *" where that is the rank's own number. False: too long to be compared.
+ */
+static bool make_key(int rank, const char *sentence, size_t bytes, char key[KEY_BYTES])
+{
+    char own[24];
+    size_t used = 0, at = 0, own_bytes = (size_t)snprintf(own, sizeof(own), "rank %d", rank);
+    if (bytes >= KEY_BYTES) return false;
+    while (at < bytes) {
+        bool is_own =
+            bytes - at >= own_bytes && !memcmp(sentence + at, own, own_bytes) &&
+            (at + own_bytes == bytes || !isdigit((unsigned char)sentence[at + own_bytes]));
+        if (is_own) {
+            memcpy(key + used, "rank *", 6);
+            used += 6;
+            at += own_bytes;
+        } else {
+            key[used++] = sentence[at++];
+        }
+    }
+    key[used] = '\0';
+    return used > 0;
+}
+
+/* The words as they were printed, for the line that names the others. */
+static void keep_words(struct saying *saying, const char *sentence, size_t bytes)
+{
+    bool whole = bytes < sizeof(saying->words);
+    size_t kept = whole ? bytes : sizeof(saying->words) - 4;
+    (void)snprintf(saying->words, sizeof(saying->words), "%.*s%s", (int)kept, sentence,
+                   whole ? "" : "...");
+}
+
+static struct saying *find(struct launch_same *same, const char *key)
+{
+    for (int k = 0; k < SAYINGS; k++) {
+        if (!strcmp(same->sayings[k].key, key)) return &same->sayings[k];
+    }
+    return NULL;
+}
+
+/* In place of the oldest one whose repeats are told. NULL: there is none. */
+static struct saying *add(struct launch_same *same, const char *key)
+{
+    for (int k = 0; k < SAYINGS; k++) {
+        struct saying *saying = &same->sayings[(same->next + k) % SAYINGS];
+        if (saying->untold) continue;
+        same->next = (same->next + k + 1) % SAYINGS;
+        (void)snprintf(saying->key, sizeof(saying->key), "%s", key);
+        memset(saying->times, 0, (size_t)same->nranks * sizeof(*saying->times));
+        saying->most = 0;
+        return saying;
+    }
+    return NULL;
+}
+
+bool launch_same_repeats(struct launch_same *same, int rank, const char *line, size_t bytes)
+{
+    char key[KEY_BYTES];
+    size_t sentence_bytes = 0;
+    const char *sentence = sentence_of(line, bytes, &sentence_bytes);
+    if (!sentence || !make_key(rank, sentence, sentence_bytes, key)) return false;
+    struct saying *saying = find(same, key);
+    if (!saying) saying = add(same, key);
+    if (!saying || saying->times[rank] == UINT16_MAX) return false;
+    bool repeats = ++saying->times[rank] <= saying->most;
+    if (!repeats) {
+        saying->most = saying->times[rank];
+        keep_words(saying, sentence, sentence_bytes);
+        return false;
+    }
+    if (!saying->untold) clock_gettime(CLOCK_MONOTONIC, &saying->since);
+    saying->untold = saying->repeats[rank] = true;
+    return true;
+}
+
+/* ---- saying so ---- */
+
+/* "1", "1 and 2", "1-3, 5 and 7-9"; the end is cut where there are too many. Returns how many. */
+static int list_ranks(const struct launch_same *same, const struct saying *saying,
+                      char text[RANGES_BYTES])
+{
+    int count = 0;
+    size_t used = 0;
+    text[0] = '\0';
+    for (int r = 0; r < same->nranks; r++) {
+        int last = r;
+        if (!saying->repeats[r]) continue;
+        while (last + 1 < same->nranks && saying->repeats[last + 1])
+            last++;
+        count += last - r + 1;
+        if (used + 32 < RANGES_BYTES) {
+            used += (size_t)snprintf(text + used, RANGES_BYTES - used, "%s%d", used ? ", " : "", r);
+            if (last > r) used += (size_t)snprintf(text + used, RANGES_BYTES - used, "-%d", last);
+        } else if (text[used - 1] != '.') {
+            used += (size_t)snprintf(text + used, RANGES_BYTES - used, " ...");
+        }
+        r = last;
+    }
+    return count;
+}
+
+static bool is_due(const struct saying *saying)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (now.tv_sec - saying->since.tv_sec) * 1000 +
+               (now.tv_nsec - saying->since.tv_nsec) / 1000000 >=
+           GATHER_MSEC;
+}
+
+bool launch_same_tell(struct launch_same *same, const char *name, bool all, FILE *to)
+{
+    bool later = false;
+    for (int k = 0; same && k < SAYINGS; k++) {
+        struct saying *saying = &same->sayings[k];
+        char ranks[RANGES_BYTES];
+        if (!saying->untold) continue;
+        if (!all && !is_due(saying)) {
+            later = true;
+            continue;
+        }
+        int count = list_ranks(same, saying, ranks);
+        fprintf(to, "tutti %s: rank%s %s warn%s of the same: %s\n", name, count > 1 ? "s" : "",
+                ranks, count > 1 ? "" : "s", saying->words);
+        saying->untold = false;
+        memset(saying->repeats, 0, (size_t)same->nranks * sizeof(*saying->repeats));
+    }
+    return later;
+}

@@ -1,0 +1,21 @@
+/* Warnings that several ranks give in the same words: the first is printed as it came, and one line
+ * says which ranks have repeated it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct launch_same;
+
+/* NULL: memory is short. */
+struct launch_same *launch_same_create(int nranks);
+void launch_same_destroy(struct launch_same *same); /* accepts NULL */
+
+/* A line that a rank wrote. True: it is a warning of the library that another rank has given before
+ * in the same words, its own number apart; whoever asks does not print it. */
+bool launch_same_repeats(struct launch_same *same, int rank, const char *line, size_t bytes);
+
+/* Print which ranks repeated a warning: as soon as no more are likely to, or `all` now. `name` is
+ * the command's. True: some are left for later. */
+bool launch_same_tell(struct launch_same *same, const char *name, bool all, FILE *to);
