@@ -131,6 +131,18 @@ static void send_up(struct tt_bootstrap *b)
     free(frame);
 }
 
+/* Shares of children are here, perhaps since before this rank left its last exchange, and it is in
+ * none: it is told when they have waited for long. */
+static void watch_kept(struct tt_bootstrap *b)
+{
+    bool kept = false;
+    for (int i = 0; i < b->nbranches; i++)
+        kept |= b->branches[i].up != NULL;
+    if (!kept || b->exchange.entered || b->kept_nsec) return;
+    b->kept_nsec = tt_tree_report_nsec();
+    tt_service_wake();
+}
+
 void tt_exchange_up(struct tt_bootstrap *b, struct tt_branch *branch, const unsigned char *bytes,
                     size_t len)
 {
@@ -152,10 +164,7 @@ void tt_exchange_up(struct tt_bootstrap *b, struct tt_branch *branch, const unsi
     branch->up = copy;
     branch->up_bytes = wire.left;
     branch->up_seq = seq;
-    if (!b->exchange.entered && !b->kept_nsec) {
-        b->kept_nsec = tt_tree_report_nsec();
-        tt_service_wake();
-    }
+    watch_kept(b);
     send_up(b);
 }
 
@@ -288,6 +297,7 @@ static ncclResult_t gather_locked(struct tt_bootstrap *b, const void *mine, size
     x->table = NULL;
     x->mine = NULL;
     x->entered = false;
+    if (!rc) watch_kept(b);
     return rc;
 }
 
