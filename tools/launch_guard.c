@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* In the guard. Does not return. Signals that end the launcher stay blocked here. */
@@ -33,6 +34,14 @@ static void watch_launcher(const struct launch_guard *guard, int fd, const char 
     _exit(0);
 }
 
+/* Until it has a session of its own, what ends the launcher's process group ends it as well. */
+static void await_session(pid_t guard)
+{
+    const struct timespec nap = {0, 200000};
+    while (getsid(guard) != guard && !waitpid(guard, NULL, WNOHANG))
+        nanosleep(&nap, NULL);
+}
+
 bool launch_guard_start(struct launch_guard *guard, int nranks, const char *secret_file)
 {
     int ends[2] = {-1, -1};
@@ -47,7 +56,10 @@ bool launch_guard_start(struct launch_guard *guard, int nranks, const char *secr
     guard->pid = fork();
     if (guard->pid == 0) watch_launcher(guard, ends[0], secret_file);
     close(ends[0]);
-    if (guard->pid > 0) return true;
+    if (guard->pid > 0) {
+        await_session(guard->pid);
+        return true;
+    }
     guard->pid = 0;
 failed:
     fprintf(stderr, "tutti run: no process that cleans up after this one: %m\n");
