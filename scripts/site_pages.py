@@ -65,9 +65,23 @@ def index_of(pages):
     return "\n".join(out) + "\n"
 
 
+def with_links(markdown, page, files):
+    """`docs/NAME.md`, as the sources name a page, becomes a link to it; not in blocks of code, and not inside of a link."""
+    folder = os.path.dirname(page.file.src_path)
+    known = {file.src_path for file in files.documentation_pages()}
+    out, inside = [], False
+    for line in markdown.splitlines():
+        inside ^= line.lstrip().startswith("```")
+        if not inside:
+            line = re.sub(r"(?<!\[)`docs/([\w/-]+\.md)`", lambda name: f"[{name[0]}]({os.path.relpath(name[1], folder or '.')})"
+                          if name[1] in known else name[0], line)
+        out.append(line)
+    return "\n".join(out) + "\n"
+
+
 def on_page_markdown(markdown, page, config, files):
     if page.file.src_path != "subjects.md":
-        return markdown
+        return with_links(markdown, page, files)
     pages = [file for file in files.documentation_pages() if file.src_path not in ("index.md", "subjects.md")]
     texts = []
     for file in pages:
@@ -103,12 +117,17 @@ def on_post_template(output_content, template_name, config):
     return with_scripts_at_hand(output_content, config)
 
 
+def closed_up(text):
+    """The search's text has spaces around each word of code, also where a bracket or a comma follows."""
+    return re.sub(r" ([),.;:])", r"\1", re.sub(r"\( ", "(", text))
+
+
 def on_post_build(config):
     folder = os.path.join(config["site_dir"], "search")
     with open(os.path.join(folder, "search_index.json"), encoding="utf-8") as source:
         rows = json.load(source)["docs"]
     whole = {row["location"]: row["title"] for row in rows if "#" not in row["location"]}
-    rows = [[row["location"], row["title"], whole.get(row["location"].split("#")[0], ""), row["text"]]
+    rows = [[row["location"], row["title"], whole.get(row["location"].split("#")[0], ""), closed_up(row["text"])]
             for row in rows if "#" in row["location"] and not row["location"].startswith("subjects.html")]
     with open(os.path.join(folder, "sections.js"), "w", encoding="utf-8") as out:
         out.write(f"const sections = {json.dumps(rows)};\n")

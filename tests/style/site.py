@@ -52,6 +52,11 @@ def astray(folder):
             base = folder if link.startswith("/") else os.path.dirname(path)  # (the page of a server for what it lacks)
             if not os.path.exists(os.path.join(base, link.lstrip("/"))):
                 yield f"{os.path.relpath(path, folder)} of the site asks for {link}"
+    if not re.search(r'<a href="hostcuda.html"><code[^>]*>docs/hostcuda.md</code></a>', names[os.path.join(folder, "troubleshooting.html")]):
+        yield "a page that another one names by its file is no link"
+    with open(os.path.join(folder, "search", "sections.js")) as file:
+        if "( NCCL_" in file.read():
+            yield "excerpts of the search have spaces behind brackets"
     index = os.path.join(folder, "subjects.html")
     entries = re.findall(r'<a href="([^"#]+)#([^"]+)"', names.get(index, ""))
     if len(entries) < 500 or not re.search(r"<code[^>]*>TUTTI_WATCHDOG</code>: <a", names[index]):
