@@ -57,7 +57,7 @@ for library in libcudart.so.13:cudart13 stubs/libcuda.so:cuda; do
 done
 
 once="runtime graphs nodes ipc surface_device surface_memory surface_stream surface_graph surface_driver
-    blocks modules pooled pointers peers driver_graphs driver_codes driver_pools driver_loaded"
+    blocks modules pooled pointers peers driver_graphs driver_codes driver_edits driver_pools driver_loaded"
 for name in $once litmus litmus_ipc; do
     build "$name" "$here/$name.c"
 done

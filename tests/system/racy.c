@@ -687,7 +687,9 @@ static const struct racy_scene *scene_at(size_t i)
     i -= racy_nkernels;
     if (i < racy_nparts) return &racy_parts[i];
     i -= racy_nparts;
-    return i < racy_ntraining ? &racy_training[i] : NULL;
+    if (i < racy_ntraining) return &racy_training[i];
+    i -= racy_ntraining;
+    return i < racy_nparallel ? &racy_parallel[i] : NULL;
 }
 
 static int run_all(void)

@@ -53,6 +53,8 @@ extern const struct racy_scene racy_parts[]; /* of pages, and device memory */
 extern const size_t racy_nparts;
 extern const struct racy_scene racy_training[]; /* as programs that train have them */
 extern const size_t racy_ntraining;
+extern const struct racy_scene racy_parallel[]; /* and models in parts */
+extern const size_t racy_nparallel;
 int racy_lend(void);
 extern const struct racy_scene racy_sides[];
 extern const size_t racy_nsides;
