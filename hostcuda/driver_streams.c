@@ -128,10 +128,19 @@ static enum tt_step word_step(struct tt_item *item, enum tt_item_call call)
     return TT_STEP_DONE;
 }
 
+/* What no library of ours knows must at least be memory. */
+static bool is_memory(const struct tt_word *what, size_t bytes)
+{
+    struct tt_pointer where = {.kind = TT_MEMORY_FOREIGN};
+    tuttiHostLocate(what->address, &where);
+    return where.kind != TT_MEMORY_FOREIGN || tt_face_is_pageable(what->address, bytes);
+}
+
 static int check_word(const struct tt_word *what)
 {
     size_t bytes = what->wide ? 8 : 4;
-    bool good = what->address && (uintptr_t)what->address % bytes == 0 && tuttiHostWordFits(what);
+    bool good = what->address && (uintptr_t)what->address % bytes == 0 && tuttiHostWordFits(what) &&
+                is_memory(what, bytes);
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -73,8 +73,7 @@ int tt_face_location(const struct cudaMemLocation *location)
     }
 }
 
-/* Pages of the program's own: as good as managed ones where devices reach pageable memory. */
-static bool is_pageable(const void *ptr, size_t len)
+bool tt_face_is_pageable(const void *ptr, size_t len)
 {
     enum { PAGE = 4096, PAGES = 1024 };
     unsigned char there[PAGES];
@@ -100,7 +99,7 @@ static int check_hinted(const void *ptr, size_t len, int device)
                 len <= found.bytes - (size_t)((const char *)ptr - found.base);
     if (!good && found.kind == TT_MEMORY_FOREIGN) {
         good = !tuttiHostIpcMapped(ptr, &found) && !tuttiHostMapped(ptr, &mapped) &&
-               is_pageable(ptr, len);
+               tt_face_is_pageable(ptr, len);
     }
     return good ? cudaSuccess : cudaErrorInvalidValue;
 }

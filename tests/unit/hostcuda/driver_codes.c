@@ -358,6 +358,7 @@ static void words(void)
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuStreamBatchMemOp(stream, 257, ops, 0));
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32(stream, gone, 1, 0));
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32(stream, 0, 1, 0));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32(stream, 64, 1, 0));  /* no page */
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue64(stream, ptr, 1, 0)); /* 6 bytes */
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuStreamWaitValue64(stream, gone, 1, 0));
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32(stream, ptr, 1, 2));
