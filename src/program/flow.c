@@ -73,7 +73,7 @@ static bool push(struct follow *follow, struct edge *edge, struct parcel parcel)
     return true;
 }
 
-static void tell(struct follow *follow, const struct tt_flow_message *message)
+static void record(struct follow *follow, const struct tt_flow_message *message)
 {
     struct tt_flow *flow = follow->flow;
     if (flow->nmessages == follow->capacity) {
@@ -88,9 +88,14 @@ static void tell(struct follow *follow, const struct tt_flow_message *message)
         follow->capacity = capacity;
     }
     flow->messages[flow->nmessages++] = *message;
-    flow->sent[message->from]++;
-    flow->received[message->to]++;
     if (message->step > flow->nsteps) flow->nsteps = message->step;
+}
+
+static void tell(struct follow *follow, const struct tt_flow_message *message)
+{
+    record(follow, message);
+    follow->flow->sent[message->from]++;
+    follow->flow->received[message->to]++;
 }
 
 /* ---- a move ---- */
@@ -104,7 +109,44 @@ static struct edge *edge_of(const struct follow *follow, const struct tt_locatio
 
 static bool is_far(const struct tt_location *location, int rank)
 {
-    return location->space != TT_SPACE_SLOT && location->rank != rank;
+    return !tt_location_is_slot(location) && location->rank != rank;
+}
+
+/* ---- a network that reduces: what a rank gives it lies on the edge from the rank to itself, whose
+ * head counts the sums that the rank has taken ---- */
+
+static bool same_group(const struct follow *follow, int rank, int other)
+{
+    const int32_t *group = tt_program_table(follow->program, TT_TABLE_NETWORK);
+    return group[rank] == group[other];
+}
+
+/* Whether all of the group have given what the next sum is made of. */
+static bool take_sum(const struct follow *follow, const struct tt_location *src, int32_t *time,
+                     uint64_t *parts)
+{
+    uint32_t number = edge_of(follow, src, src->rank, src->rank)->head;
+    for (int r = 0; r < follow->n; r++) {
+        const struct edge *edge = edge_of(follow, src, r, r);
+        if (!same_group(follow, src->rank, r)) continue;
+        if (edge->tail <= number) return false;
+        *parts |= edge->items[number].parts;
+        if (edge->items[number].time > *time) *time = edge->items[number].time;
+    }
+    return true;
+}
+
+/* To the reader a sum is a message from each of the others; it passes the rank's link once. */
+static void tell_sum(struct follow *follow, const struct tt_location *src,
+                     struct tt_flow_message message)
+{
+    message.chunk = src->chunk;
+    message.channel = src->edge / follow->n;
+    follow->flow->received[message.to]++;
+    for (int r = 0; r < follow->n; r++) {
+        message.from = r;
+        if (r != message.to && same_group(follow, message.to, r)) record(follow, &message);
+    }
 }
 
 /* When all sources are there, and what they hold together. False: one is not. */
@@ -112,6 +154,10 @@ static bool take(struct follow *follow, const struct lane *lane, int32_t *time, 
 {
     for (int k = 0; k < follow->move.nsrcs; k++) {
         const struct tt_location *src = &follow->move.src[k];
+        if (src->space == TT_SPACE_NETWORK) {
+            if (!take_sum(follow, src, time, parts)) return false;
+            continue;
+        }
         if (src->space != TT_SPACE_SLOT) {
             if (follow->cells) *parts |= *cell(follow, src);
             continue;
@@ -129,8 +175,9 @@ static void give(struct follow *follow, const struct lane *lane, struct tt_flow_
 {
     for (int k = 0; k < follow->move.ndsts; k++) {
         const struct tt_location *dst = &follow->move.dst[k];
-        if (dst->space == TT_SPACE_SLOT) {
+        if (tt_location_is_slot(dst)) {
             struct parcel parcel = {message->step + 1, message->parts};
+            if (dst->space == TT_SPACE_NETWORK) follow->flow->sent[lane->rank]++;
             if (!push(follow, edge_of(follow, dst, lane->rank, dst->rank), parcel)) return;
             continue;
         }
@@ -155,7 +202,8 @@ static bool run_move(struct follow *follow, struct lane *lane)
     follow->flow->touched[lane->rank] += (uint64_t)(follow->move.nsrcs + follow->move.ndsts);
     for (int k = 0; k < follow->move.nsrcs; k++) {
         const struct tt_location *src = &follow->move.src[k];
-        if (src->space == TT_SPACE_SLOT) edge_of(follow, src, src->rank, lane->rank)->head++;
+        if (tt_location_is_slot(src)) edge_of(follow, src, src->rank, lane->rank)->head++;
+        if (src->space == TT_SPACE_NETWORK) tell_sum(follow, src, message);
         if (src->space != TT_SPACE_SLOT && !is_far(src, lane->rank)) continue;
         message.from = src->rank;
         message.chunk = src->chunk;
@@ -306,10 +354,6 @@ ncclResult_t tt_program_flow(const struct tt_program *program, struct tt_flow *f
 {
     struct follow follow = {.program = program, .flow = flow, .n = program->nranks};
     memset(flow, 0, sizeof(*flow));
-    if (program->table_at[TT_TABLE_NETWORK]) {
-        (void)snprintf(fault, fault_bytes, "a network that reduces has a part of its messages");
-        return ncclInvalidUsage;
-    }
     if (!fits(program)) {
         (void)snprintf(fault, fault_bytes, "too large to be followed message by message");
         return ncclInvalidUsage;
