@@ -245,22 +245,19 @@ static double shaped_time(const struct tt_tune_env *env, const struct tt_tune_qu
 }
 
 /* Three quarters of a ring's bandwidth, as NCCL reckons: one channel, and sums that are read and
- * written once more. NCCL_PAT_ENABLE=2 (the default) wants one rank per host; elsewhere PAT is the
- * last choice, for those who name it. */
+ * written once more. */
 static double pat_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                        enum tt_proto proto)
 {
-    int64_t wish = tt_param_int("NCCL_PAT_ENABLE");
     int link = env->nnodes > 1 ? NCCL_HW_NET : NCCL_HW_PCI, steps = 0;
     double bytes_usec = 0.75 * rate(env, TT_ALGO_PAT, proto);
-    if (wish == 0 || !(bytes_usec > 0)) return -1;
+    if (tt_param_int("NCCL_PAT_ENABLE") == 0 || !(bytes_usec > 0)) return -1;
     while ((1 << steps) < env->nranks)
         steps++;
     double latency = steps * hop_usec(env, link, TT_ALGO_PAT, proto) +
                      load_of(env) * (env->nranks - 1) * host_of(env)->touch_usec;
-    double time = query->nops * (latency + base_usec(env, TT_ALGO_PAT, proto)) +
-                  ring_bytes(env, query) / bytes_usec;
-    return wish == 2 && env->ppn > 1 ? time * 1024 : time;
+    return query->nops * (latency + base_usec(env, TT_ALGO_PAT, proto)) +
+           ring_bytes(env, query) / bytes_usec;
 }
 
 /* ---- halving, doubling, Bruck: their distances know nothing of hosts ---- */
@@ -351,13 +348,13 @@ static double collnet_time(const struct tt_tune_env *env, const struct tt_tune_q
            load_of(env) * inside + bytes * wire_factor[proto] / host_of(env)->net_bytes_usec;
 }
 
-/* ---- multicast memory: no faster on a host than the others, for those who name it ---- */
+/* ---- multicast memory ---- */
 
 /* As the direct program: what a load or a store of all ranks costs. */
 static double nvls_time(const struct tt_tune_env *env, const struct tt_tune_query *query)
 {
     bool allowed = tt_param_int("NCCL_NVLS_ENABLE") != 0;
-    return allowed && env->all_direct && env->nnodes == 1 ? direct_time(env, query) * 1024 : -1;
+    return allowed && env->all_direct && env->nnodes == 1 ? direct_time(env, query) : -1;
 }
 
 /* Sums go up a tree of hosts and down again, each rank of a host with its part. */
@@ -367,14 +364,7 @@ static double nvls_tree_time(const struct tt_tune_env *env, const struct tt_tune
     while ((1 << depth) < env->nnodes)
         depth++;
     if (tt_param_int("NCCL_NVLS_ENABLE") == 0 || !hosts_are_even(env)) return -1;
-    return exchange_time(env, TT_PROTO_SIMPLE, 2.0 * depth + 2, 2 * (double)query->bytes) * 1024;
-}
-
-/* Nobody has measured these where ranks share memory, and AlltoAll, Gather and Scatter between
- * hosts are made of messages: there the others are for those who name them. */
-static double unless_named(const struct tt_tune_env *env, double time)
-{
-    return env->all_direct ? time * 1024 : time;
+    return exchange_time(env, TT_PROTO_SIMPLE, 2.0 * depth + 2, 2 * (double)query->bytes);
 }
 
 /* ---- programs from files ---- */
@@ -402,32 +392,37 @@ double tt_tune_predict(const struct tt_tune_env *env, const struct tt_tune_query
     return query->nops * latency + bytes * (double)block;
 }
 
-double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
-                     enum tt_algo algo, enum tt_proto proto)
+/* AlltoAll, Gather and Scatter: where ranks do not share memory they are made of messages. */
+static bool is_composite(enum tt_func func)
 {
-    bool message = tt_func_is_message(query->func);
-    bool composite = query->func == TT_FUNC_ALLTOALL || query->func == TT_FUNC_GATHER ||
-                     query->func == TT_FUNC_SCATTER;
-    if (algo == TT_ALGO_P2P) {
-        if (!message && !composite) return -1;
-        if (message) return (double)query->bytes / host_of(env)->slot_bytes_usec + local_phase(env);
-        /* Ranks that can address each other never do worse with direct and one-shot programs. */
-        if (proto != TT_PROTO_SIMPLE || env->all_direct) return -1;
-        return messages_time(env, query);
-    }
+    return func == TT_FUNC_ALLTOALL || func == TT_FUNC_GATHER || func == TT_FUNC_SCATTER;
+}
+
+static double messages_or_one(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                              enum tt_proto proto)
+{
+    if (tt_func_is_message(query->func))
+        return (double)query->bytes / host_of(env)->slot_bytes_usec + local_phase(env);
+    /* Ranks that can address each other never do worse with direct and one-shot programs. */
+    if (!is_composite(query->func) || proto != TT_PROTO_SIMPLE || env->all_direct) return -1;
+    return messages_time(env, query);
+}
+
+double tt_model_plain_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                           enum tt_algo algo, enum tt_proto proto)
+{
+    if (algo == TT_ALGO_P2P) return messages_or_one(env, query, proto);
     if (!tt_program_exists(query->func, algo, proto)) return -1;
     switch (algo) {
     case TT_ALGO_DIRECT: return env->all_direct ? direct_time(env, query) : -1;
-    case TT_ALGO_ONESHOT:
-        return oneshot_time(env, query) * (composite && !env->all_direct ? 1024 : 1);
+    case TT_ALGO_ONESHOT: return oneshot_time(env, query);
     case TT_ALGO_RING:
     case TT_ALGO_TREE: return shaped_time(env, query, algo, proto);
     case TT_ALGO_PAT: return pat_time(env, query, proto);
     case TT_ALGO_DOUBLING:
-    case TT_ALGO_HALVING: return unless_named(env, power_time(env, query, algo, proto));
-    case TT_ALGO_BRUCK:
-        return unless_named(env, bruck_time(env, query, proto) * (composite ? 1024 : 1));
-    case TT_ALGO_PAIRWISE: return unless_named(env, pairwise_time(env, query, proto) * 1024);
+    case TT_ALGO_HALVING: return power_time(env, query, algo, proto);
+    case TT_ALGO_BRUCK: return bruck_time(env, query, proto);
+    case TT_ALGO_PAIRWISE: return pairwise_time(env, query, proto);
     case TT_ALGO_NVLS: return nvls_time(env, query);
     case TT_ALGO_NVLS_TREE: return nvls_tree_time(env, query);
     case TT_ALGO_HIERARCHICAL: return hierarchical_time(env, query, proto);
@@ -435,6 +430,32 @@ double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *
     case TT_ALGO_COLLNET_CHAIN: return collnet_time(env, query, algo, proto);
     default: return -1;
     }
+}
+
+/* Last choices, for those who name them. Doubling, halving, Bruck and pairwise have not been
+ * measured where ranks share memory; multicast memory is no faster on a host; between hosts
+ * AlltoAll, Gather and Scatter are made of messages; NCCL_PAT_ENABLE=2 (the default) wants one rank
+ * per host. */
+static bool only_by_name(const struct tt_tune_env *env, enum tt_func func, enum tt_algo algo)
+{
+    switch (algo) {
+    case TT_ALGO_ONESHOT: return is_composite(func) && !env->all_direct;
+    case TT_ALGO_PAT: return tt_param_int("NCCL_PAT_ENABLE") == 2 && env->ppn > 1;
+    case TT_ALGO_DOUBLING:
+    case TT_ALGO_HALVING: return env->all_direct;
+    case TT_ALGO_BRUCK: return env->all_direct || is_composite(func);
+    case TT_ALGO_PAIRWISE:
+    case TT_ALGO_NVLS:
+    case TT_ALGO_NVLS_TREE: return true;
+    default: return false;
+    }
+}
+
+double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                     enum tt_algo algo, enum tt_proto proto)
+{
+    double time = tt_model_plain_time(env, query, algo, proto);
+    return time > 0 && only_by_name(env, query->func, algo) ? time * 1024 : time;
 }
 
 /* ---- what numbers bear ---- */

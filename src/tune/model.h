@@ -5,6 +5,9 @@
 
 /* Microseconds of the operation with that algorithm and protocol; -1 when there is no such program
  * or the ranks cannot run it. Pure. */
+double tt_model_plain_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                           enum tt_algo algo, enum tt_proto proto);
+/* The same as the choice sees it: what runs only for those who name it takes 1024 times as long. */
 double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                      enum tt_algo algo, enum tt_proto proto);
 

@@ -41,7 +41,8 @@ def check_files():
         must(shown.returncode == 0 and "thread 0" in shown.stdout, f"{name}: show")
         drawn = json.loads(run("program", "show", path, "--json").stdout)
         must(drawn["messages"] and all(m["line"] > 1 for m in drawn["messages"]), f"{name}: messages without lines")
-        must("\n".join(drawn["listing"]) + "\n" == shown.stdout, f"{name}: JSON has another listing")
+        must(shown.stdout.startswith("\n".join(drawn["listing"]) + "\n\nsteps "), f"{name}: JSON has another listing")
+        must(len(drawn["predicted"]) == 4 and f"{drawn['predicted'][3]['usec']:.4g} us" in shown.stdout, f"{name}: prediction")
         must(run("program", "diff", path, path).returncode == 0, f"{name}: differs from itself")
         again = run("program", "export", path)
         must(again.returncode == 0 and run("program", "diff", path, "-", text=again.stdout).returncode == 0, f"{name}: export is not equal")
@@ -75,8 +76,35 @@ def check_known():
     p = verified(os.path.join(PROGRAMS, "allreduce-ring.xml"))
     times = [row["usec"] for row in p["predicted"]]
     must(len(times) == 4 and times == sorted(times) and all(t > row["own_usec"] > 0 for t, row in zip(times, p["predicted"])), f"ring: {p['predicted']}")
-    must("predicted" not in verified("--algo", "ring", "--op", "allreduce", "--ranks", "4"), "a generator's is predicted")
+    own = verified("--algo", "ring", "--op", "allreduce", "--ranks", "4")["predicted"]
+    must(all(0.4 < t / row["usec"] < 2.5 for t, row in zip(times, own)), f"a ring from a file {times}, the library's {own}")
     must(p["steps"] == 6 and p["slots"] == 2 and p["in_place"]["right"] and p["out_of_place"]["right"], f"ring: {p}")
+
+
+def check_network():
+    """What a network that reduces does is one step and one message of each rank; pictures have it from each of the others."""
+    for algo, steps, n in (("collnet_direct", 3, 4), ("collnet_chain", 3, 4), ("collnet_chain", 5, 6)):
+        which = ["--algo", algo, "--op", "allreduce", "--ranks", str(n)]
+        p = verified(*which)
+        must(p.get("steps") == steps and "least_steps" not in p and len(p["predicted"]) == 4, f"{which}: {p}")
+        must(max(p["chunks_sent"]) == (3 if algo == "collnet_direct" else 2) and sum(p["chunks_sent"]) == sum(p["chunks_received"]), f"{which}: {p}")
+        drawn = json.loads(run("program", "show", *which, "--json").stdout)
+        sums = [m for m in drawn["messages"] if (m["from"] < n // 2) != (m["to"] < n // 2)]
+        must(len(sums) == (n if algo == "collnet_direct" else 2) and all(len(m["holds"]) == n for m in sums), f"{which}: {sums}")
+        must("the network reduces" in run("program", "show", *which).stdout, f"{which}: show")
+
+
+def check_hosts():
+    """Predictions are for as many hosts as are named, and dearer than within one; nothing is predicted of what they cannot run."""
+    ring = ["program", "show", "--algo", "ring", "--op", "allreduce", "--ranks", "4", "--json"]
+    near, far = (json.loads(run(*ring, *more).stdout)["predicted"] for more in ([], ["--hosts", "2"]))
+    must(all(a["usec"] < b["usec"] for a, b in zip(near, far)), f"hosts: {near} {far}")
+    p = run("program", "show", "--algo", "hierarchical", "--op", "allreduce", "--ranks", "4")
+    must("predicted      on 2 hosts like this machine" in p.stdout and "(HIERARCHICAL" in p.stdout, f"hierarchical: {p.stdout}")
+    p = run("program", "show", "--algo", "direct", "--op", "allreduce", "--ranks", "4", "--hosts", "2")
+    must(p.returncode == 0 and "predicted" not in p.stdout, f"direct over hosts: {p.stdout}")
+    p = run("program", "show", "--algo", "ring", "--op", "allreduce", "--ranks", "2000")
+    must(p.returncode == 0 and "\nsteps" not in p.stdout and "predicted" in p.stdout and not p.stderr, f"many ranks: {p.stdout[-600:]}")
 
 
 def check_own():
@@ -155,6 +183,8 @@ def check_usage():
 check_files()
 check_colours()
 check_known()
+check_network()
+check_hosts()
 check_own()
 check_broken()
 check_plans()

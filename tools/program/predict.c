@@ -1,5 +1,6 @@
-/* What the model predicts for a program from a file on this machine, beside what the library would
- * run: the figures by which a file without sizes competes in TUTTI_PROGRAM_DIR. */
+/* What the model predicts for a program on this machine, beside what the library would run: for a
+ * file by the figures with which it competes in TUTTI_PROGRAM_DIR, for one of the library's by
+ * those of its own row of the choice. Several hosts are as many machines like this one. */
 #include "base/mem.h"
 #include "program_tool.h"
 #include "tune/host.h"
@@ -17,33 +18,36 @@ struct size {
 static const struct size sizes[PROGRAM_PREDICTED] = {
     {"64 B", 64}, {"4 KiB", 4 << 10}, {"256 KiB", 256 << 10}, {"16 MiB", 16 << 20}};
 
-static struct tt_tune_env this_host(const struct tt_program *program,
-                                    const struct tt_tune_host *host)
+static struct tt_tune_env these_hosts(const struct tt_program *program, int nhosts,
+                                      const struct tt_tune_host *host)
 {
     int n = program->nranks, ncores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int most = (n + nhosts - 1) / nhosts;
     return (struct tt_tune_env){.nranks = n,
-                                .nnodes = 1,
-                                .ppn = n,
-                                .least_local = n,
+                                .nnodes = nhosts,
+                                .ppn = most,
+                                .least_local = n / nhosts,
                                 .nchannels = 2,
                                 .ncores = ncores,
-                                .oversubscribed = n > ncores,
-                                .all_direct = true,
+                                .oversubscribed = most > ncores,
+                                .all_direct = nhosts == 1,
                                 .host = host,
                                 .slice_bytes = SLOT_BYTES};
 }
 
-void program_predict(const struct program_source *source, struct program_proof *proof)
+void program_predict(const struct program_source *source, struct program_predictions *predictions)
 {
     const struct tt_program *program = source->program;
     struct tt_tune_host host;
     struct tt_tune_found found;
-    struct tt_program_load load;
-    if (!source->import || tt_program_load(program, &load)) return;
+    struct tt_program_load load = {.steps = 0};
+    int nhosts = source->nhosts < program->nranks ? source->nhosts : program->nranks;
+    *predictions = (struct program_predictions){.nhosts = nhosts};
+    if (source->import && tt_program_load(program, &load)) return;
     tt_tune_host_find(&host, &found);
-    const struct tt_tune_env env = this_host(program, &host);
+    const struct tt_tune_env env = these_hosts(program, nhosts, &host);
     for (int k = 0; k < PROGRAM_PREDICTED; k++) {
-        struct program_prediction *row = &proof->predicted[k];
+        struct program_prediction *row = &predictions->rows[k];
         const struct tt_tune_query query = {.func = (enum tt_func)program->func,
                                             .type = ncclFloat32,
                                             .op = ncclSum,
@@ -53,35 +57,41 @@ void program_predict(const struct program_source *source, struct program_proof *
         struct tt_tune_choice own;
         row->size = sizes[k].name;
         row->bytes = sizes[k].bytes;
-        row->usec = tt_tune_predict(&env, &query, program, &load);
+        row->usec = source->import ? tt_tune_predict(&env, &query, program, &load)
+                                   : tt_model_plain_time(&env, &query, (enum tt_algo)program->algo,
+                                                         (enum tt_proto)program->proto);
+        if (row->usec < 0) return; /* these hosts cannot run it */
         if (tt_tune_choose(&env, &query, NULL, &own) == ncclSuccess) {
             row->own_algo = tt_algo_name(own.algo);
             row->own_usec = own.time_usec;
         }
     }
-    proof->has_prediction = true;
-    proof->measured = found.hash != 0;
+    predictions->there = true;
+    predictions->measured = found.hash != 0;
 }
 
-void program_predict_print(const struct program_proof *proof)
+void program_predict_print(const struct program_predictions *predictions)
 {
-    if (!proof->has_prediction) return;
-    printf("predicted      on this machine, %s; in brackets what the library has without it\n",
-           proof->measured ? "by the figures of tutti tune"
-                           : "by built-in figures (see tutti tune)");
+    char where[64] = "this machine";
+    if (!predictions->there) return;
+    if (predictions->nhosts > 1)
+        (void)snprintf(where, sizeof(where), "%d hosts like this machine", predictions->nhosts);
+    printf("predicted      on %s, %s; in brackets what the library chooses\n", where,
+           predictions->measured ? "by the figures of tutti tune"
+                                 : "by built-in figures (see tutti tune)");
     for (int k = 0; k < PROGRAM_PREDICTED; k++) {
-        const struct program_prediction *row = &proof->predicted[k];
+        const struct program_prediction *row = &predictions->rows[k];
         printf("               %-8s %10.4g us", row->size, row->usec);
         if (row->own_algo) printf("   (%s %.4g us)", row->own_algo, row->own_usec);
         printf("\n");
     }
 }
 
-json_t *program_predict_json(const struct program_proof *proof)
+json_t *program_predict_json(const struct program_predictions *predictions)
 {
     json_t *list = json_array();
-    for (int k = 0; k < PROGRAM_PREDICTED && proof->has_prediction; k++) {
-        const struct program_prediction *row = &proof->predicted[k];
+    for (int k = 0; k < PROGRAM_PREDICTED && predictions->there; k++) {
+        const struct program_prediction *row = &predictions->rows[k];
         json_t *item = json_pack("{s:I, s:f}", "bytes", (json_int_t)row->bytes, "usec", row->usec);
         if (row->own_algo) {
             json_object_set_new(item, "own_algo", json_string(row->own_algo));

@@ -29,6 +29,7 @@ struct program_source {
     struct tt_program *program; /* owned, by `import` where there is one */
     struct tt_import *import;   /* owned; NULL: a generator's */
     const char *name;           /* borrowed: of the file, or "" */
+    int nhosts;                 /* that predictions are for; 1: this machine */
 };
 
 /* The options' program: of the file `path`, or where that is NULL what a generator makes. 0: there;
@@ -50,6 +51,12 @@ struct program_prediction {
     const char *own_algo;  /* NULL: it has none */
 };
 
+struct program_predictions {
+    bool there, measured; /* measured: by figures of `tutti tune` */
+    int nhosts;
+    struct program_prediction rows[PROGRAM_PREDICTED];
+};
+
 struct program_proof {
     bool proved;         /* for all uses that are meant */
     bool right[2];       /* out of place, in place */
@@ -58,17 +65,20 @@ struct program_proof {
     int nslots;          /* the fewest that it ends with */
     char counts[160];    /* elements that it was proved for, in chunks of 4 */
     struct tt_flow flow; /* owned; when proved */
-    bool has_prediction, measured; /* measured: by figures of `tutti tune` */
-    struct program_prediction predicted[PROGRAM_PREDICTED];
+    struct program_predictions predicted;
 };
 /* False: memory is short, and said. */
 bool program_prove(const struct program_source *source, struct program_proof *proof);
 void program_proof_fini(struct program_proof *proof);
 
-/* Predict the time of a proved program from a file; of others nothing. */
-void program_predict(const struct program_source *source, struct program_proof *proof);
-void program_predict_print(const struct program_proof *proof);
-json_t *program_predict_json(const struct program_proof *proof);
+/* Steps, and what the busiest rank sends, beside what any program needs; of an unproved program
+ * that never ends nothing is known (nsteps < 0). */
+void program_flow_print(const struct tt_program *program, const struct tt_flow *flow);
+
+/* Predict the time of a program that ends. */
+void program_predict(const struct program_source *source, struct program_predictions *predictions);
+void program_predict_print(const struct program_predictions *predictions);
+json_t *program_predict_json(const struct program_predictions *predictions);
 
 /* The collective of that name, whatever the case, '-' and '_'; -1: none. */
 int program_find_op(const char *word);

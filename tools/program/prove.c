@@ -121,12 +121,18 @@ static void print_refused(const struct program_options *options,
     printf("refused, %s: %s\n", use_name(use), proof->fault[use]);
 }
 
-static void print_flow(const struct tt_program *program, const struct tt_flow *flow)
+void program_flow_print(const struct tt_program *program, const struct tt_flow *flow)
 {
     int least = tt_flow_least_steps(program);
     if (flow->nsteps < 0) return;
     uint64_t chunks = most(flow->sent, program->nranks);
     double blocks = (double)chunks / program->nparts, bound = tt_flow_least_sent(program);
+    if (program->table_at[TT_TABLE_NETWORK]) { /* which does what the bounds know of ranks alone */
+        printf("steps          %d one after the other\n"
+               "sends          the busiest rank %llu chunks, %.4g blocks; the network reduces\n",
+               flow->nsteps, (unsigned long long)chunks, blocks);
+        return;
+    }
     printf("steps          %d one after the other; %d is the least where a rank sends to one other "
            "at a time\n",
            flow->nsteps, least);
@@ -153,8 +159,8 @@ static void print_proved(const struct program_source *source, const struct progr
                proof->right[use] ? "" : proof->fault[use]);
     }
     printf("lengths        counts of %s in chunks of %d\n", proof->counts, (int)GRAIN);
-    print_flow(source->program, &proof->flow);
-    program_predict_print(proof);
+    program_flow_print(source->program, &proof->flow);
+    program_predict_print(&proof->predicted);
 }
 
 static json_t *sent_json(const struct tt_program *program, const uint64_t *values)
@@ -189,11 +195,13 @@ static json_t *proof_json(const struct program_source *source, const struct prog
     json_object_set_new(all, "counts", json_string(proof->counts));
     if (flow->nsteps < 0) return all;
     json_object_set_new(all, "steps", json_integer(flow->nsteps));
-    json_object_set_new(all, "least_steps", json_integer(tt_flow_least_steps(program)));
     json_object_set_new(all, "chunks_sent", sent_json(program, flow->sent));
     json_object_set_new(all, "chunks_received", sent_json(program, flow->received));
+    if (proof->predicted.there)
+        json_object_set_new(all, "predicted", program_predict_json(&proof->predicted));
+    if (program->table_at[TT_TABLE_NETWORK]) return all;
+    json_object_set_new(all, "least_steps", json_integer(tt_flow_least_steps(program)));
     json_object_set_new(all, "least_blocks_sent", json_real(tt_flow_least_sent(program)));
-    if (proof->has_prediction) json_object_set_new(all, "predicted", program_predict_json(proof));
     return all;
 }
 
@@ -209,7 +217,7 @@ int program_verify(const struct program_options *options)
     if (!status && !program_prove(&source, &proof)) status = 1;
     if (!status) {
         status = proof.proved ? 0 : 1;
-        if (proof.proved) program_predict(&source, &proof);
+        if (proof.proved) program_predict(&source, &proof.predicted);
         if (options->json) {
             program_print_json(proof_json(&source, &proof));
         } else if (proof.proved) {

@@ -65,38 +65,57 @@ static json_t *listing_json(const char *text)
 static json_t *program_json(const struct program_source *source, const char *text,
                             const struct tt_flow *flow)
 {
+    struct program_predictions predictions;
     const struct tt_program *program = source->program;
     json_t *messages = json_array();
     for (size_t k = 0; k < flow->nmessages; k++)
         json_array_append_new(messages, message_json(source, &flow->messages[k]));
-    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o}", "name",
+    program_predict(source, &predictions);
+    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o}", "name",
                      source->name, "op", tt_func_name((enum tt_func)program->func), "algo",
                      tt_algo_name((enum tt_algo)program->algo), "protocol",
                      tt_proto_name((enum tt_proto)program->proto), "ranks", (int)program->nranks,
                      "root", (int)program->root, "chunks_per_block", (int)program->nparts,
                      "channels", (int)program->nchannels, "scratch_chunks", (int)program->scratch,
-                     "steps", flow->nsteps, "listing", listing_json(text), "messages", messages);
+                     "steps", flow->nsteps, "predicted", program_predict_json(&predictions),
+                     "listing", listing_json(text), "messages", messages);
 }
 
 /* ---- commands ---- */
 
+/* The listing, steps and volume where they are known, and what the model predicts. */
+static void print_all(const struct program_source *source, const char *text,
+                      const struct tt_flow *flow)
+{
+    struct program_predictions predictions;
+    (void)fputs(text, stdout);
+    (void)puts("");
+    program_flow_print(source->program, flow);
+    program_predict(source, &predictions);
+    program_predict_print(&predictions);
+}
+
 static bool show(const struct program_options *options, const struct program_source *source)
 {
-    struct tt_flow flow = {.nsteps = 0};
-    char fault[128];
+    enum { MOST_FOLLOWED = 256 }; /* ranks, for a listing */
+    struct tt_flow flow = {.nsteps = -1};
+    char fault[128] = "";
     char *text = program_text(source->program);
-    bool done = text;
-    if (done && (options->svg || options->json) &&
-        tt_program_flow(source->program, &flow, fault, sizeof(fault))) {
+    bool done = text, listed = !options->svg && !options->json;
+    bool follows = !listed || source->program->nranks <= MOST_FOLLOWED;
+    if (done && follows && tt_program_flow(source->program, &flow, fault, sizeof(fault))) {
         (void)fprintf(stderr, "tutti %s: %s\n", options->command, fault);
-        done = false;
+        flow.nsteps = -1;
+        done = listed;
     }
     if (done && options->svg) {
         done = program_svg(source, &flow, (int)options->chunk, stdout);
     } else if (done && options->json) {
         program_print_json(program_json(source, text, &flow));
-    } else if (done) {
+    } else if (done && fault[0]) {
         (void)fputs(text, stdout);
+    } else if (done) {
+        print_all(source, text, &flow);
     }
     tt_flow_fini(&flow);
     free(text);

@@ -95,18 +95,33 @@ static bool find_proto(enum tt_func func, enum tt_algo algo, const char *word,
     return false;
 }
 
+static bool is_of_hosts(enum tt_algo algo)
+{
+    return algo == TT_ALGO_HIERARCHICAL || algo == TT_ALGO_NVLS_TREE ||
+           algo == TT_ALGO_COLLNET_DIRECT || algo == TT_ALGO_COLLNET_CHAIN;
+}
+
+/* As many as are asked for, else as few as have as many ranks each. */
+static int host_count(const struct program_options *options)
+{
+    int nhosts = options->hosts ? (int)options->hosts : 2;
+    while (!options->hosts && options->ranks % nhosts != 0)
+        nhosts++;
+    return nhosts;
+}
+
 /* Ring in rank order, binary tree by rank, hosts one after the other. */
 static ncclResult_t make(enum tt_func func, enum tt_algo algo, enum tt_proto proto,
                          const struct program_options *options, struct tt_program **program_out)
 {
     size_t n = (size_t)options->ranks;
-    int nhosts = options->hosts ? (int)options->hosts : 2;
-    while (!options->hosts && (int)n % nhosts != 0)
-        nhosts++;
     int *ring = tt_calloc(n, sizeof(*ring));
     struct tt_tree_links *tree = tt_calloc(n, sizeof(*tree));
-    struct tt_shape shape = {
-        .nranks = (int)n, .ring_rank = ring, .tree = tree, .by_host = ring, .nhosts = nhosts};
+    struct tt_shape shape = {.nranks = (int)n,
+                             .ring_rank = ring,
+                             .tree = tree,
+                             .by_host = ring,
+                             .nhosts = host_count(options)};
     for (int r = 0; ring && tree && r < (int)n; r++) {
         ring[r] = r;
         tree[r] = (struct tt_tree_links){.parent = r ? (r - 1) / 2 : -1, .child = {-1, -1, -1}};
@@ -144,6 +159,7 @@ static int open_generated(const struct program_options *options, struct program_
                                  options->root, options->ranks);
     }
     source->name = "";
+    if (is_of_hosts((enum tt_algo)algo)) source->nhosts = host_count(options);
     if (make((enum tt_func)func, (enum tt_algo)algo, proto, options, &source->program) ==
         ncclSuccess)
         return 0;
@@ -154,7 +170,8 @@ static int open_generated(const struct program_options *options, struct program_
 int program_open(const struct program_options *options, const char *path,
                  struct program_source *source)
 {
-    *source = (struct program_source){.program = NULL};
+    *source = (struct program_source){.nhosts = 1};
+    if (options->hosts) source->nhosts = (int)options->hosts;
     if (path) return open_file(options, path, source);
     if (!options->algo || !options->op || options->ranks < 2) {
         return tutti_usage_error(
