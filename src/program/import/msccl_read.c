@@ -1,6 +1,6 @@
-/* Reads MSCCL's XML with expat: elements algo > gpu > tb > step in lists, in one go. Entities are
- * never expanded: a DOCTYPE is refused before its content is looked at. Unknown elements and
- * attributes are refused: what is misspelt would be missing. */
+/* Reads MSCCL's XML with expat: elements algo > gpu > tb (or copy) > step in lists, in one go.
+ * Entities are never expanded: a DOCTYPE is refused before its content is looked at. Unknown
+ * elements and attributes are refused: what is misspelt would be missing. */
 #include "msccl.h"
 
 #include "base/mem.h"
@@ -92,13 +92,14 @@ void tt_msccl_file_fini(struct msccl_file *file)
 
 /* ---- attributes ---- */
 
-enum { DEPTH = 4, MOST_ATTRIBUTES = 12 };
+enum { DEPTH = 4, MOST_ATTRIBUTES = 16 };
 
 struct reader {
     struct msccl_file *file;
     XML_Parser parser;
     int depth;
     const char *element;
+    bool in_copy;
     const char *keys[MOST_ATTRIBUTES]; /* of the element at hand */
     const char *values[MOST_ATTRIBUTES];
 };
@@ -139,16 +140,19 @@ static bool take_attributes(struct reader *reader, const char **attrs,
     return true;
 }
 
-/* Plain decimal numbers only: "0x10", "010", "3x" and "" are none. */
+/* Plain decimal numbers up to INT64_MAX only: "0x10", "010", "3x" and "" are none. */
 static bool take_number(struct reader *reader, int k, int64_t low, int64_t high, int64_t *out)
 {
     const char *text = reader->values[k], *digit = text[0] == '-' ? text + 1 : text;
     int64_t value = 0;
     bool number = digit[0] && (digit[0] != '0' || (!digit[1] && digit == text));
     size_t digits = strspn(digit, "0123456789");
-    number = number && !digit[digits] && digits <= 18;
-    for (size_t d = 0; number && d < digits; d++)
-        value = value * 10 + (digit[d] - '0');
+    number = number && !digit[digits];
+    for (size_t d = 0; number && d < digits; d++) {
+        int unit = digit[d] - '0';
+        number = value <= (INT64_MAX - unit) / 10;
+        if (number) value = value * 10 + unit;
+    }
     if (digit != text) value = -value;
     if (!number) {
         return tt_msccl_refuse(reader->file, line_of(reader),
@@ -205,12 +209,13 @@ enum {
     ALGO_OUTOFPLACE,
     ALGO_MIN,
     ALGO_MAX,
+    ALGO_REDOP,
 };
 static const struct attribute algo_attributes[] = {
-    {"name", true},     {"proto", false},   {"nchannels", false}, {"nchunksperloop", false},
-    {"ngpus", false},   {"coll", false},    {"inplace", false},   {"outofplace", true},
-    {"minBytes", true}, {"maxBytes", true}, {"maxcount", true},   {"nthreadblocks", true},
-    {NULL, true}};
+    {"name", true},          {"proto", false},   {"nchannels", false}, {"nchunksperloop", false},
+    {"ngpus", false},        {"coll", false},    {"inplace", true},    {"outofplace", true},
+    {"minBytes", true},      {"maxBytes", true}, {"redop", true},      {"maxcount", true},
+    {"nthreadblocks", true}, {NULL, true}};
 
 static const char *const collectives[] = {"allreduce", "allgather", "reducescatter", "broadcast",
                                           "reduce",    "alltoall",  "gather",        "scatter",
@@ -233,12 +238,13 @@ static bool read_collective(struct reader *reader)
     return true;
 }
 
-/* Older files say neither where they may be used out of place, nor for which sizes. */
+/* Older files say neither where they may be used, nor for which sizes. */
 static bool read_use(struct reader *reader)
 {
     struct msccl_file *file = reader->file;
     int64_t low = 0, high = 0;
-    if (!take_flag(reader, ALGO_INPLACE, &file->in_place)) return false;
+    if (reader->values[ALGO_INPLACE] && !take_flag(reader, ALGO_INPLACE, &file->in_place))
+        return false;
     file->out_of_place = !file->in_place;
     if (reader->values[ALGO_OUTOFPLACE] && !take_flag(reader, ALGO_OUTOFPLACE, &file->out_of_place))
         return false;
@@ -270,12 +276,14 @@ void tt_msccl_take_name(struct msccl_file *file, const char *name)
 static bool read_algo(struct reader *reader)
 {
     static const char *const protos[] = {"LL", "LL128", "Simple", NULL}; /* as enum tt_proto */
+    static const char *const operators[] = {"nop", "sum", "prod", "max", "min", NULL};
     struct msccl_file *file = reader->file;
-    int proto = 0;
+    int proto = 0, op = 0; /* which is the caller's */
     file->line = line_of(reader);
     if (reader->values[ALGO_NAME]) tt_msccl_take_name(file, reader->values[ALGO_NAME]);
     if (!take_word(reader, ALGO_PROTO, protos, &proto)) return false;
     file->proto = (enum tt_proto)proto;
+    if (reader->values[ALGO_REDOP] && !take_word(reader, ALGO_REDOP, operators, &op)) return false;
     return take_int(reader, ALGO_NCHANNELS, 1, TT_MAX_CHANNELS, &file->nchannels) &&
            take_int(reader, ALGO_NCHUNKS, 1, MSCCL_CHUNKS, &file->nchunks) &&
            take_int(reader, ALGO_NGPUS, 1, UINT16_MAX, &file->nranks) && read_collective(reader) &&
@@ -295,18 +303,32 @@ static bool read_gpu(struct reader *reader)
            take_int(reader, 3, 0, MSCCL_CHUNKS, &rank->chunks[MSCCL_SCRATCH]);
 }
 
-static bool read_block(struct reader *reader)
+/* NULL: refused. */
+static struct msccl_block *add_block(struct reader *reader)
 {
     struct msccl_file *file = reader->file;
     struct msccl_rank *rank = msccl_rank(file, (int)file->ranks.count - 1);
     struct msccl_block *block = tt_msccl_append(&file->blocks, sizeof(*block));
-    if (!block) return tt_msccl_no_memory(file);
-    if (file->blocks.count > MSCCL_BLOCKS)
-        return tt_msccl_refuse(file, line_of(reader), "more than %d blocks", (int)MSCCL_BLOCKS);
+    if (!block) {
+        (void)tt_msccl_no_memory(file);
+        return NULL;
+    }
+    if (file->blocks.count > MSCCL_BLOCKS) {
+        (void)tt_msccl_refuse(file, line_of(reader), "more than %d blocks", (int)MSCCL_BLOCKS);
+        return NULL;
+    }
     block->line = line_of(reader);
     block->rank = rank->id;
     block->first = block->end = (uint32_t)file->steps.count;
     rank->end++;
+    return block;
+}
+
+static bool read_block(struct reader *reader)
+{
+    const struct msccl_file *file = reader->file;
+    struct msccl_block *block = add_block(reader);
+    if (!block) return false;
     return take_int(reader, 0, 0, MSCCL_BLOCKS, &block->id) &&
            take_int(reader, 1, -1, file->nranks - 1, &block->send) &&
            take_int(reader, 2, -1, file->nranks - 1, &block->recv) &&
@@ -369,12 +391,56 @@ static bool read_step(struct reader *reader)
     return true;
 }
 
+/* ---- copies of a gpu's own input, as files of SCCL and TACCL have them beside the blocks ---- */
+
+enum { COPIES = -1 }; /* number of a block that holds them, until the gpu's others are counted */
+
+static bool read_copy(struct reader *reader)
+{
+    struct msccl_file *file = reader->file;
+    const struct msccl_rank *rank = msccl_rank(file, (int)file->ranks.count - 1);
+    uint32_t last = (uint32_t)file->blocks.count - 1; /* looked at where the gpu has one */
+    bool more = rank->end > rank->first && msccl_block(file, last)->id == COPIES;
+    struct msccl_block *block = more ? msccl_block(file, last) : add_block(reader);
+    struct msccl_step *step = block ? tt_msccl_append(&file->steps, sizeof(*step)) : NULL;
+    if (!step) return block && tt_msccl_no_memory(file);
+    if (file->steps.count > MSCCL_STEPS)
+        return tt_msccl_refuse(file, line_of(reader), "more than %d steps", (int)MSCCL_STEPS);
+    block->id = COPIES;
+    block->send = block->recv = -1;
+    block->end++;
+    *step = (struct msccl_step){.line = line_of(reader),
+                                .type = MSCCL_CPY,
+                                .src_buffer = MSCCL_IN,
+                                .dst_buffer = MSCCL_OUT,
+                                .cnt = 1,
+                                .dep_block = -1,
+                                .dep_step = -1};
+    return take_int(reader, 0, 0, MSCCL_CHUNKS, &step->src) &&
+           take_int(reader, 1, 0, MSCCL_CHUNKS, &step->dst);
+}
+
+/* Blocks of copies come behind the others, whose numbers the file says. */
+static void number_copies(struct msccl_file *file)
+{
+    const struct msccl_rank *rank = msccl_rank(file, (int)file->ranks.count - 1);
+    int next = 0;
+    for (uint32_t b = rank->first; b < rank->end; b++)
+        next += msccl_block(file, b)->id != COPIES;
+    for (uint32_t b = rank->first; b < rank->end; b++) {
+        struct msccl_block *block = msccl_block(file, b);
+        if (block->id == COPIES) block->id = next++;
+    }
+}
+
 /* ---- the document ---- */
 
 static const struct attribute gpu_attributes[] = {
     {"id", false}, {"i_chunks", false}, {"o_chunks", false}, {"s_chunks", false}, {NULL, true}};
 static const struct attribute block_attributes[] = {
     {"id", false}, {"send", false}, {"recv", false}, {"chan", false}, {NULL, true}};
+static const struct attribute copy_attributes[] = {
+    {"i_off", false}, {"o_off", false}, {NULL, true}};
 static const struct attribute step_attributes[] = {
     {"s", false},      {"type", false},   {"srcbuf", false}, {"srcoff", false},
     {"dstbuf", false}, {"dstoff", false}, {"cnt", false},    {"depid", false},
@@ -385,6 +451,7 @@ struct level { /* elements at that depth */
     const struct attribute *attributes;
     bool (*read)(struct reader *reader);
 };
+static const struct level copy_level = {"copy", copy_attributes, read_copy};
 static const struct level levels[DEPTH] = {
     {"algo", algo_attributes, read_algo},
     {"gpu", gpu_attributes, read_gpu},
@@ -395,18 +462,20 @@ static const struct level levels[DEPTH] = {
 static void XMLCALL on_start(void *arg, const char *element, const char **attrs)
 {
     struct reader *reader = arg;
-    int level = reader->depth++;
-    bool read = level < DEPTH && strcmp(levels[level].element, element) == 0;
-    if (!read && level == 0) {
+    int depth = reader->depth++;
+    bool copies = depth == 2 && strcmp(copy_level.element, element) == 0;
+    const struct level *level = copies ? &copy_level : &levels[depth < DEPTH ? depth : 0];
+    bool read = depth < DEPTH && !reader->in_copy && strcmp(level->element, element) == 0;
+    reader->in_copy = reader->in_copy || copies;
+    if (!read && depth == 0) {
         tt_msccl_refuse(reader->file, line_of(reader),
                         "the document is <%.40s>: an algorithm of MSCCL is <algo>", element);
     } else if (!read) {
         tt_msccl_refuse(reader->file, line_of(reader), "<%s> holds no <%.40s>",
-                        levels[level - 1].element, element);
+                        reader->in_copy ? copy_level.element : levels[depth - 1].element, element);
     } else {
-        reader->element = levels[level].element;
-        read =
-            take_attributes(reader, attrs, levels[level].attributes) && levels[level].read(reader);
+        reader->element = level->element;
+        read = take_attributes(reader, attrs, level->attributes) && level->read(reader);
     }
     if (!read) (void)XML_StopParser(reader->parser, XML_FALSE);
 }
@@ -416,6 +485,8 @@ static void XMLCALL on_end(void *arg, const char *element)
     struct reader *reader = arg;
     (void)element;
     reader->depth--;
+    if (reader->depth == 2) reader->in_copy = false;
+    if (reader->depth == 1 && !reader->file->rc) number_copies(reader->file);
 }
 
 static void XMLCALL on_text(void *arg, const char *text, int bytes)
@@ -448,7 +519,8 @@ static bool not_xml(const struct reader *reader)
     bool cut = error == XML_ERROR_NO_ELEMENTS || error == XML_ERROR_UNCLOSED_TOKEN;
     if (cut && reader->depth > 0) {
         return tt_msccl_refuse(reader->file, line_of(reader), "the file ends inside of <%s>",
-                               levels[reader->depth - 1].element);
+                               reader->in_copy ? copy_level.element
+                                               : levels[reader->depth - 1].element);
     }
     return tt_msccl_refuse(reader->file, line_of(reader), "not XML: %s", XML_ErrorString(error));
 }

@@ -176,6 +176,8 @@ static const struct flaw flaws[] = {
     {1, "ngpus=\"2\"", "ngpus=\"\"", "which is no decimal number"},
     {1, "ngpus=\"2\"", "ngpus=\"99999999999999999999\"", "which is no decimal number"},
     {1, "ngpus=\"2\"", "ngpus=\"99999999999\"", "not in 1 to"},
+    {1, "maxBytes=\"0\"", "maxBytes=\"9223372036854775808\"", "which is no decimal number"},
+    {1, "maxBytes=\"0\"", "redop=\"xor\"", "redop of <algo> is \"xor\", which is none"},
     {1, "ngpus=\"2\"", "ngpus=\"0\"", "ngpus of <algo> is 0"},
     {1, "ngpus=\"2\"", "ngpus=\"3\"", "ngpus is 3, and there are 2 gpu elements"},
     {1, "Simple", "simple", "proto of <algo> is \"simple\", which is none"},
@@ -272,6 +274,99 @@ static void flaws_are_refused(void **state)
     write_text(NULL, text, sizeof(text));
     for (size_t bytes = 0; bytes < strlen(text) - 2; bytes++)
         import_expect_fault(text, bytes, bytes > 1 ? "line " : "not XML");
+}
+
+/* What generators of such files write: their operator, "no limit" as the largest number, no word on
+ * where they may be used. */
+static void other_spellings_are_read(void **state)
+{
+    (void)state;
+    static char text[16384];
+    static const struct flaw changes[] = {
+        {1, "maxBytes=\"0\"", "maxBytes=\"9223372036854775807\"", NULL},
+        {1, "maxBytes=\"0\"", "redop=\"sum\"", NULL},
+        {1, "maxBytes=\"0\"", "redop=\"nop\" maxBytes=\"-1\"", NULL},
+        {1, "inplace=\"0\" outofplace=\"1\"", "", NULL},
+        {2, "<gpu", "<?generated?><!-- of rank 0 --><gpu", NULL},
+    };
+    for (size_t k = 0; k < TT_LEN(changes); k++) {
+        struct tt_import *import = NULL;
+        char fault[256];
+        write_text(&changes[k], text, sizeof(text));
+        if (tt_import_read(text, strlen(text), &import, fault, sizeof(fault)))
+            fail_msg("%s: %s", changes[k].to, fault);
+        assert_true(import->out_of_place && !import->in_place);
+        prove("pair", import, 11, false);
+        write_and_read("pair", import);
+        tt_import_destroy(import);
+    }
+}
+
+static const char exchange_head[] =
+    "<algo name=\"exchange\" proto=\"LL\" nchannels=\"1\" nchunksperloop=\"2\" ngpus=\"2\" "
+    "coll=\"alltoall\" inplace=\"0\">";
+static const char exchange_rank[] = /* own rank, copies, the other, own, more, the other, own */
+    "<gpu id=\"%d\" i_chunks=\"2\" o_chunks=\"2\" s_chunks=\"0\">%s"
+    "<tb id=\"0\" send=\"%d\" recv=\"-1\" chan=\"0\">"
+    "<step s=\"0\" type=\"s\" srcbuf=\"i\" srcoff=\"%d\" dstbuf=\"o\" dstoff=\"%d\" cnt=\"1\" "
+    "depid=\"-1\" deps=\"-1\" hasdep=\"0\"/></tb>%s"
+    "<tb id=\"1\" send=\"-1\" recv=\"%d\" chan=\"0\">"
+    "<step s=\"0\" type=\"r\" srcbuf=\"i\" srcoff=\"%d\" dstbuf=\"o\" dstoff=\"%d\" cnt=\"1\" "
+    "depid=\"-1\" deps=\"-1\" hasdep=\"0\"/></tb></gpu>";
+
+/* An AlltoAll of two ranks that says its own blocks as copies, of rank 0 before its blocks, of rank
+ * 1 before or between them. */
+static void write_exchange(char *text, size_t text_bytes, const char *copy0, const char *copy1,
+                           const char *between)
+{
+    size_t at = (size_t)snprintf(text, text_bytes, "%s", exchange_head);
+    for (int rank = 0; rank < 2; rank++) {
+        int peer = 1 - rank;
+        at +=
+            (size_t)snprintf(text + at, text_bytes - at, exchange_rank, rank, rank ? copy1 : copy0,
+                             peer, peer, rank, rank ? between : "", peer, rank, peer);
+    }
+    (void)snprintf(text + at, text_bytes - at, "</algo>");
+}
+
+/* As SCCL writes them. */
+static void copies_are_steps(void **state)
+{
+    (void)state;
+    static const char copy0[] = "<copy i_off=\"0\" o_off=\"0\"/>";
+    static const char copy1[] = "<copy o_off=\"1\" i_off=\"1\"></copy>";
+    static const struct {
+        const char *copy, *fault;
+    } wrong[] = {
+        {"<copy i_off=\"2\" o_off=\"0\"/>", "cpy of chunks 2 to 2 of the input"},
+        {"<copy i_off=\"0\"/>", "<copy> lacks the attribute o_off"},
+        {"<copy i_off=\"0\" o_off=\"0\" cnt=\"1\"/>", "<copy> has no attribute cnt"},
+        {"<copy i_off=\"0\" o_off=\"0\"><step s=\"0\"/></copy>", "<copy> holds no <step>"},
+        {"<copy i_off=\"0\" o_off=\"0\"><copy/></copy>", "<copy> holds no <copy>"},
+    };
+    static char text[8192];
+    char fault[256];
+    for (int between = 0; between < 2; between++) {
+        struct tt_import *import = NULL;
+        write_exchange(text, sizeof(text), copy0, between ? "" : copy1, between ? copy1 : "");
+        if (tt_import_read(text, strlen(text), &import, fault, sizeof(fault)))
+            fail_msg("%s", fault);
+        for (size_t count = 1; count < 12; count += 5)
+            prove("exchange", import, count, false);
+        write_and_read("exchange", import);
+        tt_import_destroy(import);
+    }
+    for (size_t k = 0; k < TT_LEN(wrong); k++) {
+        write_exchange(text, sizeof(text), wrong[k].copy, copy1, "");
+        import_expect_fault(text, strlen(text), wrong[k].fault);
+    }
+    (void)snprintf(text, sizeof(text), "%s%s</algo>", exchange_head, copy0);
+    import_expect_fault(text, strlen(text), "<algo> holds no <copy>");
+    (void)snprintf(text, sizeof(text),
+                   "%s<gpu id=\"0\" i_chunks=\"2\" o_chunks=\"2\" s_chunks=\"0\">"
+                   "<copy i_off=\"0\" o_off=\"0\">",
+                   exchange_head);
+    import_expect_fault(text, strlen(text), "the file ends inside of <copy>");
 }
 
 /* Two changes at once: what waits for each other, lengths that differ, what nobody receives. */
@@ -394,6 +489,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(plans_are_proved),
         cmocka_unit_test(files_of_others_are_proved),
         cmocka_unit_test(flaws_are_refused),
+        cmocka_unit_test(other_spellings_are_read),
+        cmocka_unit_test(copies_are_steps),
         cmocka_unit_test(pairs_of_flaws_are_refused),
         cmocka_unit_test(wrong_results_are_refused),
         cmocka_unit_test(limits_of_others_are_reported),
