@@ -39,7 +39,7 @@ def check_known(folder):
             ("allreduce", "ring", 8, [(8, 14, 16)]), ("allreduce", "hypercube", 8, [(6, 14, 24)]),
             ("reducescatter", "hypercube", 8, [(3, 7, 3)]), ("alltoall", "ring", 5, [(2, 3, 1)]), ("gather", "dgx1v", 8, [(2, 7, 6)]),
             ("scatter", "hypercube", 8, [(3, 7, 3)]), ("reduce", "line", 4, [(3, 3, 1), (4, 4, 2), (5, 5, 3), (6, 6, 4)]),
-            ("broadcast", "line", 4, [(3, 3, 1), (4, 4, 2), (5, 5, 3), (6, 6, 4)]), ("alltoall", "hypercube", 4, [(2, 2, 1)]),
+            ("broadcast", "line", 4, [(3, 3, 1), (4, 4, 2), (5, 5, 3), (6, 6, 4)]), ("alltoall", "hypercube", 4, [(2, 2, 1)]), ("broadcast", "dgx1v", 8, [(2, 2, 2), (3, 5, 12), (4, 4, 13), (5, 5, 19)]),
             ("allreduce", "fully-connected", 2, [(2, 2, 2)])):
         found = search(op, "--topology", topology, *(["--ranks", str(ranks)] if ranks else []), "-o", folder)
         must(sizes(found) == known, f"{op} over {topology}: {sizes(found)}, known {known}")

@@ -391,6 +391,13 @@ static int tell(const struct search *search)
         return INTERRUPTED;
     }
     if (search->broken) return 1;
+    if (search->solver.too_large) {
+        (void)fprintf(
+            stderr,
+            "tutti program search: a formula larger than %d MiB was not asked, so what it "
+            "is about stays open; fewer rounds (--rounds) make smaller ones\n",
+            (int)SEARCH_MOST_MIB);
+    }
     if (search->open) {
         (void)fprintf(stderr,
                       "tutti program search: not every question has an answer in time (--time, now "

@@ -17,6 +17,7 @@ enum {
     SEARCH_MOST_LINKS = SEARCH_MOST_RANKS * (SEARCH_MOST_RANKS - 1),
     SEARCH_MOST_CHUNKS = 64, /* of a block */
     SEARCH_MOST_ROUNDS = 64,
+    SEARCH_MOST_MIB = 256, /* of a formula; a solver needs several times that */
 };
 
 struct search_machine {
@@ -100,6 +101,7 @@ struct search_solver {
     int signal_fd;
     double began_sec; /* when the line of progress may come after two seconds */
     bool reported;    /* the line of progress stands */
+    bool too_large;   /* a formula was not asked for its size */
 };
 /* *values_out (owned by the caller): truth of variables from 1, when it is satisfiable. */
 enum search_answer search_solve(struct search_solver *solver, const struct search_formula *formula,

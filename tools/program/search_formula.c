@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORDS = 200 << 20 };
+enum { MOST_WORDS = (SEARCH_MOST_MIB << 20) / (int)sizeof(int) };
 
 int search_variable(struct search_formula *formula)
 {

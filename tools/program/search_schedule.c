@@ -4,7 +4,8 @@
  * Variables: held[c][r][s], chunk c is at rank r after step s; sent[c][l][s], it goes over link l
  * in step s; longer[s][k], step s has more than k rounds. A chunk is at a rank after a step if it
  * was there before, or came over one link in the step, whose sender had it before. Over a link of
- * width w go at most w chunks a round, and the rounds of all steps are R. */
+ * width w go at most w chunks a round, and the rounds of all steps are R. Of schedules that differ
+ * in the names of equal chunks one is looked for. */
 #include "search.h"
 
 #include "base/mem.h"
@@ -246,6 +247,26 @@ static void add_rounds(struct encoding *encoding)
     if (used == spare + 1) search_clause(formula, (int[]){-encoding->counts[spare]}, 1);
 }
 
+/* Chunks of one kind can be exchanged, so of each set of such schedules one is enough: that in
+ * which what is held where and when, read as a binary number, does not grow from one chunk to the
+ * next. `same` says that both are alike so far. */
+static void add_order(struct encoding *encoding, int chunk)
+{
+    struct search_formula *formula = &encoding->formula;
+    int same = encoding->always;
+    for (int k = 0; k < encoding->goal->nranks * (encoding->size.steps - 1); k++) {
+        int step = 1 + k / encoding->goal->nranks, rank = k % encoding->goal->nranks;
+        int a = *held_at(encoding, chunk, rank, step),
+            b = *held_at(encoding, chunk + 1, rank, step);
+        if (a == b) continue; /* always, or never */
+        int longer = search_variable(formula);
+        search_clause(formula, (int[]){-same, a, -b}, 3);
+        search_clause(formula, (int[]){-same, -a, -b, longer}, 4);
+        search_clause(formula, (int[]){-same, a, b, longer}, 4);
+        same = longer;
+    }
+}
+
 static bool encode(struct encoding *encoding)
 {
     const struct search_size *size = &encoding->size;
@@ -275,6 +296,9 @@ static bool encode(struct encoding *encoding)
     }
     for (int s = 1; s <= size->steps; s++)
         add_limits(encoding, s);
+    for (int c = 0; c + 1 < encoding->nchunks; c++) {
+        if (kind_of(encoding, c) == kind_of(encoding, c + 1)) add_order(encoding, c);
+    }
     return true;
 }
 

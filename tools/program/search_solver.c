@@ -211,7 +211,10 @@ enum search_answer search_solve(struct search_solver *solver, const struct searc
                                 double limit_sec, char **values_out)
 {
     int answers = -1, status = 0;
-    if (formula->full) return SEARCH_OPEN;
+    if (formula->full) {
+        solver->too_large = true;
+        return SEARCH_OPEN;
+    }
     pid_t child = start(solver->program, formula, &answers);
     if (child < 0) return SEARCH_BROKEN;
     char *text = listen_to(solver, answers, search_now() + limit_sec);
