@@ -147,15 +147,33 @@ static void sum_two_tile(const struct tt_reduce_job *job, const struct tt_reduce
     store(job, byte, out, count * type->elem_bytes);
 }
 
-static bool is_plain_sum_of_two(const struct tt_reduce_job *job, const struct tt_reduce_type *type)
+/* The same of more sources. */
+static void sum_many_tile(const struct tt_reduce_job *job, const struct tt_reduce_type *type,
+                          size_t at, size_t count, struct tile *tile)
 {
-    bool post = job->post && job->reduction->post_div > 1;
-    return type->sum_two && job->nsrcs == 2 && job->reduction->op == ncclSum && !post &&
-           !scaled(job, 0) && !scaled(job, 1);
+    size_t byte = at * type->elem_bytes;
+    void *out = can_accumulate(job) ? (char *)job->dsts[0] + byte : tile->acc;
+    type->sum_many(out, job->srcs, job->nsrcs, at, count);
+    store(job, byte, out, count * type->elem_bytes);
+}
+
+static bool is_plain_sum(const struct tt_reduce_job *job)
+{
+    bool plain = job->reduction->op == ncclSum && !(job->post && job->reduction->post_div > 1);
+    for (int k = 0; plain && k < job->nsrcs; k++)
+        plain = !scaled(job, k);
+    return plain;
 }
 
 typedef void (*tile_fn)(const struct tt_reduce_job *job, const struct tt_reduce_type *type,
                         size_t at, size_t count, struct tile *tile);
+
+static tile_fn narrow_fn(const struct tt_reduce_job *job, const struct tt_reduce_type *type)
+{
+    if (!is_plain_sum(job)) return narrow_tile;
+    if (type->sum_two && job->nsrcs == 2) return sum_two_tile;
+    return type->sum_many && job->nsrcs > 2 ? sum_many_tile : narrow_tile;
+}
 
 static const struct tt_reduce_level *best_level(void)
 {
@@ -194,7 +212,7 @@ static void reduce(const struct tt_reduce_level *level, const struct tt_reduce_j
         per_tile = TILE_BYTES / type->elem_bytes;
     } else {
         type = &level->narrow[type_of(job)];
-        run = is_plain_sum_of_two(job, type) ? sum_two_tile : narrow_tile;
+        run = narrow_fn(job, type);
     }
     if (job->stream) per_tile /= 2; /* what is asked for ahead must still be there */
     struct tile tile;

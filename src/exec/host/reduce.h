@@ -13,6 +13,11 @@
 /* dst = a op b; dst may be a or b exactly. Any alignment. */
 typedef void (*tt_reduce_pair_fn)(void *dst, const void *a, const void *b, size_t count);
 
+/* dst = the sum of `nsrcs` sources, from left to right, each from element `at` on. dst may be a
+ * source there. Any alignment. */
+typedef void (*tt_reduce_many_fn)(void *dst, const void *const *srcs, int nsrcs, size_t at,
+                                  size_t count);
+
 struct tt_reduction;
 
 /* One element of the reduction's type: what PreMulSum and Avg multiply by. */
@@ -23,6 +28,7 @@ struct tt_reduce_type {
     size_t elem_bytes;
     tt_reduce_pair_fn pair[TT_REDUCE_OPS]; /* in the accumulator's type */
     tt_reduce_pair_fn sum_two;             /* narrow floats: whole dst = round(a + b); else NULL */
+    tt_reduce_many_fn sum_many;            /* fp8: whole sums, rounded once; else NULL */
     void (*widen)(float *dst, const void *src, size_t count);
     void (*narrow)(void *dst, const float *src, size_t count); /* nearest even; fp8 saturates */
     /* dst = src * scalar, rounded to the type (native types; scalar points to one element) */

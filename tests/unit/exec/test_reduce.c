@@ -340,6 +340,66 @@ static void fp8_sums_are_the_same_bits(void **state)
     add_at_all_levels(ncclFloat8e5m2);
 }
 
+enum { NMANY = 5, MANY = 2048 };
+
+/* Sums of `nsrcs` sources at every level, against numbers that are widened, added and rounded one
+ * by one; of NaNs only that they are. Blocks with and without special numbers are among them. */
+static void add_many(ncclDataType_t type, int nsrcs, size_t skew)
+{
+    int nlevels;
+    const struct tt_reduce_level *levels = tt_reduce_levels(&nlevels);
+    struct tt_reduction reduction = {.type = type, .op = ncclSum};
+    const void *srcs[NMANY];
+    void *dsts[] = {destinations[0] + skew};
+    uint8_t want[MANY];
+    for (int k = 0; k < nsrcs; k++)
+        srcs[k] = sources[k] + skew;
+    for (size_t i = 0; i < MANY; i++) {
+        float sum = 0;
+        for (int k = 0; k < nsrcs; k++) {
+            float value;
+            levels[0].narrow[type].widen(&value, sources[k] + skew + i, 1);
+            sum = k ? sum + value : value;
+        }
+        levels[0].narrow[type].narrow(&want[i], &sum, 1);
+    }
+    for (int k = 0; k < nlevels; k++) {
+        struct tt_reduce_job job = {.reduction = &reduction,
+                                    .srcs = srcs,
+                                    .nsrcs = nsrcs,
+                                    .dsts = dsts,
+                                    .ndsts = 1,
+                                    .count = MANY - skew};
+        tt_reduce_run_at(&levels[k], &job);
+        for (size_t i = 0; i < MANY - skew; i++) {
+            uint8_t got = (uint8_t)destinations[0][skew + i];
+            bool nan = (got & 0x7f) == 0x7f && (want[i] & 0x7f) == 0x7f;
+            if (got == want[i] || nan) continue;
+            fail_msg("%s type %d: %d sources, [%zu] is %#x, not %#x", levels[k].name, type, nsrcs,
+                     i, got, want[i]);
+        }
+    }
+}
+
+static void fp8_sums_of_many_are_the_same_bits(void **state)
+{
+    (void)state;
+    uint32_t number = 1;
+    for (int round = 0; round < 64; round++) {
+        for (int k = 0; k < NMANY; k++) {
+            for (size_t i = 0; i < MANY + 2; i++) {
+                number = number * 1664525 + 1013904223;
+                uint8_t byte = (uint8_t)(number >> 24);
+                bool special = (byte & 0x7f) >= 0x7b && i % 512 < 448;
+                sources[k][i] = (char)(special ? byte & 0x83 : byte);
+            }
+        }
+        int nsrcs = 3 + round % (NMANY - 2);
+        add_many(ncclFloat8e4m3, nsrcs, (size_t)round % 3);
+        add_many(ncclFloat8e5m2, nsrcs, (size_t)round % 3);
+    }
+}
+
 enum { NROUNDED = 1024 };
 
 static void round_at_all_levels(ncclDataType_t type, const float *values)
@@ -482,6 +542,7 @@ int main(void)
         cmocka_unit_test(small_numbers_are_exact),
         cmocka_unit_test(narrow_sums_round_once),
         cmocka_unit_test(fp8_sums_are_the_same_bits),
+        cmocka_unit_test(fp8_sums_of_many_are_the_same_bits),
         cmocka_unit_test(fp8_roundings_are_the_same_bits),
         cmocka_unit_test(scaling_and_division),
         cmocka_unit_test(integers_wrap),

@@ -106,3 +106,20 @@ static inline void tt_fp8_sum_each(uint8_t *dst, const uint8_t *a, const uint8_t
     for (; at < count; at++)
         dst[at] = (uint8_t)tt_fp8_round(type.widen(a[at]) + type.widen(b[at]), type);
 }
+
+/* Sums of several sources from element `at` on, each block whole before it is stored. */
+static inline void tt_fp8_sum_many_each(uint8_t *dst, const void *const *srcs, int nsrcs, size_t at,
+                                        size_t count, const struct tt_fp8 type)
+{
+    float sums[FP8_BLOCK];
+    for (size_t done = 0; done < count; done += FP8_BLOCK) {
+        size_t some = count - done < FP8_BLOCK ? count - done : FP8_BLOCK;
+        tt_fp8_widen_each(sums, (const uint8_t *)srcs[0] + at + done, some, type);
+        for (int k = 1; k < nsrcs; k++) {
+            const uint8_t *src = (const uint8_t *)srcs[k] + at + done;
+            for (size_t i = 0; i < some; i++)
+                sums[i] = sums[i] + type.widen(src[i]);
+        }
+        tt_fp8_narrow_each(dst + done, sums, some, type);
+    }
+}

@@ -3,6 +3,8 @@
 
 #include "exec/host/fp8/number.h"
 
+#include <stdbool.h>
+
 static inline void fp8_widen(float *dst, const uint8_t *src, size_t count, const struct tt_fp8 type)
 {
     tt_fp8_widen_each(dst, src, count, type);
@@ -19,4 +21,11 @@ static inline void fp8_sum(uint8_t *dst, const uint8_t *a, const uint8_t *b, siz
                            const struct tt_fp8 type)
 {
     tt_fp8_sum_each(dst, a, b, count, type);
+}
+
+enum { FP8_SUMS_MANY = false }; /* widening source by source is faster here */
+static inline void fp8_sum_many(uint8_t *dst, const void *const *srcs, int nsrcs, size_t at,
+                                size_t count, const struct tt_fp8 type)
+{
+    tt_fp8_sum_many_each(dst, srcs, nsrcs, at, count, type);
 }
