@@ -72,7 +72,8 @@ static const char *hindrance(const struct tt_comm *comm, const struct tt_agreeme
         return text;
     }
     if (comm->topo.layout) return "the devices emulate a machine, which has no programs of it";
-    if (!comm->topo.by_host) return "nodes have different numbers of ranks";
+    if (!comm->topo.by_host || comm->topo.host_first)
+        return "nodes have different numbers of ranks";
     return agreed->edge_channels < 2 ? "there is one channel alone" : NULL;
 }
 

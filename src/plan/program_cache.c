@@ -39,6 +39,7 @@ static struct tt_shape shape_of(const struct tt_plan *plan, enum tt_algo algo, i
                              .ring_rank = comm->topo.ring[algo == TT_ALGO_RING ? variant : 0],
                              .tree = comm->topo.tree[algo == TT_ALGO_TREE ? variant : 0],
                              .by_host = comm->topo.by_host,
+                             .host_first = comm->topo.host_first,
                              .nhosts = comm->topo.by_host ? comm->topo.nnodes : 0,
                              .head = algo == TT_ALGO_COLLNET_CHAIN ? variant : 0};
 }

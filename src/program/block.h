@@ -84,6 +84,7 @@ enum tt_chunk {
     TT_CHUNK_GROUP,     /* first of the aligned group of 2^e that holds me */
     TT_CHUNK_SIBLING,   /* first of the group next to it: they make one of 2^(e+1) */
     TT_CHUNK_TABLE,     /* what table `chunk_table` says for me, + e */
+    TT_CHUNK_ROUND,     /* (what table TT_TABLE_ROUND says for me + e) mod `nparts` */
     TT_CHUNK_COUNT_,
 };
 
@@ -98,6 +99,7 @@ enum tt_table {
     TT_TABLE_NETWORK, /* a number per group of ranks whose data the network reduces */
     TT_TABLE_OTHER,   /* from here on: whatever the program's author wants */
     TT_MAX_TABLES = 16,
+    TT_TABLE_ROUND = TT_MAX_TABLES - 1, /* where TT_CHUNK_ROUND counts from */
 };
 
 struct tt_operand {

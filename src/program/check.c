@@ -152,6 +152,7 @@ static bool operand_ok(const struct tt_program *program, const struct tt_operand
     if (operand->peer == TT_PEER_RANK && !operand->peer_coef &&
         (operand->peer_number < 0 || operand->peer_number >= program->nranks))
         return false;
+    if (operand->chunk_by == TT_CHUNK_ROUND && !program->table_at[TT_TABLE_ROUND]) return false;
     return operand->chunk_by != TT_CHUNK_TABLE ||
            (operand->chunk_table < TT_MAX_TABLES && program->table_at[operand->chunk_table]);
 }

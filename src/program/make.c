@@ -9,7 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum needs { NEEDS_ROOT = 1, NEEDS_RING = 2, NEEDS_PEER = 4, NEEDS_TREE = 8, NEEDS_HOSTS = 16 };
+enum needs {
+    NEEDS_ROOT = 1,
+    NEEDS_RING = 2,
+    NEEDS_PEER = 4,
+    NEEDS_TREE = 8,
+    NEEDS_HOSTS = 16,
+    TAKES_UNEVEN = 32, /* hosts with different numbers of ranks */
+};
 
 enum { LL = 1 << TT_PROTO_LL, SIMPLE = 1 << TT_PROTO_SIMPLE, ALL = LL | 2 | SIMPLE };
 
@@ -54,11 +61,12 @@ static const struct row rows[] = {
     {TT_FUNC_REDUCESCATTER, TT_ALGO_BRUCK, LL, 0, tt_gen_bruck_reducescatter},
     {TT_FUNC_ALLTOALL, TT_ALGO_BRUCK, LL, 0, tt_gen_bruck_alltoall},
     {TT_FUNC_ALLTOALL, TT_ALGO_PAIRWISE, SIMPLE, 0, tt_gen_pairwise_alltoall},
-    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, LL | SIMPLE, NEEDS_HOSTS,
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | TAKES_UNEVEN,
      tt_gen_hierarchical_allreduce},
-    {TT_FUNC_REDUCE, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | NEEDS_ROOT,
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, LL, NEEDS_HOSTS, tt_gen_hierarchical_allreduce},
+    {TT_FUNC_REDUCE, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | NEEDS_ROOT | TAKES_UNEVEN,
      tt_gen_hierarchical_reduce},
-    {TT_FUNC_BROADCAST, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | NEEDS_ROOT,
+    {TT_FUNC_BROADCAST, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | NEEDS_ROOT | TAKES_UNEVEN,
      tt_gen_hierarchical_broadcast},
     {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, LL | SIMPLE, NEEDS_HOSTS,
      tt_gen_hierarchical_allgather},
@@ -90,6 +98,12 @@ bool tt_program_exists(enum tt_func func, enum tt_algo algo, enum tt_proto proto
     return find(func, algo, proto) != NULL;
 }
 
+static bool hosts_fit(const struct tt_shape *shape, bool uneven)
+{
+    if (!shape->by_host || shape->nhosts < 2) return false;
+    return shape->host_first ? uneven : shape->nranks % shape->nhosts == 0;
+}
+
 static ncclResult_t check_shape(const struct row *row, int root, const struct tt_shape *shape)
 {
     const char *name = tt_func_name(row->func);
@@ -104,9 +118,9 @@ static ncclResult_t check_shape(const struct row *row, int root, const struct tt
     const char *lacks = NULL;
     if ((row->needs & NEEDS_RING) && !shape->ring_rank) lacks = "ring";
     if ((row->needs & NEEDS_TREE) && !shape->tree) lacks = "tree";
-    if ((row->needs & NEEDS_HOSTS) &&
-        (!shape->by_host || shape->nhosts < 2 || n % shape->nhosts != 0))
-        lacks = "two or more hosts with as many ranks each";
+    if ((row->needs & NEEDS_HOSTS) && !hosts_fit(shape, row->needs & TAKES_UNEVEN))
+        lacks = row->needs & TAKES_UNEVEN ? "two or more hosts"
+                                          : "two or more hosts with as many ranks each";
     if (lacks)
         return tt_fail(ncclInvalidArgument, "program %s: %d ranks have no %s", name, n, lacks);
     return ncclSuccess;

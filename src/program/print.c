@@ -84,6 +84,11 @@ static void put_chunk(struct page *page, const struct tt_operand *operand)
         put_table(page, operand->chunk_table);
         put_sum(page, number, coef);
         break;
+    case TT_CHUNK_ROUND:
+        put(page, "start");
+        put_sum(page, number, coef);
+        put(page, " mod parts");
+        break;
     case TT_CHUNK_COUNT_: put(page, "?"); break;
     }
     if (operand->stride) put(page, ")*%d%+d", operand->stride, (int)operand->offset);

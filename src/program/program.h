@@ -125,8 +125,10 @@ struct tt_shape { /* what a generator may know of a communicator; borrowed */
     int nranks;
     const int *ring_rank;             /* rank at each ring position */
     const struct tt_tree_links *tree; /* place of every rank */
-    const int *by_host;               /* all ranks, host by host, as many of each */
-    int nhosts;                       /* 0: hosts have different numbers of ranks */
+    const int *by_host;               /* all ranks, host by host; NULL: they have no hosts */
+    const int *host_first;            /* [nhosts + 1]: where each host begins there, and the end;
+                                         NULL: hosts have as many ranks each */
+    int nhosts;
     int head; /* of a host's ranks the one that a chain brings to the network */
 };
 

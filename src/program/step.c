@@ -198,6 +198,9 @@ static int chunk_by(const struct tt_stepper *stepper, const struct tt_operand *o
     case TT_CHUNK_TABLE:
         return (int)(tt_program_table(stepper->program, (enum tt_table)operand->chunk_table)[me] +
                      e);
+    case TT_CHUNK_ROUND:
+        e += tt_program_table(stepper->program, TT_TABLE_ROUND)[me];
+        return wrap(e, stepper->program->nparts);
     case TT_CHUNK_COUNT_: break;
     }
     return NOBODY;

@@ -31,7 +31,9 @@ struct tt_topo_plan { /* owned by the caller of tt_topo_plan_make; free with tt_
     int tree_of[TT_MAX_CHANNELS];  /* number of a channel's tree */
     int *ring[TT_MAX_CHANNELS];    /* ring[i][k] = rank at position k, nranks entries */
     struct tt_tree_links *tree[TT_MAX_CHANNELS]; /* links of every rank */
-    int *by_host; /* owned: all ranks, host by host; NULL: hosts have different numbers of them */
+    int *by_host;    /* owned: all ranks, host by host; NULL: not known */
+    int *host_first; /* owned, [nnodes + 1]: where each host begins there, and the end; NULL: hosts
+                        have as many ranks each */
 };
 
 static inline const int *tt_topo_ring(const struct tt_topo_plan *plan, int channel)

@@ -262,9 +262,9 @@ static size_t chunk_bytes(const struct tt_tune_env *env, const struct tt_tune_qu
                     query->func == TT_FUNC_REDUCE;
     if (!pipeline) return env->slice_bytes * (choice->proto == TT_PROTO_SIMPLE ? 2 : 1);
     size_t stage = query->bytes / (size_t)choice->nchannels / PIPELINE_STAGES;
-    bool parts = choice->algo == TT_ALGO_HIERARCHICAL || choice->algo == TT_ALGO_NVLS_TREE ||
-                 choice->algo == TT_ALGO_COLLNET_DIRECT;
-    if (parts) stage /= (size_t)env->ppn; /* of a window */
+    bool parts = choice->algo == TT_ALGO_NVLS_TREE || choice->algo == TT_ALGO_COLLNET_DIRECT;
+    if (parts) stage /= (size_t)env->ppn;                                        /* of a window */
+    if (choice->algo == TT_ALGO_HIERARCHICAL) stage /= (size_t)env->least_local; /* likewise */
     return tt_min_size(tt_max_size(stage, PIPELINE_BYTES), env->slice_bytes);
 }
 

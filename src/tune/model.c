@@ -314,7 +314,8 @@ static bool hosts_are_even(const struct tt_tune_env *env)
     return env->nnodes > 1 && env->ppn == env->least_local && env->ppn * env->nnodes == env->nranks;
 }
 
-/* Between hosts as a ring of hosts, of which every rank of a host carries its part; inside, inputs
+/* Between hosts as a ring of hosts, of which every rank of a host carries its part, or where hosts
+ * are uneven as many as the smallest has; inside, inputs
  * are read and outputs written as by a direct program. SIMPLE waits for one host after the other,
  * LL for all at once. */
 static double hierarchical_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
@@ -322,11 +323,13 @@ static double hierarchical_time(const struct tt_tune_env *env, const struct tt_t
 {
     double halves = query->func == TT_FUNC_ALLREDUCE ? 2 : 1, hosts = env->nnodes;
     bool chain = query->func == TT_FUNC_BROADCAST || query->func == TT_FUNC_REDUCE;
-    if (!hosts_are_even(env) || env->ppn < 2) return -1;
+    bool uneven = (query->func == TT_FUNC_ALLREDUCE || chain) && proto == TT_PROTO_SIMPLE;
+    if (env->nnodes < 2 || env->ppn < 2 || env->least_local < 1) return -1;
+    if (!uneven && !hosts_are_even(env)) return -1;
     double hops = proto == TT_PROTO_LL ? halves : halves * (hosts - 1);
     double crossing = (double)query->bytes * (chain ? 1 : halves * (hosts - 1) / hosts);
     double inside = halves * (double)query->bytes / host_of(env)->direct_bytes_usec +
-                    4 * crossing / env->ppn / host_of(env)->slot_bytes_usec;
+                    4 * crossing / env->least_local / host_of(env)->slot_bytes_usec;
     return query->nops * (hops * own_hop_usec(env, NCCL_HW_NET, proto) +
                           (hops + 2) * own_hop_usec(env, NCCL_HW_PCI, proto) +
                           load_of(env) * (env->ppn - 2) * host_of(env)->touch_usec) +

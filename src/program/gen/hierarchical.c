@@ -14,6 +14,10 @@
  * SIMPLE goes round the rails host by host. LL sends to all hosts of the rail at once, in two steps
  * in place of 2(H-1): as many bytes, for messages that are short.
  *
+ * Hosts of different numbers of ranks: AllReduce, Broadcast and Reduce have as many rails as the
+ * smallest host has ranks, and a chunk for each host and rail. The other ranks of a host give those
+ * on rails their inputs and take results from them. SIMPLE alone.
+ *
  * There is a text for each l (for each l and place in the chain, where there is a root). A chunk is
  * completed by one rank and copied: all ranks hold the same bits. The order of a reduction depends
  * on the positions alone. A move sends before it receives; on rails it holds what came until it is
@@ -23,7 +27,12 @@
 
 /* ---- the two halves, along the rail ---- */
 
-/* Up to the move that completes the own chunk; the caller adds destinations. */
+static bool on_rail(const struct tt_lane *lane)
+{
+    return lane->local < lane->rails;
+}
+
+/* Up to the move that completes the own chunk, if there is one; the caller adds destinations. */
 static void reduce_rail(struct tt_builder *builder, const struct tt_lane *lane)
 {
     const int turns[] = {1, lane->hosts - 2, 1}; /* begin, pass on, complete */
@@ -34,11 +43,13 @@ static void reduce_rail(struct tt_builder *builder, const struct tt_lane *lane)
         if (turns[part] <= 0) continue;
         if (part == 1) tt_build_loop(builder, turns[part]);
         tt_lane_give_inputs(builder, lane, first, coef);
-        tt_build_move(builder,
-                      (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_PRE | (part == 2 ? TT_MOVE_POST : 0)));
-        if (part > 0) tt_build_src(builder, tt_lane_rail(lane, -1, chunk));
-        tt_lane_from_beside(builder, lane, chunk);
-        if (part < 2) tt_build_dst(builder, tt_lane_rail(lane, 1, chunk));
+        if (on_rail(lane)) {
+            tt_build_move(builder,
+                          (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_PRE | (part == 2 ? TT_MOVE_POST : 0)));
+            if (part > 0) tt_build_src(builder, tt_lane_rail(lane, -1, chunk));
+            tt_lane_from_beside(builder, lane, chunk);
+            if (part < 2) tt_build_dst(builder, tt_lane_rail(lane, 1, chunk));
+        }
         if (part == 1) tt_build_next(builder);
     }
 }
@@ -52,9 +63,11 @@ static void gather_rail(struct tt_builder *builder, const struct tt_lane *lane)
         struct tt_gen_chunk chunk = tt_lane_chunk(lane, lane->local, first, coef);
         if (!part && lane->hosts == 2) continue;
         if (!part) tt_build_loop(builder, lane->hosts - 2);
-        tt_build_copy(builder, tt_lane_rail(lane, -1, chunk), tt_gen_own(TT_SPACE_OUT, chunk));
-        if (!part) tt_build_dst(builder, tt_lane_rail(lane, 1, chunk));
-        tt_lane_to_beside(builder, lane, chunk);
+        if (on_rail(lane)) {
+            tt_build_copy(builder, tt_lane_rail(lane, -1, chunk), tt_gen_own(TT_SPACE_OUT, chunk));
+            if (!part) tt_build_dst(builder, tt_lane_rail(lane, 1, chunk));
+            tt_lane_to_beside(builder, lane, chunk);
+        }
         tt_lane_take_outputs(builder, lane, first, coef);
         if (!part) tt_build_next(builder);
     }
@@ -115,32 +128,53 @@ static void end_half(struct tt_builder *builder, const struct tt_lane *lane)
 {
     bool at_once = goes_at_once(builder);
     struct tt_gen_chunk own = tt_lane_chunk(lane, lane->local, 0, 0);
-    for (int hosts = 1; hosts < (at_once ? lane->hosts : 2); hosts++)
+    for (int hosts = 1; on_rail(lane) && hosts < (at_once ? lane->hosts : 2); hosts++)
         tt_build_dst(builder, tt_lane_rail(lane, hosts, own));
-    tt_lane_to_beside(builder, lane, own);
+    if (on_rail(lane)) tt_lane_to_beside(builder, lane, own);
     (at_once ? gather_at_once : gather_rail)(builder, lane);
 }
 
-static void halves(const struct tt_shape *shape, struct tt_builder *builder, bool reduces,
-                   bool gathers)
+static int most_locals(const struct tt_shape *shape)
 {
-    bool both = reduces && gathers;
-    if (both) builder->head.nparts = shape->nranks;
-    builder->head.in_blocks = reduces && !both;
-    builder->head.out_blocks = gathers && !both;
-    for (int local = 0; local < shape->nranks / shape->nhosts; local++) {
-        struct tt_lane lane =
-            tt_lane_begin(shape, builder, local, both ? TT_CHUNK_RING : TT_CHUNK_RING_RANK);
+    int most = 0;
+    for (int host = 0; host < shape->nhosts; host++) {
+        int locals = tt_lane_first(shape, host + 1) - tt_lane_first(shape, host);
+        if (locals > most) most = locals;
+    }
+    return most;
+}
+
+static void half_texts(const struct tt_shape *shape, struct tt_builder *builder, int locals,
+                       bool reduces, bool gathers)
+{
+    for (int local = 0; local < locals; local++) {
+        struct tt_lane lane;
+        if (!tt_lane_begin(shape, builder, locals, local, &lane)) return;
+        lane.by = reduces && gathers ? TT_CHUNK_RING : TT_CHUNK_RING_RANK;
         struct tt_gen_chunk own = tt_lane_chunk(&lane, local, 0, 0);
         begin_half(builder, &lane, reduces);
-        tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, gathers ? own : tt_gen_number(0)));
+        if (on_rail(&lane))
+            tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, gathers ? own : tt_gen_number(0)));
         if (gathers) end_half(builder, &lane);
         tt_build_stop(builder);
     }
 }
 
+/* Texts of hosts with the same number of ranks are the same. */
+static void halves(const struct tt_shape *shape, struct tt_builder *builder, bool reduces,
+                   bool gathers)
+{
+    bool both = reduces && gathers;
+    if (both) builder->head.nparts = shape->nhosts * tt_lane_rails(shape);
+    builder->head.in_blocks = reduces && !both;
+    builder->head.out_blocks = gathers && !both;
+    for (int locals = tt_lane_rails(shape); locals <= most_locals(shape); locals++)
+        half_texts(shape, builder, locals, reduces, gathers);
+}
+
 void tt_gen_hierarchical_allreduce(const struct tt_shape *shape, struct tt_builder *builder)
 {
+    if (shape->host_first) tt_lane_tables(shape, builder);
     halves(shape, builder, true, true);
 }
 
@@ -156,40 +190,51 @@ void tt_gen_hierarchical_allgather(const struct tt_shape *shape, struct tt_build
 
 /* ---- with a root ---- */
 
-/* Begin a text for rank `local` of the hosts [first, end), counted from the root's. */
-static struct tt_lane begin_role(const struct tt_shape *shape, struct tt_builder *builder,
-                                 int local, int first, int end)
-{
-    int text = tt_build_text(builder), locals = shape->nranks / shape->nhosts, at = 0;
-    while (shape->by_host[at] != builder->head.root)
-        at++;
-    tt_build_thread(builder);
-    for (int host = first; host < end; host++) {
-        int position = (at / locals + host) % shape->nhosts * locals + local;
-        tt_build_assign(builder, shape->by_host[position], text);
-    }
-    return (struct tt_lane){.hosts = shape->nhosts, .locals = locals, .local = local};
-}
+struct place { /* of the root */
+    int host, local;
+};
 
-static int local_of_root(const struct tt_shape *shape, const struct tt_builder *builder)
+static struct place place_of_root(const struct tt_shape *shape, const struct tt_builder *builder)
 {
+    struct place root = {0, 0};
     int at = 0;
     while (shape->by_host[at] != builder->head.root)
         at++;
-    return at % (shape->nranks / shape->nhosts);
+    while (tt_lane_first(shape, root.host + 1) <= at)
+        root.host++;
+    root.local = at - tt_lane_first(shape, root.host);
+    return root;
+}
+
+/* Begin a text for rank `local` of the hosts [first, end), counted from the root's, that have
+ * `locals` ranks. False: there is none. */
+static bool begin_role(const struct tt_shape *shape, struct tt_builder *builder, int root_host,
+                       const int range[2], struct tt_lane *lane)
+{
+    int text = -1;
+    for (int host = range[0]; host < range[1]; host++) {
+        int number = (root_host + host) % shape->nhosts, at = tt_lane_first(shape, number);
+        if (tt_lane_first(shape, number + 1) - at != lane->locals) continue;
+        if (text < 0) {
+            text = tt_build_text(builder);
+            tt_build_thread(builder);
+        }
+        tt_build_assign(builder, shape->by_host[at + lane->local], text);
+    }
+    return text >= 0;
 }
 
 /* The root gives each rank of its host its part first, then all others. */
 static void root_gives(struct tt_builder *builder, const struct tt_lane *lane)
 {
-    for (int part = 0; part < lane->locals; part++) {
+    for (int part = 0; part < lane->rails; part++) {
         struct tt_gen_chunk chunk = tt_gen_number(part);
         bool own = part == lane->local;
         tt_build_copy(builder, tt_gen_own(TT_SPACE_IN, chunk), tt_gen_own(TT_SPACE_OUT, chunk));
         tt_build_dst(builder,
                      own ? tt_lane_rail(lane, 1, chunk) : tt_lane_beside(lane, part, chunk));
     }
-    for (int part = 0; part < lane->locals; part++) {
+    for (int part = 0; part < lane->rails; part++) {
         struct tt_gen_chunk chunk = tt_gen_number(part);
         if (lane->locals == 1 || (lane->locals == 2 && part != lane->local)) continue;
         tt_build_move(builder, 0);
@@ -207,12 +252,14 @@ static void pass_parts(struct tt_builder *builder, const struct tt_lane *lane, i
 {
     struct tt_gen_chunk own = tt_gen_number(lane->local);
     bool at_root = from_root >= 0;
-    tt_build_copy(builder,
-                  at_root ? tt_lane_beside(lane, from_root, own) : tt_lane_rail(lane, -1, own),
-                  tt_gen_own(TT_SPACE_OUT, own));
-    if (!last) tt_build_dst(builder, tt_lane_rail(lane, 1, own));
-    if (!at_root) tt_lane_to_beside(builder, lane, own);
-    for (int part = 0; part < lane->locals; part++) {
+    if (on_rail(lane)) {
+        tt_build_copy(builder,
+                      at_root ? tt_lane_beside(lane, from_root, own) : tt_lane_rail(lane, -1, own),
+                      tt_gen_own(TT_SPACE_OUT, own));
+        if (!last) tt_build_dst(builder, tt_lane_rail(lane, 1, own));
+        if (!at_root) tt_lane_to_beside(builder, lane, own);
+    }
+    for (int part = 0; part < lane->rails; part++) {
         struct tt_gen_chunk chunk = tt_gen_number(part);
         if (part == lane->local) continue;
         tt_build_copy(builder, tt_lane_beside(lane, at_root ? from_root : part, chunk),
@@ -222,20 +269,36 @@ static void pass_parts(struct tt_builder *builder, const struct tt_lane *lane, i
 
 typedef void role_text(struct tt_builder *builder, const struct tt_lane *lane, int root, int role);
 
-/* A text for each rank of a host and place in the chain of hosts: the root's (0), the next ones
- * from `second` and from `third` on, counted from it. `root`: its number on its host. */
+struct roles { /* in the chain of hosts: the root's (0), the next ones from [1] and from [2] on */
+    int first[4];
+    role_text *write;
+};
+
+/* A text for each rank of a host of `locals` ranks and role. */
+static void chain_texts(const struct tt_shape *shape, struct tt_builder *builder,
+                        const struct roles *roles, int locals)
+{
+    struct place root = place_of_root(shape, builder);
+    for (int k = 0; k < locals * 3; k++) {
+        int role = k % 3;
+        struct tt_lane lane = {.hosts = shape->nhosts,
+                               .locals = locals,
+                               .local = k / 3,
+                               .rails = builder->head.nparts,
+                               .uneven = shape->host_first};
+        if (!begin_role(shape, builder, root.host, &roles->first[role], &lane)) continue;
+        roles->write(builder, &lane, root.local, role);
+        tt_build_stop(builder);
+    }
+}
+
 static void chain(const struct tt_shape *shape, struct tt_builder *builder, int second, int third,
                   role_text *write)
 {
-    const int first[] = {0, second, third, shape->nhosts}, root = local_of_root(shape, builder);
-    builder->head.nparts = shape->nranks / shape->nhosts;
-    for (int k = 0; k < builder->head.nparts * 3; k++) {
-        int local = k / 3, role = k % 3;
-        if (first[role] == first[role + 1]) continue;
-        struct tt_lane lane = begin_role(shape, builder, local, first[role], first[role + 1]);
-        write(builder, &lane, root, role);
-        tt_build_stop(builder);
-    }
+    const struct roles roles = {{0, second, third, shape->nhosts}, write};
+    builder->head.nparts = tt_lane_rails(shape);
+    for (int locals = tt_lane_rails(shape); locals <= most_locals(shape); locals++)
+        chain_texts(shape, builder, &roles, locals);
 }
 
 static void broadcast_text(struct tt_builder *builder, const struct tt_lane *lane, int root,
@@ -250,6 +313,7 @@ static void broadcast_text(struct tt_builder *builder, const struct tt_lane *lan
 
 void tt_gen_hierarchical_broadcast(const struct tt_shape *shape, struct tt_builder *builder)
 {
+    if (shape->host_first) tt_lane_tables(shape, builder);
     chain(shape, builder, 1, shape->nhosts - 1, broadcast_text); /* between; the last */
 }
 
@@ -259,18 +323,20 @@ static void reduce_text(struct tt_builder *builder, const struct tt_lane *lane, 
     struct tt_operand dst = role > 0              ? tt_lane_rail(lane, 1, own)
                             : lane->local == root ? tt_gen_own(TT_SPACE_OUT, own)
                                                   : tt_lane_beside(lane, root, own);
-    for (int j = 0; j < lane->locals; j++) {
+    for (int j = 0; j < lane->rails; j++) {
         if (j == lane->local) continue;
         tt_build_move(builder, TT_MOVE_PRE);
         tt_build_src(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(j)));
         tt_build_dst(builder, tt_lane_beside(lane, j, tt_gen_number(j)));
     }
-    tt_build_move(builder,
-                  (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_PRE | (role == 0 ? TT_MOVE_POST : 0)));
-    if (role != 1) tt_build_src(builder, tt_lane_rail(lane, -1, own));
-    tt_lane_from_beside(builder, lane, own);
-    tt_build_dst(builder, dst);
-    for (int j = 0; role == 0 && lane->local == root && j < lane->locals; j++) {
+    if (on_rail(lane)) {
+        tt_build_move(builder,
+                      (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_PRE | (role == 0 ? TT_MOVE_POST : 0)));
+        if (role != 1) tt_build_src(builder, tt_lane_rail(lane, -1, own));
+        tt_lane_from_beside(builder, lane, own);
+        tt_build_dst(builder, dst);
+    }
+    for (int j = 0; role == 0 && lane->local == root && j < lane->rails; j++) {
         if (j == root) continue;
         tt_build_copy(builder, tt_lane_beside(lane, j, tt_gen_number(j)),
                       tt_gen_own(TT_SPACE_OUT, tt_gen_number(j)));
@@ -279,5 +345,6 @@ static void reduce_text(struct tt_builder *builder, const struct tt_lane *lane, 
 
 void tt_gen_hierarchical_reduce(const struct tt_shape *shape, struct tt_builder *builder)
 {
+    if (shape->host_first) tt_lane_tables(shape, builder);
     chain(shape, builder, 1, 2, reduce_text); /* the next one begins; the others */
 }

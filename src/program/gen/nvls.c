@@ -183,7 +183,8 @@ void tt_gen_nvls_tree(const struct tt_shape *shape, struct tt_builder *builder)
     if (!add_links(shape, builder)) return;
     builder->head.nparts = locals;
     for (int local = 0; local < locals; local++) {
-        struct tt_lane lane = tt_lane_begin(shape, builder, local, TT_CHUNK_CONST);
+        struct tt_lane lane;
+        if (!tt_lane_begin(shape, builder, locals, local, &lane)) return;
         inner_text(builder, &lane);
         int text = tt_build_text(builder);
         tt_build_thread(builder);

@@ -145,9 +145,11 @@ ncclResult_t tt_topo_plan_make(const struct tt_topo_rank *ranks, int nranks, int
         fill_ring(&nodes, c, plan.ring[c]);
     for (int t = 0; t < plan.ntrees; t++)
         fill_tree(&nodes, t, plan.tree[t]);
-    if (hosts_are_even(&nodes, nranks)) {
-        plan.by_host = nodes.member;
-        nodes.member = NULL;
+    plan.by_host = nodes.member;
+    nodes.member = NULL;
+    if (!hosts_are_even(&nodes, nranks)) {
+        plan.host_first = nodes.first;
+        nodes.first = NULL;
     }
     *plan_out = plan;
     plan = (struct tt_topo_plan){0};
@@ -165,6 +167,7 @@ void tt_topo_plan_free(struct tt_topo_plan *plan)
         free(plan->tree[c]);
     }
     free(plan->by_host);
+    free(plan->host_first);
     tt_topo_layout_free(plan->layout);
     *plan = (struct tt_topo_plan){0};
 }

@@ -127,11 +127,49 @@ struct program_set program_set_make(const struct program_case *what, int root, i
     return set;
 }
 
+static void uneven_hosts(struct program_set *set, const int *sizes, int nhosts)
+{
+    set->nhosts = nhosts;
+    set->by_host = calloc((size_t)set->nranks, sizeof(*set->by_host));
+    set->host_first = calloc((size_t)nhosts + 1, sizeof(*set->host_first));
+    assert_true(set->by_host && set->host_first);
+    for (int host = 0; host < nhosts; host++)
+        set->host_first[host + 1] = set->host_first[host] + sizes[host];
+    int rank = 0;
+    for (int turn = 0; rank < set->nranks; turn++) {
+        for (int host = 0; host < nhosts; host++) {
+            if (turn < sizes[host]) set->by_host[set->host_first[host] + turn] = rank++;
+        }
+    }
+}
+
+struct program_set program_set_make_uneven(const struct program_case *what, int root,
+                                           const int *sizes, int nhosts)
+{
+    struct program_set set = {.nranks = 0};
+    for (int host = 0; host < nhosts; host++)
+        set.nranks += sizes[host];
+    uneven_hosts(&set, sizes, nhosts);
+    set.programs = calloc((size_t)set.nranks, sizeof(*set.programs));
+    assert_non_null(set.programs);
+    struct tt_shape shape = {.nranks = set.nranks,
+                             .by_host = set.by_host,
+                             .host_first = set.host_first,
+                             .nhosts = nhosts};
+    assert_int_equal(tt_program_make(what->func, what->algo, what->proto, what->rooted ? root : -1,
+                                     &shape, &set.blocks[0]),
+                     ncclSuccess);
+    for (int rank = 0; rank < set.nranks; rank++)
+        set.programs[rank] = set.blocks[0];
+    return set;
+}
+
 void program_set_free(struct program_set *set)
 {
     free(set->blocks[0]);
     free(set->blocks[1]);
     free(set->programs);
     free(set->by_host);
+    free(set->host_first);
     tt_topo_plan_free(&set->plan);
 }

@@ -10,6 +10,7 @@ struct program_set {
     const struct tt_program **programs; /* owned: what each rank runs */
     struct tt_topo_plan plan;           /* owned */
     int *by_host;                       /* owned: ranks of hosts that have as many each */
+    int *host_first;                    /* owned; NULL: as many on each */
     int nhosts;
 };
 
@@ -31,4 +32,7 @@ bool program_is_direct(enum tt_algo algo);
  * ring and tree. Fails the test on error. */
 struct program_set program_set_make(const struct program_case *what, int root, int nranks,
                                     int per_host, int channel);
+/* The same on hosts of `sizes` ranks, dealt out in turn to those that have room. */
+struct program_set program_set_make_uneven(const struct program_case *what, int root,
+                                           const int *sizes, int nhosts);
 void program_set_free(struct program_set *set);

@@ -24,6 +24,11 @@ static void bad_requests_are_refused(void **state)
     lost.ring_rank = twice;
     struct tt_shape nowhere = good;
     nowhere.ring_rank = NULL;
+    static const int first[] = {0, 3, 4};
+    struct tt_shape uneven = good;
+    uneven.by_host = ring4;
+    uneven.host_first = first;
+    uneven.nhosts = 2;
     const struct {
         const char *name;
         enum tt_func func;
@@ -35,6 +40,10 @@ static void bad_requests_are_refused(void **state)
         {"no tree for AllGather", TT_FUNC_ALLGATHER, TT_ALGO_TREE, TT_PROTO_LL, -1, &good},
         {"no chain of hosts", TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_CHAIN, TT_PROTO_SIMPLE, -1, &good},
         {"no tree of hosts", TT_FUNC_ALLREDUCE, TT_ALGO_NVLS_TREE, TT_PROTO_SIMPLE, -1, &good},
+        {"uneven hosts at once", TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_LL, -1, &uneven},
+        {"uneven blocks", TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, -1, &uneven},
+        {"uneven tree", TT_FUNC_ALLREDUCE, TT_ALGO_NVLS_TREE, TT_PROTO_SIMPLE, -1, &uneven},
+        {"uneven network", TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_DIRECT, TT_PROTO_SIMPLE, -1, &uneven},
         {"multicast is Simple", TT_FUNC_ALLREDUCE, TT_ALGO_NVLS, TT_PROTO_LL, -1, &good},
         {"direct is Simple", TT_FUNC_ALLREDUCE, TT_ALGO_DIRECT, TT_PROTO_LL, -1, &good},
         {"protocol out of range", TT_FUNC_ALLREDUCE, TT_ALGO_RING, (enum tt_proto)7, -1, &good},

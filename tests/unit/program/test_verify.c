@@ -104,6 +104,58 @@ static void all_programs_are_right(void **state)
     }
 }
 
+struct layout { /* of hosts */
+    int nhosts, sizes[4];
+};
+
+static void verify_layout(const struct program_case *what, const struct layout *layout, int root)
+{
+    char fault[256];
+    struct program_set set = program_set_make_uneven(what, root, layout->sizes, layout->nhosts);
+    for (size_t k = 0; k < 4 * sizeof(sizes) / sizeof(sizes[0]); k++) {
+        const struct size *size = &sizes[k / 4];
+        struct tt_verify_options options = {.count = size->count,
+                                            .chunk_limit = size->chunk_limit,
+                                            .grain = size->grain,
+                                            .slice = size->slice,
+                                            .nslots = k & 2 ? 8 : fewest_slots(what, size),
+                                            .in_place = k & 1};
+        if (options.slice && options.chunk_limit > 3 * options.slice)
+            options.chunk_limit = 3 * options.slice;
+        ncclResult_t rc =
+            tt_program_verify(set.programs, set.nranks, &options, fault, sizeof(fault));
+        if (rc == ncclSuccess && !fault[0]) continue;
+        fail_msg("%s of %d ranks on %d hosts, root %d count %zu slots %d in place %d: %s",
+                 tt_func_name(what->func), set.nranks, layout->nhosts, root, options.count,
+                 options.nslots, options.in_place, fault);
+    }
+    program_set_free(&set);
+}
+
+/* Hosts of different numbers of ranks; the root on a rail or beside, on a large host or a small
+ * one. What has no such program is refused. */
+static void uneven_hosts_are_right(void **state)
+{
+    (void)state;
+    static const struct program_case cases[] = {
+        {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false},
+        {TT_FUNC_REDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, true},
+        {TT_FUNC_BROADCAST, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, true}};
+    static const struct layout layouts[] = {{2, {1, 2}},       {2, {3, 1}},       {2, {2, 3}},
+                                            {2, {5, 2}},       {3, {1, 1, 2}},    {3, {2, 4, 2}},
+                                            {3, {4, 3, 2}},    {4, {1, 2, 3, 4}}, {4, {3, 3, 3, 2}},
+                                            {4, {2, 4, 4, 3}}, {2, {3, 3}}};
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        for (size_t l = 0; l < sizeof(layouts) / sizeof(layouts[0]); l++) {
+            int nranks = 0;
+            for (int host = 0; host < layouts[l].nhosts; host++)
+                nranks += layouts[l].sizes[host];
+            for (int root = 0; root < (cases[k].rooted ? nranks : 1); root++)
+                verify_layout(&cases[k], &layouts[l], root);
+        }
+    }
+}
+
 static void large_communicators(void **state)
 {
     (void)state;
@@ -453,6 +505,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_programs_are_right),
+        cmocka_unit_test(uneven_hosts_are_right),
         cmocka_unit_test(large_communicators),
         cmocka_unit_test(every_count_up_to_64_and_257),
         cmocka_unit_test(a_thousand_ranks),

@@ -55,6 +55,27 @@ static void check_tree(const struct tt_topo_plan *plan, const struct tt_topo_ran
     assert_int_equal(crossings, plan->nnodes - 1);
 }
 
+/* Hosts one after the other, with their ranks in order; where each begins is told where they
+ * differ.
+ */
+static void check_hosts(const struct tt_topo_plan *plan, const struct tt_topo_rank *ranks)
+{
+    int n = plan->nranks, nhosts = plan->nnodes, seen = 0;
+    bool even = true;
+    for (int host = 0; host < nhosts; host++) {
+        int first = plan->host_first ? plan->host_first[host] : host * (n / nhosts), size = 0;
+        assert_int_equal(first, seen);
+        for (int rank = 0; rank < n; rank++) {
+            if (ranks[rank].node != host) continue;
+            assert_int_equal(plan->by_host[seen++], rank);
+            size++;
+        }
+        even = even && size * nhosts == n;
+    }
+    assert_int_equal(even, !plan->host_first);
+    if (!even) assert_int_equal(plan->host_first[nhosts], n);
+}
+
 static void plans_are_sound(void **state)
 {
     (void)state;
@@ -69,6 +90,7 @@ static void plans_are_sound(void **state)
                 check_ring(&plan, ranks, c);
             for (int t = 0; t < 2; t++)
                 check_tree(&plan, ranks, t);
+            check_hosts(&plan, ranks);
             tt_topo_plan_free(&plan);
         }
     }
