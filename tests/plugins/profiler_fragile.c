@@ -1,7 +1,11 @@
 /* A profiler with a mistake, as plugins of the field have them. PROFILER_MISTAKE: "channel" (dies
  * of channel 32), "hang" (the end of a step never comes back), "decline" (no context), "open" (dies
- * in finalize of a communicator with open events). */
-#include "nccl/profiler_v5.h"
+ * in finalize of a communicator with open events), "name" (takes every communicator to have one),
+ * "foreign" (looks at the parent of another process's operation), "kept" (looks at a descriptor
+ * after its call), "freed" (looks at a parent that it freed at its stop), "fork" (waits at the exit
+ * of a child for a thread that only its parent has), "unknown" (dies of a type after version 5),
+ * "context" (looks at another process's context). */
+#include "nccl/profiler_v7.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -17,38 +21,77 @@ static bool mistake(const char *name)
     return text && !strcmp(text, name);
 }
 
+static pid_t loaded_by;
+
 static ncclResult_t fragile_init(void **context, uint64_t comm, int *mask, const char *name,
                                  int nnodes, int nranks, int rank, ncclDebugLogger_t log)
 {
-    (void)comm, (void)name, (void)nnodes, (void)nranks, (void)rank, (void)log;
+    (void)comm, (void)nnodes, (void)nranks, (void)rank, (void)log;
     *mask = ncclProfileProxyStep | ncclProfileKernelCh;
     *context = mistake("decline") ? NULL : &open_events;
+    loaded_by = getpid();
+    if (mistake("name") && strlen(name) > 1000) *context = NULL;
     return ncclSuccess;
 }
 
-static ncclResult_t fragile_start(void *context, void **handle, ncclProfilerEventDescr_v5_t *descr)
+/* ---- the mistakes with memory ---- */
+
+struct node { /* "freed": an event of its own */
+    uint64_t type;
+    struct node *self;
+};
+static const ncclProfilerEventDescr_v7_t *kept;
+
+static void look(const void *memory)
+{
+    volatile const char *byte = memory;
+    (void)*byte;
+}
+
+static void touch(const void *context, const ncclProfilerEventDescr_v7_t *descr)
+{
+    const struct node *parent = descr->parentObj;
+    if (mistake("foreign") && descr->type == ncclProfileProxyOp && parent) look(parent);
+    if (mistake("context")) look(context);
+    if (mistake("freed") && descr->type == ncclProfileColl && parent) look(parent->self);
+    if (mistake("unknown") && descr->type > ncclProfileKernelLaunch) abort();
+    if (mistake("kept") && descr->type == ncclProfileColl) kept = descr;
+}
+
+static ncclResult_t fragile_start(void *context, void **handle, ncclProfilerEventDescr_v7_t *descr)
 {
     uint64_t *event = &types[__builtin_ctzll(descr->type)];
-    (void)context;
     if (descr->type == ncclProfileKernelCh && descr->kernelCh.channelId >= 32 && mistake("channel"))
         raise(SIGSEGV);
+    touch(context, descr);
     __atomic_store_n(event, descr->type, __ATOMIC_RELAXED);
     __atomic_fetch_add(&open_events, 1, __ATOMIC_RELAXED);
     *handle = event;
+    if (!mistake("freed")) return ncclSuccess;
+    struct node *own = calloc(1, sizeof(*own));
+    if (own) *own = (struct node){descr->type, own};
+    *handle = own;
     return ncclSuccess;
 }
 
 static ncclResult_t fragile_stop(void *handle)
 {
     const uint64_t *event = handle;
-    if (__atomic_load_n(event, __ATOMIC_RELAXED) == ncclProfileProxyStep && mistake("hang"))
-        pause();
+    uint64_t type = __atomic_load_n(event, __ATOMIC_RELAXED);
+    if (type == ncclProfileProxyStep && mistake("hang")) pause();
+    if (type == ncclProfileColl && mistake("kept")) look(kept->coll.func);
+    if (mistake("freed") && type == ncclProfileCollApi) free(handle);
     __atomic_fetch_sub(&open_events, 1, __ATOMIC_RELAXED);
     return ncclSuccess;
 }
 
-static ncclResult_t fragile_state(void *handle, ncclProfilerEventState_v5_t state,
-                                  ncclProfilerEventStateArgs_v5_t *args)
+__attribute__((destructor)) static void at_exit(void)
+{
+    if (mistake("fork") && loaded_by && loaded_by != getpid()) pause();
+}
+
+static ncclResult_t fragile_state(void *handle, ncclProfilerEventState_v7_t state,
+                                  ncclProfilerEventStateArgs_v7_t *args)
 {
     (void)handle, (void)state, (void)args;
     return ncclSuccess;
@@ -61,7 +104,7 @@ static ncclResult_t fragile_finalize(void *context)
     return ncclSuccess;
 }
 
-__attribute__((visibility("default"))) const ncclProfiler_v5_t ncclProfiler_v5 = {
+__attribute__((visibility("default"))) const ncclProfiler_v7_t ncclProfiler_v7 = {
     .name = "Fragile",
     .init = fragile_init,
     .startEvent = fragile_start,

@@ -39,7 +39,7 @@ def sound():
         name = "profiler_json" + ("" if version == 6 else f"_v{version}")
         found, cases = profiler(name, PROFILER_MASK="0xffff")
         check(found["sound"] and found["version"] == version and found["mask"] == mask, f"version {version}: {found}")
-        check(all(case["calls"] > 0 for case in cases.values()) and len(cases) == 12, f"cases of {name}: {cases}")
+        check(all(case["calls"] > 0 for case in cases.values()) and len(cases) == 15, f"cases of {name}: {cases}")
         check(found["nsec_per_call"] > 0, "the time of a call")
 
 
@@ -76,6 +76,15 @@ def mistakes():
     cases = profiler("profiler_fragile", "--seconds", "1", PROFILER_MISTAKE="hang")[1]
     check(cases["own mask"]["result"] == "hang" and "stopEvent of type 16" in cases["own mask"]["detail"],
           f"the call that hangs: {cases}")
+    # what each of these finds, and others besides
+    for mistake, case, where in (("name", "own mask", "in init"), ("foreign", "another process", "startEvent of type 8"),
+                                 ("context", "another process", "startEvent of type 8"), ("kept", "own mask", "stopEvent of type 2"),
+                                 ("freed", "AllReduce over a network", "startEvent of type 2"), ("fork", "fork", "the child of a fork does not end"),
+                                 ("unknown", "engines and phases", "startEvent of type 4096 (CeColl)")):
+        found, cases = profiler("profiler_fragile", "--seconds", "1" if mistake == "fork" else "20", PROFILER_MISTAKE=mistake)
+        check(not found["sound"] and where in cases[case]["detail"], f"{mistake}: {cases}")
+        alone = [n for n, c in cases.items() if c["result"] != "ok"] == [case]
+        check(alone or mistake in ("name", "kept", "freed"), f"{mistake}: {cases}")
     cases = profiler("profiler_fragile", PROFILER_MISTAKE="decline")[1]
     check(list(cases) == ["own mask"] and cases["own mask"]["result"] == "no", f"no context: {cases}")
     code, out, err = run("check", f"{plugins}/libnccl-absent.so", "--kind", "profiler")
@@ -85,7 +94,7 @@ def mistakes():
 
 def words():
     code, out, err = run("check", f"{plugins}/libnccl-profiler_fragile.so", "-k", "profiler", "-n", "100")
-    check(code == 0 and 'plugin     "Fragile", version 5' in out and "verdict    sound" in out, f"in words: {out} {err}")
+    check(code == 0 and 'plugin     "Fragile", version 7' in out and "verdict    sound" in out, f"in words: {out} {err}")
     code, out, err = run("check", f"{plugins}/libnccl-profiler_fragile.so", "-n", "100")
     check(code == 0 and "verdict    sound" in out, f"the kind by the symbols: {out} {err}")
     code, out, err = run("check", f"{plugins}/libnccl-env_test_v3.so")
@@ -115,7 +124,7 @@ def refused():
             found = json.loads(run("check", path, "--json")[1])
             check(found["sound"] is False and found["kind"] is None and reason in found["reason"], f"{name} as JSON: {found}")
     code, out, err = run("check", f"{plugins}/libnccl-profiler_fragile.so", "--kind", "net")
-    check(code == 1 and "no table ncclNetPlugin_v2 to ncclNetPlugin_v12; it has ncclProfiler_v5" in err, f"a profiler: {err}")
+    check(code == 1 and "no table ncclNetPlugin_v2 to ncclNetPlugin_v12; it has ncclProfiler_v7" in err, f"a profiler: {err}")
     code, out, err = run("check", "absent-name")
     check(code == 1 and "absent-name cannot be loaded: there is no file of this name" in err, f"a name: {err}")
 

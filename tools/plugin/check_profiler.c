@@ -2,14 +2,21 @@
 #include "check.h"
 #include "profiler_drive.h"
 
+#include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { RANKS = 4, FULL_MASK = 0xffff, TURNS = 200, THREADS = 4, CHANNELS = 64 };
+enum { FIRST_PLAIN_CONTEXT = 4 }; /* versions: what is below has a context of this library's */
+enum { FREED = 0xa5 };            /* what bytes of freed memory become */
 
 static void doing(struct check_case_state *state, const char *what)
 {
@@ -19,6 +26,7 @@ static void doing(struct check_case_state *state, const char *what)
 /* A communicator of the case with every event that the version has. */
 static bool open_full(struct drive *drive, struct check_case_state *state)
 {
+    mallopt(M_PERTURB, FREED); /* who frees an event at its stop and has children look at it */
     if (!drive_open(drive, 0, RANKS, 0x1234, state)) return false;
     drive->mask = FULL_MASK;
     return true;
@@ -189,6 +197,87 @@ static int check_abort(struct check_case_state *state, const struct check_option
     return 0;
 }
 
+/* Where the proxy of one process drives the network for another (PXN), context and parent of an
+ * operation are that one's: here addresses at which nothing is. */
+static int check_foreign(struct check_case_state *state, const struct check_options *options)
+{
+    struct drive drive;
+    struct drive_call call = {.api = NULL};
+    (void)options;
+    doing(state, "operations of another process");
+    if (!open_full(&drive, state)) return 1;
+    char *nowhere = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (nowhere == MAP_FAILED) abort();
+    struct tt_profiler *own = drive.profiler, foreign = *own;
+    if (state->version >= FIRST_PLAIN_CONTEXT) foreign.context = nowhere + 4096;
+    call.op_event = nowhere + 64;
+    drive.profiler = &foreign;
+    drive.pid = getppid();
+    drive_network(&drive, &call, 3);
+    drive.profiler = own;
+    drive.pid = getpid();
+    drive_allreduce(&drive);
+    drive_close(&drive);
+    return 0;
+}
+
+/* Half of the case's time; the note says what went wrong. */
+static void wait_for_child(struct check_case_state *state, pid_t child, long seconds)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    int status = 0;
+    for (long k = 0; k < seconds * 500; k++) {
+        if (waitpid(child, &status, WNOHANG) == child) {
+            if (status == 0) return;
+            snprintf(state->note, sizeof(state->note), "the child of a fork ends with %s %d",
+                     WIFSIGNALED(status) ? "signal" : "status",
+                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+            return;
+        }
+        nanosleep(&pause, NULL);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    snprintf(state->note, sizeof(state->note), "the child of a fork does not end");
+}
+
+/* Programs fork in the middle of a job; the child ends without a word to NCCL. */
+static int check_fork(struct check_case_state *state, const struct check_options *options)
+{
+    struct drive drive;
+    doing(state, "a fork, whose child ends");
+    if (!open_full(&drive, state)) return 1;
+    for (int k = 0; k < TURNS; k++)
+        drive_allreduce(&drive);
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        exit(0); /* with what the plugin does at an exit */
+    }
+    if (child > 0) wait_for_child(state, child, options->seconds);
+    bool good = !*state->note;
+    drive_allreduce(&drive);
+    drive_close(&drive);
+    return !good;
+}
+
+static int check_engines(struct check_case_state *state, const struct check_options *options)
+{
+    struct drive drive;
+    (void)options;
+    doing(state, "copy engines and phases of kernels");
+    if (!open_full(&drive, state)) return 1;
+    for (int k = 0; k < TURNS; k++) {
+        struct drive_call call = {.api = NULL};
+        drive_call_begin(&drive, &call, "AllGather");
+        drive_copies(&drive, &call);
+        drive_call_end(&drive, &call);
+        drive_phases(&drive, &call);
+    }
+    drive_close(&drive);
+    return 0;
+}
+
 static int check_reload(struct check_case_state *state, const struct check_options *options)
 {
     (void)options;
@@ -281,6 +370,9 @@ static const struct check_case cases[] = {
     {"two communicators", check_two_contexts},
     {"changing mask", check_changing_mask},
     {"abort", check_abort},
+    {"another process", check_foreign},
+    {"fork", check_fork},
+    {"engines and phases", check_engines},
     {"unload and load", check_reload},
     {"four threads", check_threads},
     {"cost", check_cost},
@@ -305,7 +397,8 @@ static const char *event_name(unsigned long long type)
 {
     static const char *const names[] = {"Group",     "Coll",      "P2p",      "ProxyOp",
                                         "ProxyStep", "ProxyCtrl", "KernelCh", "NetPlugin",
-                                        "GroupApi",  "CollApi",   "P2pApi",   "KernelLaunch"};
+                                        "GroupApi",  "CollApi",   "P2pApi",   "KernelLaunch",
+                                        "CeColl",    "CeSync",    "CeBatch",  "KernelPhase"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (type == 1ull << i) return names[i];
     }

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { GONE = 0xa5 }; /* what bytes become that nobody may look at any more */
+
 /* ---- calls ---- */
 
 static void note(struct drive *drive, int call, uint64_t detail)
@@ -21,7 +23,11 @@ void *drive_start(struct drive *drive, ncclProfilerEventDescr_v7_t *descr)
     if (!tt_prof_wants(drive->mask, descr->type)) return NULL;
     note(drive, DRIVE_START, descr->type);
     drive->calls++;
-    return tt_prof_start(drive->profiler, drive->mask, descr);
+    uint64_t type = descr->type;
+    void *event = tt_prof_start(drive->profiler, drive->mask, descr);
+    memset(descr, GONE, sizeof(*descr)); /* it was the plugin's during the call alone */
+    descr->type = type;
+    return event;
 }
 
 static void stop(struct drive *drive, void *event, uint64_t type)
@@ -51,7 +57,8 @@ bool drive_open(struct drive *drive, int rank, int nranks, uint64_t comm_id,
     drive->member.rank = rank;
     drive->member.nranks = nranks;
     drive->member.comm_id = comm_id;
-    drive->member.name = "check";
+    drive->member.name = rank > 0 ? "check" : ""; /* most programs give none */
+    drive->pid = getpid();
     note(drive, DRIVE_INIT, 0);
     struct tt_plugin_refusal refusal = {"it could not be loaded again"};
     const struct tt_profiler_config config = {
@@ -187,19 +194,23 @@ void drive_control(struct drive *drive)
     control(drive, active, 1);
 }
 
+static void append(struct drive *drive)
+{
+    static const ncclProfilerEventState_t states[] = {ncclProfilerProxyCtrlAppend,
+                                                      ncclProfilerProxyCtrlAppendEnd};
+    control(drive, states, 2);
+}
+
 static void *start_op(struct drive *drive, void *parent, int channel, int nsteps, bool sending)
 {
-    static const ncclProfilerEventState_t append[] = {ncclProfilerProxyCtrlAppend,
-                                                      ncclProfilerProxyCtrlAppendEnd};
     ncclProfilerEventDescr_v7_t descr = {
         .type = ncclProfileProxyOp, .parentObj = parent, .rank = drive->member.rank};
-    descr.proxyOp.pid = getpid();
+    descr.proxyOp.pid = drive->pid;
     descr.proxyOp.channelId = (uint8_t)channel;
     descr.proxyOp.peer = (drive->member.rank + 1) % drive->member.nranks;
     descr.proxyOp.nSteps = nsteps;
     descr.proxyOp.chunkSize = 1 << 17;
     descr.proxyOp.isSend = sending;
-    control(drive, append, 2);
     void *op = drive_start(drive, &descr);
     set_state(drive, op, ncclProfilerProxyOpInProgress_v4, 0);
     return op;
@@ -240,7 +251,9 @@ static void play_step(struct drive *drive, void *op, int number, bool sending)
 
 static void play_channel(struct drive *drive, void *parent, int channel, int nsteps)
 {
+    append(drive);
     void *send = start_op(drive, parent, channel, nsteps, true);
+    append(drive);
     void *recv = start_op(drive, parent, channel, nsteps, false);
     ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileKernelCh, .parentObj = parent};
     descr.kernelCh.channelId = (uint8_t)channel;
@@ -256,6 +269,14 @@ static void play_channel(struct drive *drive, void *parent, int channel, int nst
     stop(drive, kernel, ncclProfileKernelCh);
 }
 
+void drive_network(struct drive *drive, const struct drive_call *call, int nsteps)
+{
+    void *send = start_op(drive, call->op_event, 0, nsteps, true);
+    for (int k = 0; k < nsteps; k++)
+        play_step(drive, send, k, true);
+    stop(drive, send, ncclProfileProxyOp);
+}
+
 void drive_work(struct drive *drive, const struct drive_call *call, int first_channel,
                 int nchannels, int nsteps)
 {
@@ -269,4 +290,50 @@ void drive_allreduce(struct drive *drive)
     drive_call_begin(drive, &call, "AllReduce");
     drive_call_end(drive, &call);
     drive_work(drive, &call, 0, 2, 2);
+}
+
+void drive_copies(struct drive *drive, const struct drive_call *call)
+{
+    ncclProfilerEventDescr_v7_t descr = {
+        .type = ncclProfileCeColl, .parentObj = call->api, .rank = drive->member.rank};
+    descr.ceColl.seqNumber = descr.ceColl.ceSeqNum = 1;
+    descr.ceColl.func = "AllGather";
+    descr.ceColl.count = 1000;
+    descr.ceColl.datatype = "ncclInt8";
+    descr.ceColl.syncStrategy = "UC";
+    void *copies = drive_start(drive, &descr);
+    for (int k = 0; k < 3 && copies; k++) { /* ready, the copies, complete */
+        descr =
+            (ncclProfilerEventDescr_v7_t){.type = k == 1 ? ncclProfileCeBatch : ncclProfileCeSync,
+                                          .parentObj = copies,
+                                          .rank = drive->member.rank};
+        if (k == 1) {
+            descr.ceCollBatch.numOps = drive->member.nranks;
+            descr.ceCollBatch.totalBytes = 1000;
+        } else {
+            descr.ceCollSync.isComplete = k == 2;
+            descr.ceCollSync.nRanks = drive->member.nranks;
+        }
+        stop(drive, drive_start(drive, &descr), descr.type);
+    }
+    stop(drive, copies, ncclProfileCeColl);
+}
+
+void drive_phases(struct drive *drive, const struct drive_call *call)
+{
+    static const char *const names[] = {"initial_sync", "compute", "final_sync"};
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileKernelCh, .parentObj = call->op_event};
+    descr.kernelCh.pTimer = 1000 + drive->calls;
+    void *kernel = drive_start(drive, &descr);
+    for (uint8_t k = 0; k < sizeof(names) / sizeof(names[0]) && kernel; k++) {
+        descr = (ncclProfilerEventDescr_v7_t){.type = ncclProfileKernelPhase, .parentObj = kernel};
+        descr.kernelPhase.phaseId = k;
+        descr.kernelPhase.phaseName = names[k];
+        descr.kernelPhase.pTimer = 1000 + drive->calls;
+        void *phase = drive_start(drive, &descr);
+        set_state(drive, phase, ncclProfilerKernelPhaseStop, 1000 + drive->calls);
+        stop(drive, phase, ncclProfileKernelPhase);
+    }
+    set_state(drive, kernel, ncclProfilerKernelChStop, 1000 + drive->calls);
+    stop(drive, kernel, ncclProfileKernelCh);
 }

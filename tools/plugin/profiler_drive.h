@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct drive { /* one communicator, one rank */
     struct tt_member member;
@@ -17,6 +18,7 @@ struct drive { /* one communicator, one rank */
     uint32_t mask;   /* what the calls are made with */
     uint64_t number; /* of the next AllReduce */
     uint64_t calls;
+    pid_t pid; /* of whose operations the network is driven */
 };
 
 /* The last call, for a report on a crash: call << 32 | type or state. */
@@ -40,6 +42,12 @@ void drive_replay(struct drive *drive, struct drive_call *call);
 /* Network and kernel: ProxyOp with steps in both directions and KernelCh, on these channels. */
 void drive_work(struct drive *drive, const struct drive_call *call, int first_channel,
                 int nchannels, int nsteps);
+/* The same without KernelCh, on one channel: what a proxy does for another process. */
+void drive_network(struct drive *drive, const struct drive_call *call, int nsteps);
+/* Copies by engines under the API call, and the phases of a kernel under the operation: versions 6
+ * and 7. */
+void drive_copies(struct drive *drive, const struct drive_call *call);
+void drive_phases(struct drive *drive, const struct drive_call *call);
 /* The proxy's own states: idle, active, sleep and wake-up. */
 void drive_control(struct drive *drive);
 /* One AllReduce over the network: 2 channels, 2 steps per direction. */

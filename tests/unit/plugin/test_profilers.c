@@ -113,7 +113,7 @@ static void start_steps(struct tt_profiler *profiler, uint32_t mask, struct call
     ncclProfilerEventDescr_v7_t op = {.type = ncclProfileProxyOp,
                                       .parentObj = own->coll,
                                       .rank = 2,
-                                      .proxyOp = {321, 6, 1, 8, 4096, 1}};
+                                      .proxyOp = {getpid(), 6, 1, 8, 4096, 1}};
     own->op = tt_prof_start(profiler, mask, &op);
     state(profiler, own->op, ncclProfilerProxyOpInProgress_v4, 0);
     ncclProfilerEventDescr_v7_t step = {
@@ -198,7 +198,11 @@ static void expect_calls(void)
 
 static void expect_steps(void)
 {
-    expect("\"pid_of_op\":321,\"channel\":6,\"peer\":1,\"steps\":8,\"send\":1", 1);
+    char op[96];
+    (void)snprintf(op, sizeof(op),
+                   "\"pid_of_op\":%d,\"channel\":6,\"peer\":1,\"steps\":8,\"send\":1",
+                   (int)getpid());
+    expect(op, 1);
     expect("\"step\":7", 1);
     expect("\"type\":32,", 1);
     expect("\"type\":64,", version >= 3);
