@@ -160,9 +160,10 @@ static void note_at_work(const struct timeline *run, const struct seat *seats, u
         least = begun < least ? begun : least;
         most = begun > most ? begun : most;
     }
-    if ((int64_t)count < comm->nranks)
+    if ((int64_t)count < comm->nranks) {
         (void)snprintf(others, sizeof(others), "; %d ranks have no file here",
                        comm->nranks - (int)count);
+    }
     trace_note(findings,
                "communicator %016llx: at work: its ranks are at operation %llu to %llu, and nobody "
                "has waited for %d s%s",
@@ -224,45 +225,58 @@ static bool comm_at_work(const struct timeline *run, const struct seat *seats, u
     return at_work(run, &seats[first], last - first);
 }
 
+/* All pairs in their order; the caller frees them. NULL: memory is short. */
+static struct pair *list_pairs(const struct timeline *run)
+{
+    struct pair *pairs = tt_calloc(run->nmessages + (size_t)1, sizeof(*pairs));
+    for (uint32_t i = 0; pairs && i < run->nmessages; i++) {
+        const struct timeline_messages *of = &run->messages[i];
+        const struct timeline_member *member = &run->members[of->member];
+        pairs[i] = (struct pair){member->comm, member->rank, of->peer, of->sent, of->received};
+    }
+    if (pairs) qsort(pairs, run->nmessages, sizeof(*pairs), by_pair);
+    return pairs;
+}
+
+/* A pair with two lines is looked at from the sender's, one with one from that. */
+static void tell_pair(const struct timeline *run, const struct pair *own, uint64_t received,
+                      struct trace_findings *findings)
+{
+    unsigned long long id = run->comms[own->comm].id;
+    if (received != own->sent) {
+        trace_find(findings, "messages",
+                   "communicator %016llx: rank %d has begun %llu sends to rank %d, which has "
+                   "begun %llu receives of it",
+                   id, own->rank, (unsigned long long)own->sent, own->peer,
+                   (unsigned long long)received);
+    } else {
+        trace_find(findings, "messages",
+                   "communicator %016llx: rank %d has begun %llu receives of rank %d, which "
+                   "has begun no send to it",
+                   id, own->rank, (unsigned long long)own->received, own->peer);
+    }
+}
+
 /* What one rank has sent and the other has not asked for, or the other way round. */
 static bool check_messages(const struct timeline *run, const struct seat *seats, uint32_t nseats,
                            struct trace_findings *findings)
 {
     uint32_t npairs = run->nmessages, judged = TIMELINE_NONE;
     bool well = false;
-    struct pair *pairs = tt_calloc(npairs + (size_t)1, sizeof(*pairs));
+    struct pair *pairs = list_pairs(run);
     if (!pairs) return false;
-    for (uint32_t i = 0; i < npairs; i++) {
-        const struct timeline_messages *of = &run->messages[i];
-        const struct timeline_member *member = &run->members[of->member];
-        pairs[i] = (struct pair){member->comm, member->rank, of->peer, of->sent, of->received};
-    }
-    qsort(pairs, npairs, sizeof(*pairs), by_pair);
     for (uint32_t i = 0; i < npairs; i++) {
         const struct pair *own = &pairs[i], turned = {own->comm, own->peer, own->rank, 0, 0};
         const struct seat seat = {own->comm, own->peer, NULL};
         const struct pair *other = bsearch(&turned, pairs, npairs, sizeof(*pairs), by_pair);
-        uint64_t received = other ? other->received : 0, sent = other ? other->sent : 0;
+        uint64_t received = other ? other->received : 0;
         bool there = bsearch(&seat, seats, nseats, sizeof(*seats), by_seat) != NULL;
         if (!there || own->comm == TIMELINE_NONE) continue;
-        if (received == own->sent && (other || own->received == sent)) continue;
+        if (received == own->sent && (other || own->received == 0)) continue;
         if (own->comm != judged) well = comm_at_work(run, seats, nseats, own->comm);
         judged = own->comm;
         if (well) continue;
-        /* a pair with two lines is looked at from the sender's, one with one from that */
-        if (received != own->sent) {
-            trace_find(findings, "messages",
-                       "communicator %016llx: rank %d has begun %llu sends to rank %d, which has "
-                       "begun %llu receives of it",
-                       (unsigned long long)run->comms[own->comm].id, own->rank,
-                       (unsigned long long)own->sent, own->peer, (unsigned long long)received);
-        } else {
-            trace_find(findings, "messages",
-                       "communicator %016llx: rank %d has begun %llu receives of rank %d, which "
-                       "has begun no send to it",
-                       (unsigned long long)run->comms[own->comm].id, own->rank,
-                       (unsigned long long)own->received, own->peer);
-        }
+        tell_pair(run, own, received, findings);
     }
     free(pairs);
     return true;
