@@ -119,9 +119,10 @@ void tt_host_check_item(struct CUstream_st *stream, struct tt_item *item)
         if (!touches.keep) tt_check_op_drop(op);
         tt_check_guard_kernel(check, op, &touches.words);
         if (!known) tt_check_note_opaque(check, stream);
-        if (touches.tells) /* the host may learn by its stores what is over before it */
+        if (touches.tells) { /* the host may learn by its stores what is over before it */
             tt_check_task_tell(check, tt_check_task_of(check, stream),
                                &check->tasks[TT_CHECK_HOST].now);
+        }
     }
     tt_host_check_unlock(check);
     free(touches.at);

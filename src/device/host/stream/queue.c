@@ -175,9 +175,9 @@ static int fill(struct CUstream_st *stream, const struct tt_host_op *op,
     if (stream->ordered && tt_host_stream_conflicts(stream))
         rc = collect(stream, false, &slot->after);
     slot->op = *op;
-    if (rc)
-        slot->op.kind =
-            TT_HOST_OP_EMPTY; /* the sequence number is given and must come to its end */
+    if (rc) { /* the sequence number is given and must come to its end */
+        slot->op.kind = TT_HOST_OP_EMPTY;
+    }
     atomic_store_explicit(&slot->seq, seq, memory_order_release);
     if (position_out) *position_out = (struct tt_host_position){stream, seq};
     return rc;

@@ -8,9 +8,10 @@ enum { SHARE_NSEC = 200000 };
 void tt_host_share_begin(struct tt_host_share *outer_out)
 {
     *outer_out = tt_host_thread.share;
-    if (!outer_out->until_nsec)
+    if (!outer_out->until_nsec) {
         tt_host_thread.share =
             (struct tt_host_share){tt_now_nsec() + SHARE_NSEC, TT_HOST_INLINE_BYTES};
+    }
 }
 
 void tt_host_share_end(const struct tt_host_share *outer)
