@@ -75,6 +75,8 @@ static void modules(void)
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuModuleGetFunction(NULL, module, "other"));
     ANSWERS(CUDA_ERROR_INVALID_HANDLE, cuModuleGetFunction(&function, NO_MODULE, "other"));
     ANSWERS(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction(&function, module, ""));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuModuleLoadFatBinary(NULL, ptx));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuModuleLoadFatBinary(&module, NULL));
     WORKS(cuModuleUnload(module));
     ANSWERS(CUDA_ERROR_INVALID_HANDLE, cuModuleUnload(module));
     ANSWERS(CUDA_ERROR_INVALID_HANDLE, cuModuleUnload(NULL));
