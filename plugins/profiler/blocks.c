@@ -46,9 +46,10 @@ size_t trace_block_add(const struct trace_ring *ring, uint64_t at, uint64_t nsec
     if (block->used == 0) block->first_id = ring->reported_id;
     if (first & TRACE_VALUED) count = 3;
     uint64_t kind = first & (TRACE_VALUED - 1);
-    if (kind == TRACE_START)
-        count =
-            3 + (uint64_t)__builtin_popcountll(ring->words[(at + 2) & mask] >> TRACE_FIELD_SHIFT);
+    if (kind == TRACE_START) {
+        uint64_t fields = ring->words[(at + 2) & mask] >> TRACE_FIELD_SHIFT;
+        count = 3 + (uint64_t)__builtin_popcountll(fields);
+    }
     uint64_t since = nsec > block->base_nsec ? nsec - block->base_nsec : 0;
     uint64_t *to = &block->words[block->used];
     to[0] = htole64(since << TRACE_TIME_SHIFT | (first & (((uint64_t)1 << TRACE_TIME_SHIFT) - 1)));
