@@ -255,9 +255,10 @@ static void write_state(struct otf2_archive *archive, struct walk *walk, uint32_
     const struct timeline_state *state = &archive->run->states[*link];
     int64_t at_nsec = state->at_nsec > walk->last_nsec ? state->at_nsec : walk->last_nsec;
     if (at_nsec > latest_nsec) at_nsec = latest_nsec;
-    if (state->value)
+    if (state->value) {
         otf2_check(archive,
                    archive->otf2.add_number(archive->facts, OTF2_STATE_VALUE, state->value));
+    }
     otf2_check(archive,
                archive->otf2.parameter(walk->writer, archive->facts, time_of(archive, at_nsec),
                                        OTF2_STATE_PARAMETER, (OTF2_StringRef)state->name));
