@@ -36,9 +36,10 @@ void tt_root_for_grow(const unsigned char secret[TT_SECRET_BYTES],
     tt_key_derive(secret, TT_KEY_ROOT, &key);
     tt_service_lock();
     for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
-        if (has_key(root, &key))
+        if (has_key(root, &key)) {
             root->grow = (struct root_grow){
                 .maker = maker_of(parent), .number = number, .existing = parent->nranks};
+        }
     }
     tt_service_unlock();
     sodium_memzero(&key, sizeof(key));
