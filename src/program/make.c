@@ -118,9 +118,10 @@ static ncclResult_t check_shape(const struct row *row, int root, const struct tt
     const char *lacks = NULL;
     if ((row->needs & NEEDS_RING) && !shape->ring_rank) lacks = "ring";
     if ((row->needs & NEEDS_TREE) && !shape->tree) lacks = "tree";
-    if ((row->needs & NEEDS_HOSTS) && !hosts_fit(shape, row->needs & TAKES_UNEVEN))
+    if ((row->needs & NEEDS_HOSTS) && !hosts_fit(shape, row->needs & TAKES_UNEVEN)) {
         lacks = row->needs & TAKES_UNEVEN ? "two or more hosts"
                                           : "two or more hosts with as many ranks each";
+    }
     if (lacks)
         return tt_fail(ncclInvalidArgument, "program %s: %d ranks have no %s", name, n, lacks);
     return ncclSuccess;

@@ -32,6 +32,17 @@ static bool on_rail(const struct tt_lane *lane)
     return lane->local < lane->rails;
 }
 
+/* Begin, pass on, or complete (part 0, 1, 2) what is reduced along the rail. */
+static void reduce_chunk(struct tt_builder *builder, const struct tt_lane *lane, int part,
+                         struct tt_gen_chunk chunk)
+{
+    tt_build_move(builder,
+                  (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_PRE | (part == 2 ? TT_MOVE_POST : 0)));
+    if (part > 0) tt_build_src(builder, tt_lane_rail(lane, -1, chunk));
+    tt_lane_from_beside(builder, lane, chunk);
+    if (part < 2) tt_build_dst(builder, tt_lane_rail(lane, 1, chunk));
+}
+
 /* Up to the move that completes the own chunk, if there is one; the caller adds destinations. */
 static void reduce_rail(struct tt_builder *builder, const struct tt_lane *lane)
 {
@@ -43,13 +54,7 @@ static void reduce_rail(struct tt_builder *builder, const struct tt_lane *lane)
         if (turns[part] <= 0) continue;
         if (part == 1) tt_build_loop(builder, turns[part]);
         tt_lane_give_inputs(builder, lane, first, coef);
-        if (on_rail(lane)) {
-            tt_build_move(builder,
-                          (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_PRE | (part == 2 ? TT_MOVE_POST : 0)));
-            if (part > 0) tt_build_src(builder, tt_lane_rail(lane, -1, chunk));
-            tt_lane_from_beside(builder, lane, chunk);
-            if (part < 2) tt_build_dst(builder, tt_lane_rail(lane, 1, chunk));
-        }
+        if (on_rail(lane)) reduce_chunk(builder, lane, part, chunk);
         if (part == 1) tt_build_next(builder);
     }
 }
