@@ -143,18 +143,23 @@ ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto
 bool tt_program_exists(enum tt_func func, enum tt_algo algo, enum tt_proto proto);
 
 /* What the slots that a move posts may refer to in place of holding its bytes: memory of the own
- * rank that nobody writes from then until the program's end. */
+ * rank that nobody writes from then until the program's end, or, over edges of which the receiver
+ * has the bytes for itself once it takes the message (tt_edge_reads_once()), until then. */
 enum tt_refs {
-    TT_REF_SRC = 1, /* the one source, when it is memory and copied as it is */
-    TT_REF_DST = 2, /* the first destination that is memory */
-    TT_REF_BITS_ = 2,
+    TT_REF_SRC = 1,       /* the one source, when it is memory and copied as it is */
+    TT_REF_DST = 2,       /* the first destination that is memory */
+    TT_REF_SRC_TAKEN = 4, /* the same until the messages were taken, which all later writes come
+                             after; with those above these are set as well */
+    TT_REF_DST_TAKEN = 8,
+    TT_REF_BITS_ = 4,
     TT_REF_IN_PLACE_ =
         TT_REF_BITS_, /* shift: the same where the buffers are one (NCCL's in place) */
 };
 
 /* Derive refs[k] (enum tt_refs, twice: out of place, and shifted by TT_REF_IN_PLACE_) for every
- * instruction k of the program as `rank` runs it, from what its threads write when; program->ninsns
- * entries. What cannot be shown (other ranks write here, memory is short) is not allowed. */
+ * instruction k of the program as `rank` runs it, from what its threads write when, and from what
+ * all ranks send each other; program->ninsns entries. What cannot be shown (other ranks write here,
+ * memory is short, the program is large) is not allowed. */
 void tt_program_find_refs(const struct tt_program *program, int rank, uint8_t *refs);
 
 /* Number in the larger buffer of the smaller one's first chunk, in NCCL's in place: the own rank's

@@ -3,7 +3,12 @@
  * sender's references are read, which the executor waits for at the program's end, not before.
  * Hence the rule: after the posting transfer no thread of the rank writes there, and no other
  * thread of the rank writes there at all. Passes do not matter: they never touch each other's
- * elements. Where other ranks write into this one's memory (ENTER) nothing is referred to. */
+ * elements. Where other ranks write into this one's memory (ENTER) nothing is referred to.
+ *
+ * Over a network that takes the bytes from where they lie and puts them into the receiver's memory,
+ * they may change once the message was taken. In place a ring sends its input first and writes the
+ * result there when it has gone round: that comes after all who took it. */
+#include "after.h"
 #include "step.h"
 
 #include "base/mem.h"
@@ -26,6 +31,8 @@ struct survey {
     struct tt_move move;
     struct written *chunks[2]; /* of IN, of OUT, of scratch; out of place and in place */
     int nchunks;
+    struct tt_after *after; /* owned; made when it is first of use, */
+    bool followed;          /* once; NULL then: nothing is known */
 };
 
 int tt_program_in_place_chunk(const struct tt_program *program, int rank)
@@ -68,24 +75,69 @@ static void note_writes(const struct survey *survey, int thread, uint32_t number
     }
 }
 
-static bool stays(const struct written *chunk, int thread, uint32_t number)
+static bool writes(const struct survey *survey, const struct tt_stepper *stepper, bool in_place,
+                   const struct written *chunk)
 {
-    if (!chunk) return false;
-    return chunk->thread == THREAD_NONE || (chunk->thread == thread && chunk->last <= number);
+    struct tt_side side = {.sends = true};
+    struct tt_location location;
+    while (tt_stepper_location(stepper, &side, &location)) {
+        if (chunk_at(survey, in_place, &location) == chunk) return true;
+    }
+    return false;
+}
+
+/* The first transfer of the thread behind that one which writes the chunk; there is one. */
+static uint32_t next_write(const struct survey *survey, bool in_place, const struct written *chunk,
+                           uint32_t number)
+{
+    struct tt_stepper stepper;
+    uint32_t at = 0;
+    tt_stepper_start(&stepper, survey->program, survey->rank, chunk->thread, 1);
+    for (; at < chunk->last; tt_stepper_done(&stepper)) {
+        if (tt_stepper_next(&stepper) != TT_NEXT_MOVE) continue;
+        if (++at > number && writes(survey, &stepper, in_place, chunk)) break;
+    }
+    return at;
+}
+
+enum lasts { LASTS_NOT, LASTS_UNTIL_TAKEN, LASTS };
+
+/* How long what that transfer posts of the memory stays as it is. */
+static enum lasts lasts(struct survey *survey, bool in_place, const struct tt_location *location,
+                        const struct tt_after_transfer *transfer)
+{
+    const struct written *chunk = chunk_at(survey, in_place, location);
+    if (!chunk) return LASTS_NOT;
+    if (chunk->thread == THREAD_NONE) return LASTS;
+    if (chunk->thread != transfer->thread) return LASTS_NOT;
+    if (chunk->last <= transfer->number) return LASTS;
+    if (!survey->followed) survey->after = tt_after_create(survey->program);
+    survey->followed = true;
+    if (!survey->after) return LASTS_NOT;
+    uint32_t later = next_write(survey, in_place, chunk, transfer->number);
+    return tt_after_taken(survey->after, transfer, later) ? LASTS_UNTIL_TAKEN : LASTS_NOT;
+}
+
+static uint8_t bits_of(enum lasts how, uint8_t always, uint8_t taken)
+{
+    return (uint8_t)((how == LASTS ? always : 0) | (how != LASTS_NOT ? taken : 0));
 }
 
 /* The transfer's own writes come before its posts; where its source is what it writes, it is a copy
  * onto itself, or what it posts is the result. */
-static uint8_t refs_of(const struct survey *survey, bool in_place, int thread, uint32_t number)
+static uint8_t refs_of(struct survey *survey, bool in_place,
+                       const struct tt_after_transfer *transfer)
 {
     const struct tt_move *move = &survey->move;
     uint8_t refs = 0;
-    if (move->nsrcs == 1 && stays(chunk_at(survey, in_place, &move->src[0]), thread, number)) {
-        refs |= TT_REF_SRC;
+    if (move->nsrcs == 1) {
+        refs |=
+            bits_of(lasts(survey, in_place, &move->src[0], transfer), TT_REF_SRC, TT_REF_SRC_TAKEN);
     }
     for (int k = 0; k < move->ndsts; k++) {
         if (tt_location_is_slot(&move->dst[k])) continue;
-        if (stays(chunk_at(survey, in_place, &move->dst[k]), thread, number)) refs |= TT_REF_DST;
+        refs |=
+            bits_of(lasts(survey, in_place, &move->dst[k], transfer), TT_REF_DST, TT_REF_DST_TAKEN);
         break;
     }
     return refs;
@@ -107,9 +159,12 @@ static void walk(struct survey *survey, int thread, bool mark)
             note_writes(survey, thread, number);
             continue;
         }
-        uint8_t refs = refs_of(survey, false, thread, number);
-        refs |= (uint8_t)(refs_of(survey, true, thread, number) << TT_REF_IN_PLACE_);
-        survey->refs[stepper.pc - survey->first] &= refs;
+        uint8_t *known = &survey->refs[stepper.pc - survey->first];
+        if (!*known) continue;
+        const struct tt_after_transfer transfer = {survey->rank, thread, number};
+        uint8_t refs = refs_of(survey, false, &transfer);
+        refs |= (uint8_t)(refs_of(survey, true, &transfer) << TT_REF_IN_PLACE_);
+        *known &= refs;
     }
 }
 
@@ -157,7 +212,8 @@ void tt_text_find_refs(const struct tt_program *program, int rank, uint8_t *refs
     survey.move.dst = ready ? survey.move.src + locations : NULL;
     if (ready) survey_all(&survey, count);
     for (uint32_t pc = insns.first; pc < insns.end; pc++)
-        refs[pc - insns.first] &= ready ? 15 : 0;
+        refs[pc - insns.first] &= ready ? UINT8_MAX : 0;
+    tt_after_destroy(survey.after);
     free(survey.move.src);
     free(survey.chunks[0]);
 }

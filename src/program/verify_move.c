@@ -112,6 +112,17 @@ static bool destination_ready(struct tt_verify *verify, struct tt_verify_cursor 
     return room || block(cursor, TT_WAIT_FREE, location->rank);
 }
 
+/* The message is here: what its slot referred to may be written after this moment. */
+static bool take_refs(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
+                      struct tt_verify_slot *slot)
+{
+    for (size_t k = 0; k < TT_LEN(slot->refers); k++) {
+        if (slot->refers[k] && !tt_verify_cell_take(verify, cursor, slot->refers[k])) return false;
+        slot->refers[k] = NULL;
+    }
+    return true;
+}
+
 /* What the sender did before it posted comes before all that the transfer does. That there is room
  * orders nothing: an edge may have more slots than are asked for. */
 static bool learn(struct tt_verify *verify, struct tt_verify_cursor *cursor)
@@ -123,8 +134,9 @@ static bool learn(struct tt_verify *verify, struct tt_verify_cursor *cursor)
             continue;
         }
         const struct tt_verify_edge *edge = edge_from(verify, cursor, &verify->move.src[k]);
-        const struct tt_verify_slot *slot = &edge->slots[edge->head % edge->nslots];
+        struct tt_verify_slot *slot = &edge->slots[edge->head % edge->nslots];
         if (!tt_verify_join(verify, &verify->clocks[cursor->thread], &slot->posted)) return false;
+        if (!take_refs(verify, cursor, slot)) return false;
     }
     return true;
 }
@@ -301,12 +313,31 @@ static bool same_location(const struct tt_verify *verify, const struct tt_verify
     return tt_verify_cell(verify, &from) == tt_verify_cell(verify, &to);
 }
 
-/* Slots of this transfer may refer to that memory. */
+/* The slots that this transfer posted refer to the memory until they are taken. */
+static void refer_until_taken(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
+                              struct tt_verify_cell *cell)
+{
+    for (int k = 0; k < verify->move.ndsts; k++) {
+        const struct tt_location *location = &verify->move.dst[k];
+        if (location->space != TT_SPACE_SLOT) continue;
+        const struct tt_verify_edge *edge = edge_to(verify, cursor, location);
+        struct tt_verify_slot *slot = &edge->slots[(edge->tail - 1) % edge->nslots];
+        slot->refers[slot->refers[0] != NULL] = cell;
+        tt_verify_cell_post(cell);
+    }
+}
+
+/* Slots of this transfer may refer to that memory, to its owner's end, or until they are taken. */
 static void refer(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
-                  const struct tt_location *location)
+                  const struct tt_location *location, bool always)
 {
     const struct tt_verify_location unit = unit_at(verify, cursor, location);
-    tt_verify_cell(verify, &unit)->referred = true;
+    struct tt_verify_cell *cell = tt_verify_cell(verify, &unit);
+    if (always) {
+        cell->referred = true;
+    } else {
+        refer_until_taken(verify, cursor, cell);
+    }
 }
 
 static void refer_all(struct tt_verify *verify, const struct tt_verify_cursor *cursor)
@@ -316,10 +347,11 @@ static void refer_all(struct tt_verify *verify, const struct tt_verify_cursor *c
     int refs = verify->refs[tt_verify_insn(verify, cursor->rank, cursor->stepper.pc)] >>
                (in_place ? TT_REF_IN_PLACE_ : 0);
     bool one = move->nsrcs == 1 && !tt_location_is_slot(&move->src[0]);
-    if (one && (refs & TT_REF_SRC)) refer(verify, cursor, &move->src[0]);
-    for (int k = 0; k < move->ndsts && (refs & TT_REF_DST); k++) {
+    if (one && (refs & (TT_REF_SRC | TT_REF_SRC_TAKEN)))
+        refer(verify, cursor, &move->src[0], refs & TT_REF_SRC);
+    for (int k = 0; k < move->ndsts && (refs & (TT_REF_DST | TT_REF_DST_TAKEN)); k++) {
         if (tt_location_is_slot(&move->dst[k])) continue;
-        refer(verify, cursor, &move->dst[k]);
+        refer(verify, cursor, &move->dst[k], refs & TT_REF_DST);
         return;
     }
 }

@@ -117,26 +117,55 @@ bool tt_verify_over(const struct tt_verify *verify, const struct tt_verify_cell 
     return find_rival(verify, cell, clock, true).thread < 0;
 }
 
+/* Put it before a list. */
+static bool list_read(struct tt_verify *verify, int thread, uint32_t clock, uint32_t *list)
+{
+    if (verify->nreads >= verify->reads_capacity) {
+        uint32_t want = verify->reads_capacity ? verify->reads_capacity * 2 : 256;
+        struct tt_verify_read *reads = realloc(verify->reads, want * sizeof(*reads));
+        if (!reads) return tt_verify_fail(verify, NULL, "out of memory for reads");
+        verify->reads = reads;
+        verify->reads_capacity = want;
+        if (verify->nreads == 0) verify->nreads = 1; /* 0 ends a list */
+    }
+    verify->reads[verify->nreads] = (struct tt_verify_read){thread, clock, *list};
+    *list = verify->nreads++;
+    return true;
+}
+
 /* Keep a read: it stands for the one before when it comes after it, else both count. */
 static bool note_read(struct tt_verify *verify, struct tt_verify_cell *cell, int thread)
 {
     const struct tt_verify_clock *clock = &verify->clocks[thread];
-    if (!tt_verify_knows(clock, cell->reader, cell->read_clock)) {
-        if (verify->nreads >= verify->reads_capacity) {
-            uint32_t want = verify->reads_capacity ? verify->reads_capacity * 2 : 256;
-            struct tt_verify_read *reads = realloc(verify->reads, want * sizeof(*reads));
-            if (!reads) return tt_verify_fail(verify, NULL, "out of memory for reads");
-            verify->reads = reads;
-            verify->reads_capacity = want;
-            if (verify->nreads == 0) verify->nreads = 1; /* 0 ends a list */
-        }
-        verify->reads[verify->nreads] =
-            (struct tt_verify_read){cell->reader, cell->read_clock, cell->reads};
-        cell->reads = verify->nreads++;
-    }
+    if (!tt_verify_knows(clock, cell->reader, cell->read_clock) &&
+        !list_read(verify, cell->reader, cell->read_clock, &cell->reads))
+        return false;
     cell->reader = thread;
     cell->read_clock = clock->own;
     return true;
+}
+
+void tt_verify_cell_post(struct tt_verify_cell *cell)
+{
+    cell->nposted++;
+}
+
+bool tt_verify_cell_take(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
+                         struct tt_verify_cell *cell)
+{
+    cell->nposted--;
+    return list_read(verify, cursor->thread, verify->clocks[cursor->thread].own, &cell->takes);
+}
+
+/* Slots may still refer to it when it is written at that time. */
+static bool is_referred(const struct tt_verify *verify, const struct tt_verify_cell *cell,
+                        const struct tt_verify_clock *clock)
+{
+    if (cell->referred || cell->nposted) return true;
+    for (uint32_t k = cell->takes; k; k = verify->reads[k].next) {
+        if (!tt_verify_knows(clock, verify->reads[k].thread, verify->reads[k].clock)) return true;
+    }
+    return false;
 }
 
 static bool inside(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
@@ -164,7 +193,7 @@ struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_veri
         fail_race(verify, cursor, location, write, rival);
         return NULL;
     }
-    if (write && cell->referred) {
+    if (write && is_referred(verify, cell, clock)) {
         tt_verify_fail(verify, cursor,
                        "writes %s of rank %d, chunk %d, which a slot may still refer to",
                        name_of(location->buffer), location->rank, location->chunk);
@@ -174,7 +203,7 @@ struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_veri
     cell->writer = cell->reader = cursor->thread; /* after all reads: they need not be kept */
     cell->write_clock = cell->read_clock = clock->own;
     cell->write_pc = cursor->stepper.pc;
-    cell->reads = 0;
+    cell->reads = cell->takes = 0;
     return cell;
 }
 
@@ -271,6 +300,14 @@ static bool awaits(const struct tt_verify *verify)
     return false;
 }
 
+/* Memory that is written once it was taken: others' moments count. */
+static bool refers_until_taken(int refs)
+{
+    const int always = refs & (TT_REF_SRC | TT_REF_DST);
+    return (refs & TT_REF_SRC_TAKEN && !(always & TT_REF_SRC)) ||
+           (refs & TT_REF_DST_TAKEN && !(always & TT_REF_DST));
+}
+
 /* Derived for each rank, as the executor does; room for the ends of what is awaited. */
 static bool find_refs(struct tt_verify *verify)
 {
@@ -288,8 +325,12 @@ static bool find_refs(struct tt_verify *verify)
         verify->ends = tt_calloc(verify->geometry.npasses * bytes, sizeof(*verify->ends));
         if (!verify->ends) return false;
     }
-    for (int r = 0; r < verify->nranks; r++)
+    for (int r = 0; r < verify->nranks; r++) {
         tt_text_find_refs(verify->programs[r], r, verify->refs + verify->refs_at[r]);
+        int shift = tt_verify_shares(verify, r) ? TT_REF_IN_PLACE_ : 0;
+        for (size_t k = verify->refs_at[r]; k < verify->refs_at[r + 1]; k++)
+            verify->alone = verify->alone && !refers_until_taken(verify->refs[k] >> shift);
+    }
     return true;
 }
 

@@ -44,10 +44,12 @@ struct tt_verify_cell { /* one unit of one buffer */
     int32_t reader;   /* the last reader; those that it does not come after are listed in `reads` */
     uint32_t read_clock;
     uint32_t reads;
-    uint32_t count; /* elements written last: scratch has the length of what came there */
-    int32_t part;   /* of a window, where they came from; -1: several are equally long */
-    bool referred;  /* slots may refer to it until the owner's program ends */
-    bool wanted;    /* part of the result */
+    uint32_t count;   /* elements written last: scratch has the length of what came there */
+    int32_t part;     /* of a window, where they came from; -1: several are equally long */
+    bool referred;    /* slots may refer to it until the owner's program ends */
+    bool wanted;      /* part of the result */
+    uint32_t nposted; /* slots that were not taken and may refer to it until then */
+    uint32_t takes;   /* who took such slots since it was written last: a list in `reads` */
 };
 
 struct tt_verify_slot {
@@ -55,6 +57,7 @@ struct tt_verify_slot {
     size_t count; /* elements */
     int part;     /* as of cells */
     struct tt_verify_clock posted;
+    struct tt_verify_cell *refers[2]; /* borrowed; memory that it may refer to until it is taken */
 };
 
 struct tt_verify_edge { /* slots from one rank to another; allocated on first use */
@@ -198,6 +201,11 @@ bool tt_verify_shares(const struct tt_verify *verify, int rank);
 /* Read or write a location: range, reachability and order are checked, the access is recorded. */
 struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                                         const struct tt_verify_location *location, bool write);
+
+/* A slot was posted that may refer to the cell until it is taken; the cursor takes one. */
+void tt_verify_cell_post(struct tt_verify_cell *cell);
+bool tt_verify_cell_take(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
+                         struct tt_verify_cell *cell);
 
 /* True when all accesses to the cell come before what the clock knows. */
 bool tt_verify_over(const struct tt_verify *verify, const struct tt_verify_cell *cell,

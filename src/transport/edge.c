@@ -60,6 +60,11 @@ bool tt_edge_wants_still(const struct tt_edge *edge)
     return edge->wants_still;
 }
 
+bool tt_edge_reads_once(const struct tt_edge *edge)
+{
+    return edge->reads_once;
+}
+
 bool tt_edge_drained(struct tt_edge *edge)
 {
     return edge->ops->drained(edge);

@@ -322,6 +322,7 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     edge->gathers = config->net->plugin->ops.gathers;
     edge->proves = edge->gathers && tt_param_bool("TUTTI_NET_INTEGRITY");
     edge->edge.wants_still = edge->proves;
+    edge->edge.reads_once = edge->gathers; /* plugins want it as it is until they are asked */
     edge->slots.phase = key->sending ? NET_WAITING_HANDLE : NET_LISTENING;
     ncclResult_t rc = map_slots(edge, config->slice_bytes);
     if (rc) goto out;

@@ -64,8 +64,7 @@ struct tt_transport_config {
     bool oversubscribed;                    /* more local ranks than cores */
 };
 
-/* Bytes of control memory that one rank needs (inbox slots of all peers + shared barrier). Sparse.
- */
+/* Bytes of control memory that a rank needs (inbox slots of all peers, shared barrier). Sparse. */
 size_t tt_transport_inbox_bytes(int nranks, int nchannels, size_t slice_bytes);
 
 /* Make the transport of one communicator; no edge is made yet and nobody is waited for.
@@ -128,6 +127,7 @@ bool tt_edge_post_ref(struct tt_edge *edge, uint64_t match, const void *ptr, siz
 /* Memory that changes meanwhile breaks the edge: its messages carry MACs. Of others the receiver
  * gets the one or the other. */
 bool tt_edge_wants_still(const struct tt_edge *edge);
+bool tt_edge_reads_once(const struct tt_edge *edge); /* it may change once the peer took it */
 /* An operation failed: from now on no edge reads or writes the user's memory that it was given for
  * one. Edges that had something under way there are broken. Any thread; waits for whoever moves the
  * network just now. */

@@ -39,6 +39,7 @@ struct tt_cursor {
     bool leaving;             /* counted as being at its LEAVE */
     int ref_shift;            /* of frame->refs: how the buffers lie; see allow_refs() */
     bool overwritten;         /* what it sends: a message of the work is received there */
+    bool ref_taken;           /* what it refers to now is written once it was taken */
     bool ref_many;            /* slots of several edges do */
     struct tt_edge *ref_edge; /* the first edge with such a slot; NULL: none */
     /* the transfer */

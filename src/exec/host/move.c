@@ -201,12 +201,15 @@ static void post(struct tt_cursor *cursor, int k, const void *small, size_t byte
     }
 }
 
-/* The memory that holds what is posted and that the program lets slots refer to, or NULL. */
-static const char *referable(const struct tt_cursor *cursor, size_t bytes)
+/* The memory that holds what is posted and that the program lets slots refer to, or NULL. What
+ * stays to the end suits all edges. */
+static const char *referable(struct tt_cursor *cursor, size_t bytes)
 {
     if (bytes < REF_MIN_BYTES || !cursor->frame->refs) return NULL;
     int refs = cursor->frame->refs[cursor->stepper.pc] >> cursor->ref_shift;
     bool copy = cursor->src.count == 1 && !cursor->src.edge[0] && !scales(cursor);
+    cursor->ref_taken = !(refs & TT_REF_DST) && !(copy && (refs & TT_REF_SRC));
+    if (cursor->ref_taken) refs /= TT_REF_SRC_TAKEN; /* the others' bits */
     if (copy && (refs & TT_REF_SRC)) return cursor->src.at[0];
     for (int k = 0; (refs & TT_REF_DST) && k < cursor->dst.count; k++) {
         if (!cursor->dst.edge[k]) return cursor->dst.at[k];
@@ -219,6 +222,7 @@ static bool post_ref(struct tt_cursor *cursor, struct tt_edge *edge, const char 
                      size_t bytes)
 {
     if (cursor->overwritten && tt_edge_wants_still(edge)) return false;
+    if (cursor->ref_taken && !tt_edge_reads_once(edge)) return false;
     if (!tt_edge_post_ref(edge, cursor->frame->match, refer, bytes)) return false;
     if (!cursor->ref_edge) cursor->ref_edge = edge;
     cursor->ref_many = cursor->ref_many || cursor->ref_edge != edge;

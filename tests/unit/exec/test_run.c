@@ -244,12 +244,16 @@ static void run_sizes(struct world *world, const struct combination *what)
     }
 }
 
+static bool has_barrier(const struct combination *what)
+{
+    return what->algo == TT_ALGO_DIRECT || what->algo == TT_ALGO_NVLS;
+}
+
 static void run_world(int n, enum world_kind kind)
 {
     struct world *world = world_create(n, kind, 4096);
     for (size_t c = 0; c < TT_LEN(combinations); c++) {
-        bool barrier =
-            combinations[c].algo == TT_ALGO_DIRECT || combinations[c].algo == TT_ALGO_NVLS;
+        bool barrier = has_barrier(&combinations[c]);
         if (barrier && !tt_transport_all_direct(world->rank[0].transport)) continue;
         run_sizes(world, &combinations[c]);
     }
@@ -291,6 +295,22 @@ static void large_slices_back_to_back(void **state)
     world_destroy(world);
 }
 
+/* Sockets take what is sent from where it lies: in place that is written again as soon as the
+ * messages of all ranks let it be. */
+static void large_slices_over_sockets(void **state)
+{
+    (void)state;
+    for (int n = 2; n <= 5; n++) {
+        struct world *world = world_create(n, WORLD_NET, 16384);
+        for (size_t c = 0; c < TT_LEN(combinations); c++) {
+            struct trial trial = {.what = combinations[c], .world = world, .count = 40003};
+            trial.in_place = has_in_place(&trial);
+            if (!has_barrier(&combinations[c])) run(&trial, (unsigned)c);
+        }
+        world_destroy(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +318,7 @@ int main(void)
         cmocka_unit_test(over_mappings),
         cmocka_unit_test(through_slots_alone),
         cmocka_unit_test(large_slices_back_to_back),
+        cmocka_unit_test(large_slices_over_sockets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
