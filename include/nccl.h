@@ -689,7 +689,7 @@ ncclResult_t pncclParamGetStr(ncclParamHandle_t h, const char **out);
 ncclResult_t ncclParamGet(ncclParamHandle_t h, void *out, int maxLen, int *len);
 ncclResult_t pncclParamGet(ncclParamHandle_t h, void *out, int maxLen, int *len);
 
-/* Any parameter as text, valid until the thread's next call. valueLen is without the terminator. */
+/* Any parameter as text, valid for ever. valueLen is without the terminator. */
 ncclResult_t ncclParamGetParameter(const char *key, const char **value, int *valueLen);
 ncclResult_t pncclParamGetParameter(const char *key, const char **value, int *valueLen);
 

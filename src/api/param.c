@@ -55,7 +55,7 @@ static ncclResult_t get_checked(ncclParamHandle_t h, const void *out, const char
         return tt_fail(ncclInvalidArgument, "ParamGet%s: handle %p is not from ncclParamBind", type,
                        (void *)h);
     }
-    if ((param->type == TT_PARAM_STR) != want_str) {
+    if (tt_param_is_text(param) != want_str) {
         return tt_fail(ncclInvalidArgument, "ParamGet%s: %s is natively %s", type, param->name,
                        want_str ? "I64" : "Str");
     }
@@ -70,7 +70,7 @@ static ncclResult_t get_other(ncclParamHandle_t h, const void *out, const char *
     const struct tt_param *param = row_of(h);
     return tt_fail(ncclInvalidArgument, "ParamGet%s: %s is natively %s", type,
                    param ? param->name : "the handle is not from ncclParamBind; a parameter",
-                   param && param->type == TT_PARAM_STR ? "Str" : "I64");
+                   param && tt_param_is_text(param) ? "Str" : "I64");
 }
 
 ncclResult_t pncclParamGetI8(ncclParamHandle_t h, int8_t *out)
@@ -135,9 +135,8 @@ ncclResult_t pncclParamGet(ncclParamHandle_t h, void *out, int maxLen, int *len)
     int64_t number = 0;
     const void *bytes = &number;
     size_t size = sizeof(number);
-    if (param->type == TT_PARAM_STR) {
-        const char *text = tt_param_str(param->name);
-        bytes = text ? text : "";
+    if (tt_param_is_text(param)) {
+        bytes = tt_param_shown(param->name);
         size = strlen(bytes) + 1;
     } else {
         number = number_of(param);
@@ -151,20 +150,8 @@ ncclResult_t pncclParamGet(ncclParamHandle_t h, void *out, int maxLen, int *len)
     return ncclSuccess;
 }
 
-/* Value as text; numbers go to `text`. */
-static const char *value_text(const struct tt_param *param, char *text, size_t text_bytes)
-{
-    if (param->type == TT_PARAM_STR) {
-        const char *value = tt_param_str(param->name);
-        return value ? value : "";
-    }
-    snprintf(text, text_bytes, "%lld", (long long)number_of(param));
-    return text;
-}
-
 ncclResult_t pncclParamGetParameter(const char *key, const char **value, int *valueLen)
 {
-    static _Thread_local char text[32]; /* of the thread's last call, as the interface has it */
     if (value) *value = NULL;
     if (valueLen) *valueLen = 0;
     if (!key || !value || !valueLen) {
@@ -174,7 +161,7 @@ ncclResult_t pncclParamGetParameter(const char *key, const char **value, int *va
     if (!param) {
         return tt_fail(ncclInvalidArgument, "ParamGetParameter: unknown parameter \"%s\"", key);
     }
-    *value = value_text(param, text, sizeof(text));
+    *value = tt_param_shown(param->name);
     *valueLen = (int)strlen(*value);
     return ncclSuccess;
 }
@@ -202,8 +189,7 @@ void pncclParamDumpAll(void)
     const struct tt_param *table = tt_param_table(&count);
     tt_env_open();
     for (size_t k = 0; k < count; k++) {
-        char text[32];
-        fprintf(stdout, "%s=%s (%s)\n", table[k].name, value_text(&table[k], text, sizeof(text)),
+        fprintf(stdout, "%s=%s (%s)\n", table[k].name, tt_param_shown(table[k].name),
                 tt_param_origin(table[k].name));
     }
 }

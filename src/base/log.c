@@ -195,7 +195,7 @@ void tt_log_at(enum tt_log_level level, uint32_t sub, const struct tt_log_locati
 
 void tt_log_plugin(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
 {
-    if (level <= TT_LOG_NONE || level > TT_LOG_ATTN || !fmt) return; /* a stranger's numbers */
+    if (level <= TT_LOG_NONE || level > TT_LOG_ATTN || !fmt) return; /* numbers of a plugin */
     struct tt_log_origin origin = {
         .level = (enum tt_log_level)level,
         .sub = (uint32_t)flags,
@@ -218,8 +218,8 @@ static void emit_text(const struct tt_log_origin *origin, const char *fmt, ...)
     va_end(args);
 }
 
-/* What was wrong with the log's own variables. Told whatever the level: who sets them wants to
- * see something. */
+/* What was wrong with the log's own variables. Printed at any level: a user who sets them
+ * wants to see something. */
 static void complain_first(const struct tt_log_config *config)
 {
     const struct tt_log_origin origin = {
@@ -228,7 +228,7 @@ static void complain_first(const struct tt_log_config *config)
         .location = {__FILE__, __LINE__, __func__},
         .device = tuttiLogThread.device,
     };
-    if (config->complaint_count && atomic_flag_test_and_set(&tuttiLogReported)) return;
+    if (config->complaint_count && !tuttiLogReport()) return;
     for (int i = 0; i < config->complaint_count; i++) {
         emit_text(&origin, "%s", config->complaints[i]);
     }
@@ -253,6 +253,6 @@ void tt_log_set_device(int device)
 
 void tt_log_reset(void)
 {
-    atomic_flag_clear(&tuttiLogReported);
+    tuttiLogForget();
     atomic_store_explicit(&tt_base.log.word, 0, memory_order_release);
 }

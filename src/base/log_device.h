@@ -2,7 +2,7 @@
  * and whether somebody has complained about the log's variables. Private to base/. */
 #pragma once
 
-#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct tt_log_thread {
@@ -10,4 +10,8 @@ struct tt_log_thread {
     uint32_t expected; /* failures are, as lines of this subsystem; 0: they are not */
 };
 extern __attribute__((visibility("default"))) _Thread_local struct tt_log_thread tuttiLogThread;
-extern __attribute__((visibility("default"))) atomic_flag tuttiLogReported;
+
+/* Somebody complains about the log's variables: true for the first in the process, or the first
+ * since they were forgotten. */
+__attribute__((visibility("default"))) bool tuttiLogReport(void);
+__attribute__((visibility("default"))) void tuttiLogForget(void);

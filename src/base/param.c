@@ -127,7 +127,7 @@ static bool parse_value(const struct tt_param *param, const char *text, struct p
 
 static void log_value(const struct tt_param *param, const struct param_value *value)
 {
-    if (param->type == TT_PARAM_STR || param->type == TT_PARAM_WORD) {
+    if (tt_param_is_text(param)) {
         tt_info(TT_LOG_ENV, "%s set by environment to %s", param->name, value->text);
     } else {
         tt_info(TT_LOG_ENV, "%s set by environment to %lld.", param->name,
@@ -201,6 +201,8 @@ static bool fill_value(const struct tt_param *param, const char *text, struct pa
     value->known = true;
     if (given) value->is_set = parse_value(param, text, value);
     if (!value->is_set && param->fallback) parse_value(param, param->fallback, value);
+    const int64_t number = param->type == TT_PARAM_BOOL ? value->number != 0 : value->number;
+    snprintf(value->decimal, sizeof(value->decimal), "%lld", (long long)number);
     return given && !value->is_set;
 }
 
@@ -246,6 +248,13 @@ bool tt_param_bool(const char *name)
 const char *tt_param_str(const char *name)
 {
     return value_of(name)->text;
+}
+
+const char *tt_param_shown(const char *name)
+{
+    const struct param_value *value = value_of(name);
+    if (!tt_param_is_text(tt_param_find(name))) return value->decimal;
+    return value->text ? value->text : "";
 }
 
 bool tt_param_is_set(const char *name)

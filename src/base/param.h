@@ -29,6 +29,12 @@ struct tt_param {
     bool obeyed;          /* false: known, accepted, without effect on the host device */
 };
 
+/* Its values are words or texts, not numbers. */
+static inline bool tt_param_is_text(const struct tt_param *param)
+{
+    return param->type == TT_PARAM_STR || param->type == TT_PARAM_WORD;
+}
+
 /* All known variables, sorted by name. *count_out entries. */
 const struct tt_param *tt_param_table(size_t *count_out);
 
@@ -43,6 +49,8 @@ int64_t tt_param_int(const char *name);     /* INT, BOOL, BYTES; 0 when unset wi
 bool tt_param_bool(const char *name);       /* INT, BOOL: not zero */
 const char *tt_param_str(const char *name); /* any type; NULL when unset without a fallback; for a
                                              * WORD as spelled in the table; valid for ever */
+/* The value as text, valid for ever: a number in decimal, a BOOL as 0 or 1, "" when unset. */
+const char *tt_param_shown(const char *name);
 bool tt_param_is_set(const char *name);
 
 /* Who answers for variables in place of the process's environment: an environment plugin. */

@@ -20,10 +20,11 @@ struct tt_param_source;
 enum { TT_PARAM_MAX = 512, TT_ERROR_BYTES = 1024 };
 
 struct param_value {
-    bool known;     /* read before */
-    bool is_set;    /* by environment or file, and good */
-    int64_t number; /* of numeric types */
-    char *text;     /* owned by the process, never released: readers keep the pointer */
+    bool known;       /* read before */
+    bool is_set;      /* by environment or file, and good */
+    int64_t number;   /* of numeric types */
+    char decimal[24]; /* the same as text */
+    char *text;       /* owned by the process, never released: readers keep the pointer */
 };
 
 struct base_log { /* log.c */
@@ -32,6 +33,7 @@ struct base_log { /* log.c */
     pthread_mutex_t lock;                 /* taken to read the variables */
     int file_fd;                          /* the log file once there was one; 0: never */
     struct tt_log_config silent;          /* when memory is short even for one */
+    _Atomic bool reported; /* log_device.c: in the copy that libnccl asks; false in its own */
 };
 
 struct base_error { /* error.c */
@@ -54,7 +56,7 @@ struct base_params { /* param.c */
 struct base_files { /* param_files.c */
     pthread_mutex_t lock;
     _Atomic bool read;
-    struct file_pair *pairs; /* what came from files; kept for ever: origins are lent out */
+    struct file_pair *pairs; /* what came from files; kept for ever, as callers keep origins */
 };
 
 struct base_encryption { /* encryption.c */

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "plugin/process.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -68,12 +69,12 @@ struct tt_nvtx_slots {
     slot_function *addresses[MODULE_COUNT][SLOT_MOST + 1]; /* of them; ends with NULL */
 };
 
-struct tt_nvtx tt_nvtx = {.once = PTHREAD_ONCE_INIT};
+_Atomic bool *const tt_nvtx_flag = &tt_plugins.nvtx.on;
 
 static int module_slots(int module, slot_function ***slots_out, unsigned int *count_out)
 {
     if (module <= 0 || module >= MODULE_COUNT) return 0;
-    struct tt_nvtx_slots *slots = tt_nvtx.slots;
+    struct tt_nvtx_slots *slots = tt_plugins.nvtx.slots;
     for (unsigned int k = 1; k < slot_counts[module]; k++)
         slots->addresses[module][k] = &slots->functions[module][k];
     if (slots_out) *slots_out = slots->addresses[module];
@@ -98,7 +99,7 @@ static const void *export_table(uint32_t number)
 
 static slot_function function_of(int slot)
 {
-    return tt_nvtx.slots->functions[MODULE_DOMAINS][slot];
+    return tt_plugins.nvtx.slots->functions[MODULE_DOMAINS][slot];
 }
 
 /* The library stays for good: its functions may run in any thread, to the end of the process. */
@@ -106,8 +107,8 @@ static void load(void)
 {
     const char *path = tt_param_str("NVTX_INJECTION64_PATH");
     if (!path || !*path || tt_param_bool("NCCL_NVTX_DISABLE")) return;
-    tt_nvtx.slots = tt_calloc(1, sizeof(*tt_nvtx.slots));
-    if (!tt_nvtx.slots) {
+    tt_plugins.nvtx.slots = tt_calloc(1, sizeof(*tt_plugins.nvtx.slots));
+    if (!tt_plugins.nvtx.slots) {
         tt_info(TT_LOG_INIT, "NVTX: out of memory");
         return;
     }
@@ -125,17 +126,18 @@ static void load(void)
         return;
     }
     void *(*create)(const char *) = (void *(*)(const char *))function_of(SLOT_CREATE);
-    tt_nvtx.push = (int (*)(void *, const struct tt_nvtx_attributes *))function_of(SLOT_PUSH);
-    tt_nvtx.pop = (int (*)(void *))function_of(SLOT_POP);
-    if (create) tt_nvtx.domain = create("NCCL");
-    bool on = tt_nvtx.push && tt_nvtx.pop;
-    atomic_store_explicit(&tt_nvtx.on, on, memory_order_release);
+    tt_plugins.nvtx.push =
+        (int (*)(void *, const struct tt_nvtx_attributes *))function_of(SLOT_PUSH);
+    tt_plugins.nvtx.pop = (int (*)(void *))function_of(SLOT_POP);
+    if (create) tt_plugins.nvtx.domain = create("NCCL");
+    bool on = tt_plugins.nvtx.push && tt_plugins.nvtx.pop;
+    atomic_store_explicit(&tt_plugins.nvtx.on, on, memory_order_release);
     tt_info(TT_LOG_INIT, "NVTX: %s, ranges are %s", path, on ? "on" : "not wanted");
 }
 
 void tt_nvtx_load(void)
 {
-    pthread_once(&tt_nvtx.once, load);
+    pthread_once(&tt_plugins.nvtx.once, load);
 }
 
 /* ---- ranges ---- */
@@ -151,11 +153,11 @@ struct tt_nvtx_range tt_nvtx_open(const char *name, int64_t number)
                                                   .payload = number < 0 ? 0 : number,
                                                   .message_type = MESSAGE_ASCII,
                                                   .message = text};
-    tt_nvtx.push(tt_nvtx.domain, &attributes);
+    tt_plugins.nvtx.push(tt_plugins.nvtx.domain, &attributes);
     return (struct tt_nvtx_range){true};
 }
 
 void tt_nvtx_end(struct tt_nvtx_range *range)
 {
-    if (range->open) tt_nvtx.pop(tt_nvtx.domain);
+    if (range->open) tt_plugins.nvtx.pop(tt_plugins.nvtx.domain);
 }

@@ -3,30 +3,19 @@
  * NCCL_NVTX_DISABLE=1, a range costs a load and a branch, and operations cost nothing. */
 #pragma once
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct tt_nvtx_attributes;
-struct tt_nvtx_slots;
-
-struct tt_nvtx {     /* set once, by tt_nvtx_load() */
-    _Atomic bool on; /* stored last: pairs with the acquire load in tt_nvtx_on() */
-    pthread_once_t once;
-    struct tt_nvtx_slots *slots; /* owned by the process: the tool writes its functions there */
-    int (*push)(void *domain, const struct tt_nvtx_attributes *attributes);
-    int (*pop)(void *domain);
-    void *domain; /* the tool's; borrowed */
-};
-extern struct tt_nvtx tt_nvtx;
+/* Ranges are wanted. Lies in the room's object; stored last by tt_nvtx_load(). */
+extern _Atomic bool *const tt_nvtx_flag;
 
 /* Load the tool's library, once per process. What fails is a line of the log, and no ranges. */
 void tt_nvtx_load(void);
 
 static inline bool tt_nvtx_on(void)
 {
-    return atomic_load_explicit(&tt_nvtx.on, memory_order_acquire);
+    return atomic_load_explicit(tt_nvtx_flag, memory_order_acquire);
 }
 
 struct tt_nvtx_range { /* declare it with cleanup(tt_nvtx_end): a function has many ends */

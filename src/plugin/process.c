@@ -8,4 +8,5 @@ struct tt_plugins tt_plugins = {
     .env = {.slot.lock = PTHREAD_MUTEX_INITIALIZER,
             .once = PTHREAD_ONCE_INIT,
             .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP},
+    .nvtx.once = PTHREAD_ONCE_INIT,
 };

@@ -1,4 +1,4 @@
-/* The strangers' libraries of the process: one object with what is kept of each kind. Each part
+/* The plugins of the process: one object with what is kept of each kind. Each part
  * belongs to the file that it names, which alone touches it. Private to the room. */
 #pragma once
 
@@ -14,6 +14,8 @@
 #include <sys/types.h>
 
 struct tt_env_text;
+struct tt_nvtx_attributes;
+struct tt_nvtx_slots;
 struct tt_profiler_timers;
 
 enum { TT_NET_NAME_BYTES = 255 };
@@ -53,10 +55,18 @@ struct tt_plugins {
         bool asking;
         const char *(*get)(const char *name); /* NULL: there is none, or it has ended */
         ncclResult_t (*finalize)(void);
-        struct tt_env_text *texts; /* owned by the process, never released: texts are lent out */
+        struct tt_env_text *texts; /* owned by the process, never released: callers keep them */
         pid_t process;             /* that called init */
         char origin[80];
         struct tt_param_source source;
     } env;
+    struct {             /* nvtx.c: set once */
+        _Atomic bool on; /* stored last: pairs with the acquire load in tt_nvtx_on() */
+        pthread_once_t once;
+        struct tt_nvtx_slots *slots; /* owned by the process: the tool writes its functions there */
+        int (*push)(void *domain, const struct tt_nvtx_attributes *attributes);
+        int (*pop)(void *domain);
+        void *domain; /* the tool's; borrowed */
+    } nvtx;
 };
 extern struct tt_plugins tt_plugins; /* process.c */
