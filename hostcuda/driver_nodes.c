@@ -126,27 +126,20 @@ static int node_any(struct tt_node *node, const CUgraphNodeParams *params)
     }
 }
 
-/* Add `node`, or drop it; rc is what making it said. */
+/* The ends of the functions below, as the runtime has them; rc is what making the node said. */
 static CUresult add(const struct tt_node_target *to, struct tt_node *node, int rc)
 {
-    if (!rc && !to->node_out) rc = CUDA_ERROR_INVALID_VALUE;
-    if (!rc) rc = tuttiHostGraphAdd(to->graph, to->dependencies, to->count, node, to->node_out);
-    if (rc) tt_face_node_drop(node);
-    return tt_driver_done(rc);
+    return tt_driver_done(tt_node_add(to, node, rc));
 }
 
 static CUresult change(CUgraphNode node, struct tt_node *what, int rc)
 {
-    if (!rc) rc = tuttiHostNodeSet(node, what);
-    if (rc) tt_face_node_drop(what);
-    return tt_driver_done(rc);
+    return tt_driver_done(tt_node_change(node, what, rc));
 }
 
 static CUresult change_exec(CUgraphExec exec, CUgraphNode node, struct tt_node *what, int rc)
 {
-    if (!rc) rc = tuttiHostExecNodeSet(exec, node, what);
-    if (rc) tt_face_node_drop(what);
-    return tt_driver_done(rc);
+    return tt_driver_done(tt_node_exec_change(exec, node, what, rc));
 }
 
 CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,

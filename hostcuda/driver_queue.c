@@ -160,16 +160,14 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *lens, 
                             CUmemcpyAttributes *attrs, size_t *attr_starts, size_t nattrs,
                             CUstream stream)
 {
-    size_t failed;
-    if (nattrs && (!attrs || !attr_starts || nattrs > count || attr_starts[0] != 0))
-        return CUDA_ERROR_INVALID_VALUE;
-    const struct tt_face_batch batch = {(void *const *)dsts,
-                                        (const void *const *)srcs,
-                                        lens,
-                                        count,
-                                        (struct cudaMemcpyAttributes *)attrs,
-                                        nattrs};
-    return tt_driver_done(tt_face_copy_batch(tt_driver_stream(stream), &batch, &failed));
+    const struct tt_face_batch batch = {.dsts = (void *const *)dsts,
+                                        .srcs = (const void *const *)srcs,
+                                        .lens = lens,
+                                        .count = count,
+                                        .attrs = (struct cudaMemcpyAttributes *)attrs,
+                                        .attr_starts = attr_starts,
+                                        .nattrs = nattrs};
+    return tt_driver_done(tt_face_copy_batch(tt_driver_stream(stream), &batch, NULL));
 }
 
 /* ---- capture and launch of graphs ---- */

@@ -65,7 +65,7 @@ int tt_face_node_alloc(struct tt_node *node, const struct cudaMemAllocNodeParams
     return good ? tt_face_device(node->device) : (int)cudaErrorInvalidValue;
 }
 
-void tt_face_node_drop(struct tt_node *node)
+static void node_drop(struct tt_node *node)
 {
     if (node->kind == TT_NODE_KERNEL && node->item) node->item->step(node->item, TT_ITEM_RELEASE);
     node->item = NULL;
@@ -104,28 +104,26 @@ int tt_face_node_any(struct tt_node *node, const struct cudaGraphNodeParams *par
     }
 }
 
-cudaError_t tt_face_node_add(const struct tt_node_target *target, struct tt_node *node, int rc)
+int tt_node_add(const struct tt_node_target *to, struct tt_node *node, int rc)
 {
-    const struct tt_node_target *to = target;
     if (!rc && !to->node_out) rc = cudaErrorInvalidValue;
     if (!rc) rc = tuttiHostGraphAdd(to->graph, to->dependencies, to->count, node, to->node_out);
-    if (rc) tt_face_node_drop(node);
-    return tt_face_done(rc);
+    if (rc) node_drop(node);
+    return rc;
 }
 
-cudaError_t tt_face_node_change(cudaGraphNode_t node, struct tt_node *what, int rc)
+int tt_node_change(cudaGraphNode_t node, struct tt_node *what, int rc)
 {
     if (!rc) rc = tuttiHostNodeSet(node, what);
-    if (rc) tt_face_node_drop(what);
-    return tt_face_done(rc);
+    if (rc) node_drop(what);
+    return rc;
 }
 
-cudaError_t tt_face_exec_change(cudaGraphExec_t exec, cudaGraphNode_t node, struct tt_node *what,
-                                int rc)
+int tt_node_exec_change(cudaGraphExec_t exec, cudaGraphNode_t node, struct tt_node *what, int rc)
 {
     if (!rc) rc = tuttiHostExecNodeSet(exec, node, what);
-    if (rc) tt_face_node_drop(what);
-    return tt_face_done(rc);
+    if (rc) node_drop(what);
+    return rc;
 }
 
 int tt_face_node_get(cudaGraphNode_t node, enum tt_node_kind kind, const void *out,

@@ -302,24 +302,33 @@ static void check_batch(struct CUstream_st *stream, const struct tt_face_batch *
     if (batch->count > 1) tuttiHostCheckParts(stream, &item.item);
 }
 
+static bool good_batch(struct CUstream_st *stream, const struct tt_face_batch *batch)
+{
+    if (batch->nattrs) {
+        if (!batch->attrs || !batch->attr_starts || batch->nattrs > batch->count) return false;
+        if (batch->attr_starts[0] != 0) return false;
+    }
+    for (size_t i = 0; i < batch->nattrs; i++) {
+        int order = (int)batch->attrs[i].srcAccessOrder;
+        if (order < cudaMemcpySrcAccessOrderStream || order > cudaMemcpySrcAccessOrderAny)
+            return false;
+    }
+    if (!stream || stream == cudaStreamLegacy) return false;
+    return batch->count && batch->dsts && batch->srcs && batch->lens;
+}
+
 int tt_face_copy_batch(struct CUstream_st *stream, const struct tt_face_batch *batch,
                        size_t *failed)
 {
     int rc = cudaSuccess;
-    *failed = SIZE_MAX;
-    if (!stream || stream == cudaStreamLegacy) return cudaErrorInvalidValue;
-    if (!batch->count || !batch->dsts || !batch->srcs || !batch->lens) return cudaErrorInvalidValue;
-    for (size_t i = 0; i < batch->nattrs; i++) {
-        int order = (int)batch->attrs[i].srcAccessOrder;
-        if (order < cudaMemcpySrcAccessOrderStream || order > cudaMemcpySrcAccessOrderAny)
-            return cudaErrorInvalidValue;
-    }
+    if (failed) *failed = SIZE_MAX;
+    if (!good_batch(stream, batch)) return cudaErrorInvalidValue;
     for (size_t i = 0; !rc && i < batch->count; i++) {
         struct tt_copy copy = {
             .dst = batch->dsts[i], .src = batch->srcs[i], .width = batch->lens[i], .height = 1};
         if (!copy.dst || !copy.src || !copy.width) rc = cudaErrorInvalidValue;
         if (!rc) rc = tuttiHostCopy(stream, &copy);
-        if (rc) *failed = i;
+        if (rc && failed) *failed = i;
     }
     if (!rc && tuttiHostChecks()) check_batch(stream, batch);
     return rc ? rc : wait_for_sources(stream, batch);

@@ -44,10 +44,11 @@ struct tt_face_batch {
     const void *const *srcs;
     const size_t *lens;
     size_t count;
-    const struct cudaMemcpyAttributes *attrs; /* of all copies; or NULL */
+    const struct cudaMemcpyAttributes *attrs; /* of all copies; NULL without any */
+    const size_t *attr_starts;                /* where each begins to count; NULL likewise */
     size_t nattrs;
 };
-/* *failed: index of the copy that was refused. */
+/* *failed: index of the copy that was refused, SIZE_MAX for none; or NULL. */
 int tt_face_copy_batch(struct CUstream_st *stream, const struct tt_face_batch *batch,
                        size_t *failed);
 

@@ -60,13 +60,8 @@ cudaError_t cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *lens, size_t 
                                  struct cudaMemcpyAttributes *attrs, size_t *attr_starts,
                                  size_t nattrs, size_t *fail_index, cudaStream_t stream)
 {
-    size_t failed = SIZE_MAX;
-    int rc = cudaSuccess;
-    if (nattrs && (!attrs || !attr_starts || nattrs > count || attr_starts[0] != 0))
-        rc = cudaErrorInvalidValue;
-    struct tt_face_batch batch = {dsts, (const void *const *)srcs, lens, count, attrs, nattrs};
-    if (!rc) rc = tt_face_copy_batch(tt_face_stream(stream), &batch, &failed);
-    if (fail_index) *fail_index = failed;
-    return tt_face_done(rc);
+    const struct tt_face_batch batch = {
+        dsts, (const void *const *)srcs, lens, count, attrs, attr_starts, nattrs};
+    return tt_face_done(tt_face_copy_batch(tt_face_stream(stream), &batch, fail_index));
 }
 /* NOLINTEND(readability-non-const-parameter): as above */

@@ -35,10 +35,7 @@ cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, con
                                  size_t count, struct cudaMemcpyAttributes *attrs,
                                  size_t *attr_starts, size_t nattrs, cudaStream_t stream)
 {
-    size_t failed;
-    if (nattrs && (!attrs || !attr_starts || nattrs > count || attr_starts[0] != 0))
-        return tt_face_done(cudaErrorInvalidValue);
-    struct tt_face_batch batch = {dsts, srcs, lens, count, attrs, nattrs};
-    return tt_face_done(tt_face_copy_batch(tt_face_stream(stream), &batch, &failed));
+    const struct tt_face_batch batch = {dsts, srcs, lens, count, attrs, attr_starts, nattrs};
+    return tt_face_done(tt_face_copy_batch(tt_face_stream(stream), &batch, NULL));
 }
 /* NOLINTEND(readability-non-const-parameter): as above */
