@@ -1,10 +1,11 @@
-/* Profiler plugins, what all versions share: types of events, states, and what network plugins say
- * of events of their own. */
+/* Profiler plugins, what several versions share: types of events, their records, states, and what
+ * network plugins say of events of their own. */
 #ifndef TUTTI_NCCL_PROFILER_EVENTS_H_
 #define TUTTI_NCCL_PROFILER_EVENTS_H_
 
 #include "common.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -61,7 +62,113 @@ typedef enum {
     ncclProfilerKernelPhaseStop = 31,
 } ncclProfilerEventState_t;
 
-/* What comes with a state, from version 5 on. */
+/* Records of events that several versions have, named after the first one. */
+typedef struct {
+    pid_t pid;
+    uint8_t channelId;
+    int peer;
+    int nSteps;
+    int chunkSize;
+    int isSend;
+} ncclProfilerProxyOp_v1_t;
+
+typedef struct {
+    int step;
+} ncclProfilerProxyStep_v1_t;
+
+typedef struct {
+    const char *name;
+    uint64_t commHash;
+    const char *func;
+    void *buff;
+    const char *datatype;
+    size_t count;
+    int peer;
+} ncclProfilerP2p_v2_t;
+
+typedef struct {
+    int64_t id;
+    void *data;
+} ncclProfilerNetPluginEvent_v3_t;
+
+typedef struct {
+    uint8_t channelId;
+    uint64_t pTimer;
+} ncclProfilerKernelCh_v4_t;
+
+typedef struct {
+    bool graphCaptured;
+    int groupDepth;
+} ncclProfilerGroupApi_v5_t;
+
+typedef struct {
+    const char *func;
+    size_t count;
+    const char *datatype;
+    int root;
+    void *stream;
+    bool graphCaptured;
+} ncclProfilerCollApi_v5_t;
+
+typedef struct {
+    const char *func;
+    size_t count;
+    const char *datatype;
+    void *stream;
+    bool graphCaptured;
+} ncclProfilerP2pApi_v5_t;
+
+typedef struct {
+    void *stream;
+} ncclProfilerKernelLaunch_v5_t;
+
+typedef struct {
+    uint64_t seqNumber;
+    const char *func;
+    const void *sendBuff;
+    void *recvBuff;
+    size_t count;
+    int root;
+    const char *datatype;
+    uint8_t nChannels;
+    uint8_t nWarps;
+    const char *algo;
+    const char *proto;
+    void *parentGroup;
+} ncclProfilerColl_v5_t;
+
+typedef struct {
+    const char *func;
+    void *buff;
+    const char *datatype;
+    size_t count;
+    int peer;
+    uint8_t nChannels;
+    void *parentGroup;
+} ncclProfilerP2p_v5_t;
+
+typedef struct {
+    bool isComplete;
+    int nRanks;
+} ncclProfilerCeCollSync_v6_t;
+
+typedef struct {
+    int numOps;
+    size_t totalBytes;
+    bool useIntraSync;
+} ncclProfilerCeCollBatch_v6_t;
+
+/* What comes with a state: up to version 3, and from version 4 on. */
+typedef union {
+    struct {
+        size_t transSize;
+        int steps;
+    } proxyOp;
+    struct {
+        int appendedProxyOps;
+    } proxyCtrl;
+} ncclProfilerEventStateArgs_v1_t;
+
 typedef union {
     struct {
         size_t transSize;
@@ -75,7 +182,8 @@ typedef union {
     struct {
         uint64_t pTimer;
     } kernelCh;
-} ncclProfilerEventStateArgs_v5_t;
+} ncclProfilerEventStateArgs_v4_t;
+typedef ncclProfilerEventStateArgs_v4_t ncclProfilerEventStateArgs_v5_t;
 
 typedef enum {
     NCCL_PROFILER_NET_TYPE_IB = 65536,

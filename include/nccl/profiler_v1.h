@@ -44,29 +44,10 @@ typedef struct {
             size_t count;
             int peer;
         } p2p;
-        struct {
-            pid_t pid;
-            uint8_t channelId;
-            int peer;
-            int nSteps;
-            int chunkSize;
-            int isSend;
-        } proxyOp;
-        struct {
-            int step;
-        } proxyStep;
+        ncclProfilerProxyOp_v1_t proxyOp;
+        ncclProfilerProxyStep_v1_t proxyStep;
     };
 } ncclProfilerEventDescr_v1_t;
-
-typedef union {
-    struct {
-        size_t transSize;
-        int steps;
-    } proxyOp;
-    struct {
-        int appendedProxyOps;
-    } proxyCtrl;
-} ncclProfilerEventStateArgs_v1_t;
 
 typedef struct {
     const char *name;

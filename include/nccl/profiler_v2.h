@@ -31,38 +31,13 @@ typedef struct {
             const char *algo;
             const char *proto;
         } coll;
-        struct {
-            const char *name;
-            uint64_t commHash;
-            const char *func;
-            void *buff;
-            const char *datatype;
-            size_t count;
-            int peer;
-        } p2p;
-        struct {
-            pid_t pid;
-            uint8_t channelId;
-            int peer;
-            int nSteps;
-            int chunkSize;
-            int isSend;
-        } proxyOp;
-        struct {
-            int step;
-        } proxyStep;
+        ncclProfilerP2p_v2_t p2p;
+        ncclProfilerProxyOp_v1_t proxyOp;
+        ncclProfilerProxyStep_v1_t proxyStep;
     };
 } ncclProfilerEventDescr_v2_t;
 
-typedef union {
-    struct {
-        size_t transSize;
-        int steps;
-    } proxyOp;
-    struct {
-        int appendedProxyOps;
-    } proxyCtrl;
-} ncclProfilerEventStateArgs_v2_t;
+typedef ncclProfilerEventStateArgs_v1_t ncclProfilerEventStateArgs_v2_t;
 
 typedef struct {
     const char *name;

@@ -36,42 +36,12 @@ typedef struct {
             int peer;
             uint8_t nChannels;
         } p2p;
-        struct {
-            pid_t pid;
-            uint8_t channelId;
-            int peer;
-            int nSteps;
-            int chunkSize;
-            int isSend;
-        } proxyOp;
-        struct {
-            int step;
-        } proxyStep;
-        struct {
-            uint8_t channelId;
-            uint64_t pTimer;
-        } kernelCh;
-        struct {
-            int64_t id;
-            void *data;
-        } netPlugin;
+        ncclProfilerProxyOp_v1_t proxyOp;
+        ncclProfilerProxyStep_v1_t proxyStep;
+        ncclProfilerKernelCh_v4_t kernelCh;
+        ncclProfilerNetPluginEvent_v3_t netPlugin;
     };
 } ncclProfilerEventDescr_v4_t;
-
-typedef union {
-    struct {
-        size_t transSize;
-    } proxyStep;
-    struct {
-        int appendedProxyOps;
-    } proxyCtrl;
-    struct {
-        void *data;
-    } netPlugin;
-    struct {
-        uint64_t pTimer;
-    } kernelCh;
-} ncclProfilerEventStateArgs_v4_t;
 
 typedef struct {
     const char *name;

@@ -15,70 +15,16 @@ typedef struct {
     void *parentObj;
     int rank;
     union {
-        struct {
-            bool graphCaptured;
-            int groupDepth;
-        } groupApi;
-        struct {
-            const char *func;
-            size_t count;
-            const char *datatype;
-            int root;
-            void *stream;
-            bool graphCaptured;
-        } collApi;
-        struct {
-            const char *func;
-            size_t count;
-            const char *datatype;
-            void *stream;
-            bool graphCaptured;
-        } p2pApi;
-        struct {
-            void *stream;
-        } kernelLaunch;
-        struct {
-            uint64_t seqNumber;
-            const char *func;
-            const void *sendBuff;
-            void *recvBuff;
-            size_t count;
-            int root;
-            const char *datatype;
-            uint8_t nChannels;
-            uint8_t nWarps;
-            const char *algo;
-            const char *proto;
-            void *parentGroup;
-        } coll;
-        struct {
-            const char *func;
-            void *buff;
-            const char *datatype;
-            size_t count;
-            int peer;
-            uint8_t nChannels;
-            void *parentGroup;
-        } p2p;
-        struct {
-            pid_t pid;
-            uint8_t channelId;
-            int peer;
-            int nSteps;
-            int chunkSize;
-            int isSend;
-        } proxyOp;
-        struct {
-            int step;
-        } proxyStep;
-        struct {
-            uint8_t channelId;
-            uint64_t pTimer;
-        } kernelCh;
-        struct {
-            int64_t id;
-            void *data;
-        } netPlugin;
+        ncclProfilerGroupApi_v5_t groupApi;
+        ncclProfilerCollApi_v5_t collApi;
+        ncclProfilerP2pApi_v5_t p2pApi;
+        ncclProfilerKernelLaunch_v5_t kernelLaunch;
+        ncclProfilerColl_v5_t coll;
+        ncclProfilerP2p_v5_t p2p;
+        ncclProfilerProxyOp_v1_t proxyOp;
+        ncclProfilerProxyStep_v1_t proxyStep;
+        ncclProfilerKernelCh_v4_t kernelCh;
+        ncclProfilerNetPluginEvent_v3_t netPlugin;
     };
 } ncclProfilerEventDescr_v5_t;
 

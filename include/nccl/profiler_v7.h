@@ -15,10 +15,7 @@ typedef struct {
     void *parentObj;
     int rank;
     union {
-        struct {
-            bool graphCaptured;
-            int groupDepth;
-        } groupApi;
+        ncclProfilerGroupApi_v5_t groupApi;
         struct {
             const char *func;
             size_t count;
@@ -36,9 +33,7 @@ typedef struct {
             bool graphCaptured;
             uint64_t userTag;
         } p2pApi;
-        struct {
-            void *stream;
-        } kernelLaunch;
+        ncclProfilerKernelLaunch_v5_t kernelLaunch;
         struct {
             uint64_t seqNumber;
             const char *func;
@@ -66,25 +61,10 @@ typedef struct {
             void *parentGroup;
             uint64_t userTag;
         } p2p;
-        struct {
-            pid_t pid;
-            uint8_t channelId;
-            int peer;
-            int nSteps;
-            int chunkSize;
-            int isSend;
-        } proxyOp;
-        struct {
-            int step;
-        } proxyStep;
-        struct {
-            uint8_t channelId;
-            uint64_t pTimer;
-        } kernelCh;
-        struct {
-            int64_t id;
-            void *data;
-        } netPlugin;
+        ncclProfilerProxyOp_v1_t proxyOp;
+        ncclProfilerProxyStep_v1_t proxyStep;
+        ncclProfilerKernelCh_v4_t kernelCh;
+        ncclProfilerNetPluginEvent_v3_t netPlugin;
         struct {
             uint64_t seqNumber;
             const char *func;
@@ -101,15 +81,8 @@ typedef struct {
             void *stream;
             uint64_t userTag;
         } ceColl;
-        struct {
-            bool isComplete;
-            int nRanks;
-        } ceCollSync;
-        struct {
-            int numOps;
-            size_t totalBytes;
-            bool useIntraSync;
-        } ceCollBatch;
+        ncclProfilerCeCollSync_v6_t ceCollSync;
+        ncclProfilerCeCollBatch_v6_t ceCollBatch;
         struct {
             uint8_t channelId;
             uint8_t phaseId;

@@ -56,10 +56,6 @@ static uint8_t type_number(const char *name)
     return number_of(name, types, TT_LEN(types), ncclFloat64);
 }
 
-_Static_assert(sizeof(((ncclProfilerEventDescr_v1_t *)0)->proxyOp) ==
-                   sizeof(((ncclProfilerEventDescr_v2_t *)0)->proxyOp),
-               "a ProxyOp is the same in versions 1 and 2");
-
 static const ncclProfiler_v1_t *plugin(void)
 {
     return tt_plugins.profiler.slot.found.object;
@@ -105,9 +101,8 @@ static ncclResult_t v1_start(void *context, void **handle, ncclProfilerEventDesc
         .type = descr->type, .parentObj = descr->parentObj, .rank = descr->rank};
     if (descr->type == ncclProfileColl) fill_coll(descr, &own);
     if (descr->type == ncclProfileP2p) fill_p2p(descr, &own);
-    if (descr->type == ncclProfileProxyOp)
-        memcpy(&own.proxyOp, &descr->proxyOp, sizeof(own.proxyOp));
-    if (descr->type == ncclProfileProxyStep) own.proxyStep.step = descr->proxyStep.step;
+    if (descr->type == ncclProfileProxyOp) own.proxyOp = descr->proxyOp;
+    if (descr->type == ncclProfileProxyStep) own.proxyStep = descr->proxyStep;
     return plugin()->startEvent(context, handle, &own);
 }
 
@@ -119,9 +114,7 @@ static ncclResult_t v1_stop(void *handle)
 static ncclResult_t v1_state(void *handle, ncclProfilerEventState_v2_t state,
                              ncclProfilerEventStateArgs_v2_t *args)
 {
-    ncclProfilerEventStateArgs_v1_t own = {
-        .proxyOp = {args->proxyOp.transSize, args->proxyOp.steps}};
-    return plugin()->recordEventState(handle, state, &own);
+    return plugin()->recordEventState(handle, state, args);
 }
 
 static ncclResult_t v1_finalize(void *context)

@@ -2,17 +2,6 @@
  * trafficBytes, which nobody fills any more. */
 #include "plugin/profiler_abi.h"
 
-#include <string.h>
-
-_Static_assert(sizeof(((ncclProfilerEventDescr_v2_t *)0)->proxyOp) ==
-                   sizeof(((ncclProfilerEventDescr_v3_t *)0)->proxyOp),
-               "a ProxyOp is the same in versions 2 and 3");
-_Static_assert(offsetof(ncclProfilerEventDescr_v2_t, p2p.peer) ==
-                       offsetof(ncclProfilerEventDescr_v3_t, p2p.peer) &&
-                   sizeof(((ncclProfilerEventDescr_v2_t *)0)->p2p) ==
-                       sizeof(((ncclProfilerEventDescr_v3_t *)0)->p2p),
-               "so is a P2p");
-
 static const ncclProfiler_v2_t *below(void)
 {
     return tt_profiler_below(2, &tt_profiler_v1);
@@ -46,10 +35,9 @@ static ncclResult_t v2_start(void *context, void **handle, ncclProfilerEventDesc
         .type = descr->type, .parentObj = descr->parentObj, .rank = descr->rank};
     if (descr->type > ncclProfileProxyCtrl) return ncclSuccess;
     if (descr->type == ncclProfileColl) fill_coll(descr, &own);
-    if (descr->type == ncclProfileP2p) memcpy(&own.p2p, &descr->p2p, sizeof(own.p2p));
-    if (descr->type == ncclProfileProxyOp)
-        memcpy(&own.proxyOp, &descr->proxyOp, sizeof(own.proxyOp));
-    if (descr->type == ncclProfileProxyStep) own.proxyStep.step = descr->proxyStep.step;
+    if (descr->type == ncclProfileP2p) own.p2p = descr->p2p;
+    if (descr->type == ncclProfileProxyOp) own.proxyOp = descr->proxyOp;
+    if (descr->type == ncclProfileProxyStep) own.proxyStep = descr->proxyStep;
     return below()->startEvent(context, handle, &own);
 }
 
@@ -61,10 +49,8 @@ static ncclResult_t v2_stop(void *handle)
 static ncclResult_t v2_state(void *handle, ncclProfilerEventState_v3_t state,
                              ncclProfilerEventStateArgs_v3_t *args)
 {
-    ncclProfilerEventStateArgs_v2_t own = {
-        .proxyOp = {args->proxyOp.transSize, args->proxyOp.steps}};
     if (state > ncclProfilerProxyCtrlAppendEnd) return ncclSuccess;
-    return below()->recordEventState(handle, state, &own);
+    return below()->recordEventState(handle, state, args);
 }
 
 static ncclResult_t v2_finalize(void *context)

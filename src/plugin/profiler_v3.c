@@ -6,17 +6,12 @@
 #include "plugin/profiler_abi.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct context {
     void *own; /* the plugin's */
     const char *name;
     uint64_t hash;
 };
-
-_Static_assert(sizeof(((ncclProfilerEventDescr_v3_t *)0)->proxyOp) ==
-                   sizeof(((ncclProfilerEventDescr_v4_t *)0)->proxyOp),
-               "a ProxyOp is the same in versions 3 and 4");
 
 static const ncclProfiler_v3_t *below(void)
 {
@@ -77,13 +72,10 @@ static ncclResult_t v3_start(void *opaque, void **handle, ncclProfilerEventDescr
     switch (descr->type) {
     case ncclProfileColl: fill_coll(context, descr, &own); break;
     case ncclProfileP2p: fill_p2p(context, descr, &own); break;
-    case ncclProfileProxyOp: memcpy(&own.proxyOp, &descr->proxyOp, sizeof(own.proxyOp)); break;
-    case ncclProfileProxyStep: own.proxyStep.step = descr->proxyStep.step; break;
+    case ncclProfileProxyOp: own.proxyOp = descr->proxyOp; break;
+    case ncclProfileProxyStep: own.proxyStep = descr->proxyStep; break;
     case ncclProfileKernelCh: own.kernelCh.channelId = descr->kernelCh.channelId; break;
-    case ncclProfileNetPlugin:
-        own.netPlugin.id = descr->netPlugin.id;
-        own.netPlugin.data = descr->netPlugin.data;
-        break;
+    case ncclProfileNetPlugin: own.netPlugin = descr->netPlugin; break;
     default: break; /* Group and ProxyCtrl have nothing of their own */
     }
     return below()->startEvent(context->own, handle, &own);

@@ -2,12 +2,6 @@
  * under their Group. init has another order. */
 #include "plugin/profiler_abi.h"
 
-#include <string.h>
-
-_Static_assert(sizeof(((ncclProfilerEventDescr_v4_t *)0)->proxyOp) ==
-                   sizeof(((ncclProfilerEventDescr_v5_t *)0)->proxyOp),
-               "a ProxyOp is the same in versions 4 and 5");
-
 static const ncclProfiler_v4_t *below(void)
 {
     return tt_profiler_below(4, &tt_profiler_v3);
@@ -55,16 +49,10 @@ static ncclResult_t v4_start(void *context, void **handle, ncclProfilerEventDesc
     case ncclProfileProxyCtrl: break;
     case ncclProfileColl: fill_coll(descr, &own); break;
     case ncclProfileP2p: fill_p2p(descr, &own); break;
-    case ncclProfileProxyOp: memcpy(&own.proxyOp, &descr->proxyOp, sizeof(own.proxyOp)); break;
-    case ncclProfileProxyStep: own.proxyStep.step = descr->proxyStep.step; break;
-    case ncclProfileKernelCh:
-        own.kernelCh.channelId = descr->kernelCh.channelId;
-        own.kernelCh.pTimer = descr->kernelCh.pTimer;
-        break;
-    case ncclProfileNetPlugin:
-        own.netPlugin.id = descr->netPlugin.id;
-        own.netPlugin.data = descr->netPlugin.data;
-        break;
+    case ncclProfileProxyOp: own.proxyOp = descr->proxyOp; break;
+    case ncclProfileProxyStep: own.proxyStep = descr->proxyStep; break;
+    case ncclProfileKernelCh: own.kernelCh = descr->kernelCh; break;
+    case ncclProfileNetPlugin: own.netPlugin = descr->netPlugin; break;
     default: return ncclSuccess;
     }
     return below()->startEvent(context, handle, &own);
@@ -78,9 +66,8 @@ static ncclResult_t v4_stop(void *handle)
 static ncclResult_t v4_state(void *handle, ncclProfilerEventState_v5_t state,
                              ncclProfilerEventStateArgs_v5_t *args)
 {
-    ncclProfilerEventStateArgs_v4_t own = {.kernelCh = {args->kernelCh.pTimer}}; /* all 8 bytes */
     if (state > ncclProfilerKernelChStop) return ncclSuccess;
-    return below()->recordEventState(handle, state, &own);
+    return below()->recordEventState(handle, state, args);
 }
 
 static ncclResult_t v4_finalize(void *context)

@@ -37,9 +37,8 @@ static ncclResult_t v6_stop(void *handle)
 static ncclResult_t v6_state(void *handle, ncclProfilerEventState_v7_t state,
                              ncclProfilerEventStateArgs_v7_t *args)
 {
-    ncclProfilerEventStateArgs_v6_t own = {.kernelCh = {args->kernelCh.pTimer}}; /* all 8 bytes */
     if (state > ncclProfilerCeBatchComplete) return ncclSuccess;
-    return below()->recordEventState(handle, state, &own);
+    return below()->recordEventState(handle, state, args);
 }
 
 static ncclResult_t v6_finalize(void *context)
