@@ -63,7 +63,7 @@ static ncclResult_t check_existing(struct tt_comm *own, int nranks, const ncclUn
                        "ncclCommGetUniqueId",
                        func);
     }
-    return ncclSuccess; /* its id is looked at when the others can hear of it */
+    return ncclSuccess; /* its id is checked when the others can be told the result */
 }
 
 static ncclResult_t check_new(int nranks, const ncclUniqueId *id, int rank)
@@ -87,7 +87,7 @@ static ncclResult_t check_new(int nranks, const ncclUniqueId *id, int rank)
                    existing - 1);
 }
 
-/* Whoever waits by the id hears that this rank does not come, if it is one for the call. */
+/* Tell the ranks that wait with the id that this rank does not come, if the id is valid here. */
 static ncclResult_t refused(const struct tt_comm *own, const struct tt_comm_request *request,
                             ncclResult_t rc)
 {

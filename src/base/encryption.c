@@ -1,5 +1,5 @@
-/* Where the process's key is kept. It is written before anything talks and read by whoever derives
- * the key of a handshake. */
+/* Where the process's key is kept. It is written before any connection and read where somebody
+ * derives the key of a handshake. */
 #include "base/encryption.h"
 
 #include "base/param.h"

@@ -68,7 +68,7 @@ void tt_log_plugin(int level, unsigned long flags, const char *file, int line, c
 uint32_t tt_log_expect(uint32_t sub);
 uint32_t tt_log_expected(void);
 
-/* The device number printed in brackets; set by whoever changes it (device/ does), 0 at start. Per
+/* The device number printed in brackets; set by the room that changes it (device/), 0 at start. Per
  * thread, and one for all copies of this room in the process. */
 void tt_log_set_device(int device);
 

@@ -58,8 +58,7 @@ static void read_file(const char *path)
     char line[LINE_BYTES];
     const char *why;
     FILE *file = tt_file_open(path, &why);
-    if (!file)
-        return; /* a missing file is not an error; param_names.c tells of one that is named */
+    if (!file) return; /* a missing file is not an error; param_names.c reports one that is named */
     while (fgets(line, sizeof(line), file)) {
         take_line(line, path);
     }

@@ -1,4 +1,4 @@
-/* "Every wait has an owner and a reason": whoever waits longer than its spin budget enters the wait
+/* "Every wait has an owner and a reason": a thread that waits longer than its spin budget enters it
  * here; room watch/ reads the registry. Entering costs one store per field, no lock. */
 #pragma once
 

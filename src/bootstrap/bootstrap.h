@@ -49,7 +49,7 @@ void tt_id_grow_by(const struct tt_bootstrap *parent, const ncclUniqueId *id);
  * and the join by `id` end with a sentence. */
 void tt_id_pass_over(const struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id);
 
-/* Tell the other ranks of a membership an id: n - 1 messages, sealed with the membership's secret.
+/* Send the other ranks of a membership an id: n - 1 messages, sealed with the membership's secret.
  * Local, never blocks. */
 ncclResult_t tt_id_hand_out(struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id);
 
@@ -153,7 +153,7 @@ uint64_t tt_bootstrap_mail(const struct tt_bootstrap *bootstrap);
  * their next call and in tt_bootstrap_error). */
 void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence);
 /* The same, and this rank takes part in nothing any more: who makes a smaller communicator of this
- * one after an earlier error hears of it too. */
+ * one after an earlier error gets it too. */
 void tt_bootstrap_abort(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence);
 
 /* What went wrong is the fault of no rank alone: all ranks, this one too, get that code and
@@ -173,7 +173,7 @@ ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char
  * tree; else -1. */
 int tt_bootstrap_error_rank(const struct tt_bootstrap *bootstrap);
 
-/* Its process has ended, or all connection with it is lost: as far as bootstrap was told. */
+/* Its process has ended, or all connection with it is lost: as far as bootstrap knows. */
 bool tt_bootstrap_rank_died(struct tt_bootstrap *bootstrap, int rank);
 
 /* True when a rank's process exited without leaving the communicator (no error as long as nothing
@@ -192,7 +192,7 @@ bool tt_bootstrap_rank_ended(struct tt_bootstrap *bootstrap, int rank);
 uint32_t tt_bootstrap_exit_begun(struct tt_bootstrap *bootstrap);
 
 /* Connect a membership with its owner; both are borrowed until this is called with NULL and -1.
- * begun   collectives that this rank has begun: an exit of the process tells it to the others
+ * begun   collectives that this rank has begun: an exit of the process reports it to the others
  * event_fd  an eventfd (-1: none), posted when another rank's exit becomes known, and when a
  * message with a tag for the owner (TT_TAG_OWNER and above, below the room's own) comes */
 void tt_bootstrap_attach(struct tt_bootstrap *bootstrap, const _Atomic uint64_t *begun,

@@ -25,7 +25,7 @@ enum lack { /* of a rank; the least that all have is what matters */
             LACK_ROOM,    /* a message of the plugin's is smaller than a slot */
             LACK_LISTEN,  /* the plugin's listen failed */
             LACK_CONNECT, /* its connect did */
-            LACK_GROUP,   /* another rank of its group told that */
+            LACK_GROUP,   /* another rank of its group reported that */
             LACK_COUNT_,
 };
 static const char *const lacks[LACK_COUNT_] = {
@@ -36,7 +36,7 @@ static const char *const lacks[LACK_COUNT_] = {
     [LACK_GROUP] = "another rank of its group has gone",
 };
 
-struct offer { /* what ranks tell each other first */
+struct offer { /* what ranks exchange first */
     int32_t lack;
     int32_t version;
     char name[64];

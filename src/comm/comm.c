@@ -122,7 +122,7 @@ ncclResult_t tt_comm_finalize(struct tt_comm *comm)
 void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc)
 {
     if (phase_of(comm) != TT_COMM_INIT) tt_report_end(comm, "Abort START");
-    tt_sharers_abort(comm, rc); /* a thread in init sees the flag and tells the others */
+    tt_sharers_abort(comm, rc); /* a thread in init sees the flag and reports it to the others */
 }
 
 ncclResult_t tt_comm_revoke(struct tt_comm *comm)

@@ -40,7 +40,7 @@ enum tt_comm_phase { /* in the order of a life; GetAsyncError and the checks go 
 
 #define TT_COMM_MAGIC 0x7475747469636f6dull /* "tutticom" */
 
-/* What each rank tells all others at init; fits TT_RECORD_BYTES. Host byte order (same
+/* What each rank sends to all others at init; fits TT_RECORD_BYTES. Host byte order (same
  * architecture). */
 struct tt_comm_record;
 
@@ -185,8 +185,8 @@ void tt_comm_show(struct tt_comm *comm, ncclResult_t rc, const char *why);
 /* tt_comm_state(), said: an error with the first failure's sentence, ncclInProgress as
  * ncclInvalidArgument. */
 ncclResult_t tt_comm_check_state(struct tt_comm *comm, const char *func);
-/* The caller is told that the communicator has failed with `rc`: the text of the last error is why,
- * and not what followed from it. */
+/* Report to the caller that the communicator has failed with `rc`: the text of the last error is
+ * why, and not what followed from it. */
 void tt_comm_recall(struct tt_comm *comm, ncclResult_t rc);
 /* What every call checks first: NULL, dead, revoked, not ready, broken. `func` is named in the
  * message. hot */

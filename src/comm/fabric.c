@@ -1,4 +1,4 @@
-/* Hosts whose emulated GPUs share NVLink, as NVML would tell of real ones: an NVLink domain is one
+/* Hosts whose emulated GPUs share NVLink, as NVML reports it of real ones: an NVLink domain is one
  * node for rings and trees. Every rank derives the same from the records.
  * Source: spec topology, section 10. */
 #include "comm/fabric.h"

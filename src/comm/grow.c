@@ -124,7 +124,7 @@ static void decline(const struct grow *grow, const ncclUniqueId *id, ncclResult_
     tt_bootstrap_decline(&words);
 }
 
-/* Rank 0 shows all others its id and they show it theirs; whoever comes later finds the other's and
+/* Rank 0 shows all others its id and they show it theirs; the later one finds the other's and
  * compares. *other_out: one that differs, or of a rank that has none. */
 static ncclResult_t compare_ids(const struct grow *grow, bool *differs_out,
                                 struct tt_grow_id *other_out)
@@ -156,7 +156,7 @@ static ncclResult_t fail_differing(const struct grow *grow, const struct tt_grow
                    rank, other->rank);
 }
 
-/* Whoever waits for this rank hears that it does not come: those who were given the same id, if it
+/* Ranks that wait for this one learn that it does not come: those with the same id, if it
  * is of this parent at all, and those who have the right one. */
 static void decline_all(const struct grow *grow, ncclResult_t rc, const ncclUniqueId *given,
                         const struct tt_grow_id *other)

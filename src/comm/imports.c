@@ -141,7 +141,7 @@ static void list_ranks(const uint64_t *hashes, int nranks, char *text, size_t te
     }
 }
 
-/* Rank 0 tells a file that is not the same everywhere. True: it is. */
+/* Rank 0 reports a file that is not the same everywhere. True: it is. */
 static bool compare_file(const struct comparison *comparison, const char *name, uint64_t key,
                          uint64_t *hashes)
 {
@@ -156,7 +156,7 @@ static bool compare_file(const struct comparison *comparison, const char *name, 
     return false;
 }
 
-/* Files that rank 0 does not have are told by rank 0 too. */
+/* Rank 0 reports files that it does not have, too. */
 static void tell_missing(const struct comparison *comparison, uint64_t *hashes)
 {
     for (int r = 1; r < comparison->nranks && comparison->rank == 0 && !comparison->alike; r++) {
@@ -170,7 +170,7 @@ static void tell_missing(const struct comparison *comparison, uint64_t *hashes)
     }
 }
 
-/* The lowest rank that refused this file tells why. */
+/* The lowest rank that refused this file says why. */
 static void tell_fault(const struct comparison *comparison, const struct tt_import_file *file)
 {
     for (int r = 0; r < comparison->rank; r++) {

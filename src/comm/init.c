@@ -1,5 +1,5 @@
 /* Init: prepare what the record names (prepare.c), meet, derive what all ranks agree on, connect.
- * A rank that fails after the bootstrap tells the others, so that nobody waits for it. */
+ * A rank that fails after the bootstrap reports it, so that no other rank waits for it. */
 #include "comm/init.h"
 
 #include "base/clock.h"
@@ -191,7 +191,7 @@ static ncclResult_t init_steps(struct tt_init *init)
     return rc;
 }
 
-/* What the tree itself has told, it has told to all. */
+/* What the tree itself has reported, it has reported to all. */
 static void tell_abort(struct tt_comm *comm)
 {
     char sentence[80];
@@ -218,9 +218,9 @@ ncclResult_t tt_init_run(struct tt_init *init)
     tt_affinity_leave(affinity);
     init->total_sec = lap_sec(&clock);
     if (rc) return rc;
-    /* pairs with the loads of `phase`: whoever sees READY sees all of the communicator. An abort
-     * raises its flag before it looks at the phase, here it is the other way round: one of the two
-     * threads, in one order of all four, sees what the other did, and tells the ranks. */
+    /* pairs with the loads of `phase`: a thread that sees READY sees all of the communicator. An
+     * abort raises its flag before it looks at the phase, here it is the other way round: one of
+     * the two threads, in one order of all four, sees what the other did, and tells the ranks. */
     atomic_store(&comm->phase, TT_COMM_READY);
     if (atomic_load(&comm->aborted)) tell_abort(comm);
     tt_report_complete(init);

@@ -17,7 +17,7 @@ struct tt_init { /* one init under way */
     int nids, thread;
     struct tt_bootstrap *parent;     /* of a split, shrink or grow; NULL: none */
     struct tt_bootstrap_child child; /* salt, parent_ranks, whole_parent; the rest is filled in */
-    bool joined; /* bootstrap was begun: from then on bootstrap tells the others what goes wrong */
+    bool joined; /* bootstrap was begun: from then on bootstrap reports failures to the others */
     struct tt_topo_file *machine;    /* owned; NULL: the devices emulate none */
     struct tt_topo_machine emulated; /* of all hosts; its hosts are owned, the rest borrowed */
     struct tt_topo_file **others;    /* owned; files of other hosts, where they differ */

@@ -8,8 +8,8 @@ struct tt_reach_result {
     bool any_net; /* some pair of ranks has only the network */
 };
 
-/* Map the ranges of this host's ranks, tell all what worked, keep what works in both directions.
- * Fills comm->peers. Collective. */
+/* Map the ranges of this host's ranks, report to all what worked, keep what works in both
+ * directions. Fills comm->peers. Collective. */
 ncclResult_t tt_reach_probe(struct tt_comm *comm, const struct tt_agreement *agreed,
                             struct tt_reach_result *result_out);
 /* Unmap all; accepts a communicator that never probed. */

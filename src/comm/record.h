@@ -1,5 +1,5 @@
-/* What each rank tells all others at init, and what follows from all records together. Private to
- * comm/. Host byte order: ranks of one communicator run on one architecture. */
+/* What each rank sends to all others at init, and what follows from all records together. Private
+ * to comm/. Host byte order: ranks of one communicator run on one architecture. */
 #pragma once
 
 #include "bootstrap/bootstrap.h"
@@ -33,7 +33,7 @@ struct tt_comm_record {
     struct tt_core_limit mask, quota;
     char bus_id[16];
     unsigned char uuid[16];
-    struct tt_segment_record segment; /* process_id tells ranks of one process */
+    struct tt_segment_record segment; /* equal process_id: ranks of one process */
     uint64_t inbox_offset;
     uint64_t tune;    /* hash of the measured figures; 0: none */
     uint64_t machine; /* hash of the machine file; 0: none */

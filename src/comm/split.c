@@ -43,7 +43,7 @@ static ncclResult_t share_parent(struct tt_comm *parent, struct tt_comm *child, 
 }
 
 /* init->child.parent_ranks: parent ranks of the child's members in child order. Who cannot go to
- * the bootstrap tells those that may be there. */
+ * the bootstrap reports it to those that may be there. */
 static ncclResult_t child_run(struct tt_comm *parent, struct tt_comm *child, int nranks,
                               struct tt_init *init, bool share)
 {

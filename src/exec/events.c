@@ -1,4 +1,4 @@
-/* What a profiler is told of running works: a KernelCh per frame with the times of its start and
+/* The events of running works for a profiler: a KernelCh per frame with the times of its start and
  * end, and, through the edges, which operation a network step belongs to. Without a profiler this
  * file is never entered. */
 #include "exec/events.h"
@@ -76,7 +76,8 @@ static void begin_call(struct tt_work *work, struct tt_prof_replay *replay, void
     tt_prof_stop(profiler, event);
 }
 
-/* A graph launch tells of its calls as the calls themselves do; their parents are of the capture.
+/* A graph launch has the events of its calls, as the calls themselves; their parents are of the
+ * capture.
  */
 static void begin_replay(struct tt_work *work)
 {

@@ -79,7 +79,7 @@ static __attribute__((noinline)) bool ring_take(struct tt_launch_seqs *seqs, uin
 bool tt_launch_seqs_put(struct tt_launch_seqs *seqs, uint64_t seq)
 {
     uint64_t none = 0;
-    /* pairs with the release stores of whoever empties the ring and the word */
+    /* pairs with the release stores of the thread that empties the ring and the word */
     if (atomic_load_explicit(&seqs->count, memory_order_acquire) == 0 &&
         atomic_compare_exchange_strong_explicit(&seqs->next, &none, seq + 1, memory_order_acq_rel,
                                                 memory_order_relaxed))

@@ -1,5 +1,5 @@
 /* Sequence numbers that graph launches took for a captured work and that its runs have not used
- * yet, oldest first. The launching thread puts, whoever runs the work takes. */
+ * yet, oldest first. The launching thread puts, the thread that runs the work takes. */
 #pragma once
 
 #include <pthread.h>

@@ -418,7 +418,7 @@ static bool turn_came(struct tt_work *work)
         if (!tt_launch_seqs_take(&work->seqs, &work->seq)) return false;
         work->phase = TT_WORK_TURN;
     }
-    /* pairs with the release stores of whoever ended before */
+    /* pairs with the release stores of those that ended before */
     return atomic_load_explicit(&work->queue->served, memory_order_acquire) >= work->seq;
 }
 
@@ -464,7 +464,7 @@ static __attribute__((noinline)) enum tt_step after_run(struct tt_work *work, en
     return TT_STEP_PROGRESS;
 }
 
-/* The turn of what is no flat list, or has a profiler or a network that wants to hear before. */
+/* The turn of what is no flat list, or has a profiler or a network that must know before. */
 static __attribute__((noinline)) enum tt_step start_long(struct tt_work *work)
 {
     ncclResult_t rc = begin(work);

@@ -23,7 +23,7 @@ struct tt_segment_record {
     uint64_t probe;           /* random word that lies at offset probe_offset */
     uint64_t probe_offset;
     uint64_t bytes;            /* 0: there is nothing to map */
-    uint64_t fs_device, inode; /* of the memfd: tells it from whatever else has its number */
+    uint64_t fs_device, inode; /* of the memfd: distinguish it from another file with its number */
     int32_t pid, fd;           /* as the process itself sees them */
 };
 

@@ -1,5 +1,5 @@
-/* Registration of a window: every rank tells all others where its part lies, once. A rank that
- * refuses its part tells that instead, so that no rank has a window that another one lacks. */
+/* Registration of a window: every rank sends all others where its part lies, once. A rank that
+ * refuses its part sends that instead, so that no rank has a window that another one lacks. */
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/member.h"
@@ -10,7 +10,7 @@
 
 #define OUTSIDE UINT64_MAX
 
-struct window_note { /* what each rank tells the others */
+struct window_note { /* what each rank sends to the others */
     uint64_t bytes;
     uint64_t address; /* in its own process */
     uint64_t offset;  /* from the start of its range; OUTSIDE: no other process can reach it */

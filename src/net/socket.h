@@ -204,6 +204,6 @@ struct socket_transfer {
 ncclResult_t tt_socket_transfer(int fd, struct socket_transfer *at, void *bytes, size_t len);
 /* Options of a fresh TCP socket: no delay, buffer sizes. */
 void tt_socket_tune(int fd);
-/* Told: the first failure of the link. */
+/* Reports: the first failure of the link. */
 bool tt_socket_is_gone(int err);
 ncclResult_t tt_socket_link_broken(struct socket_link *link, ncclResult_t rc, const char *what);

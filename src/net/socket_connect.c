@@ -155,7 +155,7 @@ static ncclResult_t retry(struct socket_connector *connector, struct joint *join
     return ncclInProgress;
 }
 
-/* connect(2) again tells how the first one went. */
+/* connect(2) again returns the result of the first one. */
 static ncclResult_t start_tcp(struct socket_connector *connector, struct joint *joint)
 {
     const union tt_addr *addr = &connector->handle.addr;

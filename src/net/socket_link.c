@@ -184,7 +184,7 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
     bool lands = request->landing.at && tt_net_lands(&request->landing, key, size);
     bool fits = length >= request->head_bytes && (lands || size <= request->size);
     if (!fits && length >= request->head_bytes && request->head_bytes) {
-        /* whoever reads the head will say more; nothing can follow */
+        /* the reader of the head will say more; nothing can follow */
         link->error = ncclInvalidUsage;
         request->size = size;
         request->parts = 0;

@@ -1,6 +1,6 @@
 /* The one listening socket of a communicator and device: unauthenticated peers, until they have
- * proved which listener they want. Polled by whoever accepts; nothing but the fixed-size messages
- * of the proof is read from a connection before that. */
+ * proved which listener they want. Polled by the thread that accepts; nothing but the fixed-size
+ * messages of the proof is read from a connection before that. */
 #include "net/socket_port.h"
 
 #include "base/clock.h"
@@ -195,7 +195,7 @@ static void drop(struct socket_port *port, size_t i)
     port->candidates[i] = port->candidates[--port->ncandidates];
 }
 
-/* One line now and then, whoever connects. */
+/* One line now and then, whatever peer connects. */
 static void refuse(struct socket_port *port, size_t i, const char *why)
 {
     uint64_t now = tt_now_nsec();

@@ -13,7 +13,7 @@
  *   goes on with the next byte ---------------------> reads from the new descriptor
  *
  * Each lane does so by itself. The sender begins, since the receiver sends nothing and so learns
- * of a cut late or never; a peer that is gone is told by the bootstrap. */
+ * of a cut late or never; the bootstrap reports a peer that is gone. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -194,7 +194,7 @@ static ncclResult_t start(struct socket_link *link, struct socket_lane *lane)
     at->err = lane->err;
     ncclResult_t rc =
         tt_socket_connector_again(&resume->origin, (int)(lane - link->lanes), &at->connector);
-    if (rc) link->error = rc; /* told */
+    if (rc) link->error = rc; /* reported */
     return rc;
 }
 
@@ -300,7 +300,7 @@ static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane
     at->look_nsec = now + STEP_NSEC;
     if (at->comeback.fd < 0) {
         rc = tt_socket_connector_come(context, at->connector, &at->comeback);
-        if (rc && rc != ncclInProgress) link->error = rc; /* told */
+        if (rc && rc != ncclInProgress) link->error = rc; /* reported */
         if (rc) return rc;
         at->at = (struct socket_transfer){.sending = false};
     }
@@ -392,6 +392,6 @@ ncclResult_t tt_socket_resume_look(struct socket_link *link, struct socket_lane 
     ncclResult_t rc = tt_socket_port_resumed(resume->listener->port, resume->listener,
                                              (int)(lane - link->lanes), &comeback);
     if (!rc && comeback.fd >= 0) return receive_over(link, lane, &comeback);
-    if (rc) link->error = rc; /* told */
+    if (rc) link->error = rc; /* reported */
     return rc;
 }

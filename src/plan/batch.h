@@ -38,7 +38,7 @@ struct tt_batch {
     struct tt_buffers none;      /* NULL */
     int first_own;               /* frame: from here on copies within this rank */
     struct tt_looked looked;     /* at buffers */
-    bool repeats;                /* calls tell the frames: tt_batch_accepts() */
+    bool repeats;                /* calls determine the frames: tt_batch_accepts() */
     bool moved;                  /* buffers are others than the work has */
     struct tt_batch *next;       /* launched after this one; borrowed from the plan; NULL: none */
     struct tt_work *work;        /* owned; NULL: the entry is empty, or */
@@ -120,7 +120,7 @@ struct tt_own_pair tt_own_pair_next(const struct tt_own_pair *pair, int rank);
 
 /* ---- side_by_side.c ---- */
 
-/* Tell the race checker of the calls of a group. Under tuttiHostChecks(). */
+/* Report the calls of a group to the race checker. Under tuttiHostChecks(). */
 void tt_group_look(const struct tt_plan *plan, const struct tt_group_call *first,
                    struct CUstream_st *stream);
 /* The same of calls on several communicators and one stream; plans by next_in_group. */

@@ -1,4 +1,4 @@
-/* What room plan tells a profiler. Every handle is a parent after its own stop too, so the order
+/* The profiler's events of room plan. Every handle is a parent after its own stop too, so the order
  * of starts is what counts: GroupApi, CollApi or P2pApi with the call; Group and Coll or P2p before
  * the work is submitted, because its channels and network steps may begin in there. */
 #include "plan/events.h"
@@ -53,7 +53,7 @@ static void fill_p2p_api(const struct tt_task *task, enum tt_func func,
     descr->p2pApi.userTag = task->options ? task->options->profiler_tag : 0;
 }
 
-/* ---- exchanges that are made of messages: told of as these ---- */
+/* ---- exchanges that are made of messages: their events are those of messages ---- */
 
 struct tt_message_events {
     int used, room;
@@ -238,7 +238,7 @@ static void start_launch(const struct tt_group_call *node, struct tt_op_events *
     events->launch = tt_prof_start(events->work.profiler, node->mask, &descr);
 }
 
-/* Room for the calls of a captured work; without it they are not told of. */
+/* Room for the calls of a captured work; without it they have no events. */
 static void keep_calls(struct tt_op_events *events, const struct tt_group_call *first)
 {
     size_t count = 0;

@@ -26,7 +26,7 @@ void tt_plan_show(struct tt_plan *plan, ncclResult_t rc, const char *why);
 /* The communicator ends, and with it what the plan keeps. hot */
 static inline bool tt_plan_closed(const struct tt_plan *plan)
 {
-    /* pairs with the release of whoever closed it */
+    /* pairs with the release of the thread that closed it */
     return atomic_load_explicit(&plan->uses, memory_order_acquire) & TT_PLAN_CLOSED;
 }
 
@@ -113,7 +113,7 @@ static inline void tt_group_forget_repeats(struct tt_group *group)
 }
 /* It is not like that group: collect the calls that were noted. */
 ncclResult_t tt_group_stop_repeating(struct tt_group *group);
-/* Tell the profiler that has the group's events, if its communicator still lives. */
+/* Call `tell` for the profiler that has the group's events, if its communicator still lives. */
 void tt_group_tell(struct tt_group_events *events, struct tt_plan *plan,
                    void (*tell)(struct tt_group_events *events));
 /* Destroy the job, and let the plans go that were kept for it. */

@@ -126,7 +126,7 @@ ncclResult_t tt_job_abort(struct tt_comm *comm)
     if (rc) return tt_group_error(rc);
     job->must_block = job->gone_is_ok = true;
     tt_job_hold(job); /* who returns because of the abort may end the communicator first */
-    tt_comm_abort(comm, ncclInternalError); /* at once: whoever waits in it returns */
+    tt_comm_abort(comm, ncclInternalError); /* at once: threads that wait in it return */
     return tt_group_job(job);
 }
 

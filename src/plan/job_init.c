@@ -1,4 +1,4 @@
-/* The job that meets the others for the first time, and what they hear of a rank that does not
+/* The job that meets the others for the first time, and what they learn of a rank that does not
  * come. */
 #include "base/error.h"
 #include "base/mem.h"

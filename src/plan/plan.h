@@ -122,7 +122,7 @@ ncclResult_t tt_settings_check(void);
  * itself whatever its mode; then it is freed on failure. ids are copied, the config was read. */
 ncclResult_t tt_job_init(struct tt_comm *comm, const struct tt_comm_request *request, bool runs_now,
                          ncclComm_t *newcomm);
-/* An init or grow of the request never joins its bootstrap: its root hears of it, so that nobody
+/* An init or grow of the request never joins its bootstrap: its root is told, so that nobody
  * waits for it. The call only returns `rc`, which is returned; the caller may call again. */
 ncclResult_t tt_init_refused(const struct tt_comm_request *request, ncclResult_t rc);
 /* The same of a new rank whose id is of no grow: the process that made the id looks for the grow
@@ -139,7 +139,7 @@ struct tt_child {
 };
 ncclResult_t tt_job_split(const struct tt_child *child);
 ncclResult_t tt_job_shrink(const struct tt_child *child);
-/* parent NULL: a new rank. request->ids NULL: whoever has made an id tells it. */
+/* parent NULL: a new rank. request->ids NULL: the rank that has made an id sends it. */
 ncclResult_t tt_job_grow(struct tt_comm *parent, struct tt_comm *child,
                          const struct tt_comm_request *request, ncclComm_t *newcomm);
 ncclResult_t tt_job_finalize(struct tt_comm *comm);

@@ -123,7 +123,7 @@ struct tt_group_launch { /* how one group of one communicator goes to the stream
 struct tt_plan {
     struct tt_comm *comm;          /* borrowed: owns the plan; valid while pinned */
     _Atomic uint64_t uses;         /* the storage lives until no hold is left */
-    _Atomic int closed_rc;         /* ncclResult_t of whoever comes too late */
+    _Atomic int closed_rc;         /* ncclResult_t for calls that come too late */
     _Atomic uint32_t inside;       /* 1 while a thread launches or appends */
     bool looks_every_time;         /* each operation is seen: tuner, NCCL_CHECK_POINTERS, NVTX */
     bool checks_pointers;          /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
@@ -203,7 +203,7 @@ ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_group_call
 ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame);
 /* Hash of what both ends of an operation must agree on; 0 only without TUTTI_CHECK_MATCH. */
 uint32_t tt_call_fingerprint(const struct tt_plan *plan, const uint64_t *words, int nwords);
-/* The call as ranks tell it to each other. */
+/* The call as ranks compare it. */
 struct tt_call tt_call_of(const struct tt_task *task, const struct tt_tune_choice *choice);
 /* Room for n frames; those that were there are lost when it grows. */
 ncclResult_t tt_bound_reserve(struct tt_bound *bound, int nframes);

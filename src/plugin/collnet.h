@@ -28,8 +28,9 @@ struct tt_collnet_sum { /* one iallreduce, of registered memory */
     void *send_mhandle, *recv_mhandle;
 };
 
-/* The newest collnet ABI, told which one is meant. As there, iallreduce answers success and leaves
- * NULL for "ask again", and `connect` waits for all of the group. What callees set is NULL before.
+/* The newest collnet ABI; each call names its network. As there, iallreduce answers success and
+ * leaves NULL for "ask again", and `connect` waits for all of the group. What callees set is NULL
+ * before.
  */
 struct tt_collnet_ops {
     int version; /* of the ABI that the plugin speaks */
@@ -65,9 +66,9 @@ struct tt_collnet_plugin {
     const void *object;         /* as exported: ncclCollNet_v<version>_t; NULL: none */
     const void *table;          /* functions where version 8 and later have them */
     struct tt_collnet_old *old; /* owned; NULL from version 8 on */
-    bool begun;           /* init has succeeded: versions up to 10 are told once while loaded */
-    bool failed;          /* init, or devices: not asked again */
-    _Atomic int nblocked; /* threads of the house inside the library that nobody waits for */
+    bool begun;                 /* init has succeeded: versions up to 10 get it once while loaded */
+    bool failed;                /* init, or devices: not asked again */
+    _Atomic int nblocked;       /* threads of the house inside the library that nobody waits for */
 };
 
 /* One collective network as a communicator uses it. */

@@ -1,4 +1,4 @@
-/* Version 10: as 11, but the library is told once per process that it is used, and knows no
+/* Version 10: as 11, but init comes once per process, and the library knows no
  * communicators. */
 #include "nccl/collnet_v10.h"
 

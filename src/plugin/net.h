@@ -13,7 +13,7 @@
 struct tt_net_plugin;
 struct tt_net_landing; /* net/net.h */
 
-/* What init is told of the communicator. */
+/* What init gets of the communicator. */
 struct tt_net_start {
     uint64_t comm_id;
     int traffic_class; /* -1: undefined */
@@ -34,7 +34,7 @@ struct tt_net_part {
     void *event; /* of the profiler; NULL: nobody watches */
 };
 
-/* The newest net ABI, told which network is meant. As there, connect, accept, isend and irecv
+/* The newest net ABI; each call names its network. As there, connect, accept, isend and irecv
  * answer success and leave NULL for "ask again". Pointers that callees set are NULL before. */
 struct tt_net_ops {
     int version; /* of the ABI that the plugin speaks */
@@ -88,7 +88,7 @@ struct tt_net_plugin {
     struct tt_net_old *old;          /* owned; NULL from version 6 on */
     struct tt_net_check *check;      /* owned; NULL: TUTTI_PLUGIN_CHECK is not set */
     struct tt_net_virtual *virtuals; /* owned; newest first: devices that it has made of others */
-    bool begun; /* init has succeeded: versions up to 10 are told once while loaded */
+    bool begun; /* init has succeeded: versions up to 10 get it once while loaded */
     bool builtin;
     bool interfaces; /* its devices are the host's interfaces, no NICs of the machine */
 };

@@ -69,7 +69,7 @@ static void *pending_main(void *arg)
     pending->done = true;
     if (!given_up) plugin->old->nblocked--;
     pthread_mutex_unlock(&plugin->old->lock);
-    if (!given_up) return NULL; /* whoever asks next takes it from the list */
+    if (!given_up) return NULL; /* the next caller takes it from the list */
     close_all(pending);
     free(pending);
     pthread_mutex_lock(&plugin->old->lock);

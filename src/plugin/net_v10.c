@@ -1,5 +1,5 @@
-/* Version 10: as 11, but the library is told once per process that it is used, and knows no
- * communicators: connect is told the traffic class, which the context keeps meanwhile. */
+/* Version 10: as 11, but init comes once per process, and the library knows no
+ * communicators: connect gets the traffic class, which the context keeps meanwhile. */
 #include "nccl/net_v10.h"
 
 #include "base/error.h"

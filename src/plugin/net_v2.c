@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 enum {
-    UNKNOWN_MBPS = 10000, /* what the built-in says of an interface that tells nothing */
+    UNKNOWN_MBPS = 10000, /* what the built-in says of an interface without a speed */
     UNKNOWN_COMMS = 65536,
 };
 

@@ -1,5 +1,5 @@
-/* Strangers' libraries: found by NCCL's rules, opened, counted, closed. One file per kind stands on
- * this. */
+/* Plugins: libraries of others, found by NCCL's rules, opened, counted, closed. One file per kind
+ * stands on this. */
 #pragma once
 
 #include "nccl.h"

@@ -1,5 +1,5 @@
-/* The profiler seam: one plugin per process, one context per communicator. Whoever does a step
- * emits its event: plan/ the calls and operations, exec/ the channels, transport/ the network
+/* The profiler seam: one plugin per process, one context per communicator. The room that does a
+ * step emits its event: plan/ the calls and operations, exec/ the channels, transport/ the network
  * steps, proxy/ its own states. Without a plugin an emitter pays one load and a branch.
  *
  * How to emit: sample the mask where NCCL does (when a call is appended; proxy control events when

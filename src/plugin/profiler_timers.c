@@ -1,7 +1,7 @@
 /* TUTTI_PROFILER_TIMERS=1: how long the calls of a profiler take. A table of functions before the
  * plugin's own measures each call; without the variable it is not there. The numbers are those of
  * the process, as the plugin is, and are written when its last communicator with a profiler ends.
- * A handle does not tell its type, so ends and states are one row each. */
+ * A handle does not show its type, so ends and states are one row each. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/param.h"

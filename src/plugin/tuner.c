@@ -177,7 +177,7 @@ void tt_tuner_stats(const struct tt_tuner *tuner, struct tt_tuner_stats *stats_o
     };
 }
 
-/* Count a call into the plugin and tell its first failure. */
+/* Count a call into the plugin and report its first failure. */
 static void account(struct tt_tuner *tuner, const char *function, uint64_t start_nsec,
                     ncclResult_t rc)
 {

@@ -1,4 +1,4 @@
-/* The tuner tables, version by version: what each is told and how its answer is read. Versions 3
+/* The tuner tables, version by version: what each is asked and how its answer is read. Versions 3
  * and later edit the table of times; 1 and 2 answer with one choice, which becomes the cheapest
  * entry. */
 #include "plugin/tuner_abi.h"
@@ -169,7 +169,7 @@ static ncclResult_t v3_ask(const struct tt_tuner_instance *self, const struct tt
                                as_abi(table), TT_TUNER_ALGOS, TT_TUNER_PROTOS, nchannels);
 }
 
-/* From here on it is told of registered buffers. */
+/* From here on it gets registered buffers. */
 static ncclResult_t v4_ask(const struct tt_tuner_instance *self, const struct tt_tuner_query *query,
                            tt_tuner_row *table, int *nchannels)
 {

@@ -67,7 +67,7 @@ static ncclResult_t verify_count(const struct tt_program *const *programs,
 }
 
 /* A window that ends in the first part, in the middle, full windows, several and a short last one:
- * parts are told apart, so other ends only leave elements out. Where chunks take several slots,
+ * parts are distinguished, so other ends only leave elements out. Where chunks take several slots,
  * they also take fewer slots: all ends are executed. */
 static ncclResult_t verify_sizes(const struct tt_program *const *programs,
                                  const struct tt_admit_options *options, char *fault,

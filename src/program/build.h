@@ -1,6 +1,6 @@
 /* Writes a program's block: texts, their threads, instructions, operands and tables, appended in
  * that order. Generators and importers use it. It never fails half way: the first mistake (or
- * memory that is short) is kept, what follows does nothing, and tt_build_end() tells it. */
+ * memory that is short) is kept, what follows does nothing, and tt_build_end() returns it. */
 #pragma once
 
 #include "program/program.h"

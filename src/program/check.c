@@ -1,4 +1,4 @@
-/* Static checks of a block, whoever wrote it: after them the stepper stays inside of it for every
+/* Static checks of a block, whatever made it: after them the stepper stays inside of it for every
  * rank, and every thread ends. */
 #include "base/mem.h"
 #include "program.h"

@@ -1,5 +1,5 @@
-/* See flow.h. Threads run as far as they come, round after round; whoever waits finds what it waits
- * for with the time at which it was there. */
+/* See flow.h. Threads run as far as they can, round after round; a thread that waits finds what it
+ * waits for with the time at which it was there. */
 #include "flow.h"
 
 #include "step.h"

@@ -5,7 +5,7 @@
 
 #include "program.h"
 
-enum { TT_FLOW_MASK_RANKS = 64 }; /* whose inputs are in a message is told up to so many ranks */
+enum { TT_FLOW_MASK_RANKS = 64 }; /* it is known whose inputs a message has up to so many ranks */
 
 struct tt_flow_message {
     int32_t from, to, channel;

@@ -1,6 +1,6 @@
 /* Symbolic execution of the programs of all ranks. Waits block and consume deterministically (no
  * test, no any-source), so with a bound on the slots the outcome does not depend on scheduling and
- * one execution decides: whoever cannot go on when nobody can is deadlocked. */
+ * one execution decides: threads that cannot go on when none can are deadlocked. */
 #include "verify_state.h"
 
 #include "base/error.h"

@@ -400,7 +400,7 @@ static bool distinct(struct tt_verify *verify, const struct tt_verify_cursor *cu
     return true;
 }
 
-/* The part of a window that a chunk is, where parts are told apart. */
+/* The part of a window that a chunk is, where parts are distinguished. */
 static int part_of(const struct tt_verify *verify, int chunk)
 {
     return verify->options->parts_apart ? chunk % verify->geometry.nparts : -1;

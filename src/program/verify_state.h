@@ -67,7 +67,7 @@ struct tt_verify_edge { /* slots from one rank to another; allocated on first us
 };
 
 struct tt_verify_sight { /* a rank saw another one enter; moment 0: not yet */
-    int32_t thread;      /* of the rank: whoever comes after that moment of it may use it */
+    int32_t thread;      /* of the rank: a thread that comes after that moment of it may use it */
     uint32_t moment;
 };
 

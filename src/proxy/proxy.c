@@ -33,7 +33,7 @@ struct tt_proxy {
     _Atomic bool stop;
     uint64_t nap_usec, drives;
     uint32_t fruitless; /* naps since something moved */
-    bool active;        /* last state told to the profiler */
+    bool active;        /* last state that the profiler got */
 };
 
 /* ---- events ---- */
@@ -107,7 +107,7 @@ static void *proxy_main(void *arg)
     while (!atomic_load_explicit(&proxy->stop, memory_order_acquire)) {
         ncclResult_t rc = ncclSuccess;
         enum tt_net_state state = tt_transport_serve(proxy->transport, &rc);
-        if (rc) tt_member_abort(proxy->member, rc); /* whoever waits ends */
+        if (rc) tt_member_abort(proxy->member, rc); /* waits end */
         if (state == TT_NET_IDLE) {
             sleep_until_woken(proxy);
             continue;
@@ -145,7 +145,7 @@ static bool parse_cores(const char **at, cpu_set_t *set)
     return true;
 }
 
-/* NCCL_PROXY_CPUSET: "0-3,8". What cannot be read or set is told and ignored. */
+/* NCCL_PROXY_CPUSET: "0-3,8". What cannot be read or set is reported and ignored. */
 static void pin_thread(pthread_t thread)
 {
     const char *list = tt_param_str("NCCL_PROXY_CPUSET");

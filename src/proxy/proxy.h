@@ -10,7 +10,7 @@ struct tt_profiler;
 struct tt_proxy; /* opaque */
 
 /* Start the thread (signals blocked, NCCL_PROXY_CPUSET obeyed). member: its abort is set to the
- * first error of a network edge, so that whoever waits ends. All are borrowed until
+ * first error of a network edge, so that waits end. All are borrowed until
  * tt_proxy_destroy(); the transport has a network; profiler may be NULL. */
 ncclResult_t tt_proxy_create(struct tt_member *member, struct tt_transport *transport,
                              struct tt_profiler *profiler, struct tt_proxy **proxy_out);

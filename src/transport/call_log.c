@@ -189,7 +189,7 @@ static bool find_parting(const struct tt_transport *transport, uint64_t newest,
     return number <= newest;
 }
 
-/* The two calls of a pair, the lower rank first: the same sentence, whoever notices. */
+/* The two calls of a pair, the lower rank first: the same sentence, whichever rank notices. */
 static ncclResult_t accuse_pair(struct tt_transport *transport, const struct parting *parting)
 {
     const struct tt_call_entry *a = &parting->entry[0], *b = &parting->entry[1];

@@ -1,5 +1,6 @@
 /* The edge to a network that reduces: collnet.c is the executor's side of it, collnet_lane.c that
- * of whoever moves the network. They meet in the atomic counters alone. Private to the room. */
+ * of the thread that moves the network. They meet in the atomic counters alone. Private to the
+ * room. */
 #pragma once
 
 #include "transport/edge.h"

@@ -1,6 +1,6 @@
 /* The lane to a network that reduces, mover's side: what was posted is given to the network, sums
- * that are there are told to the executor. Whoever holds the lock of all network edges moves it.
- * An empty message is no sum: nothing is asked of the network. */
+ * that are there are reported to the executor. The thread that holds the lock of all network edges
+ * moves it. An empty message is no sum: nothing is asked of the network. */
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/member.h"

@@ -21,7 +21,7 @@ struct tt_edge_ops {
     void (*land)(struct tt_edge *edge, uint64_t match, char *at, size_t room); /* NULL: cannot */
     void (*expect)(struct tt_edge *edge, uint64_t nmessages);                  /* NULL: no use */
     struct tt_edge_small small;
-    /* NULL: has nothing to tell a profiler (off the hot path). */
+    /* NULL: has no events for a profiler (off the hot path). */
     void (*track)(struct tt_edge *edge, const struct tt_edge_track *track);
     void (*name)(const struct tt_edge *edge, char *text, size_t text_bytes);
     void (*destroy)(struct tt_edge *edge); /* frees the edge itself */
@@ -54,8 +54,9 @@ extern const struct tt_transport_ops tt_transport_net;    /* net.c */
 
 /* ---- edge.c ---- */
 
-/* The match headers of a slot and of its receiver differ: tell all ranks which calls met, once, and
- * return ncclInvalidUsage. `call` is the sender's; NULL: it may still stand in its call log. */
+/* The match headers of a slot and of its receiver differ: report to all ranks which calls met,
+ * once, and return ncclInvalidUsage. `call` is the sender's; NULL: it may still stand in its call
+ * log. */
 ncclResult_t tt_edge_mismatch(const struct tt_edge *edge, uint64_t expected, uint64_t found,
                               const struct tt_call *call);
 
@@ -65,16 +66,17 @@ struct tt_call_entry {
     uint64_t match, history;
     struct tt_call call;
 };
-/* Tell all ranks that this rank and `peer` are in different operations. */
+/* Report to all ranks that this rank and `peer` are in different operations. */
 ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct tt_call_entry *own,
                                   int peer, const struct tt_call_entry *theirs);
 /* What `rank`, in reach of this host's memory, or this rank itself has begun with that number;
  * false when it has not, or too long ago. */
 bool tt_call_log_find(const struct tt_transport *transport, int rank, uint64_t number,
                       struct tt_call_entry *entry_out);
-/* Tell all ranks that `ender` ends the communicator after operation `number`, while `rank` is in
- * the next one. */
+/* Report to all ranks that `ender` ends the communicator after operation `number`, while `rank` is
+ * in the next one. */
 ncclResult_t tt_call_log_ended(struct tt_transport *transport, int ender, uint64_t number, int rank,
                                const struct tt_call *call);
-/* Tell all ranks that this rank and `rank` agree in that operation, but not in all before it. */
+/* Report to all ranks that this rank and `rank` agree in that operation, but not in all before it.
+ */
 ncclResult_t tt_call_log_history(struct tt_transport *transport, int rank, uint64_t number);

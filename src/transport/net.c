@@ -44,7 +44,7 @@ static void post(struct net_edge *edge, uint64_t match, size_t bytes, const void
     edge->memory[filled % TT_SLOTS].at = (char *)(uintptr_t)memory;
     if (edge->edge.key.conn == TT_CONN_COLL &&
         tt_call_log_find(edge->transport, edge->edge.config->member->rank, match >> 32, &begun))
-        slot->call = begun.call; /* for whoever made another */
+        slot->call = begun.call; /* for a rank that made another one */
     if (op) tt_net_watch_start(op, edge, filled, ncclProfilerProxyStepSendGPUWait);
     /* pairs with the acquire load in issue_step() */
     atomic_store_explicit(&edge->filled, filled + 1, memory_order_release);

@@ -1,7 +1,7 @@
 /* Network edges: a ring of slots that the network moves. Private to the room; net.c is the
- * executor's side, net_step.c the side of whoever moves the network, net_join.c the proxy's,
- * net_edges.c decides who moves which, net_pin.c knows the memory that the user registered. They
- * meet in the atomic counters alone.
+ * executor's side, net_step.c the side of the thread that moves the network, net_join.c the
+ * proxy's, net_edges.c decides who moves which, net_pin.c knows the memory that the user
+ * registered. They meet in the atomic counters alone.
  *
  * A slot is 8 B unused | 56 B header | payload, so that the payload lies on a cache line and
  * header and payload travel as one message. A network that gathers takes the payload from the

@@ -1,6 +1,6 @@
-/* All network edges of a transport: whoever comes along moves them (the proxy, or an executor that
- * waits); one at a time, the others go away at once. The proxy alone connects them, and sleeps here
- * while nothing is left to do. */
+/* All network edges of a transport: any thread that comes moves them (the proxy, or an executor
+ * that waits); one at a time, the others go away at once. The proxy alone connects them, and sleeps
+ * here while nothing is left to do. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bootstrap/bootstrap.h"
@@ -55,7 +55,7 @@ void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted
     if (!posted && atomic_load_explicit(&edges->wanted, memory_order_relaxed)) return;
     if (pthread_mutex_trylock(&edges->lock)) {
         if (!posted) return;
-        /* whoever holds it may have passed our edge; pairs with the loads in tt_transport_serve()
+        /* its holder may have passed our edge; pairs with the loads in tt_transport_serve()
          */
         atomic_fetch_add_explicit(&edges->missed, 1, memory_order_seq_cst);
     } else {

@@ -53,8 +53,8 @@ static ncclResult_t hear_word(const struct net_edge *edge, struct net_line *line
     return ncclSystemError;
 }
 
-/* Before the first connection the network hears how many there may be; which operations they are
- * for is not known. */
+/* Before the first connection the network gets a hint how many there may be; which operations they
+ * are for is not known. */
 static void give_hints(const struct net_edge *edge)
 {
     const struct tt_transport_config *config = edge->edge.config;

@@ -1,5 +1,5 @@
-/* One network edge, mover's side: slots are handed to the network step by step, by whoever holds
- * the lock of all network edges. */
+/* One network edge, mover's side: slots are handed to the network step by step, by the thread that
+ * holds the lock of all network edges. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
@@ -46,7 +46,7 @@ void tt_net_broke_because(struct net_edge *edge, ncclResult_t rc, const char *se
     edge->slots.phase = NET_BROKEN;
     if (is_first_error(edge)) {
         tt_fail(rc, "%s", sentence);
-        /* every rank hears the cause, not only that somebody gave up; after an abort it is none */
+        /* every rank gets the cause, not only that a rank gave up; after an abort it is none */
         if (!tt_member_aborted(config->member)) tt_bootstrap_fail(config->bootstrap, rc, sentence);
         atomic_store_explicit(&edge->transport->net_edges->error, (int)rc, memory_order_relaxed);
     }
@@ -91,7 +91,7 @@ static bool sends_apart(struct net_edge *edge)
     return false;
 }
 
-/* The proxy joins it: whoever moves the network wakes it. */
+/* The proxy joins it: the thread that moves the network wakes it. */
 static void want_line(struct net_edge *edge, enum net_phase phase)
 {
     edge->direct.phase = phase;
@@ -203,7 +203,7 @@ static bool issue_step(struct net_edge *edge)
     return moved;
 }
 
-/* All ranks hear what is wrong with the message. */
+/* All ranks get what is wrong with the message. */
 static ncclResult_t damaged(struct net_edge *edge, uint64_t number, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 static ncclResult_t damaged(struct net_edge *edge, uint64_t number, const char *fmt, ...)

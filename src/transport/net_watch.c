@@ -1,4 +1,4 @@
-/* What the profiler is told of network edges: a ProxyOp per operation and edge, a ProxyStep per
+/* The profiler's events of network edges: a ProxyOp per operation and edge, a ProxyStep per
  * slot. Without a profiler no operation is ever made and nothing here is called. */
 #include "base/mem.h"
 #include "base/member.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An operation comes to the network's side; NCCL's proxy tells so around the events it brings. */
+/* An operation comes to the network's side; NCCL's proxy reports so around the events it brings. */
 static void *append_start(struct tt_profiler *profiler)
 {
     ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileProxyCtrl};

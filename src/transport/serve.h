@@ -19,7 +19,8 @@ enum tt_net_state {
  * thread that makes them. Never blocks. *rc_out: the first error of an edge (reported). */
 enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_t *rc_out);
 
-/* Slots were posted that the network has not taken over yet. Waits for whoever moves them now. */
+/* Slots were posted that the network has not taken over yet. Waits for the thread that moves them
+ * now. */
 bool tt_transport_pending(struct tt_transport *transport);
 
 /* How often others moved the network; while it grows the proxy is not needed. */

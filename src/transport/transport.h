@@ -129,30 +129,30 @@ bool tt_edge_post_ref(struct tt_edge *edge, uint64_t match, const void *ptr, siz
 bool tt_edge_wants_still(const struct tt_edge *edge);
 bool tt_edge_reads_once(const struct tt_edge *edge); /* it may change once the peer took it */
 /* An operation failed: from now on no edge reads or writes the user's memory that it was given for
- * one. Edges that had something under way there are broken. Any thread; waits for whoever moves the
- * network just now. */
+ * one. Edges that had something under way there are broken. Any thread; waits for the thread that
+ * moves the network just now. */
 void tt_transport_release_memory(struct tt_transport *transport);
 /* The user registered that memory, and will not free it before it is forgotten or the transport is
  * gone: networks may take and put payloads there. `key` stands for it; the same key may come again,
  * and is forgotten as often. Any thread. Both accept a `transport` of NULL. */
 void tt_transport_register(struct tt_transport *transport, const void *key, void *base,
                            size_t bytes);
-/* From now on no network has it registered; nothing is under way there. Waits for whoever moves the
- * network just now. */
+/* From now on no network has it registered; nothing is under way there. Waits for the thread that
+ * moves the network just now. */
 void tt_transport_forget(struct tt_transport *transport, const void *key);
 /* True when the peer has consumed every posted reference (net: every posted byte was handed over).
  */
 bool tt_edge_drained(struct tt_edge *edge);
 
-/* The network wants to hear of the messages that will come: tt_edge_expect(). */
+/* The network wants hints of the messages that will come: tt_edge_expect(). */
 bool tt_transport_expects(const struct tt_transport *transport);
 /* The operation that begins will peek so many messages more: the network is asked for them before
  * they are waited for, as many at a time as there are slots. */
 void tt_edge_expect(struct tt_edge *edge, uint64_t nmessages);
 
 /* Next full slot: *payload_out set (readable here) and *bytes_out, or ncclInProgress.
- * Errors: ncclInvalidUsage when the match header differs (told once, naming both), ncclRemoteError
- * when the connection broke. */
+ * Errors: ncclInvalidUsage when the match header differs (reported once, naming both),
+ * ncclRemoteError when the connection broke. */
 ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t match, const char **payload_out,
                           size_t *bytes_out); /* hot */
 /* Before the next message is peeked: the first `room` bytes at `at` are free for its payload, or,
@@ -171,7 +171,7 @@ struct tt_edge_track { /* what the profiler wants to know of an operation's use 
     int nsteps;                   /* slots that will be moved; 0 unknown */
 };
 /* The operation that begins (NULL: ends) to use the edge, which then expects its messages. Only
- * with a profiler; memory edges have nothing to tell. */
+ * with a profiler; memory edges have no events. */
 void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track);
 
 /* TT_CONN_P2P: number of the next message over this end, counted from 0. The k-th send of a pair
@@ -188,19 +188,19 @@ uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint
 /* Counts the collective operations that began. Lives as the transport; any thread may read it. */
 const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport);
 /* How long what `rank` sent before its process ended may still be on its way, in nanoseconds: 0 in
- * memory and without a connection; UINT64_MAX when the network will tell its end, or just now
+ * memory and without a connection; UINT64_MAX when the network will report its end, or just now
  * nobody can say. Never blocks. */
 uint64_t tt_transport_patience(struct tt_transport *transport, int rank);
-/* ncclInvalidUsage (told to all ranks, naming both) when `rank`, in reach of this host's memory, is
- * in an operation of the same number with another fingerprint; for those who wait long. */
+/* ncclInvalidUsage (reported to all ranks, naming both) when `rank`, in reach of this host's
+ * memory, is in an operation of the same number with another fingerprint; for long waits. */
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank);
 
 #define TT_CALL_LOG_LEN 64 /* the last operations that a rank remembers */
 #define TT_CALL_ENTRY_WORDS 5
 #define TT_CALL_LOG_WORDS (1 + TT_SLOTS * TT_CALL_ENTRY_WORDS)
-/* This rank's last operations as another rank can be told them. Any thread. */
+/* This rank's last operations, packed for another rank. Any thread. */
 void tt_call_log_pack(const struct tt_transport *transport, uint64_t words_out[TT_CALL_LOG_WORDS]);
-/* Compare them with what `rank` packed: ncclInvalidUsage (told to all ranks) when one of the
+/* Compare them with what `rank` packed: ncclInvalidUsage (reported to all ranks) when one of the
  * operations that both know, or anything before it, differs. Any thread. */
 ncclResult_t tt_call_log_compare(struct tt_transport *transport, int rank,
                                  const uint64_t words[TT_CALL_LOG_WORDS]);
@@ -219,7 +219,7 @@ ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt
 
 /* Move network steps and connections of this communicator on; called by the proxy and by executors
  * that wait. Never blocks; one thread works, others return at once. *moved_out true when something
- * happened. Errors: the first failure of a network edge (told once). */
+ * happened. Errors: the first failure of a network edge (reported once). */
 ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_out);
 
 /* ---- shared barrier: one cell per rank, readable by all; only when tt_transport_all_direct() ----

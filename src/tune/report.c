@@ -1,4 +1,4 @@
-/* What the log tells of the model at init, in the lines that NCCL has: switches, times and
+/* What the log says of the model at init, in the lines that NCCL has: switches, times and
  * bandwidths of every combination, thresholds. Parsers know their shape: it is a contract. */
 #include "base/log.h"
 #include "base/mem.h"

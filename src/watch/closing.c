@@ -1,6 +1,6 @@
 /* The last comparison: before a communicator ends, all its ranks must have made the same calls. A
  * rank that only gave (the root of a Broadcast, who gives to a Reduce) has compared nothing by
- * then, and after its end nobody can tell it any more.
+ * then, and after its end nobody can report it any more.
  *
  * Ranks that share memory read each other's call logs. Where a rank is out of reach, rank 0 knows:
  * who ends sends it a message with its last calls (LAST). Rank 0 asks those that have sent none

@@ -7,10 +7,10 @@
  * ASK: a rank that waits long tells the one it waits for in which call it is and how many messages
  * the two have exchanged by its count. The asked one compares that with what it waits for itself.
  * Works of a communicator run in the order of its calls, so if neither can go on before the other,
- * both calls are wrong together. Counts tell this from data that is still on its way.
+ * both calls are wrong together. Counts distinguish this from data that is still on its way.
  *
- * The same letter finds circles of more ranks (edge chasing: Chandy, Misra and Haas, 1983). Whoever
- * gets one, has not come to what the sender waits for, and waits himself sends it on to whom he
+ * The same message finds circles of more ranks (edge chasing: Chandy, Misra and Haas, 1983). A rank
+ * that gets one, has not come to what the sender waits for, and waits itself sends it on to whom it
  * waits for, with the name of the rank that began it. Where it comes back to that rank, which has
  * waited in one and the same call all the time, so has everybody on its way: no wait on it could
  * end before the next one. The lowest rank of a circle finds it; others do not pass its letters. */
@@ -48,7 +48,7 @@ static void send_call_log(const struct tt_watch_subject *subject)
     tt_bootstrap_send(subject->bootstrap, next, TAG_CALL_LOG, words, sizeof(words));
 }
 
-/* True when the rank before this one told something new. */
+/* True when the rank before this one sent something new. */
 static bool receive_call_log(struct tt_watch_compare *compare,
                              const struct tt_watch_subject *subject)
 {
@@ -80,9 +80,9 @@ struct side { /* one of two ranks of which at least one waits for the other */
 enum { SIDE_WORDS = 7, SIDE_MESSAGES = 1, SIDE_DATA = 2 };
 
 struct origin {    /* of a letter that follows waits */
-    int rank, via; /* who began it, and whom he waits for */
+    int rank, via; /* the rank that began it, and the one it waits for */
     uint32_t round, hops;
-    uint64_t since_nsec; /* of his wait, by his clock */
+    uint64_t since_nsec; /* of its wait, by its clock */
 };
 enum { ASK_WORDS = SIDE_WORDS + 3 };
 

@@ -1,5 +1,5 @@
-/* Do the ranks mean the same calls? Slots tell those that exchange data; here ask those that share
- * no edge, or whose part ended before the other's call came. Private to the room. */
+/* Do the ranks mean the same calls? Slots show it to those that exchange data; here ask those that
+ * share no edge, or whose part ended before the other's call came. Private to the room. */
 #pragma once
 
 #include "transport/transport.h"
@@ -12,7 +12,7 @@ enum { TT_COMPARE_PASSED = 64 };
 
 struct tt_watch_compare { /* of one subject; zero: nothing known. The watchdog's thread alone */
     uint64_t begun;       /* at the last look */
-    uint64_t reported;    /* what the next rank was told last */
+    uint64_t reported;    /* what the next rank got last */
     uint64_t mail;        /* of the bootstrap, when it was looked through */
     bool heard;           /* `theirs` is the call log of the rank before this one */
     uint64_t theirs[TT_CALL_LOG_WORDS];

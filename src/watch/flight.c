@@ -37,7 +37,7 @@ void tt_flight_write(int fd, const char *reason)
 
 /* ---- the file ---- */
 
-/* An earlier file that tells of communicators which have ended since is kept under another name. */
+/* An earlier file about communicators which have ended since is kept under another name. */
 static void keep_earlier(void)
 {
     if (!atomic_exchange(&tt_watches.flights.parted, false)) return;
@@ -113,7 +113,7 @@ static const struct flight_signal signals[] = {
     {SIGTERM, true, "SIGTERM"},
 };
 
-/* Dump, then end by the signal as without us. A file that tells of a failure stays. */
+/* Dump, then end by the signal as without us. A file about a failure stays. */
 static void on_signal(int number)
 {
     const int error = errno;
@@ -162,7 +162,7 @@ static void set_path(const char *from)
     tt_watches.flights.path[used] = '\0';
 }
 
-/* Make the file's folder: that it cannot be written is told before it is needed. */
+/* Make the file's folder: that it cannot be written is reported before it is needed. */
 static void make_folder(void)
 {
     char *slash = strrchr(tt_watches.flights.path, '/');

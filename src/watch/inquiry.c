@@ -1,5 +1,5 @@
 /* A question is a message that carries its way: a list of hops, each from one rank of a
- * communicator to another. Whoever it comes to on its way sends it on over the next hop and keeps
+ * communicator to another. Each rank on its way sends it on over the next hop and keeps
  * nothing; the last one answers with the state of all ranks of its process, and the answer goes the
  * same hops back. So the asking process alone has state: it begins with the communicators that it
  * is in, and where an answer names others whose ranks have not answered, it asks them by way of the
@@ -238,7 +238,7 @@ static void ask(const struct tt_watch *watches, struct tt_inquiry *inquiry,
     }
 }
 
-/* Those that are near first: their answers tell most of what the others would. */
+/* Near ones first: their answers have most of what the others' would. */
 static void ask_next(const struct tt_watch *watches, struct tt_inquiry *inquiry, bool quiet)
 {
     int nearest = TT_INQUIRY_HOPS;

@@ -32,7 +32,7 @@ enum { TT_INQUIRY_ASKED = 1, TT_INQUIRY_FOUND = 2 };
 
 enum tt_inquiry_asks { /* what an inquiry asks for, beside what all ranks do */
                        TT_INQUIRY_JUDGES =
-                           1, /* a watchdog asks, and tells all ranks what it finds */
+                           1, /* a watchdog asks, and reports to all ranks what it finds */
                        TT_INQUIRY_SETTINGS = 2, /* devices and variables of each process */
                        TT_INQUIRY_PROFILERS =
                            4, /* each process sets its profiler's mask to the upper half */
@@ -68,8 +68,8 @@ struct tt_inquiry {
     uint64_t answered[16]; /* questions that this process has answered, newest last */
 };
 
-/* Whoever asks has his own time, after which he takes what was found (tt_inquiry_is_due). One that
- * began lately is joined. An older one would tell what was: it ends for him, and a new one begins.
+/* Each that asks has its own time, after which it takes what was found (tt_inquiry_is_due). One
+ * that began lately is joined. An older one would report what was: it ends, and a new one begins.
  * Call it when all to whom the last one is due have had it: the new one forgets what was found.
  * asks  enum tt_inquiry_asks
  * Returns the number of the inquiry. */

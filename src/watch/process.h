@@ -32,8 +32,8 @@ struct watch_flights { /* flight.c: a signal handler finds the communicators her
     _Atomic bool writing;
     _Atomic int complaint; /* errno of a file that could not be written; 0: none */
     bool prepared;
-    _Atomic bool failed;  /* the file tells of a failure: no end of the process writes it again */
-    _Atomic int standing; /* communicators of which it tells that they stand still, and still do */
+    _Atomic bool failed;  /* the file is about a failure: no end of the process writes it again */
+    _Atomic int standing; /* communicators that stand still in it, and still do */
     _Atomic bool parted;  /* a communicator in the file has ended since: the next file is another */
     _Atomic int nfiles;   /* earlier ones, which got .1, .2 behind their names */
     int most;             /* operations of a communicator */

@@ -1,7 +1,7 @@
 /* Lines come in, answers go out, never waiting for a client: the watchdog's thread does this beside
  * its looks. Both ports speak RAS's protocol; DOCTOR is a command of ours. Only processes of this
  * user (and root's) are answered: the local socket knows who connects, and of a TCP connection
- * over loopback /proc/net tells whose it is. */
+ * over loopback /proc/net shows whose it is. */
 #include "watch/serve.h"
 
 #include "base/log.h"
@@ -404,7 +404,7 @@ static void hear(struct tt_serve_client *client, uint64_t now)
     client->line[client->got] = 0;
 }
 
-/* One after the other: whoever waits for a report is listened to afterwards. */
+/* One after the other: a client that waits for a report is read again afterwards. */
 static void take_lines(struct tt_serve *serve, struct tt_serve_client *client,
                        const struct serve_job *job)
 {

@@ -53,7 +53,7 @@ int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds, uint64_t now);
 /* The report for every client to whom the inquiry is due. */
 void tt_serve_report(struct tt_serve *serve, const struct tt_inquiry *inquiry,
                      const struct tt_watch *watches, uint64_t now);
-/* Tell those that monitor what has changed. */
+/* Send those that monitor what has changed. */
 void tt_serve_monitor(struct tt_serve *serve, const struct tt_watch *watches, uint64_t now);
 /* Take clients and lines, answer, close. `fds` as they came back from poll. */
 void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_inquiry *inquiry,

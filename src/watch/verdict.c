@@ -25,7 +25,7 @@ const char *tt_verdict_name(enum tt_verdict_kind kind)
 
 /* ---- those that do not answer ---- */
 
-/* The letter by which /proc tells the state of a process; 0: there is none. */
+/* The letter of a process's state in /proc; 0: there is none. */
 static char state_of_pid(int pid)
 {
     char path[32], text[256];
@@ -120,7 +120,7 @@ static void conclude_absent(const struct search *search, uint64_t comm_id, int r
     conclude(search, &found, "rank %d on host %s (pid %d) %s", rank, absent.host, absent.pid, what);
 }
 
-/* A rank that has done all that it was told to, and is not in the operation with that number. */
+/* A rank that has done all its calls, and is not in the operation with that number. */
 static bool lacks_call(const struct tt_status *status, uint64_t number)
 {
     return status->begun < number && !tt_status_has_work(status);
@@ -201,7 +201,8 @@ struct step { /* a rank on the way and what it waits in */
     struct tt_status_wait wait;
 };
 
-/* Under load a wait is listed late: then a rank waits for whoever is behind what it began last. */
+/* Under load a wait is listed late: then a rank waits for a rank that is behind what it began last.
+ */
 static struct step step_to(const struct tt_status *status)
 {
     struct step step = {.status = status, .wait = status->waits[0]};

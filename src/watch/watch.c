@@ -65,7 +65,7 @@ static void raise_abort(struct tt_watch *watch, ncclResult_t rc, const char *sen
     /* the others hear the reason before this rank's caller can give up and tell them that */
     tt_bootstrap_fail(watch->subject.bootstrap, rc, sentence);
     tt_error_keep("comm 0x%llx rank %d: %s", (unsigned long long)member->comm_id, member->rank,
-                  sentence); /* whoever sees the flag asks for it at once */
+                  sentence); /* threads that see the flag ask for it at once */
     if (!tt_member_abort_why(member, rc, sentence)) return;
     tt_fail(rc, "comm 0x%llx rank %d: %s", (unsigned long long)member->comm_id, member->rank,
             sentence);
@@ -104,7 +104,8 @@ static void report(struct tt_watch *watch, uint64_t issued, uint64_t now)
     }
 }
 
-/* Ranks of low numbers ask first; what they find out they tell the others, who then need not ask.
+/* Ranks of low numbers ask first; what they find out they send to the others, which then need not
+ * ask.
  */
 static uint64_t deferred_nsec(const struct tt_watch *watch)
 {
@@ -223,7 +224,7 @@ static void ask_again(struct tt_watch *watch, uint64_t now)
     watch->asked = false;
 }
 
-/* An inquiry is over: tell what it says to those that wanted to know, and to the other ranks. */
+/* An inquiry is over: report its result to those that wanted it, and to the other ranks. */
 static void judge(struct tt_watch *watch, uint64_t now)
 {
     const struct tt_member *member = watch->subject.member;
@@ -521,7 +522,7 @@ static bool thread_start(void)
     return true;
 }
 
-/* The thread ends with what it watches; whoever took the last one away waits for that. */
+/* The thread ends with what it watches; the caller that took the last one away waits for that. */
 static void let_end(void)
 {
     while (!tt_watches.watchdog.subjects && !tt_watches.watchdog.inits &&
@@ -555,7 +556,7 @@ struct tt_watch_init *tt_watch_init_begin(const struct tt_member *member)
     if (init) {
         init->next = tt_watches.watchdog.inits;
         tt_watches.watchdog.inquiry.inits = tt_watches.watchdog.inits = init;
-        (void)thread_start(); /* or it is not listed: whoever cannot do without it says so */
+        (void)thread_start(); /* or it is not listed: a caller that needs it says so */
     }
     pthread_mutex_unlock(&tt_watches.watchdog.lock);
     return init;

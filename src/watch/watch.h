@@ -39,7 +39,7 @@ void tt_watch_init_end(struct tt_watch_init *init);
 ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watch **watch_out);
 void tt_watch_remove(struct tt_watch *watch);
 /* The program ends the communicator, whose works are done: wait until all ranks are known to have
- * made the same calls. ncclInvalidUsage, told to all ranks, where they have not; or what the
+ * made the same calls. ncclInvalidUsage, reported to all ranks, where they have not; or what the
  * communicator has failed with. Takes 2 s at most (ranks that do not come), and accepts NULL. */
 ncclResult_t tt_watch_close(struct tt_watch *watch);
 /* Write to this eventfd to have the thread look at once: any thread, never waits. It lives as long

@@ -32,7 +32,7 @@ struct tt_watch {
     char verdict[400];   /* ": " and the verdict, for the message of an abort; "" */
     uint64_t again_nsec, pause_nsec; /* nobody was found: ask again then; after what pause */
     uint64_t wants;                  /* the inquiry whose verdict is to be reported; 0: none */
-    uint64_t until_nsec;             /* it is taken then, whoever else waits for it */
+    uint64_t until_nsec;             /* it is taken then, even if others wait for it */
     bool diagnoses;                  /* NCCL_RUN_RAS_DIAGNOSTICS: a report is to be printed, */
     uint64_t report;                 /* from this inquiry, at the latest then */
     uint64_t report_nsec;

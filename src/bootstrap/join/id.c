@@ -1,7 +1,7 @@
 /* Unique ids: a secret, an address, a sum. Layout (bytes):
  *   0 magic 8 | 8 flags 1, addresses 1, zero 2, ranks already there 4 | 16 secret 32 |
  *   48 family 1, port 2, address 16 (three times) | 105 IPv6 scope 4 | 109 maker's pid 3 | 112 sum
- * 16 Any byte may be zero: whoever copies ids as text is told so by the sum. */
+ * 16 Any byte may be zero: the checksum finds ids that were copied as text. */
 #include "bootstrap/join/id.h"
 
 #include "base/error.h"

@@ -172,7 +172,7 @@ static ncclResult_t join_root(struct join *join)
     return reach_parent(join->b, join->deadline_nsec);
 }
 
-/* Those below that are connected already hear it from here, all others from their roots. */
+/* Connected ranks below get it from here, all others from their roots. */
 static void tell_tree(struct join *join, ncclResult_t rc)
 {
     struct tt_bootstrap *b = join->b;

@@ -1,4 +1,4 @@
-/* Mistakes that an init can tell from its environment: an id kept from an earlier run, a rank that
+/* Mistakes that an init can see in its environment: an id kept from an earlier run, a rank that
  * the program did not take from its launcher, and loopback addresses offered to other hosts. */
 #include "bootstrap/join/mistakes.h"
 

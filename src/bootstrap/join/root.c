@@ -22,7 +22,7 @@
 
 #define HEAD_NSEC 2000000000ull    /* after the deadline: a live head has said what is wrong */
 #define OVERDUE_NSEC 8000000000ull /* of all that could name who is missing, the last to speak */
-#define ROOT_RANK_NSEC 50000000ull /* ranks that wait longer hear whose process the root is in */
+#define ROOT_RANK_NSEC 50000000ull /* ranks that wait longer learn whose process the root is in */
 #define EXPECTED_AT_FIRST 32       /* until the first rank says how many they are */
 
 static void root_free(struct tt_root *root)

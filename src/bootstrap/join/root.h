@@ -70,7 +70,7 @@ void tt_root_for_grow(const unsigned char secret[TT_SECRET_BYTES],
 /* Lock held. A rank came by an id that was passed over for the one of this key: it is told so, and
  * ncclInvalidArgument is for those who join by the key. */
 ncclResult_t tt_root_passed_over(const struct tt_key *key);
-/* Lock held. The join by the key is over: who comes by such an id from now on hears so. */
+/* Lock held. The join with the key is over: later ranks with such an id are told so. */
 void tt_root_passed_end(const struct tt_key *key);
 
 /* Lock held. A rank of this process gives up: its clients learn why, should the root of this key be

@@ -149,7 +149,7 @@ void tt_root_unproven(const struct tt_root *root, char text[TT_UNPROVEN_BYTES])
 /* ---- placing ---- */
 
 /* All are there, and the nonce is known: each gets its parent's address. A head gets that from the
- * root above; here it only hears that its block is complete. */
+ * root above; here it only learns that its block is complete. */
 static void root_assign(struct tt_root *root)
 {
     struct tt_root_reply reply = {.root_rank = root->root_rank};

@@ -20,7 +20,7 @@
 #define ANSWER_NSEC 10000000000ull /* for one peer that should be there */
 #define RETRY_FIRST_NSEC 1000000ull
 #define RETRY_LAST_NSEC 100000000ull
-#define GRACE_NSEC 3000000000ull      /* the root is the one to tell about time-outs */
+#define GRACE_NSEC 3000000000ull      /* the root reports time-outs */
 #define HEAD_GRACE_NSEC 1000000000ull /* of a head, whose own root waits for it */
 #define REFUSALS 4                    /* then nobody will listen there any more */
 #define LAST_WORD_NSEC 500000000ull
@@ -301,7 +301,7 @@ const char *tt_join_reason(const struct join *join)
     return aborted ? "its init was aborted" : tt_last_error();
 }
 
-/* Whoever gives up before a root knows of it still introduces itself, so that the others need not
+/* A rank that gives up before a root knows it still introduces itself, so that the others need not
  * wait for the deadline. */
 static void introduce(struct join *join)
 {

@@ -1,5 +1,5 @@
 /* A descriptor for the other processes of the machine: handed over an abstract local socket to
- * whoever proves to hold its key. Which memory is behind it is the business of mem/. */
+ * a peer that proves to hold its key. Which memory is behind it is the business of mem/. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"

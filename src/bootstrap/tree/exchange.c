@@ -78,7 +78,7 @@ static void table_down(struct tt_bootstrap *b, const unsigned char *table, size_
     free(frame);
 }
 
-/* Rank 0 has everything in preorder: sort by rank and tell all. */
+/* Rank 0 has everything in preorder: sort by rank and send it to all. */
 static void complete_table(struct tt_bootstrap *b, const unsigned char *preorder)
 {
     struct tt_exchange *x = &b->exchange;

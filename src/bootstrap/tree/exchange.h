@@ -5,7 +5,7 @@
 
 void tt_exchange_up(struct tt_bootstrap *bootstrap, struct tt_branch *branch,
                     const unsigned char *bytes, size_t len);
-/* Tell, once, that children wait for this rank. True: look again soon. */
+/* Report, once, that children wait for this rank. True: look again soon. */
 bool tt_exchange_tick(struct tt_bootstrap *bootstrap, uint64_t now_nsec);
 void tt_exchange_down(struct tt_bootstrap *bootstrap, const unsigned char *bytes, size_t len);
 /* Send a message, also in a membership that has failed. */

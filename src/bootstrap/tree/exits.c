@@ -1,5 +1,5 @@
 /* Ranks whose process ended without leaving, and ranks that left while others go on: no error by
- * itself, but whoever waits for something that such a rank never began waits for ever. A rank that
+ * itself, but a rank that waits for something that it never began waits for ever. A rank that
  * left says so when it is asked for, or when its process ends. Each is noted once per membership
  * and passed on through the tree; the least count of operations begun among them is what decides.
  */

@@ -276,7 +276,7 @@ static int member_of(const struct tt_bootstrap *b, int rank)
     return -1;
 }
 
-/* Whoever died or left after the first one, which may have been no member. */
+/* A rank that died or left after the first one, which may have been no member. */
 static bool member_is_gone(struct tt_bootstrap *b, const struct tt_bootstrap *parent)
 {
     for (const struct tt_gone *gone = parent->gone; gone; gone = gone->next) {

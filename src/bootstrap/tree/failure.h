@@ -29,7 +29,7 @@ void tt_failure_child_pack(const uint64_t salt[3], const char *sentence,
 /* A child is being born: what goes wrong in the parent's tree, or with another member before it
  * meets the others, ends the init. */
 void tt_failure_watch_parent(struct tt_bootstrap *bootstrap);
-/* Tell the others, once, that this rank has left, unless all have. */
+/* Report to the others, once, that this rank has left, unless all have. */
 void tt_failure_ended(struct tt_bootstrap *bootstrap);
-/* The process exits with that code: tell the neighbours of all memberships. */
+/* The process exits with that code: report it to the neighbours of all memberships. */
 void tt_failure_exit(int code);

@@ -1,7 +1,8 @@
-/* Who keeps an exchange waiting when its time is up. Whoever waits asks those it waits for: below,
- * the children whose share is missing, or, with all shares sent, above. A rank that is asked says
- * at once that it is alive (its service thread does) and asks on. So the question ends at a rank
- * that never came to the exchange, and says so, or at one that does not answer, and is named. */
+/* Which rank delays an exchange when its time is up. A rank that waits asks those it waits for:
+ * below, the children whose share is missing, or, with all shares sent, above. A rank that is asked
+ * says at once that it is alive (its service thread does) and asks on. So the question ends at a
+ * rank that never came to the exchange, and says so, or at one that does not answer, and is named.
+ */
 #include "bootstrap/tree/late.h"
 
 #include "base/clock.h"

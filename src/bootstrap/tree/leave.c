@@ -94,7 +94,7 @@ static void await_others(const unsigned char *secret)
     }
 }
 
-/* A rank that gave the communicator up told everybody: the goodbyes of others are nothing to wait
+/* A rank that gave the communicator up has reported it: the goodbyes of others are nothing to wait
  * for, unless all of them are on their way in this process. */
 static bool goodbyes_matter(const struct tt_bootstrap *b)
 {

@@ -1,4 +1,5 @@
-/* A plain connect without a word, closed again: the other side sees a stranger who says nothing. */
+/* A plain connect that sends nothing and is closed again: the other side sees an unauthenticated
+ * peer. */
 #include "bootstrap/tree/probe.h"
 
 #include "base/clock.h"

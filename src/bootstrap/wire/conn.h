@@ -23,7 +23,7 @@ enum tt_conn_state {
 };
 
 struct tt_conn;
-/* What closed() is told when this process, not the other side, is short of memory. */
+/* closed() gets this when this process, not the other side, is short of memory. */
 extern const char tt_conn_starved[];
 /* ... when the other side proved another key than ours. */
 extern const char tt_conn_unproven[];

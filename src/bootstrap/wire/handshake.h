@@ -22,7 +22,7 @@ enum tt_key_kind { /* a proof for one kind of connection is worthless for anothe
 
 struct tt_key {
     unsigned char bytes[TT_SECRET_BYTES];
-    unsigned char name[TT_KEY_NAME_BYTES]; /* public: tells which key a hello means */
+    unsigned char name[TT_KEY_NAME_BYTES]; /* public: names the key that a hello means */
 };
 void tt_key_derive(const unsigned char secret[TT_SECRET_BYTES], enum tt_key_kind kind,
                    struct tt_key *key_out);

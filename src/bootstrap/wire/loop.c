@@ -1,5 +1,5 @@
 /* Life of the service thread, and what fork and exit mean for it. Only the thread waits in epoll;
- * whoever holds the lock may add, remove and send. */
+ * a thread that holds the lock may add, remove and send. */
 #include "bootstrap/wire/loop.h"
 
 #include "base/clock.h"
@@ -175,7 +175,7 @@ static bool some_busy(const struct tt_service *service)
     return false;
 }
 
-/* Clients tell their peers, before `until` where they can, and then what nobody waits for. */
+/* Clients send to their peers, before `until` where they can, and then what nobody waits for. */
 static void say_goodbye(struct tt_service *service, int code, uint64_t until_nsec)
 {
     for (int i = 0; i < TT_SERVICE_CLIENTS; i++) {

@@ -21,9 +21,9 @@ struct tt_bootstrap;
 struct tt_service_client {
     bool (*tick)(uint64_t now_nsec); /* act on deadlines; true: look again in 20 ms */
     void (*fork_child)(void);        /* forget what the child inherited */
-    void (*goodbye)(int code);       /* the process exits: tell the peers */
-    bool (*busy)(void);              /* some peer still waits to be told */
-    void (*last_word)(void);         /* no time is left: tell it */
+    void (*goodbye)(int code);       /* the process exits: report it to the peers */
+    bool (*busy)(void);              /* some peer has not got it yet */
+    void (*last_word)(void);         /* no time is left: report it */
 };
 #define TT_SERVICE_CLIENTS 2
 
@@ -53,7 +53,7 @@ struct tt_service {
     uint32_t expected; /* connections that roots wait for */
     uint32_t refused;  /* peers without proof since the last log line */
     uint64_t refused_logged_nsec;
-    bool exhausted; /* no descriptor was left for a connection: told once */
+    bool exhausted; /* no descriptor was left for a connection: reported once */
     const struct tt_service_client *clients[TT_SERVICE_CLIENTS]; /* those that have come */
 };
 

@@ -134,7 +134,7 @@ struct tt_work {
     bool stream;         /* stores go around the cache */
     bool uses_transport; /* some frame of conn 0: the run takes an operation number, */
     bool each_counts;    /* and each of its frames another one */
-    bool expects;        /* the network hears of what will come */
+    bool expects;        /* the network gets hints of what will come */
     bool heralded;       /* it or a profiler does before the first step */
     /* shared barrier */
     uint64_t match; /* of frame 0 */

@@ -8,7 +8,7 @@
  * those that come after it. Each message is one; messages to one peer come after one another. The
  * sends with which collectives begin are one part and what follows them another, whose operations
  * wait for the sends of their own and of earlier calls alone, so that all of a group are under way
- * at once; on every edge the order stays that of the calls. Whoever makes such a work sees to it
+ * at once; on every edge the order stays that of the calls. The maker of such a work sees to it
  * that none reads what an earlier one writes.
  *
  * Following calls of one shape may have their messages in one slot: bundle.c.

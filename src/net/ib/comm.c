@@ -35,7 +35,7 @@ static ncclResult_t open_port(struct ib_comm *comm, int i)
     return rc;
 }
 
-/* What the other end is told of a port. */
+/* What the other end gets of a port. */
 static ncclResult_t describe(struct ib_comm *comm, int i)
 {
     const struct ib_port *port = comm->device->ports[i];

@@ -41,7 +41,7 @@ struct ib_request {
 
 struct ib_qp {
     struct ibv_qp *qp;   /* owned */
-    _Atomic bool broken; /* the adapter told so; by the watcher */
+    _Atomic bool broken; /* the adapter reported so; by the watcher */
     int port, peer_port;
     int depth, queued; /* send queue: room, and what may still be in it */
     int receives;      /* posted */
@@ -86,7 +86,7 @@ struct ib_comm {
     struct ibv_mr *table_mrs[IB_MERGED], *record_mrs[IB_MERGED];
     struct ib_end to, from; /* notices */
     struct ib_notice notice_out, notice_in;
-    uint32_t unsent[IB_QPS / 32]; /* queue pairs of which the peer must be told */
+    uint32_t unsent[IB_QPS / 32]; /* queue pairs that the peer must still learn of */
     uint64_t look_nsec, gone_nsec;
     uint64_t probe_nsec; /* send: when the receiver's record is read; 0: not wanted */
     bool probing;
@@ -117,11 +117,11 @@ static inline struct ib_work ib_work_unpack(uint64_t id)
 
 /* ---- comm.c ---- */
 
-/* Ports and memory; queues come with tt_ib_qps_create(). Told. */
+/* Ports and memory; queues come with tt_ib_qps_create(). Failures are reported. */
 ncclResult_t tt_ib_comm_create(struct ib_context *context, int dev, bool sending,
                                struct ib_comm **comm_out);
 void tt_ib_comm_destroy(struct ib_comm *comm);
-/* Keep the first failure and tell it with who is at the other end. */
+/* Keep the first failure and report it, with who is at the other end. */
 ncclResult_t tt_ib_comm_fail(struct ib_comm *comm, ncclResult_t rc, const char *what);
 /* NULL: all are in use. */
 struct ib_request *tt_ib_request_take(struct ib_comm *comm);
@@ -130,9 +130,9 @@ int tt_ib_qp_alive(const struct ib_comm *comm, int qp);
 
 /* ---- qp.c ---- */
 
-/* `nqps` of them, ready to be connected; their numbers are in comm->own. Told. */
+/* `nqps` of them, ready to be connected; their numbers are in comm->own. Failures are reported. */
 ncclResult_t tt_ib_qps_create(struct ib_comm *comm, uint32_t nqps);
-/* With comm->peer known: until they send and receive. Told. */
+/* With comm->peer known: until they send and receive. Failures are reported. */
 ncclResult_t tt_ib_qps_connect(struct ib_comm *comm);
 ncclResult_t tt_ib_qp_receive(struct ib_comm *comm, int qp);
 
@@ -143,7 +143,7 @@ ncclResult_t tt_ib_accept(void *listen_comm, void **recv_comm);
 ncclResult_t tt_ib_close_listen(void *listen_comm);
 ncclResult_t tt_ib_connect(struct ib_context *context, int dev, void *opaque, void **send_comm);
 void tt_ib_connectors_free(struct ib_context *context);
-/* Post a message of `bytes` over TCP; then ask until it is done. Told. */
+/* Post a message of `bytes` over TCP; then ask until it is done. Failures are reported. */
 ncclResult_t tt_ib_end_post(struct ib_end *end, bool sending, void *message, size_t bytes);
 ncclResult_t tt_ib_end_done(struct ib_end *end, bool *done);
 

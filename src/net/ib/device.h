@@ -84,7 +84,7 @@ bool tt_ib_gid_choose(const struct ib_port *port, int *index_out, union ibv_gid 
 
 /* ---- memory.c: a port in use ---- */
 
-/* Told. Pairs with tt_ib_port_release(). */
+/* Failures are reported. Pairs with tt_ib_port_release(). */
 ncclResult_t tt_ib_port_acquire(struct ib_port *port);
 void tt_ib_port_release(struct ib_port *port);
 /* Memory that adapters may write to in any order, whole pages of it, once however often it is
@@ -95,6 +95,6 @@ void tt_ib_region_release(struct ib_port *port, struct ibv_mr *mr);
 
 /* ---- events.c ---- */
 
-/* The thread that hears of what befalls the port; under its lock. */
+/* The thread that gets the port's events; under its lock. */
 ncclResult_t tt_ib_watch_start(struct ib_port *port);
 void tt_ib_watch_stop(struct ib_port *port);

@@ -1,4 +1,4 @@
-/* A thread per port in use, asleep until the adapter tells of an event: what ends connections is
+/* A thread per port in use, asleep until the adapter reports an event: what ends connections is
  * counted at the port, where they look; the rest is logged. */
 #include "base/error.h"
 #include "base/log.h"

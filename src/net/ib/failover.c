@@ -1,6 +1,7 @@
 /* A queue pair has failed and others are left. Both ends bring theirs into the error state, so that
  * nothing more comes through; the receiver waits until all its receives of it have come back, by
- * which it knows what came; then it tells the sender, which writes the rest over other queue pairs.
+ * which it knows what came; then it reports that to the sender, which writes the rest over other
+ * queue pairs.
  *
  *   sender                                   receiver
  *     LOST qp   ---- TCP ---->                 (or it sees the failure itself)

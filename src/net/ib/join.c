@@ -1,6 +1,6 @@
 /* How connections are made: over a TCP connection of the socket network in each direction, so that
  * both ends have proved that they are the communicator's before an adapter is told of the other.
- * The TCP connections stay: they tell that the peer has gone, and carry notices.
+ * The TCP connections stay: they show that the peer has gone, and carry notices.
  *
  *   connector (sender)                          listener (receiver)
  *     ports, table, own listener  ---- 1 ---->    how many queue pairs; makes them
@@ -52,7 +52,7 @@ static ncclResult_t check_hello(const struct ib_comm *comm)
                    peer->ports[0].name, peer->rank);
 }
 
-/* Hear that the peer goes, and what it says. */
+/* Read what the peer says, and that it leaves. */
 static ncclResult_t keep_hearing(struct ib_comm *comm)
 {
     return tt_ib_end_post(&comm->from, false, &comm->notice_in, sizeof(comm->notice_in));

@@ -1,4 +1,4 @@
-/* The receiving half: tell the sender where the data goes, and collect the marks of its pieces. */
+/* The receiving half: send the sender where the data goes, and collect the marks of its pieces. */
 #include "base/error.h"
 #include "net/ib/comm.h"
 
@@ -11,7 +11,7 @@ static int table_qp(const struct ib_comm *comm)
     return tt_ib_qp_alive(comm, 0);
 }
 
-/* Signalled each time: only completions tell how much room the queue has. */
+/* Signalled each time: only completions show how much room the queue has. */
 static ncclResult_t write_table(struct ib_comm *comm, const struct ib_slot *slot)
 {
     int number = table_qp(comm);

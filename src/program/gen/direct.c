@@ -1,6 +1,6 @@
 /* Direct programs: everybody reads and writes the others' user buffers, nothing is staged.
- * Between a rank's ENTER and LEAVE its buffers belong to all; whoever others touch waits in LEAVE,
- * whoever nobody touches only says that it is done (ONE_WAY) and goes on.
+ * Between a rank's ENTER and LEAVE its buffers belong to all; a rank whose buffers others touch
+ * waits in LEAVE, any other only says that it is done (ONE_WAY) and goes on.
  *
  * A reduction is cut into n slices; rank r reduces slice r of all inputs in rank order and stores
  * it where it is wanted: each input is read once, each output written once, which is the least that

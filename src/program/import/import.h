@@ -1,5 +1,5 @@
-/* Programs that others wrote, from text to a block. Pure: whoever calls has read the file, and
- * tells what is wrong with it. What is imported is well-formed (tt_program_check()) and ends when
+/* Programs that others wrote, from text to a block. Pure: the caller has read the file, and
+ * reports what is wrong with it. What is imported is well-formed (tt_program_check()) and ends when
  * slots suffice; whether its result is right is the verifier's to say (verify.h). */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* Follows all steps of all ranks, chunk by chunk. Whoever waits, waits for one step, and nothing is
- * chosen, so one order decides. That tells what the file leaves unsaid and a program must say:
+/* Follows all steps of all ranks, chunk by chunk. A step waits for one other step, and nothing is
+ * chosen, so one order decides. That shows what the file leaves open and a program must say:
  * where a step reads input that nobody has reduced yet (PRE), where a sum becomes whole (POST),
  * which chunk of the input a message is as long as, and, where input and output are one buffer,
  * which of the two a step means: input before the first write, output after it. */

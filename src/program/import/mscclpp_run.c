@@ -20,7 +20,7 @@ struct signal_sent {
 struct barrier { /* a barrier of a rank */
     uint32_t blocks, arrived, users;
     int32_t user;     /* the block that was counted last, from 1 */
-    int32_t snapshot; /* of whoever arrived */
+    int32_t snapshot; /* of those that arrived */
     uint32_t passed;  /* how often all had arrived */
     int32_t last;     /* the snapshot of the last time */
 };
@@ -32,7 +32,7 @@ struct runner {
     uint32_t *passed; /* and how often that had opened */
     struct inbox *inboxes;
     struct msccl_list sent;
-    int32_t *released; /* of each semaphore: a snapshot of whoever released it */
+    int32_t *released; /* of each semaphore: a snapshot of the block that released it */
     int *values;       /* of each semaphore */
     uint64_t visits;
     struct barrier *barriers; /* MSCCLPP_SYNCS of each rank */

@@ -103,7 +103,7 @@ bool tt_mscclpp_write_cells(struct mscclpp_follow *follow, uint32_t block,
                             const struct mscclpp_op *op, const struct mscclpp_ref *ref,
                             int32_t lines);
 /* All blocks have ended: no rank may have ended while another one still writes its input or output.
- * Whoever still reads them then is noted. */
+ * Operations that still read them then are noted. */
 bool tt_mscclpp_check_end(struct mscclpp_follow *follow);
 
 /* ---- mscclpp_steps.c ---- */

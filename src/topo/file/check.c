@@ -1,5 +1,5 @@
 /* The schema of machine files as a table, and the faults that a table cannot say. After this,
- * whoever reads the tree may rely on every required attribute being there and in range. */
+ * readers of the tree may rely on every required attribute being there and in range. */
 #include "check.h"
 
 #include "words.h"

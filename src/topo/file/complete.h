@@ -1,5 +1,5 @@
 /* Partial files: machine files that say only what detection cannot see. A communicator completes
- * them with the devices that take part and with what the running machine tells of them. Source:
+ * them with the devices that take part and with what the running machine says of them. Source:
  * spec topology, section 1.4. */
 #pragma once
 

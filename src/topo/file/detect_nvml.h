@@ -1,4 +1,4 @@
-/* GPUs as NVIDIA's management library tells of them. It is loaded when asked for and never linked;
+/* GPUs as NVIDIA's management library describes them. It is loaded when asked for and never linked;
  * where it is not there, there are no GPUs. Private to the room. */
 #pragma once
 

@@ -407,7 +407,7 @@ static void add_c2c(struct builder *builder, const struct tt_xml_node *row,
     join(builder, dev, shared, TT_PATH_C2C, bw);
 }
 
-/* Only the first gpu row of a device tells its links. */
+/* Only the first gpu row of a device has its links. */
 static void walk_gpu(struct builder *builder, const struct tt_xml_node *pci, const char *name)
 {
     uint64_t busid = tt_topo_busid(pci, "busid");

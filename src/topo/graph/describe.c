@@ -22,7 +22,7 @@ static void print_name(FILE *out, const struct tt_topo_node *node)
                   local_id(node->id));
 }
 
-/* What a type tells beside its name. */
+/* What a type says beside its name. */
 static void print_node(FILE *out, const struct tt_topo_node *node)
 {
     print_name(out, node);

@@ -6,7 +6,7 @@
 
 struct tt_topo_host {                /* a host of the communicator */
     const struct tt_topo_file *file; /* borrowed */
-    uint64_t hash;                   /* tells it from others; 0: keep what the file has */
+    uint64_t hash;                   /* distinguishes it from others; 0: keep what the file has */
     int domain;                      /* first host of its NVLink domain; its own number: none */
 };
 

@@ -53,7 +53,7 @@ static inline void fp8_widen(float *dst, const uint8_t *src, size_t count, const
     tt_fp8_widen_each(dst + at, src + at, count - at, type);
 }
 
-/* fp16 that tell what they lost, from the two times eight fp32. */
+/* fp16 with what rounding lost, from the two times eight fp32. */
 static inline __m256i fp8_cut(__m256 lower, __m256 upper)
 {
     __m128i low = _mm256_cvtps_ph(lower, _MM_FROUND_TO_ZERO);
