@@ -113,7 +113,7 @@ static int parse(int argc, char **argv, struct doctor_options *options)
     return -1;
 }
 
-/* The answer of whoever is at the other end, as an owned object; NULL after a complaint. */
+/* The answer of the other end, as an owned object; NULL after a complaint. */
 static json_t *examine(int fd, const struct doctor_options *options, const char *whom,
                        const char *why)
 {

@@ -92,7 +92,7 @@ static int check_options(char **args, int argc)
     char dry_run[] = "--dry-run";
     int status = 0;
     pid_t pid = fork();
-    if (pid < 0) return 0; /* the ranks will tell */
+    if (pid < 0) return 0; /* the ranks will report it */
     if (pid == 0) {
         memmove(args + 2, args + 1, (size_t)argc * sizeof(*args));
         args[1] = dry_run;

@@ -320,7 +320,7 @@ static bool compare(const struct tt_tune_host *host, unsigned kept)
 }
 
 /* Percent of all cores that others used since `before`, when `own_sec` of processor time were ours;
- * 0 where the system does not tell. */
+ * 0 where the system does not say. */
 static int others_percent(const struct jiffies *before, double own_sec)
 {
     struct jiffies after;
@@ -451,7 +451,7 @@ static bool store(const char *path, const char *text, size_t bytes)
     return false;
 }
 
-/* Nothing is on the disk until all is measured: whoever interrupts finds what was there before. */
+/* Nothing is on the disk until all is measured: an interrupt leaves what was there before. */
 static int write_file(const char *path, const struct tune_options *options)
 {
     char *text = NULL;

@@ -359,7 +359,7 @@ static void reap_rank(struct launch *launch, int rank)
     end_all(launch, status ? status : 1);
 }
 
-/* first   the process that ended first, as far as the kernel told; the others may fail because of
+/* first   the process that ended first, as far as the kernel says; the others may fail because of
  *         it, and be as dead by now */
 static void reap(struct launch *launch, pid_t first)
 {
@@ -448,7 +448,7 @@ static bool turn(struct launch *launch, struct pollfd *polls)
              since_msec(&launch->ending_since) > 2 * KILL_AFTER_MSEC);
 }
 
-/* Signals that end the job, and SIGCHLD, which whoever started us may have ignored. A signal that
+/* Signals that end the job, and SIGCHLD, which our parent may have ignored. A signal that
  * is ignored (nohup, a shell's background) stays so. Returns the mask of before. */
 static sigset_t take_signals(struct launch *launch)
 {

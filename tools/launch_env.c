@@ -211,7 +211,7 @@ int launch_env_vars(const struct launch_env *env, const struct launch_slot *slot
     add(&w, "LD_LIBRARY_PATH=%s", env->libraries);
     if (slot->host < 0 && env->exits_name[0]) add(&w, "TUTTI_JOB_EXITS=%s", env->exits_name);
     add(&w, "TUTTI_JOB_SETTINGS=%016llx", (unsigned long long)tt_param_job_sum());
-    if (!getenv("TUTTI_WARN")) add(&w, "TUTTI_WARN=1"); /* a hang or a bad call is told unasked */
+    if (!getenv("TUTTI_WARN")) add(&w, "TUTTI_WARN=1"); /* hangs and bad calls are reported */
     if (!getenv("TUTTI_DEVICES") && slot->local_size > 8 && !getenv("NCCL_TOPO_FILE")) {
         add(&w, "TUTTI_DEVICES=%d", slot->local_size);
     }

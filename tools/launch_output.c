@@ -92,7 +92,7 @@ void launch_output_read(struct launch_output *output)
 
 void launch_output_drain(struct launch_output *output)
 {
-    enum { READS = 64 }; /* more than a pipe holds, and an end with whoever writes for ever */
+    enum { READS = 64 }; /* more than a pipe holds, and an end, whatever is written */
     for (int k = 0; k < READS && output->fd >= 0; k++) {
         struct pollfd ready = {.fd = output->fd, .events = POLLIN};
         if (poll(&ready, 1, 0) <= 0) return;

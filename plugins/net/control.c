@@ -1,4 +1,4 @@
-/* The TCP connection beside each connection: over it both ends tell each other their addresses in
+/* The TCP connection beside each connection: over it both ends exchange their addresses in
  * libfabric, later what was received, and at last that they end. The kernel ends it with the
  * process, whatever the provider notices. No call waits. */
 #include "control.h"

@@ -139,7 +139,7 @@ static void endpoint_close(struct ofi_endpoint *endpoint)
     free(endpoint);
 }
 
-/* What is wrong is told with the name of the function. */
+/* Failures are reported with the name of the function. */
 static ncclResult_t endpoint_open(struct ofi_domain *domain, struct ofi_endpoint *endpoint)
 {
     struct fi_info *info = domain->device->info;

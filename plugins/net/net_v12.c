@@ -56,7 +56,7 @@ ncclResult_t ofi_v12_properties(int dev, ncclNetProperties_v12_t *props)
         return ofi_fail(ncclInvalidArgument, "there is no device %d", dev);
     struct ofi_device *device = &ofi_process.devices[dev];
     size_t most = device->info->ep_attr->max_msg_size;
-    if (most > MAX_NET_SIZE) most = MAX_NET_SIZE; /* test tells sizes as int */
+    if (most > MAX_NET_SIZE) most = MAX_NET_SIZE; /* test returns sizes as int */
     memset(props, 0, sizeof(*props));
     props->name = device->name;
     props->pciPath = device->pci_path;

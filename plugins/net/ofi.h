@@ -51,7 +51,7 @@ struct ofi_net {                 /* of a communicator; up to version 10 of the p
 
 struct ofi_process {
     pthread_mutex_t lock;
-    _Atomic(ncclDebugLogger_t) log; /* of the last init; whoever has one to tell reads it */
+    _Atomic(ncclDebugLogger_t) log; /* of the last init; read where there is a line to log */
     struct ofi_device *devices;     /* owned */
     int ndevices;
     struct ofi_domain *left; /* owned, to the end of the process: without users */
@@ -177,7 +177,7 @@ struct ofi_comm {
     uint64_t moved, promised; /* messages received; messages that were sent, once it has ended */
     uint64_t lost_nsec;
     uint32_t looks;
-    ncclResult_t failed; /* told */
+    ncclResult_t failed; /* reported */
 
     char peer_words[OFI_PEER_BYTES];
 };

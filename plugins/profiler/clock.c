@@ -28,7 +28,7 @@ uint64_t trace_clock_pair(struct trace_clock *clock)
     return best.ticks;
 }
 
-/* Only a thread that was stopped while it told of something comes later than the oldest pair. */
+/* Only a thread that was stopped while it recorded comes later than the oldest pair. */
 uint64_t trace_clock_at(struct trace_clock *clock, uint64_t ticks)
 {
     uint64_t at = clock->count - 1;

@@ -1,7 +1,7 @@
 /* TUTTI_TRACE_KEEP: the last records of the process instead of all, in memory, until something asks
  * for them. The oldest make room for the newest. A start that has gone takes its states, its end
- * and its place as a parent along: ids of a ring count up, so the oldest that is left tells. All
- * but the handler is called under the process's lock. */
+ * and its place as a parent along: ids of a ring count up, so the oldest that is left shows which
+ * are gone. All but the handler is called under the process's lock. */
 #include "trace.h"
 
 #include <signal.h>
@@ -126,7 +126,7 @@ static void on_signal(int number)
     raise(number);
 }
 
-/* What somebody handles already is his. */
+/* What another thread handles already belongs to it. */
 void trace_keep_signals(void)
 {
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGUSR2};

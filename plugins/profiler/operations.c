@@ -128,7 +128,7 @@ static bool is_message(const struct followed *entry)
     return 1u << entry->start.type == ncclProfileP2p;
 }
 
-/* Kernels that the operation has; 0: none is told of. */
+/* Kernels that the operation has; 0: unknown. */
 static uint32_t kernels_of(const struct followed *entry, const struct trace_rank *rank)
 {
     const int *mask = trace_process.mask;

@@ -1,5 +1,6 @@
 /* TUTTI_TRACE_OUTPUTS: what is written, several at once. The records' own file is the writer's;
- * here are the two files of operations. A file that cannot be written is told of once and given up.
+ * here are the two files of operations. A file that cannot be written is reported once and given
+ * up.
  */
 #include "outputs.h"
 
@@ -21,7 +22,7 @@ struct trace_outputs {
     uint32_t first, nranks;
     struct trace_operations *operations; /* owned */
     struct trace_metrics *metrics;       /* owned */
-    uint64_t least_bytes;                /* shorter operations are not told of */
+    uint64_t least_bytes;                /* shorter operations are not written */
     uint64_t interval_nsec, written_nsec;
     char host[TRACE_HOST_BYTES];
     int fd; /* of the inspector's lines */

@@ -13,7 +13,7 @@ enum { TRACE_COMM_NAME_BYTES = 128, TRACE_PATH_BYTES = 4096, TRACE_HOST_BYTES = 
 /* A communicator at one rank of this process. */
 struct trace_rank {
     uint64_t comm;
-    uint64_t messages; /* told so far */
+    uint64_t messages; /* written so far */
     int rank, nranks, nnodes, version;
     int device; /* -1: nobody knows */
     char name[TRACE_COMM_NAME_BYTES];

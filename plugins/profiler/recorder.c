@@ -311,8 +311,8 @@ static void describe(struct start *s, const ncclProfilerEventDescr_v7_t *d)
     }
 }
 
-/* How many messages of that kind were told before: both ends count alike, so no two kinds may share
- * a counter while there is one left. */
+/* How many messages of that kind were recorded before: both ends count alike, so no two kinds may
+ * share a counter while there is one left. */
 static uint32_t count_message(const void *context, int peer, const char *func)
 {
     uint64_t key = number_of(context) * 0x9e3779b97f4a7c15u + (uint32_t)peer;

@@ -80,7 +80,7 @@ static ncclResult_t start_v7(void *context, void **handle, ncclProfilerEventDesc
 }
 
 /* Versions 5 and 6 are looked at as 7, whose beginning they are (SAME_OFFSET): what lies behind a
- * member there is no member, so the tags are not told. */
+ * member there is no member, so the tags are not recorded. */
 static ncclResult_t start_v6(void *context, void **handle, ncclProfilerEventDescr_v6_t *descr)
 {
     trace_start(context, handle, (const void *)descr, &(struct trace_extra){.tagged = false});

@@ -1,7 +1,7 @@
 /* The parts of our profiler plugin. It sees include/ only, so that any host of NCCL's profiler
  * interface can load it; whatever the host's version, one recorder keeps what happens.
  *
- * A thread that tells of an event writes a record of fixed size into a ring of its own, without a
+ * A thread that reports an event writes a record of fixed size into a ring of its own, without a
  * lock; a thread of the plugin makes lines of the records. What finds its ring full is counted.
  * Handles and contexts are numbers, never addresses: those of another process, which a network
  * proxy may pass, are written down and looked at by nobody. */
@@ -23,7 +23,7 @@ enum { TRACE_RINGS = 128, TRACE_WORD_BYTES = 24, TRACE_BUFFER_BYTES = 65536 };
 enum { TRACE_PAIRS = 4096, TRACE_PROBES = 64 }; /* counters of messages, and where one is sought */
 enum { TRACE_LINE_BYTES = 1024, TRACE_WORD_SLOTS = 256, TRACE_CLOCK_PAIRS = 64 };
 
-/* One producer, the thread that owns it; one consumer, whoever holds the process's lock. */
+/* One producer, the thread that owns it; one consumer, the thread that holds the process's lock. */
 struct trace_ring {
     _Alignas(64) _Atomic uint64_t head; /* the producer's; in words, as is tail */
     uint64_t seen_tail;                 /* the producer's: where tail was when it last looked */
@@ -89,7 +89,7 @@ struct trace_process {
     /* recorder.c, of any thread */
     _Atomic bool on;                         /* a communicator is there and the file is open */
     _Atomic uint32_t sample;                 /* each so many-th operation is kept; 1: all */
-    struct trace_pair messages[TRACE_PAIRS]; /* while some of them are kept: told so far */
+    struct trace_pair messages[TRACE_PAIRS]; /* while some of them are kept: recorded so far */
     _Atomic(struct trace_ring *) rings[TRACE_RINGS]; /* owned, kept until the process ends */
     _Atomic uint64_t lost[TRACE_KIND_COUNT_];        /* of threads that got no ring */
     _Atomic uint32_t word_count;
@@ -136,13 +136,13 @@ struct trace_extra {
     uint64_t comm; /* versions 1 to 3: the communicator's number, 0 else */
     bool tagged;   /* the descriptor has the tags of users */
 };
-/* *handle is NULL when there was no room: its host then tells nothing more of this event. Only the
- * members of the event's type are read. */
+/* *handle is NULL when there was no room: its host then reports nothing more of this event. Only
+ * the members of the event's type are read. */
 void trace_start(void *context, void **handle, const ncclProfilerEventDescr_v7_t *descr,
                  const struct trace_extra *extra);
 void trace_state(void *handle, int state, uint64_t value);
 void trace_stop(void *handle);
-/* The calling thread ends: if it tells of one more event, it takes a ring again. */
+/* The calling thread ends: if it reports one more event, it takes a ring again. */
 void trace_leave_ring(void);
 /* The child of a fork has one thread and no events: all rings are free again. */
 void trace_forget_rings(void);
@@ -157,7 +157,7 @@ struct trace_communicator {
 /* Begin a communicator: the first one of the process opens the file. */
 ncclResult_t trace_open(void **context, int *mask, const struct trace_communicator *communicator,
                         ncclDebugLogger_t log);
-/* Write what was told so far; after the last communicator the line `end` as well. */
+/* Write what was recorded so far; after the last communicator the line `end` as well. */
 void trace_close(void);
 
 /* Records that had no room, so far. */
@@ -184,7 +184,8 @@ void trace_make_folder(char *path);
 /* `what` and the reason at level WARN, where the host has a log. */
 void trace_complain(const char *what, const char *path, int error);
 /* A limit of file sizes and a pipe without a reader come with a signal for the thread that writes,
- * which may be the user's: it is taken back before he sees it, unless one was there already. */
+ * which may be the user's: it is taken back before the user sees it, unless one was there already.
+ */
 struct trace_guard {
     sigset_t ours, before, pending;
 };

@@ -1,5 +1,6 @@
 /* The file: one per process, opened with its first communicator. A thread empties the rings into
- * it; the end of a communicator and of the process do so too. Whoever empties holds the lock. */
+ * it; the end of a communicator and of the process do so too. A thread that empties holds the lock.
+ */
 #include "trace.h"
 
 #include <errno.h>
@@ -162,7 +163,7 @@ static size_t take_record(struct trace_ring *ring, uint64_t at, uint64_t ticks)
 static void empty_ring(struct trace_ring *ring, uint64_t until)
 {
     struct trace_process *all = &trace_process;
-    /* In this order: who has left tells nothing more. Pairs with the thread's end. */
+    /* In this order: a thread that has left records nothing more. Pairs with the thread's end. */
     bool left = atomic_load_explicit(&ring->state, memory_order_acquire) == TRACE_RING_LEFT;
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* pairs with push */
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
@@ -224,7 +225,7 @@ static struct trace_ring *oldest_ring(uint64_t *first, uint64_t *second)
     return oldest;
 }
 
-/* In the order of time over all rings, as operations are made of what several threads tell. */
+/* In the order of time over all rings, as operations are made of what several threads record. */
 static void empty_in_order(uint64_t until)
 {
     for (;;) {
@@ -235,14 +236,14 @@ static void empty_in_order(uint64_t until)
     }
 }
 
-/* `all_of_it`: also what was told just now, by other threads. */
+/* `all_of_it`: also what other threads recorded just now. */
 static void empty_rings(bool all_of_it)
 {
     struct trace_process *all = &trace_process;
     uint64_t now = trace_clock_pair(&all->clock), until = now;
     if (all->ticks_are_nsec) until = now = trace_clock_nsec();
     if (all->outputs) until = all->emptied_ticks;
-    all->emptied_ticks = now; /* by the next turn all has come that was told before */
+    all->emptied_ticks = now; /* by the next turn all has come that was recorded before */
     if (all_of_it) until = UINT64_MAX - 1;
     if (all->outputs) empty_in_order(until);
     for (int i = 0; i < TRACE_RINGS; i++) {

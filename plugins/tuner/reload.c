@@ -1,5 +1,5 @@
 /* Ranks that choose differently hang, so all ranks of a communicator must take new rules at the
- * same call. They count their calls in a shared segment. Whoever sees that the file changed
+ * same call. They count their calls in a shared segment. A rank that sees that the file changed
  * puts its text there, and the first call that no rank has made yet as the one from which it holds.
  * Calls of one communicator come in the same order on all ranks, so that is the same call for all.
  *
@@ -28,7 +28,7 @@
 
 enum { SEGMENT_MAGIC = 0x74754e31, TEXT_MOST = 256 << 10 };
 
-struct stamp { /* tells one state of the file from another */
+struct stamp { /* differs between states of the file */
     uint64_t inode, size, sec, nsec;
 };
 

@@ -7,7 +7,7 @@ struct tuner_size;
 struct tuner_reload; /* opaque */
 
 /* Watch the file for a communicator. NULL: its rules stay as they were at its init, because its
- * ranks cannot agree on a call from which new ones hold: it spans hosts, or its host does not tell
+ * ranks cannot agree on a call from which new ones hold: it spans hosts, or its host does not say
  * its number (comm_id 0), or there is no shared memory, or TUTTI_TUNER_RELOAD is 0. */
 struct tuner_reload *tuner_reload_open(const char *path, unsigned long long comm_id,
                                        const struct tuner_size *size);

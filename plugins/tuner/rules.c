@@ -4,7 +4,8 @@
  * bytes,algorithm,protocol,channels,nodes,ranks[,operations[,registered]]
  *
  * -1 means any (channels: keep). Lines that begin with # and empty lines are passed over; a bad
- * line is told with its number and reason, and skipped: it never becomes a rule that nobody wrote.
+ * line is reported with its number and reason, and skipped: it never becomes a rule that nobody
+ * wrote.
  */
 #include "tuner.h"
 

@@ -1,5 +1,5 @@
 /* What the library exports: one table for each version of NCCL's tuner interface. Each instance is
- * the same; the versions differ in what they tell it. */
+ * the same; the versions differ in what they pass. */
 #include "nccl/tuner_v1.h"
 #include "nccl/tuner_v2.h"
 #include "nccl/tuner_v3.h"

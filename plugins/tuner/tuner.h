@@ -45,7 +45,7 @@ struct tuner_rules {
     struct tuner_rule *items; /* owned */
     size_t count;
 };
-/* Read CSV text of `bytes` bytes; bad lines are told and skipped. False: out of memory. */
+/* Read CSV text of `bytes` bytes; bad lines are reported and skipped. False: out of memory. */
 bool tuner_rules_parse(struct tuner_rules *rules, const char *text, size_t bytes,
                        const struct tuner_notes *notes);
 void tuner_rules_free(struct tuner_rules *rules);
@@ -73,7 +73,7 @@ struct tuner_measured {
     size_t count;
 };
 /* Read the rows of the table that are about this size of communicator. A table that names another
- * machine is refused: told, and nothing is measured. False: out of memory. */
+ * machine is refused and reported, and nothing is measured. False: out of memory. */
 bool tuner_measured_parse(struct tuner_measured *measured, const char *text, size_t bytes,
                           const struct tuner_size *size, const struct tuner_notes *notes);
 void tuner_measured_free(struct tuner_measured *measured);

@@ -107,7 +107,7 @@ enum tt_item_call {
  * `step(item, TT_ITEM_STEP)` is called by one thread at a time (any thread: the submitter, a
  * waiter, a worker) until it answers TT_STEP_DONE; a captured item is run again at each graph
  * launch. `step(item, TT_ITEM_RELEASE)` comes exactly once: after DONE, or when the last graph that
- * holds the item is destroyed. A captured item that wants it hears TT_ITEM_HOLD and TT_ITEM_ISSUE
+ * holds the item is destroyed. A captured item that wants it gets TT_ITEM_HOLD and TT_ITEM_ISSUE
  * once for each run to come, from the launching thread, in the order of the launches and of the
  * graph's nodes, before the run's first step; one launch at a time in the process, which gets its
  * place on the stream between the two. */
@@ -117,12 +117,13 @@ struct tt_item {
     bool tells_touches; /* else the checker knows nothing of what it does */
 };
 
-/* ---- what items tell the checker (TUTTI_CHECK=race), inside step(item, TT_ITEM_TOUCH) ---- */
+/* ---- what items report to the checker (TUTTI_CHECK=race), inside step(item, TT_ITEM_TOUCH) ----
+ */
 void tuttiHostTouch(const void *ptr, size_t bytes, bool write);
 /* What follows is another part of the item; its parts run side by side. */
 void tuttiHostTouchPart(int part);
 void tuttiHostTouchName(const char *name); /* of the operation, for reports; copied */
-void tuttiHostTouchUnknown(void);          /* it may touch more than it tells */
+void tuttiHostTouchUnknown(void);          /* it may touch more than it reports */
 /* A word that a stream writes, or waits for until it holds what is asked. */
 struct tt_word {
     void *address;
@@ -157,7 +158,7 @@ struct tt_peer_message {
 };
 void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends);
 /* Outside of items: parts of what goes onto the stream as several items run side by side, and
- * `item`, which is asked here and not put on it, tells them. Call it under tuttiHostChecks(). */
+ * `item`, which is asked here and not put on it, reports them. Call it under tuttiHostChecks(). */
 bool tuttiHostChecks(void);
 /* Outside of items: an allocation is nobody's business but the caller's, who orders its uses. */
 void tuttiHostTouchNever(const void *base);
@@ -171,8 +172,8 @@ void tuttiHostMemberOver(const void *member);
  * Errors (nothing was queued, RELEASE was not called): 400 bad stream, 900.. capture errors. */
 int tuttiHostSubmit(struct CUstream_st *stream, struct tt_item *item, bool allow_inline);
 
-/* For who steps his item himself, as nothing stands before it: that is two calls and no pointer
- * upward. */
+/* For a caller that steps its item itself, as nothing stands before it: that is two calls and no
+ * pointer upward. */
 enum tt_claim {
     TT_CLAIM_TAKEN, /* idle: the caller holds its only place until release or park */
     TT_CLAIM_BUSY,  /* tuttiHostSubmit() without `allow_inline` queues */
@@ -225,7 +226,7 @@ bool tuttiHostOversubscribed(void); /* it was said */
  * finding of the checker outranks it. */
 void tuttiHostExitStatus(int status);
 
-/* The marker that tells our faces from NVIDIA's: version text. */
+/* The marker by which our faces differ from NVIDIA's: version text. */
 extern const char tuttiHostcuda[];
 
 #pragma GCC visibility pop

@@ -23,18 +23,18 @@ struct perf_options {                   /* nccl-tests' letters in the comments *
     int blocking;                       /* -z */
     int stream_null;                    /* -y */
     double timeout_sec;                 /* -T */
-    double since_sec;          /* CLOCK_MONOTONIC when the launcher began; 0: nobody told */
-    int graph_launches;        /* -G */
-    int cpu_time;              /* -C */
-    int local_register;        /* -R */
-    int timestamps;            /* -S */
-    int cta_policy;            /* -x */
-    int memory_report;         /* -M */
-    int unalign;               /* -u: elements of offset */
-    int device_implementation; /* -D: 0, calls of the host */
-    int device_ctas;           /* -V: of no effect without -D */
-    const char *output_file;   /* -J */
-    int types[12];             /* -d; ntypes */
+    double since_sec;                   /* CLOCK_MONOTONIC when the launcher began; 0: unknown */
+    int graph_launches;                 /* -G */
+    int cpu_time;                       /* -C */
+    int local_register;                 /* -R */
+    int timestamps;                     /* -S */
+    int cta_policy;                     /* -x */
+    int memory_report;                  /* -M */
+    int unalign;                        /* -u: elements of offset */
+    int device_implementation;          /* -D: 0, calls of the host */
+    int device_ctas;                    /* -V: of no effect without -D */
+    const char *output_file;            /* -J */
+    int types[12];                      /* -d; ntypes */
     int ntypes;
     int ops[PERF_MAX_OPS]; /* -o; 5 stands for mulsum */
     int nops;
@@ -114,7 +114,7 @@ size_t perf_recv_elems(const struct perf_case *pc, int nranks);
 void perf_in_place(const struct perf_case *pc, int rank, int nranks, size_t *send_at,
                    size_t *recv_at);
 
-struct perf_location { /* where a rank runs; what all tell each other */
+struct perf_location { /* where a rank runs; exchanged by all */
     int rank, pid, device;
     char host[64], busid[32], name[64]; /* of the device */
 };

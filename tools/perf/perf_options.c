@@ -368,7 +368,7 @@ static int take_operations(int argc, char **argv, struct perf_options *o)
     return -1;
 }
 
-/* What only all options together tell. */
+/* What only all options together show. */
 static int check_together(struct perf_options *o)
 {
     char text[32];

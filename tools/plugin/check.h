@@ -15,7 +15,7 @@ struct check_options {
 
 enum { CHECK_BREACHES = 16, CHECK_REASON_BYTES = 640 };
 
-/* What a case tells its parent as it goes on; shared memory. */
+/* What a case reports to its parent as it goes on; shared memory. */
 struct check_case_state {
     char doing[64];                /* what was last begun; "" nothing */
     char note[CHECK_REASON_BYTES]; /* why the answer is no, or a remark */

@@ -132,7 +132,7 @@ void program_search_help(void)
 
 /* ---- one point ---- */
 
-/* As told: an AllReduce has both halves, and chunks of its whole buffer. */
+/* As printed: an AllReduce has both halves, and chunks of its whole buffer. */
 static struct search_size reported_size(const struct search *search, struct search_size size)
 {
     if (search->goal.func != TT_FUNC_ALLREDUCE) return size;

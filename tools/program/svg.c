@@ -32,7 +32,7 @@ struct diagram {
     FILE *out;                  /* borrowed */
     const struct tt_flow *flow; /* borrowed */
     int nranks, nsteps, chunk;  /* -1: all chunks */
-    bool by_origin;             /* colours tell whose input it is, not which chunk */
+    bool by_origin;             /* colours show whose input it is, not which chunk */
     struct line *lines;         /* owned, by step, rank and contents */
     size_t nlines;
     struct tt_flow_message *arrows; /* owned, by step and ranks */

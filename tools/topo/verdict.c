@@ -73,7 +73,7 @@ static bool knows_models(const struct box *box)
     return true;
 }
 
-/* By product where both files tell it, else by what they compute. */
+/* By product where both files have it, else by what they compute. */
 static void count_gpus(const struct box *box, const struct box *other, struct tally *tally)
 {
     bool models = knows_models(box) && knows_models(other);
@@ -171,7 +171,7 @@ static void count_direct(const struct box *box, const struct box *other, struct 
 struct fact {
     const char *words; /* before "A instead of B" */
     count_fact *count;
-    bool part; /* it tells what there is, else how that is joined */
+    bool part; /* it says what there is, else how that is joined */
 };
 
 static const struct fact facts[] = {

@@ -1,6 +1,6 @@
 /* Files that a flight recorder kept: one process may have written several, NAME.jsonl and
  * NAME.jsonl.1 and so on, and a communicator that outlived another one stands in each of them. The
- * newest tells how far it is. */
+ * newest shows how far it is. */
 #include "reader.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* What the files of the flight recorder say together: operations are counted alike at all ranks of
- * a communicator, so the number tells who is behind and whose call is another. */
+ * a communicator, so the number shows which rank is behind and whose call is another. */
 #include "tool.h"
 
 #include "base/mem.h"

@@ -4,7 +4,7 @@
 #include "otf2_library.h"
 #include "slices.h"
 
-/* A rank whose collectives and messages are told as those of an MPI communicator. */
+/* A rank whose collectives and messages are written as those of an MPI communicator. */
 struct otf2_seat {
     uint32_t comm;
     int rank;

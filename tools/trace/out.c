@@ -33,7 +33,7 @@ bool out_close(struct out *out, const char *path)
     flush(out);
     bool good = fflush(out->file) == 0 && !ferror(out->file);
     int error = errno;
-    if (out->file == stdout) return good; /* main() tells what is wrong with it */
+    if (out->file == stdout) return good; /* main() reports what is wrong with it */
     good = fclose(out->file) == 0 && good;
     if (!good) (void)fprintf(stderr, "tutti trace: %s: %s\n", path, strerror(error));
     return good;

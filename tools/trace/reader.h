@@ -8,7 +8,7 @@
 
 #include <dirent.h>
 
-/* What can be wrong with a line; each kind is told three times for a file and then counted. */
+/* What can be wrong with a line; each kind is reported three times for a file and then counted. */
 enum complaint {
     COMPLAINT_LINE,
     COMPLAINT_HEAD,
@@ -57,7 +57,7 @@ struct timeline_reader {
     struct records records;
     struct ids events;                  /* of the process */
     struct ids members, threads, comms; /* of the process; comms of all */
-    struct ids dumped;                  /* ranks that a flight recorder told of: their file */
+    struct ids dumped;                  /* ranks in flight recorders' files: their file */
     uint16_t words[4096];               /* slots: number of a word plus 1 */
     struct later *laters;               /* owned */
     uint32_t nlaters;
@@ -99,7 +99,7 @@ void timeline_end_process(struct timeline *run);
 #define TIMELINE_DROPPED (UINT32_MAX - 1) /* an event or a member that is there and not kept */
 /* By name, and the newest file of a process first. */
 int timeline_by_dump(const struct dirent **left, const struct dirent **right);
-/* A flight recorder's newer file told of this rank already. */
+/* A flight recorder's newer file had this rank already. */
 bool timeline_is_older_dump(struct timeline *run, uint64_t comm, int rank);
 
 /* ---- after the last file ---- */

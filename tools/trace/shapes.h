@@ -27,10 +27,10 @@ struct shape_node {
     bool is_text, is_end;
 };
 
-/* A text that was a value, with its closing quote, at a place that its first bytes tell. */
+/* A text that was a value, with its closing quote, at a place that its first bytes name. */
 struct shape_guess {
     struct shape_text text; /* 0 bytes: none */
-    uint16_t word;          /* as whoever reads the line knows it; 0: not yet */
+    uint16_t word;          /* as the line's reader knows it; 0: not yet */
 };
 
 struct shapes {

@@ -25,7 +25,7 @@ struct slice_moment {
 /* False: memory is short, and said. */
 bool slices_make(const struct timeline *run, const struct lanes *lanes, struct slices *slices);
 void slices_fini(struct slices *slices);
-/* From here on slices_next() tells of this lane. */
+/* From here on slices_next() is about this lane. */
 void slices_of(struct slices *slices, uint32_t lane);
 /* False: the lane is over. */
 bool slices_next(struct slices *slices, struct slice_moment *moment);

@@ -99,7 +99,7 @@ typedef enum CUsynchronizationPolicy_enum {
     CU_SYNC_POLICY_BLOCKING_SYNC = 4
 } CUsynchronizationPolicy;
 
-/* Kept for whoever asks; but for the priority of a stream they change nothing. */
+/* Kept to be asked for; but for the priority of a stream they change nothing. */
 typedef union CUlaunchAttributeValue_union {
     char pad[64];
     int cooperative;

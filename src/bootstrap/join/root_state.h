@@ -86,5 +86,5 @@ void tt_root_overdue(struct tt_root *root);
 /* ---- stray.c ---- */
 
 #define TT_STRAY_AGAIN_NSEC 300000000ull /* for the caller to call again */
-/* End the grow that waits for whoever came here. True: look again. */
+/* End the grow that waits for the rank that came here. True: look again. */
 bool tt_root_stray_waits(struct tt_root *root, uint64_t now_nsec);

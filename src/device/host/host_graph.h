@@ -101,7 +101,7 @@ int tuttiHostNodeInClone(struct CUgraphNode_st *node, struct CUgraph_st *clone,
                          struct CUgraphNode_st **node_out);
 
 /* ---- executable graphs ---- */
-/* 1 on a cycle. flags are kept for whoever asks. */
+/* 1 on a cycle. flags are kept to be asked for. */
 int tuttiHostGraphInstantiate(struct CUgraph_st *graph, unsigned flags,
                               struct CUgraphExec_st **exec_out);
 int tuttiHostExecFlags(const struct CUgraphExec_st *exec, unsigned *flags);
@@ -143,7 +143,7 @@ int tuttiHostGraphRetainUser(struct CUgraph_st *graph, struct CUuserObject_st *o
 int tuttiHostGraphReleaseUser(struct CUgraph_st *graph, struct CUuserObject_st *object,
                               unsigned count);
 
-/* ---- what is kept for whoever asks ---- */
+/* ---- what is kept to be asked for ---- */
 bool tuttiHostExecAlive(const struct CUgraphExec_st *exec);
 /* Launch attributes of kernel nodes, by number; 1 for other nodes. Get leaves *value alone when
  * none was set. */

@@ -22,7 +22,7 @@ int tuttiHostStreamQuery(struct CUstream_st *stream);
 int tuttiHostStreamFlags(struct CUstream_st *stream, unsigned *flags);
 int tuttiHostStreamPriority(struct CUstream_st *stream, int *priority);
 int tuttiHostStreamPrioritySet(struct CUstream_st *stream, int priority); /* clamped */
-/* Attributes by number, TT_ATTRIBUTE_BYTES each, kept for whoever asks. Get leaves *value alone
+/* Attributes by number, TT_ATTRIBUTE_BYTES each, kept to be asked for. Get leaves *value alone
  * when none was set. */
 enum { TT_ATTRIBUTE_BYTES = 64 };
 int tuttiHostStreamAttributeSet(struct CUstream_st *stream, int id, const void *value);

@@ -17,7 +17,7 @@ struct tt_block_info {
     bool on_host;   /* host memory: counts against no device */
     unsigned share; /* enum CUmemAllocationHandleType bits */
     size_t bytes;
-    int location, number; /* enum CUmemLocationType and its id: kept for whoever asks ... */
+    int location, number; /* enum CUmemLocationType and its id: kept to be asked for ... */
     bool rdma;            /* ... as is this wish */
 };
 

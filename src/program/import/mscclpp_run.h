@@ -95,8 +95,8 @@ void tt_mscclpp_add_to(struct mscclpp_clocks *clocks, int32_t snapshot, uint32_t
 bool tt_mscclpp_before(const struct mscclpp_clocks *clocks, struct mscclpp_epoch epoch,
                        uint32_t block);
 void tt_mscclpp_join(struct mscclpp_clocks *clocks, uint32_t block, int32_t snapshot);
-/* An operation of a block reads (writes) chunks: they hold something, and whoever touched them is
- * ordered before it. Refused otherwise. */
+/* An operation of a block reads (writes) chunks: they hold something, and those that touched them
+ * are ordered before it. Refused otherwise. */
 bool tt_mscclpp_read_cells(struct mscclpp_follow *follow, uint32_t block,
                            const struct mscclpp_op *op, const struct mscclpp_ref *ref);
 bool tt_mscclpp_write_cells(struct mscclpp_follow *follow, uint32_t block,

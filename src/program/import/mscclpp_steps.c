@@ -1,8 +1,8 @@
 /* Writes down what a plan moves as steps of MSCCL: a put is a message, a get is one the other way
  * round, a sum over remote chunks is a chain of received ones. Steps stand in the order in which
  * the plan was followed, each message is received right after it is sent, and a step waits for
- * whoever wrote what it reads and touched what it writes. So whoever waits, waits for what stands
- * before it: no step waits for ever, whatever the number of slots. */
+ * those that wrote what it reads and touched what it writes. So a step waits only for earlier ones,
+ * and none waits for ever, whatever the number of slots. */
 #include "mscclpp_run.h"
 
 #include "base/mem.h"
@@ -205,8 +205,9 @@ static void depend_on_cells(struct mscclpp_follow *follow, struct open_step *ope
     }
 }
 
-/* What writes output waits for whoever reads the input that lies there in place, so that a plan for
- * out of place is right in place where it can be. (An AlltoAll in place has its input copied.) */
+/* A step that writes output waits for those that read the input that lies there in place, so that a
+ * plan for out of place is right in place where it can be. (An AlltoAll in place has its input
+ * copied.) */
 static void depend_on_input(struct mscclpp_follow *follow, struct open_step *open_step, int line,
                             const struct mscclpp_ref *dst)
 {

@@ -1,5 +1,5 @@
-/* Warnings about a machine file, collected as lines of text. A pure room does not talk; whoever
- * asked prints or logs them. */
+/* Warnings about a machine file, collected as lines of text. A pure room does not talk; the
+ * caller prints or logs them. */
 #pragma once
 
 #include <stddef.h>

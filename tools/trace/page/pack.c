@@ -196,7 +196,7 @@ static uint32_t kind_number(struct page *page, struct kind_table *table, uint32_
     return page->nkinds - 1;
 }
 
-/* Kinds of the blocks' first events, and of those that details tell of. */
+/* Kinds of the blocks' first events, and of those in the details. */
 static bool make_kinds(struct page *page)
 {
     struct kind_table table = {.count = 256};

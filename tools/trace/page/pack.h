@@ -49,7 +49,7 @@ struct page {
     uint32_t noperations;   /* that are drawn */
     uint32_t nstates;       /* of events that are drawn alone; 0 where they are too many */
     uint32_t all_states;    /* of these events */
-    /* What joined blocks are made of, for whoever looks closer; none where it is too much. */
+    /* What joined blocks are made of, for a closer look; none where it is too much. */
     uint32_t *details;         /* owned; events, in the order of blocks and begins */
     uint32_t *kind_of_detail;  /* owned */
     struct page_chunk *chunks; /* owned */

@@ -1,4 +1,4 @@
-/* Launch attributes of streams, kept for whoever asks. */
+/* Launch attributes of streams, kept to be asked for. */
 #include "device/host/stream/attributes.h"
 
 #include "device/host/stream/stream.h"

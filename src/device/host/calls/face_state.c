@@ -1,4 +1,4 @@
-/* Settings of the process. Everything here is kept for whoever
+/* Settings of the process. Everything here is kept for a caller that
  * asks; none of it changes how work runs. */
 #include "reset.h"
 

@@ -1,6 +1,6 @@
 /* Memory pools as the files about them share them. A pool is an account over its device's arena; a
  * block is memory of a pool, or other memory on its way out in stream order, and is listed from its
- * allocation to its free. The lock of tt_host.pools guards all of it and is held by whoever calls
+ * allocation to its free. The lock of tt_host.pools guards all of it and is held by a caller of
  * these functions. Private to this folder. */
 #pragma once
 

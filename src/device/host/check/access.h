@@ -15,7 +15,7 @@ enum tt_check_touch_kind {
     TT_CHECK_TOUCH_COLLECTIVE, /* a collective: ptr is the member */
     TT_CHECK_TOUCH_SEND,       /* a message */
     TT_CHECK_TOUCH_RECEIVE,
-    TT_CHECK_TOUCH_KERNEL, /* ptr is the item, which tells nothing */
+    TT_CHECK_TOUCH_KERNEL, /* ptr is the item, which reports nothing */
 };
 
 struct tt_check_touch {
@@ -38,8 +38,8 @@ struct tt_check_touches {
     int part;                    /* as is this */
     struct tt_check_op **keep;   /* borrowed; where the item wants its operation */
     bool closed;                 /* the item that is asked does not know all */
-    bool tells;                  /* who does not tell all may write what the host polls */
-    struct tt_check_words words; /* of the kernel that tells nothing */
+    bool tells;                  /* one that does not report all may write what the host polls */
+    struct tt_check_words words; /* of the kernel that reports nothing */
     bool refused;                /* it will not happen */
     bool counts;                 /* nothing is kept, only counted: */
     unsigned opened;             /* what lies in memory of another process that is open now */
@@ -52,7 +52,8 @@ void tt_check_touches_bytes(struct tt_check_touches *touches, const void *ptr, s
                             bool write);
 void tt_check_touches_copy(struct tt_check_touches *touches, const struct tt_copy *copy);
 void tt_check_touches_set(struct tt_check_touches *touches, const struct tt_set *set);
-/* False: it may touch what it does not tell. `item` stands for the operation's own unless NULL. */
+/* False: it may touch what it does not report. `item` stands for the operation's own unless NULL.
+ */
 bool tt_check_touches_op(struct tt_check_touches *touches, const struct tt_host_op *op,
                          struct tt_item *item);
 bool tt_check_touches_item(struct tt_check_touches *touches, struct tt_item *item);
@@ -61,7 +62,7 @@ bool tt_check_touches_item(struct tt_check_touches *touches, struct tt_item *ite
 /* All of them by one operation of the stream, the caller's to drop; NULL when out of memory. */
 struct tt_check_op *tt_check_apply(struct tt_host_check *check, struct CUstream_st *stream,
                                    const struct tt_check_touches *touches, const char *name);
-/* The operation that is put on the stream next does what nobody tells. */
+/* The operation that is put on the stream next does what nobody reports. */
 void tt_check_note_opaque(struct tt_host_check *check, struct CUstream_st *stream);
 /* Parts of one item run side by side. */
 void tt_check_parts(struct tt_host_check *check, const struct tt_check_op *op,
@@ -82,7 +83,7 @@ void tt_check_await_word(struct tt_host_check *check, size_t task, const struct 
 /* Who copies a word may have waited for it to change. */
 void tt_check_see_words(struct tt_host_check *check, size_t task,
                         const struct tt_check_touch *touch);
-/* All that words tell whoever may look at them. */
+/* All that words tell a thread that may look at them. */
 void tt_check_tell_words(struct tt_host_check *check, struct tt_check_clock **into);
 /* What is written there by other ways takes the place of what a stream wrote. */
 void tt_check_cover_words(struct tt_host_check *check, size_t task,

@@ -1,5 +1,5 @@
-/* What a program tells for what nobody can see: its own loads and stores, those of host functions
- * and kernels. */
+/* What a program reports because nobody can see it: its own loads and stores, those of host
+ * functions and kernels. */
 #include "access.h"
 #include "guard.h"
 #include "tutti.h"
@@ -16,7 +16,7 @@ struct annotated_call {
     struct tt_check_op *op; /* owned */
 };
 
-/* While it runs, what precedes it is over, and it may tell the host so by ways that nobody sees. */
+/* While it runs, what precedes it is over, and the host may learn so by ways that nobody sees. */
 static void run_annotated(void *arg)
 {
     struct annotated_call *call = arg;
@@ -73,7 +73,7 @@ void tt_host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **
     *arg = call;
 }
 
-/* ---- what programs tell ---- */
+/* ---- what programs report ---- */
 
 static void annotated_access(const void *ptr, size_t bytes, bool write)
 {

@@ -1,4 +1,4 @@
-/* What operations touch is put into the shadow, node by node, with what they tell and learn. */
+/* What operations touch is put into the shadow, node by node, with what they pass on and learn. */
 #include "access.h"
 
 #include "device/host/host.h"
@@ -22,7 +22,7 @@ static void synchronize(struct tt_host_check *check, size_t task,
     }
 }
 
-/* What the operation tells others, or learns, when its accesses are known. */
+/* What the operation passes on to others, or learns, when its accesses are known. */
 static void pass_on(struct tt_host_check *check, struct tt_check_op *op,
                     const struct tt_check_touch *touch)
 {
@@ -57,7 +57,8 @@ static void look_at_end(struct tt_host_check *check, const struct tt_check_op *o
     if (touch->bytes > room) tt_check_report(check, &finding);
 }
 
-/* What events tell the task before it does what the node does; true: it meets others there. */
+/* What the task learns from events before it does what the node does; true: it meets others there.
+ */
 static bool learn_first(struct tt_host_check *check, size_t task,
                         const struct tt_check_touch *touches, size_t count)
 {
@@ -149,9 +150,9 @@ void tt_check_parts(struct tt_host_check *check, const struct tt_check_op *op,
     free(sorted);
 }
 
-/* One node's accesses. Who meets others in a collective tells them that it has read, not that it
- * has written: they end when they have its data, whatever it does with theirs. So its writes are
- * an operation of their own, behind the synchronization. */
+/* One node's accesses. One that meets others in a collective lets them know that it has read, not
+ * that it has written: they end when they have its data, whatever it does with theirs. So its
+ * writes are an operation of their own, behind the synchronization. */
 static struct tt_check_op *apply_node(struct tt_host_check *check, const struct CUstream_st *stream,
                                       const struct tt_check_touch *touches, size_t count,
                                       const char *name)
@@ -175,8 +176,8 @@ static struct tt_check_op *apply_node(struct tt_host_check *check, const struct 
     return op;
 }
 
-/* Nodes come in an order that their edges allow, so what an event node tells or learns holds for
- * those before or behind it. */
+/* Nodes come in an order that their edges allow, so what an event node passes on or learns holds
+ * for those before or behind it. */
 struct tt_check_op *tt_check_apply(struct tt_host_check *check, struct CUstream_st *stream,
                                    const struct tt_check_touches *touches, const char *name)
 {
@@ -196,8 +197,8 @@ struct tt_check_op *tt_check_apply(struct tt_host_check *check, struct CUstream_
     return op;
 }
 
-/* The operation that is put on the stream next does what nobody knows. From now on whoever looks at
- * words may tell the host. */
+/* The operation that is put on the stream next does what nobody knows. From now on the host may
+ * learn of it from words. */
 void tt_check_note_opaque(struct tt_host_check *check, struct CUstream_st *stream)
 {
     tt_check_arrive(check, stream);

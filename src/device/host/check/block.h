@@ -1,4 +1,4 @@
-/* What memory tells the checker (check.h). Below streams: knows none. */
+/* What memory reports to the checker (check.h). Below streams: knows none. */
 #pragma once
 
 #include "device/host/memory/process.h"

@@ -1,4 +1,4 @@
-/* TUTTI_CHECK=race: what the doors of the room tell the checker. Each hook stands behind
+/* TUTTI_CHECK=race: what the room's public functions report to the checker. Each hook stands behind
  * tt_host_checks(), one predictable branch, and is called when the call it is about is certain to
  * be made. The checker decides by the order that the program asked for, never by the moment at
  * which something happened to run: a race is found although it went well this time.
@@ -38,16 +38,16 @@ void tt_host_check_copy(struct CUstream_st *stream, const struct tt_copy *copy, 
                         bool fits);
 void tt_host_check_set(struct CUstream_st *stream, const struct tt_set *set, bool fits);
 void tt_host_check_item(struct CUstream_st *stream, struct tt_item *item);
-/* An item of a graph tells that it records an event, or waits for it. */
+/* An item of a graph reports that it records an event, or waits for it. */
 void tt_host_check_event_node(const struct CUevent_st *event, bool waits);
-/* An item of a graph tells that memory begins or ends there. */
+/* An item of a graph reports that memory begins or ends there. */
 void tt_host_check_memory_node(const void *ptr, size_t bytes, bool ends);
 /* Inside of an item that is asked: *slot becomes the operation that it is put on the stream as, for
  * tt_host_thread.checked while it runs; tt_host_check_end() then. Not when a graph launches it. */
 void tt_host_check_keep(struct tt_check_op **slot);
 void tt_host_check_end(struct tt_check_op *op);
 void tt_host_check_graph(struct CUstream_st *stream, const struct tt_host_exec *exec);
-/* Words of a kernel's arguments that may be addresses, when it does not tell what it touches. Its
+/* Words of a kernel's arguments that may be addresses, when it does not report what it touches. Its
  * memory is closed while a part of it runs, so that it is seen what it does there. */
 enum { TT_CHECK_WORDS_MOST = 64 };
 struct tt_check_words {
@@ -58,19 +58,19 @@ void tt_host_check_word(struct tt_check_words *words, const void *word);
 void tt_host_check_opaque(const struct tt_check_words *words,
                           const struct tt_item *item); /* which is asked */
 /* Inside of a step of launches of one executable (tt_host_thread.launches): what the kernel is
- * there, until it is over. NULL: it tells, or comes too late to be seen. */
+ * there, until it is over. NULL: it reports, or comes too late to be seen. */
 struct tt_check_op *tt_host_check_launched(const struct tt_item *item);
 void tt_host_check_landed(const struct tt_item *item);
 void tt_host_check_unlaunched(const void *launches); /* what was put there last does not run */
 void tt_host_check_kernel(const struct tt_check_words *words, bool begins);
-/* *fn and *arg become those of a frame around the function, in which it can tell its accesses. */
+/* *fn and *arg become those of a frame around the function, in which it can report its accesses. */
 void tt_host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg);
 
 /* ---- memory of other processes, also without TUTTI_CHECK ---- */
-/* How much of what the item touches, as far as it tells, is such memory that is open now. */
+/* How much of what the item touches, as far as it reports, is such memory that is open now. */
 unsigned tt_host_item_opened(struct tt_item *item);
 /* Inside of an item that is asked: that is the question. A word of a kernel's arguments, which may
- * be a pointer, is told as it is then. */
+ * be a pointer, is reported as it is then. */
 bool tt_host_check_counts(void);
 void tt_host_check_argument(const void *ptr);
 

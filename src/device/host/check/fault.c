@@ -49,7 +49,7 @@ static size_t run_at(const char *ptr)
     return pages;
 }
 
-/* ---- kernels that tell nothing ---- */
+/* ---- kernels that report nothing ---- */
 
 /* Let one instruction find the page open. False: it has been looked at for long. */
 static bool step_over(struct tt_host_check *check, const void *ptr, ucontext_t *context)
@@ -93,7 +93,7 @@ static bool end_step(ucontext_t *context)
 
 /* ---- faults ---- */
 
-/* The program's own access of a byte; true: it has been told of. */
+/* The program's own access of a byte; true: it has been reported. */
 static bool judge(struct tt_host_check *check, const void *ptr, const ucontext_t *context)
 {
     bool write = tt_cpu_fault_writes(context, tt_check_guard_of(check, ptr) == PROT_READ);
@@ -110,7 +110,7 @@ static bool answer(const siginfo_t *info, ucontext_t *context)
 {
     const char *ptr = info->si_addr;
     if (info->si_code != SEGV_ACCERR || tt_host_view(ptr) == ptr) return false;
-    if (tt_host_forked() || tt_host_thread.is_checking) { /* nobody to tell; our own look at it */
+    if (tt_host_forked() || tt_host_thread.is_checking) { /* no report: our own look at it */
         open_page(ptr);
         return tt_host_thread.is_checking || !is_stuck(ptr);
     }

@@ -1,6 +1,6 @@
 /* Order that is known later than it is needed: a stream waits for a word that nobody has written
  * yet, a rank receives before the other one sends, or comes to a collective before the others. Such
- * a wait is a fence: what its task does behind it knows whatever the fence is told later. A race of
+ * a wait is a fence: what its task does behind it knows whatever the fence learns later. A race of
  * operations that know an open fence is kept until the fence closes, the host has waited for it, or
  * the program ends. */
 #include "state.h"
@@ -58,7 +58,7 @@ static bool is_behind(const struct tt_check_fence *fence, const struct tt_check_
     return tt_check_clock_of(clock, fence->task) >= fence->epoch;
 }
 
-/* By what fences were told that the second is behind, or that those know, ... */
+/* By what fences learned that the second is behind, or that those know, ... */
 static bool is_before_late(const struct tt_check_fences *fences, const struct tt_check_op *first,
                            const struct tt_check_op *second)
 {

@@ -33,9 +33,9 @@ struct tt_check_fence { /* operations of `task` from `epoch` on know the clock *
     size_t task;
     uint64_t epoch;
     struct tt_check_clock *clock; /* counted */
-    bool open;                    /* it may be told more */
+    bool open;                    /* more may be added */
 };
-struct tt_check_kept { /* a race, unless a fence is told of order; both are counted */
+struct tt_check_kept { /* a race, unless a fence learns of order; both are counted */
     struct tt_check_finding finding;
     struct tt_check_op *one, *other;
 };

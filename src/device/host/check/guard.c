@@ -2,9 +2,9 @@
  *
  * A page of pinned or managed memory is closed to the program while every byte of it that is
  * allocated is in flight: used by work on streams that the host has not waited for, be it done or
- * not. Whoever waits opens it before he goes on. So a sound program never meets a closed page, nor
- * does a system call of its, which the kernel would refuse; so a page that is in flight in part
- * stays open. What runs on streams comes by the view (memory.h), which nobody closes; host
+ * not. A thread that waits opens it before it goes on. So a sound program never meets a closed
+ * page, nor does a system call of its, which the kernel would refuse; so a page that is in flight
+ * in part stays open. What runs on streams comes by the view (memory.h), which nobody closes; host
  * functions and kernels, which are the program's code, come by faults (fault.c) that open the page
  * until they return; host functions of a program that may hand it to the kernel (imports.c) find
  * what is used behind them open. */
@@ -209,7 +209,7 @@ void tt_check_guard_again(struct tt_host_check *check, const struct tt_check_op 
     check->guards_stale = true;
 }
 
-/* ---- kernels that tell nothing ---- */
+/* ---- kernels that report nothing ---- */
 
 /* Memory of a device that was an allocation, from the page of an address on. */
 static struct tt_check_guard *guard_for_freed(struct tt_host_check *check, const void *ptr)

@@ -9,7 +9,7 @@ struct tt_check_guard { /* an allocation that streams use: guard.c */
     enum tt_memory_kind kind;
     bool freed;                    /* what was one, when a kernel was given its address */
     size_t from, to;               /* pages that were used */
-    struct tt_check_clock *opaque; /* counted; kernels that may use it and do not tell */
+    struct tt_check_clock *opaque; /* counted; kernels that may use it and do not report */
     int kernels;                   /* of them that run */
     int whole;                     /* what all of its pages were set to last, or -1 */
     unsigned char *prot;           /* owned; of each page now */
@@ -18,9 +18,9 @@ struct tt_check_guard { /* an allocation that streams use: guard.c */
 /* ---- guard.c: pages of the host's mapping are closed while all of their bytes are in flight ----
  */
 bool tt_check_guard_due(const struct tt_host_check *check); /* something has changed */
-/* Close and open what must be; at the end of each call that tells the checker something. */
+/* Close and open what must be; at the end of each call that reports to the checker. */
 void tt_check_guard_update(struct tt_host_check *check);
-/* Kernels whose accesses nobody tells may use the allocations around these addresses. */
+/* Kernels whose accesses nobody reports may use the allocations around these addresses. */
 void tt_check_guard_kernel(struct tt_host_check *check, const struct tt_check_op *op,
                            const struct tt_check_words *words);
 /* One of them runs a part of its blocks (1), or is back (-1). */

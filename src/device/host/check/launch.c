@@ -1,5 +1,5 @@
-/* Kernels that tell nothing, from their launch until they are over. Launches of one executable run
- * one after another, so its kernels are what they are in the oldest launch that is not over. */
+/* Kernels that report nothing, from their launch until they are over. Launches of one executable
+ * run one after another, so its kernels are what they are in the oldest launch that is not over. */
 #include "check.h"
 #include "state.h"
 

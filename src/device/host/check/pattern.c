@@ -1,5 +1,5 @@
 /* Device memory is handed out full of a pattern (a NaN for float and double), so that whether it
- * was written can be asked of the bytes themselves, whoever wrote them. */
+ * was written can be asked of the bytes themselves, whatever wrote them. */
 #include "state.h"
 
 #include "base/mem.h"
@@ -30,7 +30,7 @@ static bool is_pattern(const char *ptr, size_t bytes)
     return true;
 }
 
-/* What nobody told of may still be on its way to write there. */
+/* An operation that was not reported may still be going to write there. */
 static bool somebody_writes(const struct tt_host_check *check)
 {
     for (size_t i = 1; i < check->ntasks; i++) {

@@ -1,7 +1,8 @@
 /* What was done last to every byte that was touched: pages of 2 MiB, each a sorted list of pieces
  * that do not overlap. A write makes one piece of what it covers; a read splits at its ends. A
  * reader that is before the new one is dropped: who must come behind the new one comes behind it.
- * Kernels that tell nothing are seen late: what they may race with is kept until they have run. */
+ * Kernels that report nothing are seen late: what they may race with is kept until they have run.
+ */
 #include "state.h"
 
 #include "base/mem.h"

@@ -114,7 +114,7 @@ struct tt_host_check {
     uint64_t io_of;         /* objects that were loaded then */
     struct sigaction outer; /* the handlers that ours stand before */
     struct sigaction outer_trap;
-    struct tt_check_launched *opaque; /* owned; kernels that tell nothing and are not over, */
+    struct tt_check_launched *opaque; /* owned; kernels that report nothing and are not over, */
     size_t nopaque, opaque_room; /* ... which will be seen to touch what others have used since */
     const void *launching;       /* of the graph that is put on a stream */
     size_t steps;                /* of kernels: accesses that were looked at one by one */
@@ -122,7 +122,7 @@ struct tt_host_check {
     size_t ntasks, task_room;
     size_t *task_of; /* owned; by number of the stream in its slab */
     size_t task_of_room;
-    struct tt_check_clock *remote; /* counted: what other processes may have been told */
+    struct tt_check_clock *remote; /* counted: what other processes may have learned */
     bool any_opaque;               /* something was put on a stream that may look at words */
     struct tt_check_clock *waited; /* counted: what the host waited for itself, without hearsay */
     struct tt_check_fences fences;

@@ -1,12 +1,12 @@
-/* What operations tell each other: ranks that meet in a collective, words that streams write and
- * await, events amid a graph. */
+/* What operations learn from each other: ranks that meet in a collective, words that streams write
+ * and await, events amid a graph. */
 #include "access.h"
 
 #include "device/host/host.h"
 
 #include <stdlib.h>
 
-/* Those that wait there know what those tell that come, before and after. */
+/* Those that wait there know what those that come know, before and after. */
 static void gather_at(struct tt_host_check *check, struct tt_check_mark *mark, size_t task,
                       const struct tt_check_touch *touch)
 {
@@ -26,7 +26,7 @@ static void gather_at(struct tt_host_check *check, struct tt_check_mark *mark, s
 }
 
 /* Ranks of one process that are in a collective wait for those whose data they need: what these did
- * before it is over when it ends. Who comes later tells those that are there already. */
+ * before it is over when it ends. One that comes later informs those that are there already. */
 void tt_check_collective(struct tt_host_check *check, size_t task,
                          const struct tt_check_touch *touch)
 {

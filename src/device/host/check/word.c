@@ -1,6 +1,6 @@
-/* Words that streams write and wait for. A wait knows what all those writes tell that may have
+/* Words that streams write and wait for. A wait knows what all those writes know that may have
  * ended it: of those whose value does, the ones in whose place no later write has come for certain.
- * One that nothing has ended yet is remembered, and knows what the first write tells that ends it.
+ * One that nothing has ended yet is remembered, and knows what the first write knows that ends it.
  */
 #include "access.h"
 
@@ -23,7 +23,7 @@ struct word_wait { /* one that nothing has ended yet */
 };
 struct tt_check_word {
     const void *key;
-    struct tt_check_clock *all; /* counted; what any of its writes tells */
+    struct tt_check_clock *all; /* counted; what any of its writes knows */
     struct word_write writes[WRITES_MOST];
     size_t nwrites;
     struct word_wait waits[WAITS_MOST];
@@ -135,7 +135,7 @@ static bool is_reset(const struct tt_host_check *check, const struct tt_check_wo
 }
 
 /* The host may look at the word, which nobody sees, so it is taken to know; of a word in a device's
- * memory only when a kernel or host function may have told it. */
+ * memory only when a kernel or host function may have reported it. */
 void tt_check_write_word(struct tt_host_check *check, size_t task, const struct tt_word *what)
 {
     struct tt_check_word *word = word_of(check, what);

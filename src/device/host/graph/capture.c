@@ -90,7 +90,7 @@ void tt_host_capture_leave(struct CUstream_st *stream)
     free(stream->tips);
     stream->tips = NULL;
     stream->ntips = 0;
-    pthread_mutex_unlock(&tt_host.captures.lock); /* whoever looked has done so */
+    pthread_mutex_unlock(&tt_host.captures.lock); /* threads that looked have done so */
     if (!capture) return;
     atomic_fetch_sub(&tt_host.captures.streams, 1);
     if (atomic_fetch_sub(&capture->streams, 1) == 1) {

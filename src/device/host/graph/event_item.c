@@ -1,6 +1,6 @@
 /* Events as items of graphs.
  *
- * A launch tells the items of its executable that it was issued, in the order of calls: then a
+ * A launch informs the items of its executable that it was issued, in the order of calls: then a
  * record becomes the event's latest one, though nothing has run yet, and a wait takes down which
  * record is the latest. Each executable has items of its own, whose runs come in the same order. */
 #include "capture.h"

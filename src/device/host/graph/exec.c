@@ -282,7 +282,7 @@ static void tell_op(const struct exec_op *op, enum tt_item_call call)
     if (op->share && op->share->item->wants_issue) op->share->item->step(op->share->item, call);
 }
 
-/* Tell the items, in the order of the host's calls, how far a launch is. */
+/* Report to the items, in the order of the host's calls, how far a launch is. */
 static void tell_items(const struct tt_host_exec *exec, enum tt_item_call call)
 {
     for (size_t i = 0; i < exec->nops; i++) {
@@ -428,8 +428,8 @@ static bool is_mapped(const struct tt_host_exec *body)
     return good;
 }
 
-/* The numbers of launches, their positions in streams and what their items are told have one order:
- * the executable's lock is held. */
+/* The numbers of launches, their positions in streams and the reports to their items have one
+ * order: the executable's lock is held. */
 static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
 {
     struct tt_host_exec *body = exec->body;

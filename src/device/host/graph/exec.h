@@ -24,7 +24,7 @@ struct exec_run { /* what the launch under way has done of an operation */
  * streams, also when its body is exchanged between them. */
 struct tt_host_launches {
     _Atomic int refs;
-    _Atomic uint64_t issued; /* number of the last one whose call has told its items */
+    _Atomic uint64_t issued; /* number of the last one whose call has informed its items */
     _Atomic uint64_t ended;
 };
 
@@ -43,7 +43,7 @@ struct tt_host_exec {    /* a body; who holds more than one reference must not c
 
 struct CUgraphExec_st {
     uint32_t magic;
-    unsigned flags; /* given at instantiation, for whoever asks */
+    unsigned flags; /* given at instantiation, to be asked for */
     struct tt_host_spinlock lock;
     struct tt_host_exec *body; /* counted; changes under the lock */
 };

@@ -1,5 +1,5 @@
-/* Changes of executable graphs: one operation, or all of them. Who changes parameters while a
- * launch holds the body gets a copy of his own first. */
+/* Changes of executable graphs: one operation, or all of them. A change of parameters while a
+ * launch holds the body is made in a copy. */
 #include "device/host/host.h"
 #include "exec.h"
 

@@ -2,7 +2,7 @@
  * it), found by two bit scans; neighbours are joined at once by tags at both ends of a run.
  *
  * A tag is not zero for the first grain of a live block, and for the first and the last grain of a
- * free run: so whoever frees a block reads the tags before and behind it. Tags lie outside of the
+ * free run: so freeing a block reads the tags before and behind it. Tags lie outside of the
  * memory they speak of, which therefore stays sparse and cannot be broken by its users.
  *
  *     live   | 1 | 0 |  --  | flags 16 | kind 3 | slack 12 | grains 30 |

@@ -35,7 +35,7 @@ __attribute__((target("avx2"))) static void stream_blocks(char *dst, const char 
         _mm256_stream_si256(to + 2, c);
         _mm256_stream_si256(to + 3, d);
     }
-    _mm_sfence(); /* whoever sees the copy finished sees its bytes */
+    _mm_sfence(); /* a thread that sees the copy finished sees its bytes */
 }
 
 static void copy_streaming(void *dst, const void *src, size_t bytes)

@@ -279,7 +279,7 @@ static void in_child(void)
     atomic_store_explicit(&tt_host.is_child, true, memory_order_relaxed);
 }
 
-/* Ranks on this host as the launcher tells, 0 when none does. Each wants a device of its own. */
+/* Ranks on this host as the launcher says, 0 when none does. Each wants a device of its own. */
 static int64_t launched_ranks(void)
 {
     static const char *const names[] = {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",

@@ -1,5 +1,5 @@
 /* Notes of streams' ends. Who takes memory away cannot know which work uses it, so all that is
- * queued counts; and he does not wait for it, for it may be waiting for him. */
+ * queued counts; and the caller does not wait for it, as it may be waiting for the caller. */
 #include "ends.h"
 
 #include "runnable.h"

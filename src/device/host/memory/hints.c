@@ -1,4 +1,4 @@
-/* Hints about memory, page by page, kept for whoever asks; they go with the allocation. Nothing
+/* Hints about memory, page by page, kept to be asked for; they go with the allocation. Nothing
  * depends on them: the memory is in the same place for everybody. Pieces are sorted, do not overlap
  * and are not empty; where there is none, nothing was ever said. */
 #include "hints.h"

@@ -223,7 +223,7 @@ int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_o
 }
 
 /* Nobody finds it any more; it stays mapped while work that was queued before may use it, for who
- * closes must not wait for that: it may be waiting for him. Lock held. */
+ * closes must not wait for that: it may be waiting for the closer. Lock held. */
 static int close_last(struct tt_host_opened **link)
 {
     struct tt_host_opened *last = *link;

@@ -38,7 +38,7 @@ struct tt_host_leavers { /* leaving.c */
     pthread_mutex_t lock;
     struct tt_host_leaver *first; /* owned; memory, and what must be done before it goes */
     struct tt_host_leaver **last; /* where the next one goes, unless first is NULL */
-    _Atomic size_t count;         /* one load tells that there are none */
+    _Atomic size_t count;         /* one load shows that there are none */
 };
 
 struct tt_host_memory { /* memory.c: one range of addresses backs all device memory */
@@ -59,7 +59,7 @@ struct tt_host_device_streams {
     struct CUstream_st *_Atomic legacy;
     struct CUstream_st *_Atomic ordered; /* the living ones; read without the lock */
     struct CUstream_st *dead_ordered;    /* of them: free for reuse */
-    pthread_mutex_t order;               /* whoever queues behind other streams */
+    pthread_mutex_t order;               /* held to queue behind other streams */
 };
 
 struct tt_host_streams { /* stream.c, life.c */

@@ -1,5 +1,5 @@
-/* Which streams have something queued: a bit per stream, set by whoever queues and cleared by a
- * worker that finds the stream idle, and above them bits that say where any are set. */
+/* Which streams have something queued: a bit per stream, set by a thread that queues and cleared by
+ * a worker that finds the stream idle, and above them bits that say where any are set. */
 #include "runnable.h"
 
 #include "state.h"
@@ -32,8 +32,8 @@ bool tt_host_runnable_add(size_t number)
 }
 
 /* Who queues takes a sequence number first and looks at the bit then. A bit of an upper level goes
- * when the lower one is empty. Whoever puts one back puts back all above it: another thread that
- * saw the level empty in between may be clearing those. */
+ * when the lower one is empty. A thread that puts one back puts back all above it: another thread
+ * that saw the level empty in between may be clearing those. */
 void tt_host_runnable_remove(size_t number)
 {
     const struct tt_host_timeline *line = tt_host_slab_object(&tt_host.streams.slab, number);

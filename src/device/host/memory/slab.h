@@ -1,5 +1,6 @@
 /* Handles that can be checked without lock or hash: objects of one kind lie in one reserved region
- * that is never given back, so reading a dead one is harmless and its magic word tells. */
+ * that is never given back, so reading a dead one is harmless and its magic word shows that it is
+ * dead. */
 #pragma once
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Whoever finds a spinlock taken gives the core to its holder, and sleeps when that does not help:
- * a holder of lower priority gets no core from a yield. */
+/* A thread that finds a spinlock taken gives the core to its holder, and sleeps when that does not
+ * help: a holder of lower priority gets no core from a yield. */
 #include "spinlock.h"
 
 #include <sched.h>

@@ -52,7 +52,7 @@ struct tt_host_thread { /* per thread; initial-exec so that faces pay one load *
     int in_host_fn;
     bool is_worker;                   /* worker.c: no thread of the program's */
     struct CUstream_st *own_streams;  /* stream.c: the thread's default ones, one per device */
-    struct tt_check_touches *touches; /* check/: what the item that is asked tells */
+    struct tt_check_touches *touches; /* check/: what the item that is asked reports */
     struct tt_check_op *checked;      /* check/: the host function or kernel that runs */
     const void *launches;             /* check/: of the executable graph that runs; NULL: of none */
     int in_kernel;                    /* not 0: a kernel's implementation runs */

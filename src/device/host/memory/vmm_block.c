@@ -60,7 +60,7 @@ static int add_block(int fd, const struct tt_block_info *info, bool charged, uin
     return TT_HOST_OK;
 }
 
-/* The file's name tells other processes what the block is. */
+/* The file's name says to other processes what the block is. */
 static int make_file(const struct tt_block_info *info, const struct tt_device_info *device)
 {
     char name[96];

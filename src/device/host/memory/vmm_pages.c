@@ -1,10 +1,10 @@
 /* Pages and addresses of memory in parts: what is reserved, and what lingers.
  *
- * Work that was queued before an unmap or a loss of access may still use the pages, and whoever
- * unmaps must not wait for it: it may be waiting for him (ranks may be threads). So the books say
- * at once what was asked for, and the pages linger as they were until that work is done. A new
- * mapping in their place is open to that work as well, which has been left behind by its own
- * program. */
+ * Work that was queued before an unmap or a loss of access may still use the pages, and a thread
+ * that unmaps must not wait for it: it may be waiting for that thread (ranks may be threads). So
+ * the books say at once what was asked for, and the pages linger as they were until that work is
+ * done. A new mapping in their place is open to that work as well, which has been left behind by
+ * its own program. */
 #include "ends.h"
 #include "vmm.h"
 #include "vmm_parts.h"

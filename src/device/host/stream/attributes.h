@@ -1,4 +1,4 @@
-/* Launch attributes of CUDA's that are kept for whoever asks: values by number. Private to the
+/* Launch attributes of CUDA's that are kept to be asked for: values by number. Private to the
  * room. The owner of a list guards it. */
 #pragma once
 

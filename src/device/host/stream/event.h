@@ -21,7 +21,7 @@ struct CUevent_st { /* a dead one keeps its spinlock: queued records of it may s
     uint64_t time_nsec;               /* of it, once reached */
     uint64_t number;                  /* of it: a queued record may come when another was made */
     struct tt_host_capture_position *captured; /* owned; latest record was captured */
-    struct tt_host_cell *cell; /* interprocess: tells of the records of all processes */
+    struct tt_host_cell *cell; /* interprocess: shows the records of all processes */
     bool imported;             /* cell is another process's */
     uint64_t cell_number;      /* of this process's latest record */
 };

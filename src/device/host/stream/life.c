@@ -1,9 +1,9 @@
 /* Places of streams: taken, put back when dead, and the lists of what is in them. A dead stream
- * keeps its sequence numbers, so whoever still looks at it sees an idle stream.
+ * keeps its sequence numbers, so a thread that still looks at it sees an idle stream.
  *
  * The list of a device's blocking streams is read without a lock. A dead one is taken out and still
  * leads its readers on to what was behind it; comes it back, it is the head of the list and leads
- * them through all of it. So nobody misses a stream that was in the list before he began. */
+ * them through all of it. So no thread misses a stream that was in the list before it began. */
 #include "attributes.h"
 #include "stream.h"
 

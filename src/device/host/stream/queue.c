@@ -4,9 +4,9 @@
  * Legacy rules. An operation of the legacy stream runs after everything present in blocking
  * streams, and theirs after everything present in it. Both sides first take their sequence number
  * and look at each other then (sequentially consistent), so of two that come at once at least one
- * sees the other. Who finds something in his way while he holds an idle stream's sequence number
- * gives that up as an empty operation and queues; queueing on both sides is serialised by a lock
- * per device. So nobody ever waits for a sequence number that waits for him. */
+ * sees the other. A thread that finds something in its way while it holds an idle stream's
+ * sequence number gives that up as an empty operation and queues; queueing on both sides is
+ * serialised by a lock per device. So waits cannot form a cycle. */
 #include "stream.h"
 
 #include "device/host/memory/slab.h"

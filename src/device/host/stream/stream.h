@@ -1,10 +1,10 @@
 /* Inside of streams: sequence numbers, queue, operations. Private to the room.
  *
  * Every operation of a stream has a sequence number: 1, 2, 3 ... `tail` is the last one given,
- * `done` the last one finished; equal means idle. Who swaps tail from done to done + 1 has found
- * the stream idle and holds the only unfinished sequence number: he runs his operation here and now
- * and touches no queue. Everybody else takes the next sequence number and queues. Only the
- * operation with sequence number done + 1 may run, and only who finishes it writes `done`.
+ * `done` the last one finished; equal means idle. A thread that swaps tail from done to done + 1
+ * has found the stream idle and holds the only unfinished sequence number: it runs its operation
+ * here and now and touches no queue. Everybody else takes the next sequence number and queues. Only
+ * the operation with sequence number done + 1 may run, and only who finishes it writes `done`.
  *
  * So a position in a stream is the pair (stream, sequence number), reached when done >= seq.
  * Streams are type-stable and sequence numbers go on when a stream is reused, hence a position is
@@ -73,7 +73,7 @@ struct CUstream_st *tt_host_stream_take(int device, enum tt_host_stream_kind kin
 enum { TT_HOST_STREAM_MAGIC = 0x73747265 };
 _Static_assert(offsetof(struct CUstream_st, line) == 0, "a stream begins with its timeline");
 struct CUstream_st *tt_host_stream_default(struct CUstream_st *handle);
-/* The stream behind a handle as far as a few looks tell: NULL also for a default stream that was
+/* The stream behind a handle as far as a few looks show: NULL also for a default stream that was
  * never used by this thread.                                                                  hot
  */
 static inline struct CUstream_st *tt_host_stream_glance(struct CUstream_st *handle)
@@ -229,7 +229,7 @@ bool tt_host_help(const struct CUstream_st *except);
 /* ---- share.c ---- */
 /* Who asks, or waits for something else, does no more than a share of others' work at once: some
  * hundred microseconds, and as many bytes as a call may copy by itself. The first one begins, and
- * ends what it began; *outer_out tells. */
+ * ends what it began; *outer_out says which. */
 void tt_host_share_begin(struct tt_host_share *outer_out);
 void tt_host_share_end(const struct tt_host_share *outer);
 bool tt_host_share_spent(void); /* false outside of one */

@@ -1,10 +1,10 @@
-/* What is done for streams that nobody waits for, by workers, and by whoever waits for something
- * else.
+/* What is done for streams that nobody waits for, by workers, and by threads that wait for
+ * something else.
  *
- * Whoever queues sets the stream's bit (runnable.h) and a worker that finds the stream idle twice
- * clears it, so work that is waited for at once costs no more than a look at the bit. While any bit
- * is set a worker is awake: it runs what is runnable and naps between its rounds, longer when every
- * stream has a waiter of its own. It sleeps for good when no bit is set. */
+ * A thread that queues sets the stream's bit (runnable.h) and a worker that finds the stream idle
+ * twice clears it, so work that is waited for at once costs no more than a look at the bit. While
+ * any bit is set a worker is awake: it runs what is runnable and naps between its rounds, longer
+ * when every stream has a waiter of its own. It sleeps for good when no bit is set. */
 #include "stream.h"
 
 #include "base/wait.h"
