@@ -299,7 +299,7 @@ static bool gather_calls(const struct timeline *run, struct calls *calls)
         const struct timeline_event *event = &run->events[e];
         if (event->type != TIMELINE_COLL || event->member == TIMELINE_NONE) continue;
         const struct timeline_member *member = &run->members[event->member];
-        if (member->flight == TIMELINE_NONE) continue;
+        if (member->flight == TIMELINE_NONE || member->comm == TIMELINE_NONE) continue;
         calls->list[calls->count++] = (struct call){member->comm, event->seq, member->rank, e};
     }
     if (calls->list) qsort(calls->list, calls->count, sizeof(calls->list[0]), by_number);
