@@ -34,7 +34,8 @@ static enum tt_calls_match compare_with(struct tt_transport *transport, int rank
         return tt_call_log_mismatch(transport, own, rank, &theirs) ? TT_CALLS_DIFFER
                                                                    : TT_CALLS_AGREE;
     }
-    return newest_in(transport->barriers[rank]) < number ? TT_CALLS_LATE : TT_CALLS_AGREE;
+    /* its own number as the newest: it was not there yet when it was looked for */
+    return newest_in(transport->barriers[rank]) <= number ? TT_CALLS_LATE : TT_CALLS_AGREE;
 }
 
 enum tt_calls_match tt_transport_agree(struct tt_transport *transport, uint64_t number)

@@ -7,6 +7,9 @@
 #include "base/mem.h"
 #include "transport/small.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 static struct tt_edge *edge_of(struct world *world, int rank, int peer, bool sending, int conn)
@@ -263,6 +266,8 @@ static void who_runs_ahead_waits_for_cells(void **state)
     world_destroy(world);
 }
 
+enum { LATE_CALLS = 200000 };
+
 static const struct tt_call sum_of_8 = {
     .count = 8, .root = -1, .func = TT_FUNC_ALLREDUCE, .type = ncclFloat32, .known = 1};
 static const struct tt_call from_root_1 = {
@@ -284,6 +289,43 @@ static void begun_operations_are_compared(void **state)
     assert_non_null(strstr(tt_last_error(),
                            "rank 0 called AllReduce(count 8, float, sum) as operation 2, rank 1 "
                            "called Broadcast(count 8, float, root 1) as operation 2"));
+    world_destroy(world);
+}
+
+struct late_rank {
+    struct tt_transport *transport;
+    _Atomic uint64_t wanted; /* calls to begin */
+};
+
+static void *begin_other_calls(void *arg)
+{
+    struct late_rank *late = arg;
+    for (uint64_t k = 1; k <= LATE_CALLS; k++) {
+        while (atomic_load(&late->wanted) < k)
+            sched_yield();
+        tt_transport_begin(late->transport, 12, &from_root_1);
+    }
+    return NULL;
+}
+
+/* A rank looks at another's call log while the call is written there. */
+static void a_call_that_begins_is_not_agreed_on(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    struct world *world = world_create(2, WORLD_MAPPED, 4096);
+    struct tt_transport *a = world->rank[0].transport;
+    struct late_rank late = {world->rank[1].transport, 0};
+    assert_int_equal(pthread_create(&thread, NULL, begin_other_calls, &late), 0);
+    for (uint64_t k = 1; k <= LATE_CALLS; k++) {
+        enum tt_calls_match match;
+        tt_transport_begin(a, 11, &sum_of_8);
+        atomic_store(&late.wanted, k);
+        while ((match = tt_transport_agree(a, k)) == TT_CALLS_LATE)
+            sched_yield();
+        assert_int_equal(match, TT_CALLS_DIFFER);
+    }
+    pthread_join(thread, NULL);
     world_destroy(world);
 }
 
@@ -341,6 +383,7 @@ int main(void)
         cmocka_unit_test(the_call_log_shows_buffers),
         cmocka_unit_test(who_runs_ahead_waits_for_cells),
         cmocka_unit_test(begun_operations_are_compared),
+        cmocka_unit_test(a_call_that_begins_is_not_agreed_on),
         cmocka_unit_test(packed_call_logs_are_compared),
         cmocka_unit_test(reach_of_memory),
     };
