@@ -142,6 +142,7 @@ struct socket_link {
     uint32_t posted, headed; /* receiving: requests in order; the first `headed` know their size */
     struct socket_request *order[SOCKET_REQUESTS];
     struct socket_request requests[SOCKET_REQUESTS];
+    const char *landed_end; /* receiving: of the last payload, where it landed; else NULL */
     /* receiving: what lane 0 gave beyond the message it was asked for */
     uint32_t ahead_first, ahead_last;
     char ahead[SOCKET_AHEAD_BYTES];
@@ -184,8 +185,9 @@ bool tt_socket_lane_is_early(const struct socket_lane *lane); /* it is left alon
 /* Nothing moved; so much is to come. */
 void tt_socket_lane_missed(struct socket_lane *lane, size_t rest);
 ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *lane);
+/* `rest`: how much is waited for, which decides how soon to look again where nothing came. */
 ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
-                            struct iovec *pieces, int npieces, size_t *moved_out);
+                            struct iovec *pieces, int npieces, size_t rest, size_t *moved_out);
 /* socket_seal.c: a lane's secrecy in one direction. NULL: out of memory. */
 struct socket_seal *tt_socket_seal_create(const unsigned char key[TT_SEAL_KEY_BYTES]);
 void tt_socket_seal_destroy(struct socket_seal *seal);

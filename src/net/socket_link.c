@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { INLINE_MOST = 1024 };
+enum { INLINE_MOST = 1024, LONG_BYTES = 2 << 20 };
 
 static size_t param_between(const char *name, int64_t least, int64_t most)
 {
@@ -198,6 +198,7 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
         return tt_socket_link_broken(link, ncclInvalidUsage, what);
     }
     if (lands) request->bytes = request->landing.at;
+    link->landed_end = lands ? request->bytes + size : NULL;
     request->size = size;
     request->parts = 0;
     link->headed++;
@@ -212,6 +213,20 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
     tt_socket_lane_add(&link->lanes[0],
                        (struct socket_part){request->bytes + got, size - got, request, 0});
     return ncclSuccess;
+}
+
+/* How much is waited for as far as one knows: what is left of the message under way and of those
+ * that land behind it. Who waits for the first of them looks often, unless they are so long that
+ * a pause does not count. */
+static size_t rest_of_message(const struct socket_link *link, const struct socket_part *part)
+{
+    const struct socket_request *request =
+        part ? part->request : link->order[link->headed % SOCKET_REQUESTS];
+    const struct tt_net_landing *landing = &request->landing;
+    if (part && request->bytes == landing->at) return part->left + landing->room - request->size;
+    if (part) return part->left;
+    bool first = landing->at != link->landed_end;
+    return landing->at && (!first || landing->room >= LONG_BYTES) ? landing->room : 0;
 }
 
 /* Read into the part under way, and what comes after it into `ahead`. */
@@ -230,7 +245,8 @@ static ncclResult_t read_control(struct socket_link *link, size_t *moved_out)
     link->ahead_first = 0;
     link->ahead_last = kept;
     pieces[n++] = (struct iovec){link->ahead + kept, sizeof(link->ahead) - kept};
-    ncclResult_t rc = tt_socket_read(link, control, pieces, n, moved_out);
+    ncclResult_t rc =
+        tt_socket_read(link, control, pieces, n, rest_of_message(link, part), moved_out);
     if (rc || *moved_out == 0) return rc;
     size_t direct = part ? tt_min_size(part->left, *moved_out) : 0;
     link->ahead_last += (uint32_t)(*moved_out - direct);

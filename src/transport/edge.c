@@ -55,6 +55,11 @@ bool tt_edge_post_ref(struct tt_edge *edge, uint64_t match, const void *ptr, siz
     return edge->ops->post_ref(edge, match, ptr, bytes);
 }
 
+size_t tt_edge_message_bytes(const struct tt_edge *edge)
+{
+    return edge->message_bytes;
+}
+
 bool tt_edge_wants_still(const struct tt_edge *edge)
 {
     return edge->wants_still;

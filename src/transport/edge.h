@@ -32,9 +32,10 @@ struct tt_edge {
     const struct tt_edge_ops *ops;
     const struct tt_transport_config *config; /* borrowed: the transport's copy */
     struct tt_edge_key key;
-    bool reads_once;  /* tt_edge_reads_once() */
-    bool wants_still; /* what a slot refers to must not change before the edge has drained */
-    bool failed;      /* damage was reported; later such slots are returned without a message */
+    size_t message_bytes; /* tt_edge_message_bytes(); 0: a slice */
+    bool reads_once;      /* tt_edge_reads_once() */
+    bool wants_still;     /* what a slot refers to must not change before the edge has drained */
+    bool failed;          /* damage was reported; later such slots are returned without a message */
 };
 
 /* One way of reaching a peer. */

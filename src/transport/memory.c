@@ -379,6 +379,7 @@ static ncclResult_t connect_memory(const struct tt_transport_config *config, voi
     edge->lines = tt_inbox_lines(block, ring);
     edge->payload = tt_inbox_payload(&layout, block, ring);
     edge->slot_bytes = layout.slot_bytes;
+    edge->edge.message_bytes = UINT32_MAX;
     edge->base = key->sending ? self->range_base : peer->range_base;
     edge->base_bytes = key->sending ? self->range_bytes : peer->range_bytes;
     edge->same_process = peer->reach == TT_REACH_PROCESS;

@@ -12,6 +12,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* A MAC is made and compared of what is in the second cache. */
+#define PROVED_BYTES ((size_t)512 << 10)
+
 static struct net_edge *own(struct tt_edge *edge)
 {
     return tt_container_of(edge, struct net_edge, edge);
@@ -89,15 +92,12 @@ static bool goes_direct(struct net_edge *edge, const void *ptr, size_t bytes)
 }
 
 /* Larger than a slot it may be where the receiver names memory for all of a message: where the
- * network gathers. A profiler expects a step per slice, and a MAC is made and compared of what is
- * in the cache. */
+ * network gathers. A profiler expects a step per slice. */
 static bool net_post_ref(struct tt_edge *base, uint64_t match, const void *ptr, size_t bytes)
 {
     struct net_edge *edge = own(base);
-    bool message = edge->gathers && base->key.conn == TT_CONN_P2P;
-    size_t most = message ? MAX_NET_SIZE / 2 : base->config->slice_bytes;
-    bool watched = atomic_load_explicit(&edge->op, memory_order_relaxed);
-    if (watched || edge->proves) most = base->config->slice_bytes;
+    size_t most = tt_max_size(base->message_bytes, base->config->slice_bytes);
+    if (atomic_load_explicit(&edge->op, memory_order_relaxed)) most = base->config->slice_bytes;
     if (bytes > most || (!edge->gathers && !goes_direct(edge, ptr, bytes))) return false;
     post(edge, match, bytes, ptr);
     return true;
@@ -322,6 +322,8 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     edge->gathers = config->net->plugin->ops.gathers;
     edge->proves = edge->gathers && tt_param_bool("TUTTI_NET_INTEGRITY");
     edge->edge.wants_still = edge->proves;
+    if (edge->gathers && key->conn == TT_CONN_P2P)
+        edge->edge.message_bytes = edge->proves ? PROVED_BYTES : MAX_NET_SIZE / 2;
     edge->edge.reads_once = edge->gathers; /* plugins want it as it is until they are asked */
     edge->slots.phase = key->sending ? NET_WAITING_HANDLE : NET_LISTENING;
     ncclResult_t rc = map_slots(edge, config->slice_bytes);

@@ -116,13 +116,15 @@ ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint
     }
 }
 
-/* The only source of a message may be the rest of it in one slot: post_rest(). Its slices are taken
- * from there one after the other. */
+/* The only source of a message may be several slices of it in one slot, or its rest:
+ * post_slices(). They are taken from there one after the other. */
 static bool holds_slices(const struct tt_cursor *cursor, size_t got)
 {
     size_t rest = (cursor->total_count - cursor->done_count) * cursor->frame->elem_bytes;
+    size_t slice = cursor->slice_count * cursor->frame->elem_bytes;
+    rest += cursor->slot_done;
     return cursor->frame->conn == TT_CONN_P2P && cursor->src.count == 1 &&
-           got == rest + cursor->slot_done;
+           (got == rest || (got < rest && slice && got % slice == 0));
 }
 
 /* The pre- or post-operation changes what is moved. */
@@ -319,18 +321,24 @@ static void move_slice(struct tt_work *work, struct tt_cursor *cursor, size_t co
     cursor->src.ready = cursor->dst.ready = 0;
 }
 
-/* All that is left of a message, in one slot that refers to it: the receiver then needs this rank
- * once, not for every slice. False: it goes slice by slice. */
-static bool post_rest(struct tt_cursor *cursor)
+/* All that is left of a message, or as many slices as the edge takes at once, in one slot that
+ * refers to them: the receiver then needs this rank once, not for every slice. False: it goes slice
+ * by slice. */
+static bool post_slices(struct tt_cursor *cursor)
 {
     size_t count = cursor->total_count - cursor->done_count;
-    size_t bytes = count * cursor->frame->elem_bytes;
+    size_t slice_bytes = cursor->slice_count * cursor->frame->elem_bytes;
     bool message =
         cursor->frame->conn == TT_CONN_P2P && cursor->src.count == 1 && cursor->dst.count == 1;
     if (!message || !cursor->dst.edge[0] || count <= cursor->slice_count) return false;
+    size_t nslices = tt_edge_message_bytes(cursor->dst.edge[0]) / slice_bytes;
+    if (nslices < 2) return false;
+    count = tt_min_size(count, nslices * cursor->slice_count);
+    size_t bytes = count * cursor->frame->elem_bytes;
     const char *refer = referable(cursor, bytes);
     if (!refer || !post_ref(cursor, cursor->dst.edge[0], refer, bytes)) return false;
-    cursor->done_count = cursor->total_count;
+    cursor->done_count += count;
+    cursor->src.ready = cursor->dst.ready = 0;
     return true;
 }
 
@@ -342,6 +350,6 @@ enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor)
     if (run != TT_RUN_PROGRESS) return run;
     run = await_destinations(cursor, cursor->src.count ? bytes : 0);
     if (run != TT_RUN_PROGRESS) return run;
-    if (!post_rest(cursor)) move_slice(work, cursor, count);
+    if (!post_slices(cursor)) move_slice(work, cursor, count);
     return cursor->done_count < cursor->total_count ? TT_RUN_PROGRESS : TT_RUN_DONE;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 enum { MESSAGES = 12, ROUNDS = 1000, LENGTH_BYTES = 8, FLAGS_AT = LENGTH_BYTES + 12 };
+enum { LONG_BYTES = 1300000, LONG_ROUNDS = 30 };
 
 static _Atomic int64_t bits_left = -1; /* until the one that is flipped; -1: none, or it was */
 static _Atomic bool injected;
@@ -62,6 +63,54 @@ static bool play(void)
     return true;
 }
 
+/* A Send in pieces of many slices, received where it belongs. Whatever is taken is what was sent.
+ */
+static bool play_message(void)
+{
+    struct tt_edge *out = edge_of(0, TT_CONN_P2P, true);
+    struct tt_edge *in = edge_of(1, TT_CONN_P2P, false);
+    size_t most = tt_edge_message_bytes(out);
+    static char sent[LONG_BYTES], got[LONG_BYTES];
+    size_t posted = 0, taken = 0;
+    for (size_t i = 0; i < LONG_BYTES; i++)
+        sent[i] = (char)(i * 131 + i / 509);
+    memset(got, 0, LONG_BYTES);
+    assert_true(most >= (size_t)64 * SLICE && most < LONG_BYTES);
+    while (taken < LONG_BYTES) {
+        size_t next = tt_min_size(most, LONG_BYTES - posted), bytes = 0;
+        const char *payload = NULL;
+        if (next && tt_edge_acquire(out, next)) {
+            assert_true(tt_edge_post_ref(out, 77, sent + posted, next));
+            posted += next;
+        }
+        tt_edge_land(in, 77, got + taken, LONG_BYTES - taken);
+        ncclResult_t rc = tt_edge_peek(in, 77, &payload, &bytes);
+        if (rc == ncclInProgress) {
+            sched_yield();
+            continue;
+        }
+        if (rc) return false;
+        assert_ptr_equal(payload, got + taken);
+        assert_int_equal(bytes, tt_min_size(most, LONG_BYTES - taken));
+        assert_memory_equal(payload, sent + taken, bytes);
+        taken += bytes;
+        tt_edge_release(in);
+    }
+    return true;
+}
+
+static size_t long_stream_bytes(void)
+{
+    size_t most = 0;
+    rank_open(0);
+    rank_open(1);
+    most = tt_edge_message_bytes(edge_of(0, TT_CONN_P2P, true));
+    assert_true(play_message());
+    rank_close(0);
+    rank_close(1);
+    return LONG_BYTES + (LONG_BYTES + most - 1) / most * (LENGTH_BYTES + 56);
+}
+
 static size_t stream_bytes(void)
 {
     size_t sum = 0;
@@ -70,13 +119,13 @@ static size_t stream_bytes(void)
     return sum;
 }
 
-static void flip(int64_t bit, const char *wanted)
+static void flip(bool from(void), int64_t bit, const char *wanted)
 {
     rank_open(0);
     rank_open(1);
     atomic_store(&injected, false);
     atomic_store(&bits_left, bit);
-    bool all = play();
+    bool all = from();
     const char *last = tt_last_error();
     if (!atomic_load(&injected)) fail_msg("bit %lld: never came", (long long)bit);
     if (all) fail_msg("bit %lld: nobody noticed", (long long)bit);
@@ -86,14 +135,25 @@ static void flip(int64_t bit, const char *wanted)
     rank_close(1);
 }
 
-static void flips_are_found(void **state)
+static void flip_some(bool from(void), int rounds, size_t of_bytes)
 {
     uint64_t random = 1;
-    (void)state;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         random = random * 6364136223846793005ull + 1442695040888963407ull;
-        flip((int64_t)((random >> 16) % (8 * stream_bytes())), NULL);
+        flip(from, (int64_t)((random >> 16) % (8 * of_bytes)), NULL);
     }
+}
+
+static void flips_are_found(void **state)
+{
+    (void)state;
+    flip_some(play, ROUNDS, stream_bytes());
+}
+
+static void flips_in_long_messages_are_found(void **state)
+{
+    (void)state;
+    flip_some(play_message, LONG_ROUNDS, long_stream_bytes());
 }
 
 static void sentences_say_what(void **state)
@@ -114,7 +174,7 @@ static void sentences_say_what(void **state)
     (void)state;
     for (size_t i = 0; i < TT_LEN(cases); i++) {
         print_message("case: %s\n", cases[i].name);
-        flip((int64_t)(8 * cases[i].byte) + cases[i].bit, cases[i].wanted);
+        flip(play, (int64_t)(8 * cases[i].byte) + cases[i].bit, cases[i].wanted);
     }
 }
 
@@ -122,6 +182,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flips_are_found),
+        cmocka_unit_test(flips_in_long_messages_are_found),
         cmocka_unit_test(sentences_say_what),
     };
     return run_all(argc, argv, tests, TT_LEN(tests));
