@@ -689,7 +689,9 @@ static const struct racy_scene *scene_at(size_t i)
     i -= racy_nparts;
     if (i < racy_ntraining) return &racy_training[i];
     i -= racy_ntraining;
-    return i < racy_nparallel ? &racy_parallel[i] : NULL;
+    if (i < racy_nparallel) return &racy_parallel[i];
+    i -= racy_nparallel;
+    return i < racy_ninside ? &racy_inside[i] : NULL;
 }
 
 static int run_all(void)

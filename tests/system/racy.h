@@ -62,6 +62,8 @@ extern const struct racy_scene racy_fresh[];
 extern const size_t racy_nfresh;
 extern const struct racy_scene racy_more[];
 extern const size_t racy_nmore;
+extern const struct racy_scene racy_inside[]; /* of variables, graphs, registered memory */
+extern const size_t racy_ninside;
 extern const struct racy_scene racy_host[]; /* plain loads and stores of the program */
 extern const size_t racy_nhost;
 

@@ -18,10 +18,9 @@ enum side { SIDE_DEVICE, SIDE_HOST, SIDE_PAGEABLE };
 static enum side side_of(const void *ptr)
 {
     struct tt_pointer found;
-    size_t bytes;
     if (tuttiHostLocate(ptr, &found)) return SIDE_DEVICE;
     if (found.kind == TT_MEMORY_PINNED) return SIDE_HOST;
-    if (found.kind != TT_MEMORY_FOREIGN || tuttiHostVariable(ptr, &bytes)) return SIDE_DEVICE;
+    if (found.kind != TT_MEMORY_FOREIGN || tuttiHostInVariable(ptr)) return SIDE_DEVICE;
     return SIDE_PAGEABLE;
 }
 
