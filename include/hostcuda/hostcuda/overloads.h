@@ -9,10 +9,21 @@
 #include <type_traits>
 #include <utility>
 
+/* Pointers to what is const or volatile are as welcome as others, as in NVIDIA's header. */
+template <class T> inline void **tuttiCudaSlot(T **ptr)
+{
+    return static_cast<void **>(static_cast<void *>(ptr));
+}
+
+inline const void *tuttiCudaAddress(const volatile void *ptr)
+{
+    return const_cast<const void *>(ptr);
+}
+
 /* ---- memory ---- */
 template <class T> inline cudaError_t cudaMalloc(T **ptr, size_t len)
 {
-    return ::cudaMalloc(reinterpret_cast<void **>(ptr), len);
+    return ::cudaMalloc(tuttiCudaSlot(ptr), len);
 }
 
 inline cudaError_t cudaMallocHost(void **ptr, size_t len, unsigned int flags)
@@ -22,55 +33,56 @@ inline cudaError_t cudaMallocHost(void **ptr, size_t len, unsigned int flags)
 
 template <class T> inline cudaError_t cudaMallocHost(T **ptr, size_t len, unsigned int flags = 0)
 {
-    return ::cudaHostAlloc(reinterpret_cast<void **>(ptr), len, flags);
+    return ::cudaHostAlloc(tuttiCudaSlot(ptr), len, flags);
 }
 
 template <class T> inline cudaError_t cudaHostAlloc(T **ptr, size_t len, unsigned int flags)
 {
-    return ::cudaHostAlloc(reinterpret_cast<void **>(ptr), len, flags);
+    return ::cudaHostAlloc(tuttiCudaSlot(ptr), len, flags);
 }
 
 template <class T>
 inline cudaError_t cudaHostGetDevicePointer(T **device_ptr, void *host_ptr, unsigned int flags)
 {
-    return ::cudaHostGetDevicePointer(reinterpret_cast<void **>(device_ptr), host_ptr, flags);
+    return ::cudaHostGetDevicePointer(tuttiCudaSlot(device_ptr), host_ptr, flags);
 }
 
 template <class T>
 inline cudaError_t cudaMallocManaged(T **ptr, size_t len, unsigned int flags = cudaMemAttachGlobal)
 {
-    return ::cudaMallocManaged(reinterpret_cast<void **>(ptr), len, flags);
+    return ::cudaMallocManaged(tuttiCudaSlot(ptr), len, flags);
 }
 
 template <class T>
 inline cudaError_t cudaMallocPitch(T **ptr, size_t *pitch, size_t width, size_t height)
 {
-    return ::cudaMallocPitch(reinterpret_cast<void **>(ptr), pitch, width, height);
+    return ::cudaMallocPitch(tuttiCudaSlot(ptr), pitch, width, height);
 }
 
 template <class T> inline cudaError_t cudaMallocAsync(T **ptr, size_t len, cudaStream_t stream)
 {
-    return ::cudaMallocAsync(reinterpret_cast<void **>(ptr), len, stream);
+    return ::cudaMallocAsync(tuttiCudaSlot(ptr), len, stream);
 }
 
 template <class T>
 inline cudaError_t cudaMallocFromPoolAsync(T **ptr, size_t len, cudaMemPool_t pool,
                                            cudaStream_t stream)
 {
-    return ::cudaMallocFromPoolAsync(reinterpret_cast<void **>(ptr), len, pool, stream);
+    return ::cudaMallocFromPoolAsync(tuttiCudaSlot(ptr), len, pool, stream);
 }
 
 template <class T>
 inline cudaError_t cudaMallocAsync(T **ptr, size_t len, cudaMemPool_t pool, cudaStream_t stream)
 {
-    return ::cudaMallocFromPoolAsync(reinterpret_cast<void **>(ptr), len, pool, stream);
+    return ::cudaMallocFromPoolAsync(tuttiCudaSlot(ptr), len, pool, stream);
 }
 
 template <class T>
 inline cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, T *ptr, size_t len = 0,
                                             unsigned int flags = cudaMemAttachSingle)
 {
-    return ::cudaStreamAttachMemAsync(stream, static_cast<void *>(ptr), len, flags);
+    return ::cudaStreamAttachMemAsync(stream, const_cast<void *>(tuttiCudaAddress(ptr)), len,
+                                      flags);
 }
 
 /* ---- symbols: a variable stands for its address ---- */
@@ -79,14 +91,14 @@ inline cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *src, size_t l
                                       size_t offset = 0,
                                       enum cudaMemcpyKind kind = cudaMemcpyHostToDevice)
 {
-    return ::cudaMemcpyToSymbol(static_cast<const void *>(&symbol), src, len, offset, kind);
+    return ::cudaMemcpyToSymbol(tuttiCudaAddress(&symbol), src, len, offset, kind);
 }
 
 template <class T>
 inline cudaError_t cudaMemcpyFromSymbol(void *dst, const T &symbol, size_t len, size_t offset = 0,
                                         enum cudaMemcpyKind kind = cudaMemcpyDeviceToHost)
 {
-    return ::cudaMemcpyFromSymbol(dst, static_cast<const void *>(&symbol), len, offset, kind);
+    return ::cudaMemcpyFromSymbol(dst, tuttiCudaAddress(&symbol), len, offset, kind);
 }
 
 template <class T>
@@ -94,7 +106,7 @@ inline cudaError_t cudaMemcpyToSymbolAsync(const T &symbol, const void *src, siz
                                            size_t offset, enum cudaMemcpyKind kind,
                                            cudaStream_t stream = 0)
 {
-    const void *address = static_cast<const void *>(&symbol);
+    const void *address = tuttiCudaAddress(&symbol);
     return ::cudaMemcpyToSymbolAsync(address, src, len, offset, kind, stream);
 }
 
@@ -102,18 +114,18 @@ template <class T>
 inline cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const T &symbol, size_t len, size_t offset,
                                              enum cudaMemcpyKind kind, cudaStream_t stream = 0)
 {
-    const void *address = static_cast<const void *>(&symbol);
+    const void *address = tuttiCudaAddress(&symbol);
     return ::cudaMemcpyFromSymbolAsync(dst, address, len, offset, kind, stream);
 }
 
 template <class T> inline cudaError_t cudaGetSymbolAddress(void **ptr, const T &symbol)
 {
-    return ::cudaGetSymbolAddress(ptr, static_cast<const void *>(&symbol));
+    return ::cudaGetSymbolAddress(ptr, tuttiCudaAddress(&symbol));
 }
 
 template <class T> inline cudaError_t cudaGetSymbolSize(size_t *len, const T &symbol)
 {
-    return ::cudaGetSymbolSize(len, static_cast<const void *>(&symbol));
+    return ::cudaGetSymbolSize(len, tuttiCudaAddress(&symbol));
 }
 
 /* ---- events, graphs ---- */

@@ -3,7 +3,7 @@
 #ifndef TUTTI_HOSTCUDA_OVERLOADS_GRAPH_H_
 #define TUTTI_HOSTCUDA_OVERLOADS_GRAPH_H_
 
-#include "../cuda_runtime_api.h"
+#include "overloads.h"
 
 #ifdef __cplusplus
 
@@ -22,9 +22,9 @@ inline cudaError_t cudaMemcpyBatchAsync(T *const *dsts, U *const *srcs, const si
                                         size_t count, struct cudaMemcpyAttributes *attrs,
                                         size_t *attr_starts, size_t nattrs, cudaStream_t stream)
 {
-    return ::cudaMemcpyBatchAsync(reinterpret_cast<void *const *>(dsts),
-                                  reinterpret_cast<const void *const *>(srcs), lens, count, attrs,
-                                  attr_starts, nattrs, stream);
+    return ::cudaMemcpyBatchAsync(static_cast<void *const *>(static_cast<const void *>(dsts)),
+                                  static_cast<const void *const *>(static_cast<const void *>(srcs)),
+                                  lens, count, attrs, attr_starts, nattrs, stream);
 }
 
 template <class T, class U>
@@ -33,9 +33,9 @@ inline cudaError_t cudaMemcpyBatchAsync(T *const *dsts, U *const *srcs, const si
                                         cudaStream_t stream)
 {
     size_t start = 0;
-    return ::cudaMemcpyBatchAsync(reinterpret_cast<void *const *>(dsts),
-                                  reinterpret_cast<const void *const *>(srcs), lens, count, &attr,
-                                  &start, 1, stream);
+    return ::cudaMemcpyBatchAsync(static_cast<void *const *>(static_cast<const void *>(dsts)),
+                                  static_cast<const void *const *>(static_cast<const void *>(srcs)),
+                                  lens, count, &attr, &start, 1, stream);
 }
 #endif
 
@@ -45,7 +45,7 @@ inline cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *node, cudaGra
                                                   const T &symbol, const void *src, size_t len,
                                                   size_t offset, enum cudaMemcpyKind kind)
 {
-    const void *address = static_cast<const void *>(&symbol);
+    const void *address = tuttiCudaAddress(&symbol);
     return ::cudaGraphAddMemcpyNodeToSymbol(node, graph, dependencies, count, address, src, len,
                                             offset, kind);
 }
@@ -57,7 +57,7 @@ inline cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *node, cudaG
                                                     size_t len, size_t offset,
                                                     enum cudaMemcpyKind kind)
 {
-    const void *address = static_cast<const void *>(&symbol);
+    const void *address = tuttiCudaAddress(&symbol);
     return ::cudaGraphAddMemcpyNodeFromSymbol(node, graph, dependencies, count, dst, address, len,
                                               offset, kind);
 }
@@ -67,7 +67,7 @@ inline cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, co
                                                         const void *src, size_t len, size_t offset,
                                                         enum cudaMemcpyKind kind)
 {
-    const void *address = static_cast<const void *>(&symbol);
+    const void *address = tuttiCudaAddress(&symbol);
     return ::cudaGraphMemcpyNodeSetParamsToSymbol(node, address, src, len, offset, kind);
 }
 
@@ -76,7 +76,7 @@ inline cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, 
                                                           const T &symbol, size_t len,
                                                           size_t offset, enum cudaMemcpyKind kind)
 {
-    const void *address = static_cast<const void *>(&symbol);
+    const void *address = tuttiCudaAddress(&symbol);
     return ::cudaGraphMemcpyNodeSetParamsFromSymbol(node, dst, address, len, offset, kind);
 }
 
@@ -86,7 +86,7 @@ inline cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t exec
                                                             const void *src, size_t len,
                                                             size_t offset, enum cudaMemcpyKind kind)
 {
-    const void *address = static_cast<const void *>(&symbol);
+    const void *address = tuttiCudaAddress(&symbol);
     return ::cudaGraphExecMemcpyNodeSetParamsToSymbol(exec, node, address, src, len, offset, kind);
 }
 
@@ -96,7 +96,7 @@ cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t exec, cudaGraphNode_t
                                            const T &symbol, size_t len, size_t offset,
                                            enum cudaMemcpyKind kind)
 {
-    const void *address = static_cast<const void *>(&symbol);
+    const void *address = tuttiCudaAddress(&symbol);
     return ::cudaGraphExecMemcpyNodeSetParamsFromSymbol(exec, node, dst, address, len, offset,
                                                         kind);
 }

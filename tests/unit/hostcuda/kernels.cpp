@@ -77,6 +77,40 @@ static void without_implementation()
             __cudaLaunchKernel(nullptr, dim3(1), dim3(1), nullptr, 0, nullptr));
 }
 
+/* Memory that the host means to read alone, and variables that devices change at any time. */
+static void qualified()
+{
+    const float *in = nullptr;
+    volatile int *flag = nullptr;
+    const char *text = nullptr;
+    const void *to[] = {nullptr};
+    size_t bytes = 4;
+    static volatile int shared;
+    void *address = nullptr;
+    cudaMemPool_t pool = nullptr;
+    WORKS(cudaMalloc(&in, bytes));
+    WORKS(cudaFree(const_cast<float *>(in)));
+    WORKS(cudaMallocHost(&flag, bytes));
+    WORKS(cudaFreeHost(const_cast<int *>(flag)));
+    WORKS(cudaHostAlloc(&text, bytes, cudaHostAllocMapped));
+    WORKS(cudaHostGetDevicePointer(&in, const_cast<char *>(text), 0));
+    WORKS(cudaFreeHost(const_cast<char *>(text)));
+    WORKS(cudaMallocManaged(&in, bytes));
+    WORKS(cudaStreamAttachMemAsync(nullptr, in));
+    WORKS(cudaFree(const_cast<float *>(in)));
+    WORKS(cudaDeviceGetDefaultMemPool(&pool, 0));
+    WORKS(cudaMallocAsync(&flag, bytes, pool, nullptr));
+    WORKS(cudaFreeAsync(const_cast<int *>(flag), nullptr));
+    WORKS(cudaMallocPitch(&text, &bytes, 4, 4));
+    WORKS(cudaFree(const_cast<char *>(text)));
+    ANSWERS(cudaErrorInvalidSymbol, cudaGetSymbolAddress(&address, shared));
+#if CUDART_VERSION >= 13000
+    struct cudaMemcpyAttributes how = {};
+    ANSWERS(cudaErrorInvalidValue, cudaMemcpyBatchAsync(to, to, &bytes, 0, how, nullptr));
+#endif
+    (void)to;
+}
+
 static void with_implementation()
 {
     float *x = nullptr, back[1000];
@@ -248,6 +282,7 @@ int main()
                       0, 0);
     __cudaRegisterFatBinaryEnd(module);
     without_implementation();
+    qualified();
     with_implementation();
     loaded();
     in_graphs();
