@@ -32,7 +32,7 @@ static void pass_on(struct tt_host_check *check, struct tt_check_op *op,
     case TT_CHECK_TOUCH_WORD_WAIT: tt_check_await_word(check, op->task, &touch->word); break;
     case TT_CHECK_TOUCH_WORD_WRITE: tt_check_write_word(check, op->task, &touch->word); break;
     case TT_CHECK_TOUCH_TELL: tt_check_tell_event(check, op->task, touch); break;
-    case TT_CHECK_TOUCH_KERNEL: tt_check_launch_kernel(check, op, touch->ptr); break;
+    case TT_CHECK_TOUCH_KERNEL: tt_check_launch_kernel(check, op, touch->ptr, touch->node); break;
     case TT_CHECK_TOUCH_COLLECTIVE: tt_check_tell_member(check, op->task, touch->ptr); break;
     case TT_CHECK_TOUCH_END: /* until a launch allocates it again */
         tt_check_reset(check, touch->ptr, touch->bytes, TT_CHECK_FREED, op);

@@ -4,6 +4,7 @@
 #include "base/arch/fault.h"
 
 #include "guard.h"
+#include "inside.h"
 
 #include "device/host/memory/memory.h"
 
@@ -72,8 +73,9 @@ static void see(struct tt_host_check *check, const void *ptr, ucontext_t *contex
     bool polled = tt_check_guard_is_pinned(check, ptr);      /* maybe, by the program */
     size_t bytes = polled ? 0 : tt_cpu_fault_bytes(context); /* 0: an atomic access, or not known */
     bool write = tt_cpu_fault_writes(context, false);
-    if (bytes && tt_host_thread.checked)
-        tt_check_touch_seen(check, tt_host_thread.checked, ptr, bytes, write);
+    const struct tt_check_touch touch = {
+        .kind = write ? TT_CHECK_TOUCH_WRITE : TT_CHECK_TOUCH_READ, .ptr = ptr, .bytes = bytes};
+    if (bytes && tt_host_thread.checked) tt_check_launch_see(check, tt_host_thread.checked, &touch);
     if (bytes && tt_host_thread.checked && step_over(check, ptr, context)) return;
     tt_check_guard_open(check, ptr, run_at(ptr));
 }

@@ -1,16 +1,14 @@
 /* Launches of graphs. To what is outside of it a launch is its nodes one after another, in an order
  * that the edges allow. Inside, two nodes that touch the same bytes need a path of edges between
  * them. */
-#include "access.h"
 #include "guard.h"
+#include "inside.h"
 
 #include "device/host/graph/exec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { NODES_MOST = 4096 };
 
 static const char *kind_of(const struct exec_op *op)
 {
@@ -30,46 +28,38 @@ enum numbering { /* of nodes that hold a graph: what is in it counts as ... */
                  IN_A_NODE,
 };
 
+static bool collect(struct tt_check_touches *touches, const struct tt_host_exec *exec,
+                    enum numbering numbering);
+
+static bool collect_op(struct tt_check_touches *touches, const struct exec_op *op,
+                       enum numbering numbering)
+{
+    enum numbering inside = numbering == MANY_NODES ? MANY_NODES : IN_A_NODE;
+    return op->op.kind == TT_HOST_OP_GRAPH
+               ? collect(touches, op->op.launch.exec, inside)
+               : tt_check_touches_op(touches, &op->op, op->share ? op->share->item : NULL);
+}
+
 /* Accesses of all nodes. False: not all are known. */
 static bool collect(struct tt_check_touches *touches, const struct tt_host_exec *exec,
                     enum numbering numbering)
 {
-    enum numbering inside = numbering == MANY_NODES ? MANY_NODES : IN_A_NODE;
     bool all = true;
     for (size_t i = 0; i < exec->nops; i++) {
-        const struct exec_op *op = &exec->ops[i];
-        if (op->disabled) continue;
+        if (exec->ops[i].disabled) continue;
         if (numbering == ONE_NODE) touches->node = i;
         if (numbering == MANY_NODES) touches->node++;
-        bool known =
-            op->op.kind == TT_HOST_OP_GRAPH
-                ? collect(touches, op->op.launch.exec, inside)
-                : tt_check_touches_op(touches, &op->op, op->share ? op->share->item : NULL);
-        all = all && known;
+        all = collect_op(touches, &exec->ops[i], numbering) && all;
     }
     return all;
 }
 
-static void join(uint64_t *into, const uint64_t *from, size_t words)
+static void touches_node(struct tt_check_touches *touches, const struct exec_op *op)
 {
-    for (size_t w = 0; w < words; w++)
-        into[w] |= from[w];
-}
-
-/* Bit d of row i: node i comes behind node d. NULL: too many nodes, or out of memory. */
-static uint64_t *make_paths(const struct tt_host_exec *exec)
-{
-    size_t words = (exec->nops + 63) / 64;
-    if (!exec->nops || exec->nops > NODES_MOST) return NULL;
-    uint64_t *paths = calloc(exec->nops * words, sizeof(*paths));
-    for (size_t i = 0; paths && i < exec->nops; i++) {
-        for (size_t d = 0; d < exec->ops[i].ndeps; d++) {
-            size_t dep = exec->ops[i].deps[d];
-            join(&paths[i * words], &paths[dep * words], words);
-            paths[i * words + dep / 64] |= 1ull << dep % 64;
-        }
-    }
-    return paths;
+    touches->name[0] = 0;
+    collect_op(touches, op, ONE_NODE);
+    if (op->op.kind != TT_HOST_OP_ITEM || !touches->name[0])
+        snprintf(touches->name, sizeof(touches->name), "%s", kind_of(op));
 }
 
 static int by_address(const void *a, const void *b)
@@ -79,31 +69,6 @@ static int by_address(const void *a, const void *b)
     return (const char *)one->ptr < (const char *)other->ptr ? -1 : 1;
 }
 
-static bool is_behind(const struct tt_check_touch *one, const struct tt_check_touch *other,
-                      const uint64_t *paths, size_t words)
-{
-    return paths[one->node * words + other->node / 64] >> other->node % 64 & 1;
-}
-
-static bool is_outlived(const struct tt_check_touch *free, const struct tt_check_touch *use,
-                        const uint64_t *paths, size_t words)
-{
-    return free->kind == TT_CHECK_TOUCH_END && use->kind <= TT_CHECK_TOUCH_WRITE &&
-           is_behind(use, free, paths, words);
-}
-
-/* What is wrong with two accesses to the same bytes; false: nothing. */
-static bool clashes(const struct tt_check_touch *one, const struct tt_check_touch *other,
-                    const uint64_t *paths, size_t words, enum tt_check_kind *kind_out)
-{
-    if (one->node == other->node) return false;
-    *kind_out = TT_CHECK_USE_AFTER_FREE;
-    if (is_outlived(one, other, paths, words) || is_outlived(other, one, paths, words)) return true;
-    *kind_out = TT_CHECK_IN_GRAPH;
-    if (one->kind == TT_CHECK_TOUCH_READ && other->kind == TT_CHECK_TOUCH_READ) return false;
-    return !is_behind(one, other, paths, words) && !is_behind(other, one, paths, words);
-}
-
 static struct tt_check_op node_op(const struct tt_host_exec *exec,
                                   const struct tt_check_touch *touch)
 {
@@ -111,23 +76,6 @@ static struct tt_check_op node_op(const struct tt_host_exec *exec,
     snprintf(op.name, sizeof(op.name), "%s (node %zu of a graph)", kind_of(&exec->ops[touch->node]),
              touch->node);
     return op;
-}
-
-static void tell(struct tt_host_check *check, const struct tt_host_exec *exec,
-                 const struct tt_check_touch *one, const struct tt_check_touch *other,
-                 enum tt_check_kind kind)
-{
-    const struct tt_check_touch *first = one->node < other->node ? one : other;
-    const struct tt_check_touch *second = first == one ? other : one;
-    const struct tt_check_op sides[2] = {node_op(exec, first), node_op(exec, second)};
-    const struct tt_check_finding finding = {.kind = kind,
-                                             .first = &sides[0],
-                                             .second = &sides[1],
-                                             .first_writes = first->kind != TT_CHECK_TOUCH_READ,
-                                             .second_writes = second->kind != TT_CHECK_TOUCH_READ,
-                                             .ptr = other->ptr,
-                                             .bytes = 1};
-    tt_check_report(check, &finding);
 }
 
 /* Does a node write there, any of the bytes? */
@@ -192,8 +140,9 @@ static void look_inside(struct tt_host_check *check, const struct tt_host_exec *
             if ((const char *)other->ptr >= (const char *)one->ptr + one->bytes) break;
             if (other->kind > TT_CHECK_TOUCH_END || !other->bytes) continue;
             enum tt_check_kind kind;
-            if (!clashes(one, other, paths, words, &kind)) continue;
-            tell(check, exec, one, other, kind);
+            if (!tt_check_clashes(one, other, paths, words, &kind)) continue;
+            const struct tt_check_op sides[2] = {node_op(exec, one), node_op(exec, other)};
+            tt_check_report_nodes(check, sides, one, other, kind);
             return;
         }
     }
@@ -203,7 +152,7 @@ static void look_inside(struct tt_host_check *check, const struct tt_host_exec *
 static void look_at(struct tt_host_check *check, const struct tt_host_exec *exec)
 {
     struct tt_check_touches touches = {0};
-    uint64_t *paths = make_paths(exec);
+    uint64_t *paths = tt_check_paths(exec);
     bool all = collect(&touches, exec, ONE_NODE);
     if (all && !waits_amid(&touches)) look_for_unwritten(check, exec, &touches);
     if (paths && touches.count) look_inside(check, exec, &touches, paths);
@@ -213,6 +162,68 @@ static void look_at(struct tt_host_check *check, const struct tt_host_exec *exec
         const struct exec_op *op = &exec->ops[i];
         if (!op->disabled && op->op.kind == TT_HOST_OP_GRAPH) look_at(check, op->op.launch.exec);
     }
+}
+
+/* ---- what kernels are seen to do ---- */
+
+static void count(const struct tt_host_exec *exec, size_t *levels, size_t *places)
+{
+    ++*levels;
+    for (size_t i = 0; i < exec->nops; i++) {
+        if (exec->ops[i].disabled) continue;
+        ++*places;
+        if (exec->ops[i].op.kind == TT_HOST_OP_GRAPH)
+            count(exec->ops[i].op.launch.exec, levels, places);
+    }
+}
+
+static void add_level(struct tt_check_inside *inside, const struct tt_host_exec *exec, size_t outer,
+                      size_t node)
+{
+    size_t index = inside->nlevels++;
+    struct tt_check_level *level = &inside->levels[index];
+    *level = (struct tt_check_level){.outer = outer,
+                                     .node = node,
+                                     .paths = tt_check_paths(exec),
+                                     .words = (exec->nops + 63) / 64,
+                                     .names = calloc(exec->nops + 1, TT_CHECK_NODE_NAME_BYTES)};
+    for (size_t i = 0; i < exec->nops; i++) {
+        const struct exec_op *op = &exec->ops[i];
+        if (op->disabled) continue;
+        level->known.node = i;
+        touches_node(&level->known, op);
+        if (level->names)
+            snprintf(level->names[i], TT_CHECK_NODE_NAME_BYTES, "%.31s", level->known.name);
+        inside->places[++inside->nplaces] = (struct tt_check_place){index, i};
+        if (op->op.kind == TT_HOST_OP_GRAPH) add_level(inside, op->op.launch.exec, index, i);
+    }
+}
+
+static struct tt_check_inside *open_inside(const struct tt_host_exec *exec, const void *site)
+{
+    size_t levels = 0, places = 1;
+    struct tt_check_inside *inside = calloc(1, sizeof(*inside));
+    if (!inside) return NULL;
+    count(exec, &levels, &places);
+    inside->refs = 1;
+    inside->site = site;
+    inside->levels = calloc(levels, sizeof(*inside->levels));
+    inside->places = calloc(places, sizeof(*inside->places));
+    if (inside->levels && inside->places) {
+        add_level(inside, exec, 0, 0);
+        return inside;
+    }
+    tt_check_inside_drop(inside);
+    return NULL;
+}
+
+/* Of those that report nothing. */
+static bool has_kernels(const struct tt_check_touches *touches)
+{
+    bool found = false;
+    for (size_t i = 0; i < touches->count && !found; i++)
+        found = touches->at[i].kind == TT_CHECK_TOUCH_KERNEL;
+    return found;
 }
 
 void tt_host_check_graph(struct CUstream_st *stream, const struct tt_host_exec *exec)
@@ -228,8 +239,12 @@ void tt_host_check_graph(struct CUstream_st *stream, const struct tt_host_exec *
         look_at(check, exec);
         if (last) tt_check_clock_merge(&check->tasks[task].now, last->clock);
         check->launching = exec->launches;
+        check->launching_inside =
+            has_kernels(&touches) ? open_inside(exec, tt_host_thread.site) : NULL;
         struct tt_check_op *op = tt_check_apply(check, stream, &touches, "graph launch");
         check->launching = NULL;
+        tt_check_inside_drop(check->launching_inside);
+        check->launching_inside = NULL;
         tt_check_guard_kernel(check, op, &touches.words);
         tt_check_op_drop(op);
         if (touches.tells) tt_check_task_tell(check, task, &check->tasks[TT_CHECK_HOST].now);

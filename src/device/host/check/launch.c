@@ -1,13 +1,12 @@
 /* Kernels that report nothing, from their launch until they are over. Launches of one executable
  * run one after another, so its kernels are what they are in the oldest launch that is not over. */
-#include "check.h"
-#include "state.h"
+#include "inside.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 void tt_check_launch_kernel(struct tt_host_check *check, struct tt_check_op *op,
-                            const struct tt_item *item)
+                            const struct tt_item *item, size_t node)
 {
     if (check->nopaque == check->opaque_room) {
         size_t room = check->opaque_room ? 2 * check->opaque_room : 16;
@@ -17,12 +16,14 @@ void tt_check_launch_kernel(struct tt_host_check *check, struct tt_check_op *op,
         check->opaque_room = room;
     }
     op->refs++;
-    check->opaque[check->nopaque++] = (struct tt_check_launched){check->launching, item, op};
+    check->opaque[check->nopaque++] = (struct tt_check_launched){
+        check->launching, item, op, tt_check_inside_hold(check->launching_inside), node};
 }
 
 static void drop(struct tt_host_check *check, size_t index)
 {
     struct tt_check_op *op = check->opaque[index].op;
+    tt_check_inside_drop(check->opaque[index].inside);
     check->nopaque--;
     memmove(&check->opaque[index], &check->opaque[index + 1],
             (check->nopaque - index) * sizeof(check->opaque[0]));

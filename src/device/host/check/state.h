@@ -89,10 +89,13 @@ struct tt_check_range {
     size_t bytes;
 };
 
+struct tt_check_inside;
 struct tt_check_launched {
     const void *launches; /* of the executable that it is a part of; NULL: of none */
     const struct tt_item *item;
-    struct tt_check_op *op; /* counted */
+    struct tt_check_op *op;         /* counted */
+    struct tt_check_inside *inside; /* counted; the launch, and which of all its nodes it is */
+    size_t node;
 };
 
 enum { TT_CHECK_EXCEPTED_MOST = 8 };
@@ -117,6 +120,7 @@ struct tt_host_check {
     struct tt_check_launched *opaque; /* owned; kernels that report nothing and are not over, */
     size_t nopaque, opaque_room; /* ... which will be seen to touch what others have used since */
     const void *launching;       /* of the graph that is put on a stream */
+    struct tt_check_inside *launching_inside; /* counted */
     size_t steps;                /* of kernels: accesses that were looked at one by one */
     struct tt_check_task *tasks; /* owned */
     size_t ntasks, task_room;
@@ -212,7 +216,7 @@ enum tt_check_flight tt_check_flight_at(struct tt_host_check *check, const void 
 
 /* ---- launch.c ---- */
 void tt_check_launch_kernel(struct tt_host_check *check, struct tt_check_op *op,
-                            const struct tt_item *item);
+                            const struct tt_item *item, size_t node);
 void tt_check_launch_end(struct tt_host_check *check,
                          const struct tt_check_op *op); /* it is over */
 
