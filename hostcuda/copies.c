@@ -199,6 +199,16 @@ cudaError_t cudaMemset2DAsync(void *ptr, size_t pitch, int value, size_t width, 
     return fill_later(&(struct tt_set){ptr, (unsigned char)value, 1, pitch, width, height}, stream);
 }
 
+/* All of a box, before the first slice is filled: the rows from its first to its last one. */
+static int check_slices(const struct tt_set *slice, size_t rows, size_t depth)
+{
+    struct tt_set all = *slice;
+    if (__builtin_mul_overflow(rows, depth - 1, &all.height) ||
+        __builtin_add_overflow(all.height, slice->height, &all.height))
+        return cudaErrorInvalidValue;
+    return tuttiHostSetFits(&all) ? cudaSuccess : cudaErrorInvalidValue;
+}
+
 static int fill_box(struct cudaPitchedPtr ptr, int value, struct cudaExtent extent,
                     struct CUstream_st *stream)
 {
@@ -210,6 +220,7 @@ static int fill_box(struct cudaPitchedPtr ptr, int value, struct cudaExtent exte
     if (__builtin_mul_overflow(ptr.pitch, ptr.ysize, &slice)) return cudaErrorInvalidValue;
     int rc = check_fill(&fill);
     if (!rc && extent.depth > 1 && extent.width > ptr.pitch) rc = cudaErrorInvalidPitchValue;
+    if (!rc && extent.depth > 1) rc = check_slices(&fill, ptr.ysize, extent.depth);
     for (size_t z = 0; !rc && z < extent.depth; z++) {
         rc = fill_in_order(&fill, stream);
         fill.ptr = (char *)fill.ptr + slice;

@@ -60,6 +60,8 @@ struct tt_set {
 /* Write value to every element; 1 when they are not in one allocation, or not at multiples of their
  * size. */
 int tuttiHostSet(struct CUstream_st *stream, const struct tt_set *set);
+/* Would that be 0 for a stream that is there? The race checker takes false for a call. */
+bool tuttiHostSetFits(const struct tt_set *set);
 /* Runs in stream order on a waiter or a worker, never inside this call. */
 int tuttiHostCall(struct CUstream_st *stream, void (*fn)(void *), void *arg);
 

@@ -29,6 +29,18 @@ static void deep_boxes(struct cudaPitchedPtr box)
     WORKS(cudaMemset3D(flat, 6, deep));
 }
 
+/* A box that ends behind its memory leaves the slices before that as they are. */
+static void long_boxes(struct cudaPitchedPtr box, struct cudaExtent extent)
+{
+    char first = 0;
+    extent.depth++;
+    WORKS(cudaMemset(box.ptr, 3, 1));
+    ANSWERS(cudaErrorInvalidValue, cudaMemset3D(box, 6, extent));
+    ANSWERS(cudaErrorInvalidValue, cudaMemset3DAsync(box, 6, extent, NULL));
+    WORKS(cudaMemcpy(&first, box.ptr, 1, cudaMemcpyDeviceToHost));
+    HOLDS(first == 3);
+}
+
 static void refused_allocations(void)
 {
     struct cudaPointerAttributes found;
@@ -86,6 +98,7 @@ static void refused_copies(void)
     HOLDS(host[7] == 6);
     ANSWERS(cudaErrorInvalidResourceHandle, cudaMemset3DAsync(box, 6, extent, wrong));
     deep_boxes(box);
+    long_boxes(box, extent);
     WORKS(cudaFree(box.ptr));
     box.ptr = NULL;
     ANSWERS(cudaErrorInvalidValue, cudaMemset3D(box, 6, extent));

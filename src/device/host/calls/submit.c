@@ -74,6 +74,14 @@ int tuttiHostSet(struct CUstream_st *handle, const struct tt_set *set)
                      set->width <= TT_HOST_INLINE_BYTES / set->elem_bytes / set->height);
 }
 
+bool tuttiHostSetFits(const struct tt_set *set)
+{
+    const struct tt_host_op op = {.kind = TT_HOST_OP_SET, .set = *set};
+    bool fits = tt_host_set_fits(&op);
+    if (!fits && tt_host_checks()) tt_host_check_set(NULL, set, false);
+    return fits;
+}
+
 /* Never run here: it is left to waiters and workers, on an idle stream without the queue. */
 int tuttiHostCall(struct CUstream_st *handle, void (*fn)(void *), void *arg)
 {
