@@ -14,6 +14,7 @@
 #include "hostcuda/driver_pool_api.h"
 #include "hostcuda/driver_rename.h"
 #include "hostcuda/driver_stream_api.h"
+#include "hostcuda/driver_unused_flags.h"
 #include "hostcuda/module_api.h"
 #include "hostcuda/version.h"
 
