@@ -115,6 +115,7 @@ struct tt_item {
     enum tt_step (*step)(struct tt_item *item, enum tt_item_call call);
     bool wants_issue;
     bool tells_touches; /* else the checker knows nothing of what it does */
+    bool asks_one;      /* waits for one peer alone, which may answer at once */
 };
 
 /* ---- what items report to the checker (TUTTI_CHECK=race), inside step(item, TT_ITEM_TOUCH) ----

@@ -314,6 +314,8 @@ static void survey_frames(struct tt_work *work)
     work->stream = touched * (size_t)work->member->nranks > tt_cpu_cache_bytes() / 4 * 3;
     work->user_in = work->frames[0].in;
     work->user_out = work->frames[0].out;
+    work->item.asks_one =
+        work->nframes == 1 && tt_func_is_message((enum tt_func)work->frames[0].program->func);
 }
 
 static void fill(struct tt_work *work, const struct tt_work_spec *spec)

@@ -27,6 +27,7 @@ void tuttiHostClaimEnd(struct CUstream_st *stream)
 
 void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item)
 {
+    atomic_store_explicit(&stream->asks_one, item->asks_one, memory_order_relaxed);
     struct tt_host_op op = {.kind = TT_HOST_OP_ITEM, .item = item};
     tt_host_stream_park(stream, &op);
 }
@@ -36,6 +37,7 @@ int tuttiHostSubmit(struct CUstream_st *handle, struct tt_item *item, bool allow
     struct CUstream_st *stream = tt_host_stream_find(handle);
     struct tt_host_op op = {.kind = TT_HOST_OP_ITEM, .item = item};
     if (!stream) return tt_host_bad_handle();
+    atomic_store_explicit(&stream->asks_one, item->asks_one, memory_order_relaxed);
     if (tt_host_checks()) tt_host_check_item(stream, item);
     if (atomic_load_explicit(&stream->capture, memory_order_relaxed))
         return tt_host_capture_add(stream, &op);

@@ -66,6 +66,7 @@ struct tt_host_thread { /* per thread; initial-exec so that faces pay one load *
     size_t nopened;
     size_t run;          /* check/: pages that were opened last, ... */
     const char *run_end; /* ... up to here */
+    int8_t polls_pay;    /* where ranks outnumber the cores: see polls_worth() in stream/wait.c */
 };
 extern __thread struct tt_host_thread tt_host_thread __attribute__((tls_model("initial-exec")));
 

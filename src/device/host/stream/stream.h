@@ -43,6 +43,7 @@ struct CUstream_st {
     _Atomic uint32_t waiters;                /* threads that run it themselves: workers stay away */
     _Atomic uint32_t sleepers;               /* threads that sleep until `done` moves ... */
     _Atomic uint32_t wake_count;             /* ... on this word */
+    _Atomic bool asks_one;                   /* of the last item; wait.c */
     /* ---- the queue ---- */
     pthread_mutex_t lock;               /* for appending */
     struct tt_host_chunk *_Atomic head; /* owned; the next ones hang on it */

@@ -18,7 +18,12 @@
 #include <unistd.h>
 
 enum {
-    SPINS_ALONE = 16, /* before others see the wait and it sees their work */
+    SPINS_ALONE = 16,  /* before others see the wait and it sees their work */
+    SPINS_ANSWER = 40, /* a peer that runs on another core answers within them */
+    PAYS_MOST = 60,
+    MISS_COSTS = 3,        /* hits: polls must be answered in three of four waits */
+    TRIAL_TICKS_LOG2 = 18, /* a window is some 100 us, */
+    TRIAL_EVERY = 16,      /* one in 1.6 ms */
     SPINS_POLL = 100,
     SPINS_PAUSE = 300, /* of about 25 ns */
     SPINS_YIELD = 4000,
@@ -50,15 +55,33 @@ static void sleep_at(struct CUstream_st *stream, const struct tt_host_position *
     atomic_fetch_sub(&stream->sleepers, 1);
 }
 
+/* How often to poll before the first yield where ranks outnumber the cores. Two ranks that exchange
+ * messages while the others sleep answer at once if neither yields, and a yield takes many times as
+ * long as the answer; otherwise the peer mostly waits for this very core. So a thread polls while
+ * its last waits were answered so. To find out, both must try it at the same time: all processes of
+ * the machine do in the same windows of time. */
+static uint32_t polls_worth(const struct CUstream_st *stream)
+{
+    if (!stream || !atomic_load_explicit(&stream->asks_one, memory_order_relaxed)) return 0;
+    bool tries = !(tt_cpu_ticks() >> TRIAL_TICKS_LOG2 & (TRIAL_EVERY - 1));
+    return tries || tt_host_thread.polls_pay > 0 ? SPINS_ANSWER : 0;
+}
+
+static void learn_polls(bool answered)
+{
+    int pay = tt_host_thread.polls_pay + (answered ? 1 : -MISS_COSTS);
+    tt_host_thread.polls_pay = (int8_t)(pay < 0 ? 0 : pay > PAYS_MOST ? PAYS_MOST : pay);
+}
+
 /* Give the core away the way a wait of this length needs it. */
-static void relax(uint32_t spins, const struct tt_host_position *position)
+static void relax(uint32_t spins, uint32_t polls, const struct tt_host_position *position)
 {
     bool oversubscribed =
         tuttiHostOversubscribed() ||
         atomic_load_explicit(&tt_host.waits.threads, memory_order_relaxed) > tuttiHostCores();
     if (spins >= SPINS_YIELD) {
         sleep_at(position->stream, position, (long)tt_wait_nap_nsec(spins - SPINS_YIELD));
-    } else if (oversubscribed || spins >= SPINS_PAUSE) {
+    } else if ((oversubscribed && spins >= polls) || spins >= SPINS_PAUSE) {
         sched_yield();
     } else if (spins >= SPINS_POLL) {
         tt_cpu_pause();
@@ -113,8 +136,10 @@ static void leave(const struct attendance *attendance)
 void tt_host_wait_position(const struct tt_host_position *position)
 {
     struct attendance attendance = {position->stream, false};
-    const uint32_t alone =
-        tuttiHostOversubscribed() ? 0 : SPINS_ALONE; /* a yield there takes long */
+    const bool oversubscribed = tuttiHostOversubscribed();
+    const uint32_t alone = oversubscribed ? 0 : SPINS_ALONE; /* a yield there takes long */
+    const uint32_t polls = oversubscribed ? polls_worth(position->stream) : 0;
+    uint32_t most = 0;
     for (uint32_t spins = 0; !tt_host_position_reached(position); spins++) {
         bool did = run_for(position, true);
         if (did) spins = 0;
@@ -123,9 +148,11 @@ void tt_host_wait_position(const struct tt_host_position *position)
         if (tt_host_help(position->stream)) {
             spins = alone;
         } else {
-            relax(spins, position);
+            relax(spins, polls, position);
+            if (spins > most) most = spins;
         }
     }
+    if (polls && most) learn_polls(most < polls);
     leave(&attendance);
 }
 
@@ -138,7 +165,7 @@ void tt_host_wait_cell(const struct tt_host_cell *cell, uint64_t number)
         if (tt_host_help(NULL)) {
             spins = 0;
         } else {
-            relax(spins, &nowhere);
+            relax(spins, 0, &nowhere);
         }
     }
     leave(&attendance);
