@@ -22,20 +22,7 @@ static bool is_known(struct tt_plan *plan, const struct tt_task *task)
            (task->out || !frame->out_bytes);
 }
 
-/* What a call without options is bound to, or NULL. hot */
-static inline struct tt_bound *find_bound(struct tt_plan *plan, const struct tt_task *task)
-{
-    struct tt_bound *bound =
-        &plan->cache[tt_cache_index(task->count, (uint32_t)task->func, (uint32_t)task->type,
-                                    (uint32_t)task->op, (uint32_t)task->root)];
-    const struct tt_cache_key *key = &bound->key;
-    bool same = bound->plain && task->count == key->count && (int32_t)task->func == key->func &&
-                (int32_t)task->type == key->type && (int32_t)task->op == key->op &&
-                task->root == key->root;
-    return same ? bound : NULL;
-}
-
-/* The same for one with options. */
+/* What a call with options is bound to, or NULL. */
 static __attribute__((noinline)) struct tt_bound *find_wished(struct tt_plan *plan,
                                                               const struct tt_task *task)
 {
@@ -56,8 +43,16 @@ create_another(struct tt_bound *bound, const struct tt_task *task, struct tt_wor
 /* Put a known call on its stream again. False when it has to be looked at: nothing was done. hot */
 static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out)
 {
-    struct tt_bound *bound = task->options ? find_wished(plan, task) : find_bound(plan, task);
-    if (!bound || plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
+    struct tt_bound *bound =
+        &plan->cache[tt_cache_index(task->count, (uint32_t)task->func, (uint32_t)task->type,
+                                    (uint32_t)task->op, (uint32_t)task->root)];
+    const struct tt_cache_key *key = &bound->key;
+    bool same = bound->plain && task->count == key->count && (int32_t)task->func == key->func &&
+                (int32_t)task->type == key->type && (int32_t)task->op == key->op &&
+                task->root == key->root;
+    if (task->options) bound = find_wished(plan, task);
+    if (!bound || !(same || task->options)) return false;
+    if (plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
     if (task->in == task->out && task->func == TT_FUNC_ALLTOALL) return false; /* in_place.c */
     const struct tt_frame *frame = &bound->frames[0];
     if ((!task->in && frame->in_bytes) || (!task->out && frame->out_bytes)) return false;
@@ -148,7 +143,7 @@ static __attribute__((noinline)) ncclResult_t add(const struct tt_task *task, co
     struct tt_plan *plan = task->comm->plan;
     bool now = !group || group->depth == 0 ||
                (task->comm->member.nranks == 1 && !tt_func_is_message(task->func));
-    rc = tt_plan_enter(plan);
+    rc = tt_plan_enter(plan) ? ncclSuccess : tt_plan_contended(plan);
     if (rc) return tt_plan_failed(task->comm, rc);
     if (tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING) ||
         !(now ? launch_again(plan, task, &rc) : tt_group_begin_repeating(group, task))) {

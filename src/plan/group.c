@@ -342,7 +342,7 @@ bool tt_group_begin_same(struct tt_group *group, const struct tt_task *task)
     struct tt_comm *comm = task->comm;
     if (group->plans || group->jobs || !tt_comm_is_usual(comm)) return false;
     struct tt_plan *plan = comm->plan;
-    if (!tt_plan_try_enter(plan)) return false;
+    if (!tt_plan_enter(plan)) return false;
     const bool same = begin_same(group, plan, task);
     tt_plan_exit(plan);
     return same;

@@ -30,14 +30,15 @@ static inline bool tt_plan_closed(const struct tt_plan *plan)
     return atomic_load_explicit(&plan->uses, memory_order_acquire) & TT_PLAN_CLOSED;
 }
 
-/* Errors: ncclInvalidUsage, because another thread is in the plan, or its communicator ended. */
+/* Why a plan could not be entered. Errors: ncclInvalidUsage, because another thread is in it, or
+ * its communicator ended. */
 ncclResult_t tt_plan_contended(const struct tt_plan *plan);
 
 /* Mark the plan as in use by this thread. No lock: between two callers it only has to find a
  * program that calls from two threads at once, and most of the time does. Whoever ends the
  * communicator at the same time either is seen here or waits for tt_plan_exit(): tt_plan_close()
- * orders both sides. hot */
-static inline bool tt_plan_try_enter(struct tt_plan *plan)
+ * orders both sides. False: tt_plan_contended() says why. hot */
+static inline bool tt_plan_enter(struct tt_plan *plan)
 {
     if (atomic_load_explicit(&plan->inside, memory_order_relaxed)) return false;
     atomic_store_explicit(&plan->inside, 1, memory_order_relaxed);
@@ -45,11 +46,6 @@ static inline bool tt_plan_try_enter(struct tt_plan *plan)
     if (!tt_plan_closed(plan)) return true;
     atomic_store_explicit(&plan->inside, 0, memory_order_relaxed);
     return false;
-}
-
-static inline ncclResult_t tt_plan_enter(struct tt_plan *plan)
-{
-    return tt_plan_try_enter(plan) ? ncclSuccess : tt_plan_contended(plan);
 }
 
 /* The same with a pin, which whoever ends the communicator waits for. */

@@ -68,7 +68,7 @@ struct tt_net_ops {
     ncclResult_t (*irecv)(struct tt_net_plugin *self, void *recv_comm,
                           const struct tt_net_part *part, void **request);
     ncclResult_t (*test)(struct tt_net_plugin *self, void *request, int *done, int *bytes);
-    /* The receive has been used up; does nothing where the network does not want to know. */
+    /* The receive has been used up; NULL: the network does not want to know. */
     void (*consumed)(struct tt_net_plugin *self, void *recv_comm, void *request);
     ncclResult_t (*close_send)(struct tt_net_plugin *self, void *send_comm);
     ncclResult_t (*close_recv)(struct tt_net_plugin *self, void *recv_comm);

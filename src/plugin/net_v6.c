@@ -42,11 +42,6 @@ static ncclResult_t v6_accept(struct tt_net_plugin *self, void *listen_comm, voi
     return own(self)->accept(listen_comm, recv_comm);
 }
 
-static void v6_consumed(struct tt_net_plugin *self, void *recv_comm, void *request)
-{
-    (void)self, (void)recv_comm, (void)request; /* came with version 7 */
-}
-
 void tt_net_v6(struct tt_net_ops *ops)
 {
     tt_net_v7(ops);
@@ -54,5 +49,5 @@ void tt_net_v6(struct tt_net_ops *ops)
     ops->properties = v6_properties;
     ops->connect = v6_connect;
     ops->accept = v6_accept;
-    ops->consumed = v6_consumed;
+    ops->consumed = NULL; /* came with version 7 */
 }

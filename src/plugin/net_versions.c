@@ -47,18 +47,13 @@ static ncclResult_t socket_test(struct tt_net_plugin *self, void *request, int *
     return tt_net_socket.test(request, done, bytes);
 }
 
-static void socket_consumed(struct tt_net_plugin *self, void *recv_comm, void *request)
-{
-    (void)self, (void)recv_comm, (void)request; /* its requests end with the test */
-}
-
 void tt_net_adopt_socket(struct tt_net_plugin *self)
 {
     tt_net_v12(&self->ops);
     self->ops.gathers = true;
     self->ops.isend = self->ops.irecv = socket_post;
     self->ops.test = socket_test;
-    self->ops.consumed = socket_consumed;
+    self->ops.consumed = NULL; /* its requests end with the test */
     self->object = self->table = &tt_net_socket;
     self->begun = false;
     self->builtin = true;

@@ -175,8 +175,8 @@ static uint64_t issue_limit(struct net_edge *edge)
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
     /* networks that ask for it learn which receives the executor is done with, before their
      * requests give way to new ones */
-    for (; edge->consumed < emptied; edge->consumed++) {
-        struct tt_net_plugin *net = edge->edge.config->net->plugin;
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
+    for (; net->ops.consumed && edge->consumed < emptied; edge->consumed++) {
         const struct net_step *step = net_step_at(edge, edge->consumed);
         net->ops.consumed(net, edge->slots.comm, step->request);
         if (step->payload) net->ops.consumed(net, edge->direct.comm, step->payload);
