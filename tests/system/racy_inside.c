@@ -2,6 +2,8 @@
  * registered memory. */
 #include "racy.h"
 
+#include <stdint.h>
+
 /* What compiled programs call; no header has them. */
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
@@ -178,11 +180,187 @@ static void inside_captured(bool sound)
     launch(graph);
 }
 
+/* ---- plain loads and stores of memory that the program registered ---- */
+
+enum { OWN_BYTES = 8 * BYTES }; /* whole pages, and more */
+static volatile int seen;
+
+static int *own_memory(void)
+{
+    static char memory[OWN_BYTES + BYTES];
+    OK(cudaHostRegister(memory, sizeof(memory), 0));
+    return (int *)(void *)(memory + BYTES - (uintptr_t)memory % BYTES);
+}
+
+static char *device_memory(int value)
+{
+    char *memory;
+    OK(cudaMalloc((void **)&memory, OWN_BYTES));
+    OK(cudaMemset(memory, value, OWN_BYTES));
+    OK(cudaDeviceSynchronize());
+    return memory;
+}
+
+static void expect(int got, int wanted)
+{
+    if (got == wanted) return;
+    fprintf(stderr, "got %d, wanted %d\n", got, wanted);
+    exit(3);
+}
+
+static void registered_result(bool sound)
+{
+    int *own = own_memory();
+    OK(cudaMemcpyAsync(own, device_memory(3), OWN_BYTES, cudaMemcpyDefault, my.a));
+    await(my.a, sound);
+    seen = own[COUNT + 5];
+    expect(seen, 0x03030303);
+}
+
+static void registered_input(bool sound)
+{
+    int *own = own_memory(), back;
+    char *memory = device_memory(3);
+    for (int i = 0; i < OWN_BYTES / 4; i++)
+        own[i] = i;
+    OK(cudaMemcpyAsync(memory, own, OWN_BYTES, cudaMemcpyDefault, my.a));
+    await(my.a, sound);
+    own[COUNT + 7] = 0;
+    OK(cudaStreamSynchronize(my.a));
+    OK(cudaMemcpy(&back, memory + 4 * (COUNT + 6), 4, cudaMemcpyDefault));
+    expect(back, COUNT + 6);
+}
+
+static void registered_fill(bool sound)
+{
+    int *own = own_memory();
+    OK(cuMemsetD32Async((CUdeviceptr)own, 77, OWN_BYTES / 4, my.a));
+    OK(cudaMemcpyAsync(my.x, own + COUNT, BYTES, cudaMemcpyDefault, my.a));
+    await(my.a, sound);
+    seen = own[COUNT];
+    expect(seen, 77);
+    OK(cudaMemcpy(my.pageable, my.x, BYTES, cudaMemcpyDefault));
+    expect(*(int *)(void *)(my.pageable + BYTES - 4), 77);
+}
+
+static void registered_rows(bool sound) /* out, and back beside them */
+{
+    int *own = own_memory();
+    char *memory = device_memory(1);
+    OK(cudaMemset2DAsync(memory, 256, 9, 128, OWN_BYTES / 256, my.a));
+    OK(cudaMemcpy2DAsync(own, 256, memory, 256, 256, OWN_BYTES / 256, cudaMemcpyDefault, my.a));
+    OK(cudaMemcpy2DAsync(memory + 128, 256, own, 256, 128, OWN_BYTES / 256, cudaMemcpyDefault,
+                         my.a));
+    OK(cudaMemcpyAsync(own, memory, OWN_BYTES, cudaMemcpyDefault, my.a));
+    await(my.a, sound);
+    seen = own[2 * COUNT + 40];
+    expect(seen, 0x09090909);
+}
+
+static void registered_graph(bool sound)
+{
+    int *own = own_memory();
+    char *memory = device_memory(5);
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    OK(cudaStreamBeginCapture(my.a, cudaStreamCaptureModeThreadLocal));
+    OK(cudaMemcpyAsync(own, memory, OWN_BYTES, cudaMemcpyDefault, my.a));
+    OK(cudaStreamEndCapture(my.a, &graph));
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphLaunch(exec, my.a));
+    await(my.a, sound);
+    seen = own[3 * COUNT];
+    expect(seen, 0x05050505);
+    OK(cudaStreamSynchronize(my.a));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(graph));
+}
+
+/* A reduction uses the memory as the program has mapped it, behind a copy that closed it. */
+static void registered_reduced(bool sound)
+{
+    racy_start_ranks();
+    int *own = own_memory();
+    OK(cudaSetDevice(0));
+    OK(cudaMemcpyAsync(own, device_memory(0), OWN_BYTES, cudaMemcpyDefault,
+                       sound ? ranks.stream[0] : my.a));
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        OK(ncclAllReduce(r ? (void *)ranks.in[1] : own, r ? (void *)ranks.in[1] : own, COUNT,
+                         ncclFloat, ncclSum, ranks.comm[r], ranks.stream[r]));
+    }
+    OK(ncclGroupEnd());
+    OK(cudaStreamSynchronize(ranks.stream[0]));
+    seen = own[COUNT / 2];
+    OK(cudaMemcpyAsync(my.x, own, BYTES, cudaMemcpyDefault, my.a));
+    OK(cudaStreamSynchronize(my.a));
+    own[COUNT / 2] = 1;
+    racy_finish_ranks();
+}
+
+/* The kernel writes there what the host waits for, so the copy before it is known to be over. */
+static void run_flag(const struct tuttiBlock *b, void **args, void *context)
+{
+    (void)b, (void)context;
+    __atomic_store_n(*(int **)args[0], 1, __ATOMIC_RELEASE);
+}
+
+static void flag_stub(void) {}
+
+static void registered_flag(bool sound)
+{
+    static const size_t sizes[] = {sizeof(void *)};
+    const struct tuttiKernel one = {.size = sizeof(one),
+                                    .function = (const void *)flag_stub,
+                                    .run = run_flag,
+                                    .nargs = 1,
+                                    .arg_bytes = sizes};
+    int *own = own_memory(), *flag = own + (OWN_BYTES - BYTES) / 4;
+    void *args[] = {&flag};
+    OK(tuttiRegisterKernel(&one));
+    OK(cudaMemcpyAsync(own, device_memory(4), BYTES * 4, cudaMemcpyDefault, my.a));
+    if (!sound) seen = own[COUNT];
+    OK(cudaLaunchKernel((const void *)flag_stub, (dim3){1, 1, 1}, (dim3){1, 1, 1}, args, 0, my.a));
+    while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE)) {
+    }
+    seen = own[COUNT];
+    expect(seen, 0x04040404);
+}
+
+/* Given back, and registered again: the pages are the program's in between. */
+static void registered_again(bool sound)
+{
+    static char memory[OWN_BYTES + BYTES];
+    int *own = (int *)(void *)(memory + BYTES - (uintptr_t)memory % BYTES);
+    OK(cudaHostRegister(own, OWN_BYTES, 0));
+    OK(cudaMemcpyAsync(own, device_memory(6), OWN_BYTES, cudaMemcpyDefault, my.a));
+    await(my.a, sound);
+    OK(cudaHostUnregister(own));
+    for (int i = 0; i < OWN_BYTES / 4; i++)
+        own[i] = i;
+    OK(cudaHostRegister(own, OWN_BYTES, 0));
+    OK(cudaMemcpyAsync(own, device_memory(7), OWN_BYTES, cudaMemcpyDefault, my.a));
+    OK(cudaStreamSynchronize(my.a));
+    expect(own[COUNT], 0x07070707);
+}
+
 const struct racy_scene racy_inside[] = {
-    {"variable-part", variable_part, "race"},     {"inside-kernels", inside_kernels, "race"},
-    {"inside-halves", inside_halves, "race"},     {"inside-copy", inside_copy, "race"},
-    {"inside-diamond", inside_diamond, "race"},   {"inside-child", inside_child, "race"},
-    {"inside-of-child", inside_of_child, "race"}, {"inside-memory", inside_memory, "race"},
+    {"variable-part", variable_part, "race"},
+    {"inside-kernels", inside_kernels, "race"},
+    {"inside-halves", inside_halves, "race"},
+    {"inside-copy", inside_copy, "race"},
+    {"inside-diamond", inside_diamond, "race"},
+    {"inside-child", inside_child, "race"},
+    {"inside-of-child", inside_of_child, "race"},
+    {"inside-memory", inside_memory, "race"},
     {"inside-captured", inside_captured, "race"},
+    {"registered-result", registered_result, "race"},
+    {"registered-input", registered_input, "race"},
+    {"registered-fill", registered_fill, "race"},
+    {"registered-rows", registered_rows, "race"},
+    {"registered-graph", registered_graph, "race"},
+    {"registered-reduced", registered_reduced, "race"},
+    {"registered-flag", registered_flag, "race"},
+    {"registered-again", registered_again, "race"},
 };
 const size_t racy_ninside = sizeof(racy_inside) / sizeof(racy_inside[0]);

@@ -24,6 +24,7 @@ struct tt_check_touch {
     size_t bytes;
     size_t node;     /* of a graph */
     int part;        /* of an item */
+    bool direct;     /* by an item */
     uintptr_t group; /* of a collective: the communicator's number, in place of an address */
     enum tt_sync_role role;
     int nranks;
@@ -41,6 +42,7 @@ struct tt_check_touches {
     bool tells;                  /* one that does not report all may write what the host polls */
     struct tt_check_words words; /* of the kernel that reports nothing */
     bool refused;                /* it will not happen */
+    bool direct;                 /* an item is asked */
     bool counts;                 /* nothing is kept, only counted: */
     unsigned opened;             /* what lies in memory of another process that is open now */
     char name[TT_CHECK_NAME_BYTES];

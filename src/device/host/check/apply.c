@@ -159,6 +159,7 @@ static struct tt_check_op *apply_node(struct tt_host_check *check, const struct 
 {
     bool syncs = learn_first(check, tt_check_task_of(check, stream), touches, count);
     struct tt_check_op *op = tt_check_op_begin(check, stream, name);
+    if (op) op->direct = count && touches[0].direct;
     touch_all(check, op, touches, count, syncs ? READS : READS | WRITES);
     for (size_t i = 0; syncs && op && i < count; i++) {
         if (is_sync(&touches[i])) synchronize(check, op->task, &touches[i]);
@@ -166,6 +167,7 @@ static struct tt_check_op *apply_node(struct tt_host_check *check, const struct 
     if (syncs) {
         tt_check_op_drop(op);
         op = tt_check_op_begin(check, stream, name);
+        if (op) op->direct = true;
         touch_all(check, op, touches, count, WRITES);
     }
     if (op) tt_check_parts(check, op, touches, count);

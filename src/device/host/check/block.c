@@ -59,6 +59,7 @@ void tt_host_check_withdraw(const char *what, const void *ptr, size_t bytes)
         struct tt_check_op *op = tt_check_op_begin(check, NULL, what);
         tt_check_touch(check, op, ptr, bytes, true);
         tt_check_reset(check, ptr, bytes, 0, NULL);
+        tt_check_guard_return(check, ptr, bytes);
         tt_check_op_drop(op);
     }
     tt_host_check_unlock(check);

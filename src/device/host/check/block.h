@@ -22,5 +22,7 @@ void tt_host_check_free(const struct tt_check_block *block); /* unless it is fre
 void tt_host_check_revive(void *ptr, size_t bytes); /* a launch allocates a graph's memory again */
 /* A host function begins or ends. */
 void tt_host_check_runs(void (*fn)(void *), bool begins);
+/* The program has registered memory of its own. */
+void tt_host_check_lend(const void *ptr, size_t bytes);
 /* The host gives up the right to use bytes that stay, or that others have: `what` it does. */
 void tt_host_check_withdraw(const char *what, const void *ptr, size_t bytes);

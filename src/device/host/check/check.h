@@ -52,6 +52,7 @@ void tt_host_check_graph(struct CUstream_st *stream, const struct tt_host_exec *
 enum { TT_CHECK_WORDS_MOST = 64 };
 struct tt_check_words {
     size_t count;
+    bool registered; /* one is an address of registered memory */
     const void *at[TT_CHECK_WORDS_MOST];
 };
 void tt_host_check_word(struct tt_check_words *words, const void *word);

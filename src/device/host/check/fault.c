@@ -111,18 +111,25 @@ static bool judge(struct tt_host_check *check, const void *ptr, const ucontext_t
 static bool answer(const siginfo_t *info, ucontext_t *context)
 {
     const char *ptr = info->si_addr;
-    if (info->si_code != SEGV_ACCERR || tt_host_view(ptr) == ptr) return false;
+    struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    bool ours = tt_host_view(ptr) != ptr || atomic_load(&check->nlent);
+    if (info->si_code != SEGV_ACCERR || !ours) return false;
     if (tt_host_forked() || tt_host_thread.is_checking) { /* no report: our own look at it */
+        if (!tt_check_guard_holds(check, ptr)) return false;
         open_page(ptr);
         return tt_host_thread.is_checking || !is_stuck(ptr);
     }
     tt_host_thread.site = tt_check_fault_site(tt_cpu_fault_site(context));
-    struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     pthread_mutex_lock(&check->lock);
+    if (!tt_check_guard_holds(check, ptr)) {
+        pthread_mutex_unlock(&check->lock);
+        return false;
+    }
     tt_host_thread.is_checking = true;
     bool closed = tt_check_guard_of(check, ptr) != OPEN;
-    bool ours = tt_host_thread.is_worker || tt_host_thread.in_host_fn || tt_host_thread.in_kernel;
-    bool stepped = closed && !ours && !judge(check, ptr, context) && step_over(check, ptr, context);
+    bool works = tt_host_thread.is_worker || tt_host_thread.in_host_fn || tt_host_thread.in_kernel;
+    bool stepped =
+        closed && !works && !judge(check, ptr, context) && step_over(check, ptr, context);
     bool seen = closed && tt_host_thread.in_kernel;
     if (seen) see(check, ptr, context);
     if (closed && !seen && !stepped) tt_check_guard_open(check, ptr, run_at(ptr));

@@ -62,12 +62,23 @@ static struct tt_check_guard *add_guard(struct tt_host_check *check,
     return &check->guards[check->nguards++];
 }
 
+static struct tt_check_guard *guard_for_lent(struct tt_host_check *check, const void *ptr)
+{
+    const struct tt_check_range *lent = tt_check_lent_at(check, ptr, 1);
+    if (!lent) return NULL;
+    const struct tt_host_block block = {
+        .kind = TT_MEMORY_PINNED, .base = (char *)(uintptr_t)lent->ptr, .asked = lent->bytes};
+    struct tt_check_guard *guard = add_guard(check, &block);
+    if (guard) guard->lent = true;
+    return guard;
+}
+
 static struct tt_check_guard *guard_for(struct tt_host_check *check, const void *ptr)
 {
     const struct tt_host_memory *memory = &tt_host.memory;
     struct tt_host_block block;
     struct tt_check_guard *guard = guard_of(check, ptr);
-    if (guard || tt_host_view(ptr) == ptr) return guard;
+    if (guard || tt_host_view(ptr) == ptr) return guard ? guard : guard_for_lent(check, ptr);
     bool of_device = (const char *)ptr >= memory->devices_base;
     size_t device =
         of_device ? (size_t)((const char *)ptr - memory->devices_base) >> memory->shift : 0;
@@ -82,12 +93,16 @@ static void widen(struct tt_check_guard *guard, size_t at, size_t end)
     guard->whole = -1;
 }
 
-static void watch(struct tt_host_check *check, const struct tt_check_range *used)
+static void watch(struct tt_host_check *check, const struct tt_check_use *used)
 {
-    struct tt_check_guard *guard = guard_for(check, used->ptr);
+    const struct tt_check_range *lent = tt_check_lent_at(check, used->ptr, used->bytes);
+    const char *from = used->ptr, *end = from + used->bytes;
+    if (lent && from < (const char *)lent->ptr) from = lent->ptr;
+    struct tt_check_guard *guard = guard_for(check, from);
     if (!guard) return;
-    size_t at = (size_t)((const char *)used->ptr - guard->base);
-    widen(guard, at, used->bytes < guard->bytes - at ? at + used->bytes : guard->bytes);
+    size_t at = (size_t)(from - guard->base), bytes = (size_t)(end - from);
+    widen(guard, at, bytes < guard->bytes - at ? at + bytes : guard->bytes);
+    if (guard->lent && used->direct) tt_check_clock_raise(&guard->direct, used->task, used->epoch);
 }
 
 /* ---- closing and opening ---- */
@@ -148,11 +163,12 @@ static void set(struct tt_check_guard *guard, size_t page, size_t count, int pro
 static bool update(struct tt_host_check *check, struct tt_check_guard *guard)
 {
     bool hidden = guard->kernels || !is_over(check, guard->opaque);
-    bool open = true;
+    bool direct = !is_over(check, guard->direct); /* it must find its pages open */
+    bool open = !direct;
     int whole = hidden ? PROT_NONE : -1;
     for (size_t page = guard->from, count; page < guard->to; page += count) {
         count = guard->to - page;
-        int prot = hidden ? PROT_NONE : wanted(check, guard, page, &count);
+        int prot = hidden ? PROT_NONE : direct ? OPEN : wanted(check, guard, page, &count);
         count = tt_min_size(count, guard->to - page);
         if (count == guard->to - guard->from) whole = prot;
         if (whole < 0 || whole != guard->whole) set(guard, page, count, prot);
@@ -160,6 +176,14 @@ static bool update(struct tt_host_check *check, struct tt_check_guard *guard)
     }
     guard->whole = whole;
     return open;
+}
+
+static void drop_guard(struct tt_host_check *check, struct tt_check_guard *guard)
+{
+    free(guard->prot);
+    tt_check_clock_drop(guard->opaque);
+    tt_check_clock_drop(guard->direct);
+    *guard = check->guards[--check->nguards];
 }
 
 bool tt_check_guard_due(const struct tt_host_check *check)
@@ -181,9 +205,23 @@ void tt_check_guard_update(struct tt_host_check *check)
     for (size_t i = check->nguards; i-- > 0;) {
         struct tt_check_guard *guard = &check->guards[i];
         if (!update(check, guard)) continue;
-        free(guard->prot);
-        tt_check_clock_drop(guard->opaque);
-        *guard = check->guards[--check->nguards];
+        drop_guard(check, guard);
+    }
+}
+
+void tt_check_guard_return(struct tt_host_check *check, const void *ptr, size_t bytes)
+{
+    for (size_t i = check->nguards; i-- > 0;) {
+        struct tt_check_guard *guard = &check->guards[i];
+        bool meets = guard->base < (const char *)ptr + bytes &&
+                     (const char *)ptr < guard->base + guard->bytes;
+        if (!guard->lent || !meets) continue;
+        set(guard, 0, guard->bytes / PAGE, OPEN);
+        drop_guard(check, guard);
+    }
+    for (size_t i = check->nlent; i-- > 0;) {
+        if (tt_check_lent_at(check, ptr, bytes) == &check->lent[i])
+            check->lent[i] = check->lent[--check->nlent];
     }
 }
 
@@ -237,9 +275,7 @@ void tt_check_guard_forget(struct tt_host_check *check, const void *ptr, size_t 
                      (const char *)ptr < guard->base + guard->bytes;
         if (!guard->freed || !meets) continue;
         set(guard, 0, guard->bytes / PAGE, OPEN);
-        free(guard->prot);
-        tt_check_clock_drop(guard->opaque);
-        *guard = check->guards[--check->nguards];
+        drop_guard(check, guard);
     }
 }
 
@@ -279,6 +315,11 @@ void tt_check_guard_running(struct tt_host_check *check, const struct tt_check_w
 }
 
 /* ---- faults ---- */
+
+bool tt_check_guard_holds(const struct tt_host_check *check, const void *ptr)
+{
+    return tt_host_view(ptr) != ptr || guard_of(check, ptr);
+}
 
 bool tt_check_guard_is_pinned(const struct tt_host_check *check, const void *ptr)
 {

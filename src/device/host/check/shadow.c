@@ -3,7 +3,7 @@
  * reader that is before the new one is dropped: who must come behind the new one comes behind it.
  * Kernels that report nothing are seen late: what they may race with is kept until they have run.
  */
-#include "state.h"
+#include "guard.h"
 
 #include "base/mem.h"
 #include "device/host/memory/memory.h"
@@ -313,17 +313,19 @@ static void touch_page(const struct access *access, struct tt_check_page *page, 
 }
 
 /* For guard.c, which closes what the host sees. */
-static void note_used(struct tt_host_check *check, const void *ptr, size_t bytes)
+static void note_used(struct tt_host_check *check, const struct tt_check_op *op, const void *ptr,
+                      size_t bytes)
 {
-    if (tt_host_view(ptr) == ptr) return;
+    if (tt_host_view(ptr) == ptr && !tt_check_lent_at(check, ptr, bytes)) return;
     if (check->nused == check->used_room) {
         size_t room = check->used_room ? 2 * check->used_room : 16;
-        struct tt_check_range *wider = realloc(check->used, room * sizeof(*wider));
+        struct tt_check_use *wider = realloc(check->used, room * sizeof(*wider));
         if (!wider) return;
         check->used = wider;
         check->used_room = room;
     }
-    check->used[check->nused++] = (struct tt_check_range){ptr, bytes};
+    check->used[check->nused++] =
+        (struct tt_check_use){ptr, bytes, op->task, op->epoch, op->direct};
 }
 
 static void touch(const struct access *kind, const void *ptr, size_t bytes)
@@ -335,7 +337,7 @@ static void touch(const struct access *kind, const void *ptr, size_t bytes)
     for (size_t i = 0; i < check->nprivate; i++) {
         if (at - (uintptr_t)check->private[i].ptr < check->private[i].bytes) return;
     }
-    if (access.op->task != TT_CHECK_HOST && !access.seen) note_used(check, ptr, bytes);
+    if (access.op->task != TT_CHECK_HOST && !access.seen) note_used(check, access.op, ptr, bytes);
     for (uintptr_t end = at + bytes; at < end;) {
         uintptr_t base = at >> PAGE_SHIFT << PAGE_SHIFT;
         uintptr_t until = end - base < PAGE_BYTES ? end : base + PAGE_BYTES;

@@ -32,6 +32,7 @@ struct tt_check_op { /* one operation that touched memory */
     struct tt_check_clock *before; /* counted */
     int device;
     bool legacy, blocking;
+    bool direct; /* not a copy or a fill: memory that was registered is used as it is mapped */
     uint64_t stream_id;
     const void *site; /* where the program called; NULL: not known */
     char name[TT_CHECK_NAME_BYTES];
@@ -84,6 +85,7 @@ struct tt_check_report_key {
 };
 
 struct tt_check_guard;
+struct tt_check_use;
 struct tt_check_range {
     const void *ptr;
     size_t bytes;
@@ -105,7 +107,7 @@ struct tt_host_check {
     pthread_mutex_t kernels;       /* one is seen at a time; taken before the lock */
     struct tt_check_guard *guards; /* owned */
     size_t nguards, guard_room;
-    struct tt_check_range
+    struct tt_check_use
         *used; /* owned; what streams use that the host sees, since the last update */
     size_t nused, used_room;
     struct tt_check_clock *guards_know; /* counted; what the host knew then */
@@ -138,7 +140,9 @@ struct tt_host_check {
     struct tt_check_mark collectives[TT_CHECK_COLLECTIVES]; /* the latest collectives, by number */
     struct tt_check_page *pages;                            /* owned; open addressing */
     size_t npages, page_room;
-    struct tt_check_marks blocks;   /* of allocations: where they were made */
+    struct tt_check_marks blocks; /* of allocations: where they were made */
+    struct tt_check_range *lent;  /* owned; whole pages that the program registered */
+    _Atomic size_t nlent;
     struct tt_check_range *private; /* owned; allocations whose uses are not looked at */
     size_t nprivate;
     struct tt_check_report_key reported[TT_CHECK_REPORTS_MOST];

@@ -33,6 +33,7 @@ void tt_check_touches_add(struct tt_check_touches *touches, const struct tt_chec
     touches->at[touches->count] = *touch;
     touches->at[touches->count].ptr = tt_host_unview(touch->ptr);
     touches->at[touches->count].part = touches->part;
+    touches->at[touches->count].direct = touches->direct;
     touches->at[touches->count++].node = touches->node;
 }
 
@@ -128,11 +129,13 @@ bool tt_check_touches_item(struct tt_check_touches *touches, struct tt_item *ite
     struct tt_check_touches *outer = tt_host_thread.touches;
     bool was_open = touches->closed;
     touches->closed = false;
+    touches->direct = true;
     touches->part = 0;
     tt_host_thread.touches = touches;
     item->step(item, TT_ITEM_TOUCH);
     tt_host_thread.touches = outer;
     bool complete = !touches->closed;
+    touches->direct = false;
     touches->closed = was_open;
     return complete;
 }
@@ -171,8 +174,12 @@ void tt_host_check_argument(const void *ptr)
 
 void tt_host_check_word(struct tt_check_words *words, const void *word)
 {
-    if (words->count < TT_CHECK_WORDS_MOST && tt_host_view(word) != word)
+    struct tt_registered range;
+    if (words->count < TT_CHECK_WORDS_MOST && tt_host_view(word) != word) {
         words->at[words->count++] = word;
+    } else if (!words->registered) {
+        words->registered = tuttiHostRegistered(word, &range);
+    }
 }
 
 /* The program may poll pinned memory that the kernel writes. */
@@ -183,6 +190,7 @@ void tt_host_check_opaque(const struct tt_check_words *words, const struct tt_it
     struct tt_pointer found;
     if (!touches) return;
     touches->closed = true;
+    touches->tells |= words->registered;
     if (words->count) tt_check_touches_add(touches, &touch);
     for (size_t i = 0; i < words->count; i++) {
         tt_host_check_word(&touches->words, words->at[i]);

@@ -77,6 +77,7 @@ int tuttiHostHostRegister(void *ptr, size_t bytes, unsigned flags)
                  ? TT_HOST_ALREADY_REGISTERED
                  : insert(at, &(struct tt_registered){base, bytes, flags, tt_host_thread.device});
     pthread_rwlock_unlock(&tt_host.registrations.lock);
+    if (!rc && tt_host_checks()) tt_host_check_lend(ptr, bytes);
     return rc;
 }
 
@@ -98,16 +99,23 @@ int tuttiHostHostUnregister(void *ptr)
     return found ? TT_HOST_OK : TT_HOST_NOT_REGISTERED;
 }
 
+/* The first range that the device registered, or NULL. */
+static void *first_of(int device)
+{
+    void *base = NULL;
+    pthread_rwlock_rdlock(&tt_host.registrations.lock);
+    for (size_t i = 0; i < tt_host.registrations.count && !base; i++) {
+        const struct tt_registered *range = &tt_host.registrations.ranges[i];
+        if (range->device == device) base = range->base;
+    }
+    pthread_rwlock_unlock(&tt_host.registrations.lock);
+    return base;
+}
+
 void tt_host_registrations_reset(int device)
 {
-    size_t kept = 0;
-    pthread_rwlock_wrlock(&tt_host.registrations.lock);
-    for (size_t i = 0; i < tt_host.registrations.count; i++) {
-        struct tt_registered *range = &tt_host.registrations.ranges[i];
-        if (range->device != device) tt_host.registrations.ranges[kept++] = *range;
-    }
-    tt_host.registrations.count = kept;
-    pthread_rwlock_unlock(&tt_host.registrations.lock);
+    for (void *base = first_of(device); base; base = first_of(device))
+        tuttiHostHostUnregister(base);
 }
 
 bool tuttiHostRegistered(const void *ptr, struct tt_registered *range_out)

@@ -1,5 +1,6 @@
 /* One step of each kind of operation. Nothing blocks but a host function, which is why those only
  * run where the caller allows it. Large copies go slice by slice, so that others get their turn. */
+#include "by_file.h"
 #include "event.h"
 #include "stream.h"
 
@@ -131,6 +132,7 @@ static __attribute__((noinline)) enum tt_step step_in_view(const struct tt_host_
                                                            size_t *moved)
 {
     struct tt_host_op seen = *op;
+    if (!*moved && tt_host_step_by_file(op)) return TT_STEP_DONE;
     if (op->kind == TT_HOST_OP_COPY) {
         seen.copy.dst = tt_host_view(op->copy.dst);
         seen.copy.src = tt_host_view(op->copy.src);
