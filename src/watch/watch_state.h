@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 enum { TT_WATCH_NAME_BYTES = 32 };
+/* Of a verdict: that somebody is stopped, or any. */
+enum { TT_REPORTED_NOTHING, TT_REPORTED_EARLY, TT_REPORTED_DUE };
 
 struct tt_watch_init { /* what was known when the init began: the communicator is still written */
     struct tt_watch_init *next;
@@ -28,7 +30,7 @@ struct tt_watch {
     uint64_t issued;     /* as last seen */
     bool reported;       /* of this stand-still: that nothing is finished, */
     bool looked, asked;  /* who is stopped was asked for, and whatever keeps this rank, */
-    int judged;          /* and how much was reported */
+    int judged;          /* and how much was reported: TT_REPORTED_... */
     char verdict[400];   /* ": " and the verdict, for the message of an abort; "" */
     uint64_t again_nsec, pause_nsec; /* nobody was found: ask again then; after what pause */
     uint64_t wants;                  /* the inquiry whose verdict is to be reported; 0: none */

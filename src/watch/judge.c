@@ -1,0 +1,159 @@
+/* Which rank causes a hang: when this process asks the others, and who is told the answer. */
+#include "watch/judge.h"
+
+#include "base/log.h"
+#include "base/member.h"
+#include "bootstrap/bootstrap.h"
+#include "watch/inquiry.h"
+#include "watch/process.h"
+#include "watch/verdict.h"
+#include "watch/watch_state.h"
+
+#include <endian.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#define INQUIRY_NSEC 1500000000ull      /* who has not answered then is silent */
+#define STOPPED_LOOK_NSEC 3000000000ull /* of standing still: is somebody stopped? */
+#define DEFER_NSEC 20000000ull          /* each rank leaves so much time to the one before it */
+#define DEFER_RANKS 50
+#define BEFORE_ABORT_NSEC 3000000000ull /* a verdict is asked for so long before TUTTI_TIMEOUT */
+#define AGAIN_NSEC 2000000000ull /* after a question that found nobody to blame; then doubled */
+enum { TAG_VERDICT = TT_TAG_OWNER + 8 };
+
+/* Ranks of low numbers ask first; what they find out they send to the others, which then need not
+ * ask.
+ */
+static uint64_t deferred_nsec(const struct tt_watch *watch)
+{
+    int rank = watch->subject.member->rank;
+    return (uint64_t)(rank < DEFER_RANKS ? rank : DEFER_RANKS) * DEFER_NSEC;
+}
+
+/* When a verdict is wanted: with the report, or in time for the abort, whose sentence has it. */
+static uint64_t verdict_nsec(void)
+{
+    uint64_t end = tt_watches.watchdog.abort_nsec;
+    uint64_t before = end > 2 * BEFORE_ABORT_NSEC ? end - BEFORE_ABORT_NSEC : end / 2;
+    return end && before < tt_watches.watchdog.report_nsec ? before
+                                                           : tt_watches.watchdog.report_nsec;
+}
+
+void tt_judge_ask(struct tt_watch *watch, uint64_t now)
+{
+    if (watch->issued == watch->served || tt_member_aborted(watch->subject.member)) return;
+    uint64_t due_nsec = verdict_nsec(), idle_nsec = now - watch->since_nsec;
+    uint64_t soon = STOPPED_LOOK_NSEC < due_nsec ? STOPPED_LOOK_NSEC : due_nsec;
+    bool first = idle_nsec >= soon + deferred_nsec(watch) && !watch->looked;
+    bool second = idle_nsec >= due_nsec + deferred_nsec(watch) && !watch->asked;
+    bool others_ask =
+        now - tt_watches.watchdog.inquiry.asked_nsec < INQUIRY_NSEC + DEFER_RANKS * DEFER_NSEC;
+    if (others_ask || now < watch->again_nsec) return; /* they will say what they found */
+    if (!tt_watches.watchdog.report_nsec || watch->subject.member->nranks == 1 ||
+        !(first || second))
+        return;
+    watch->looked = true;
+    if (second) watch->asked = true;
+    watch->wants = tt_inquiry_want(&tt_watches.watchdog.inquiry, tt_watches.watchdog.subjects, now,
+                                   INQUIRY_NSEC, TT_INQUIRY_JUDGES);
+    watch->until_nsec = now + INQUIRY_NSEC;
+}
+
+static void tell_verdict(struct tt_watch *watch, const char *sentence)
+{
+    const struct tt_member *member = watch->subject.member;
+    tt_warn("comm 0x%llx \"%s\" rank %d of %d waits: %s", (unsigned long long)member->comm_id,
+            member->name ? member->name : "", member->rank, member->nranks, sentence);
+    snprintf(watch->verdict, sizeof(watch->verdict), ": %.380s", sentence);
+}
+
+static bool stands_still(const struct tt_verdict *verdict)
+{
+    return verdict->kind == TT_VERDICT_STOPPED || verdict->kind == TT_VERDICT_ENDED ||
+           verdict->kind == TT_VERDICT_SILENT;
+}
+
+/* How it comes to the other ranks. */
+struct verdict_message {
+    uint64_t comm_id;       /* of the rank to blame, */
+    uint32_t rank;          /* and the rank: little-endian, as is the other */
+    unsigned char due;      /* the report is */
+    unsigned char is_still; /* it is said to be stopped, gone or silent */
+    unsigned char pad[2];
+    char sentence[sizeof(((struct tt_verdict *)0)->sentence)];
+};
+
+static void share_verdict(const struct tt_watch *watch, const struct tt_verdict *verdict)
+{
+    const struct tt_member *member = watch->subject.member;
+    struct verdict_message message = {.comm_id = htole64(verdict->comm_id),
+                                      .rank = htole32((uint32_t)verdict->rank),
+                                      .due = watch->asked,
+                                      .is_still = stands_still(verdict)};
+    snprintf(message.sentence, sizeof(message.sentence), "%s", verdict->sentence);
+    for (int rank = 0; rank < member->nranks; rank++) {
+        if (rank == member->rank) continue;
+        tt_bootstrap_send(watch->subject.bootstrap, rank, TAG_VERDICT, &message, sizeof(message));
+    }
+}
+
+/* That this process stood still is no news to it: it reads the message after it has gone on. */
+static bool blames_own(const struct verdict_message *message)
+{
+    const struct tt_watch *watch = tt_watches.watchdog.subjects;
+    while (watch && (watch->subject.member->comm_id != le64toh(message->comm_id) ||
+                     (uint32_t)watch->subject.member->rank != le32toh(message->rank)))
+        watch = watch->next;
+    return message->is_still && watch;
+}
+
+void tt_judge_hear(struct tt_watch *watch)
+{
+    struct verdict_message message;
+    size_t bytes = 0;
+    while (!tt_bootstrap_poll(watch->subject.bootstrap, TT_ANY_PEER, TAG_VERDICT, &message,
+                              sizeof(message), &bytes)) {
+        int level = message.due ? TT_REPORTED_DUE : TT_REPORTED_EARLY;
+        if (bytes != sizeof(message) || watch->judged >= level || watch->served == watch->issued ||
+            blames_own(&message))
+            continue;
+        message.sentence[sizeof(message.sentence) - 1] = 0;
+        for (char *c = message.sentence; *c; c++) {
+            if ((unsigned char)*c < ' ') *c = '?';
+        }
+        watch->judged = level;
+        watch->looked = true;
+        watch->asked |= message.due;
+        tell_verdict(watch, message.sentence);
+    }
+}
+
+/* Nobody stood still long enough to be seen: others may be busy, or their waits not listed yet. */
+static void ask_again(struct tt_watch *watch, uint64_t now)
+{
+    uint64_t pause_nsec = watch->pause_nsec ? 2 * watch->pause_nsec : AGAIN_NSEC;
+    watch->pause_nsec =
+        pause_nsec < tt_watches.watchdog.report_nsec ? pause_nsec : tt_watches.watchdog.report_nsec;
+    watch->again_nsec = now + watch->pause_nsec;
+    watch->asked = false;
+}
+
+void tt_judge_end(struct tt_watch *watch, uint64_t now)
+{
+    const struct tt_member *member = watch->subject.member;
+    struct tt_verdict verdict;
+    if (!watch->wants ||
+        !tt_inquiry_is_due(&tt_watches.watchdog.inquiry, watch->wants, watch->until_nsec, now))
+        return;
+    watch->wants = 0;
+    tt_verdict_find(&tt_watches.watchdog.inquiry, tt_watches.watchdog.subjects, member->comm_id,
+                    member->rank, &verdict);
+    bool due = watch->asked || stands_still(&verdict);
+    if (watch->asked && verdict.kind == TT_VERDICT_NONE) ask_again(watch, now);
+    if (!due || verdict.kind == TT_VERDICT_NONE) return;
+    int level = watch->asked ? TT_REPORTED_DUE : TT_REPORTED_EARLY;
+    if (watch->judged >= level) return;
+    watch->judged = level;
+    tell_verdict(watch, verdict.sentence);
+    share_verdict(watch, &verdict);
+}
