@@ -321,7 +321,7 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     edge->transport = config->transport;
     edge->gathers = config->net->plugin->ops.gathers;
     edge->proves = edge->gathers && tt_param_bool("TUTTI_NET_INTEGRITY");
-    edge->edge.wants_still = edge->proves;
+    edge->edge.wants_still = edge->proves || !edge->gathers; /* plugins may look again */
     if (edge->gathers && key->conn == TT_CONN_P2P)
         edge->edge.message_bytes = edge->proves ? PROVED_BYTES : MAX_NET_SIZE / 2;
     edge->edge.reads_once = edge->gathers; /* plugins want it as it is until they are asked */

@@ -125,7 +125,7 @@ void tt_edge_post_small(struct tt_edge *edge, uint64_t match, const void *bytes,
  * acquire. */
 bool tt_edge_post_ref(struct tt_edge *edge, uint64_t match, const void *ptr, size_t bytes);
 size_t tt_edge_message_bytes(const struct tt_edge *edge); /* of a Send, by one slot; 0: a slice */
-/* Memory that changes meanwhile breaks the edge (MACs); of others one gets the one or the other. */
+/* Memory must not change meanwhile (MACs, plugins); of others one gets the one or the other. */
 bool tt_edge_wants_still(const struct tt_edge *edge);
 bool tt_edge_reads_once(const struct tt_edge *edge); /* it may change once the peer took it */
 /* An operation failed: from now on no edge reads or writes the user's memory that it was given for
