@@ -196,6 +196,17 @@ static ncclResult_t select_for_call(const struct tt_tune_query *query,
     return ncclSuccess;
 }
 
+/* Why there is no CollNet between hosts. */
+static const char *collnet_lacks(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    if (env->nnodes < 2) return "";
+    if (query->func != TT_FUNC_ALLREDUCE) return "; CollNet makes AllReduce alone";
+    if (!env->network_sums) return "; CollNet needs a network that reduces, NCCL_COLLNET_ENABLE=1";
+    return network_reduces(env, query)
+               ? ""
+               : "; CollNet's network does not reduce this type by this operator";
+}
+
 static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_tune_query *query,
                                  const struct tt_tune_lists *lists)
 {
@@ -206,13 +217,14 @@ static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_
     }
     return tt_fail(
         ncclInvalidUsage,
-        "no algorithm or protocol is left for %s: NCCL_ALGO is %s, NCCL_PROTO is %s%s%s%s%s", name,
-        lists->algo_text ? lists->algo_text : "unset",
+        "no algorithm or protocol is left for %s: NCCL_ALGO is %s, NCCL_PROTO is %s%s%s%s%s%s",
+        name, lists->algo_text ? lists->algo_text : "unset",
         lists->proto_text ? lists->proto_text : "unset",
         env->deterministic ? ", TUTTI_DETERMINISTIC forbids rings and trees" : "",
         env->all_direct ? "" : "; Direct needs memory that all ranks can map",
         env->nnodes > 1 ? "; NVLS needs one host whose memory all ranks can map"
                         : "; Hierarchical, NVLSTree and CollNet need two hosts or more",
+        collnet_lacks(env, query),
         tt_param_int("NCCL_NVLS_ENABLE") ? "" : "; NCCL_NVLS_ENABLE=0 forbids NVLS");
 }
 

@@ -71,6 +71,11 @@ for env, text in FAILS:
     if "via COLLNET" in log:
         sys.exit(f"{env}: CollNet was used\n{log[-6000:]}")
 
+# Where nothing else is allowed, what CollNet lacks is said.
+for more, env, text in ((["-o", "prod"], {}, "CollNet's network does not reduce this type by this operator"),
+                        ([], {"NCCL_COLLNET_ENABLE": "0"}, "CollNet needs a network that reduces, NCCL_COLLNET_ENABLE=1")):
+    must_say(run(12, 4, 2, SIZES + more + ["allreduce"], fails=True, NCCL_ALGO="allreduce:CollNetDirect", **env), text)
+
 # What fails in a sum ends the communicator at all ranks, by a sentence.
 log = run(12, 4, 2, SIZES + ["allreduce"], fails=True, COLLNET_FAIL="test", COLLNET_FAIL_HOST="1",
           NCCL_ALGO="allreduce:CollNetDirect")
