@@ -1,5 +1,6 @@
 /* The checker's beginning and end: TUTTI_CHECK, and what it does to the program's exit status. */
 #include "guard.h"
+#include "io.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -97,6 +98,7 @@ void tt_host_check_start(void)
     check->aborts = aborts;
     check->fails = fails;
     check->tells_leaks = leaks;
+    check->io_instead = tt_check_io_instead;
     if (leaks) atexit(tell_leaks);
     atomic_store_explicit(&tt_host.check, check, memory_order_release);
 }

@@ -1,11 +1,14 @@
 /* Whether the program may hand buffers to the kernel, which refuses closed pages: it, or a library
- * that does not come with the system, imports a function that does, or one that finds functions. */
+ * that does not come with the system, imports a function that does, or one that finds functions.
+ * Calls of the usual ones are led to functions of ours that judge the buffer (io.c). */
 #include "object.h"
 #include "state.h"
 
 #include <elf.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static size_t without(const char *name, size_t len, const char *end)
 {
@@ -45,27 +48,82 @@ static bool is_io(const char *name)
     return is_listed(name, len) || !strncmp(name, "io_uring_", strlen("io_uring_"));
 }
 
-static bool uses_io(const struct tt_check_object *object, const ElfW(Rela) * list, size_t count)
+/* ---- calls that are led elsewhere ---- */
+
+enum { PAGE = 4096 };
+
+struct look {
+    void *(*instead)(const char *name);
+    bool does_io;
+    const void *page; /* the one that was asked for last, and what it is */
+    bool sealed;
+};
+
+#if defined(__x86_64__)
+enum { RELOC_CALL = R_X86_64_JUMP_SLOT, RELOC_ADDRESS = R_X86_64_GLOB_DAT };
+#else
+enum { RELOC_CALL = R_AARCH64_JUMP_SLOT, RELOC_ADDRESS = R_AARCH64_GLOB_DAT };
+#endif
+
+/* Is the slot in what the loader makes read-only when it is done with the object? */
+static bool is_sealed(const struct dl_phdr_info *info, uintptr_t slot)
 {
+    bool sealed = false;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t from = (info->dlpi_addr + part->p_vaddr) / PAGE * PAGE;
+        uintptr_t to = (info->dlpi_addr + part->p_vaddr + part->p_memsz) / PAGE * PAGE;
+        sealed = sealed || (part->p_type == PT_GNU_RELRO && slot >= from && slot < to);
+    }
+    return sealed;
+}
+
+/* Another thread may be loading the object: then the slot holds no address yet, and is left. Sealed
+ * ones may be written by the loader alone, until they are sealed: those are left as well. */
+static void lead(struct look *look, const struct dl_phdr_info *info, const ElfW(Rela) * one,
+                 void *to)
+{
+    _Atomic(void *) *slot = (_Atomic(void *) *)(info->dlpi_addr + one->r_offset);
+    size_t type = ELF64_R_TYPE(one->r_info);
+    if (type != RELOC_CALL && type != RELOC_ADDRESS) return;
+    void *now = atomic_load(slot);
+    bool sealed = is_sealed(info, (uintptr_t)slot);
+    void *page = (void *)((uintptr_t)slot / PAGE * PAGE);
+    if (!now || now == to || (uintptr_t)now < info->dlpi_addr) return;
+    if (sealed && page != look->page) look->sealed = tt_check_is_sealed(page);
+    if (sealed) look->page = page;
+    if (sealed && (!look->sealed || mprotect(page, PAGE, PROT_READ | PROT_WRITE))) return;
+    atomic_compare_exchange_strong(slot, &now, to);
+    if (sealed) mprotect(page, PAGE, PROT_READ);
+}
+
+static bool uses_io(struct look *look, const struct dl_phdr_info *info,
+                    const struct tt_check_object *object, const ElfW(Rela) * list, size_t count)
+{
+    bool uses = false;
     for (size_t i = 0; list && i < count; i++) {
         size_t symbol = ELF64_R_SYM(list[i].r_info);
         const ElfW(Sym) *one = &object->symbols[symbol];
-        if (symbol && one->st_shndx == SHN_UNDEF && is_io(object->names + one->st_name))
-            return true;
+        const char *name = object->names + one->st_name;
+        if (!symbol || one->st_shndx != SHN_UNDEF || !is_io(name)) continue;
+        void *to = look->instead(name);
+        if (to) lead(look, info, &list[i], to);
+        uses = true;
     }
-    return false;
+    return uses;
 }
 
 static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
-    bool *does_io = arg;
+    struct look *look = arg;
     struct tt_check_object object;
     (void)bytes;
     if (info->dlpi_name && tt_check_is_system(info->dlpi_name)) return 0;
     if (!tt_check_object_read(info, &object)) return 0;
-    *does_io = uses_io(&object, object.calls, object.ncalls) ||
-               uses_io(&object, object.others, object.nothers);
-    return *does_io;
+    bool calls = uses_io(look, info, &object, object.calls, object.ncalls);
+    bool others = uses_io(look, info, &object, object.others, object.nothers);
+    look->does_io = look->does_io || calls || others;
+    return 0;
 }
 
 static int count_loaded(struct dl_phdr_info *info, size_t bytes, void *arg)
@@ -80,8 +138,9 @@ bool tt_check_program_does_io(struct tt_host_check *check)
     uint64_t loaded = 0;
     dl_iterate_phdr(count_loaded, &loaded);
     if (loaded == check->io_of) return check->does_io;
-    check->does_io = false;
-    dl_iterate_phdr(look_at, &check->does_io);
+    struct look look = {.instead = check->io_instead};
+    dl_iterate_phdr(look_at, &look);
+    check->does_io = look.does_io;
     check->io_of = loaded;
     return check->does_io;
 }

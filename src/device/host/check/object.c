@@ -3,6 +3,9 @@
 
 #include <elf.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* As many as the table of hashes reaches. */
 static size_t hashed(const uint32_t *table)
@@ -54,4 +57,20 @@ bool tt_check_object_holds(const struct dl_phdr_info *info, const void *ptr)
         if (part->p_type == PT_LOAD && at < part->p_memsz) return true;
     }
     return false;
+}
+
+bool tt_check_is_sealed(const void *page)
+{
+    char line[512], *rest;
+    bool sealed = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps && fgets(line, sizeof(line), maps)) {
+        uintptr_t first = strtoull(line, &rest, 16);
+        if (*rest != '-') continue;
+        uintptr_t last = strtoull(rest + 1, &rest, 16);
+        if ((uintptr_t)page >= first && (uintptr_t)page < last)
+            sealed = strncmp(rest, " r--", 4) == 0;
+    }
+    if (maps) fclose(maps);
+    return sealed;
 }

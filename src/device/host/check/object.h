@@ -16,4 +16,6 @@ struct tt_check_object { /* borrowed, while the object is loaded */
 
 /* False: it has no symbols. */
 bool tt_check_object_read(const struct dl_phdr_info *info, struct tt_check_object *out);
+/* May the page be read alone? */
+bool tt_check_is_sealed(const void *page);
 bool tt_check_object_holds(const struct dl_phdr_info *info, const void *ptr);

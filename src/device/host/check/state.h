@@ -114,10 +114,11 @@ struct tt_host_check {
     bool guards_stale;                  /* something else has changed since */
     const struct tt_check_op *excepted[TT_CHECK_EXCEPTED_MOST]; /* host functions that run */
     size_t nexcepted, all_excepted;
-    bool closes_parts;      /* guard.c: of pages, too */
-    bool does_io;           /* imports.c */
-    uint64_t io_of;         /* objects that were loaded then */
-    struct sigaction outer; /* the handlers that ours stand before */
+    bool closes_parts;                     /* guard.c: of pages, too */
+    bool does_io;                          /* imports.c */
+    void *(*io_instead)(const char *name); /* io.c, which lies above it */
+    uint64_t io_of;                        /* objects that were loaded then */
+    struct sigaction outer;                /* the handlers that ours stand before */
     struct sigaction outer_trap;
     struct tt_check_launched *opaque; /* owned; kernels that report nothing and are not over, */
     size_t nopaque, opaque_room; /* ... which will be seen to touch what others have used since */
