@@ -12,6 +12,7 @@
 #include "exec/host/cursor.h"
 #include "exec/issue.h"
 #include "transport/reduces.h"
+#include "transport/uses.h"
 
 #include <assert.h>
 #include <string.h>
@@ -203,6 +204,22 @@ static inline void number_frames(struct tt_work *work)
     }
 }
 
+/* Hints for the network. Where one algorithm is not NCCL's nothing is said of any. */
+static void tell_uses(const struct tt_work *work)
+{
+    struct tt_net_uses uses = {0, 0, 0};
+    bool known = true;
+    for (int f = 0; f < work->nframes; f++) {
+        const struct tt_call *call = &work->frames[f].call;
+        known = known && call->algo < TT_ALGO_NCCL_COUNT_;
+        uses.functions |= (uint16_t)(1u << call->func);
+        uses.algorithms |= (uint16_t)(1u << call->algo % 16);
+        uses.protocols |= (uint16_t)(1u << call->proto % 16);
+    }
+    if (!known) uses.algorithms = 0;
+    tt_transport_uses(work->transport, uses);
+}
+
 /* Messages that the frames will take, so that the peers need not wait for receives. Of a frame that
  * a profiler watches tt_edge_track() says so when it begins. */
 static void expect_messages(const struct tt_work *work)
@@ -234,6 +251,7 @@ static ncclResult_t begin(struct tt_work *work)
     if (!work->eager) rewind_cursors(work);
     number_frames(work);
     if (work->events.profiler) tt_events_begin(work);
+    if (work->expects) tell_uses(work);
     if (work->expects) expect_messages(work);
     if (work->frames[0].program->table_at[TT_TABLE_NETWORK]) tell_network(work);
     work->phase = TT_WORK_RUN;

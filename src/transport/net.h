@@ -137,13 +137,15 @@ struct tt_net_edges {
     _Atomic uint64_t drives;      /* runs by others than the proxy */
     pthread_mutex_t wake_lock;
     pthread_cond_t wake_up;
-    _Atomic bool joining; /* some edge is being connected: the proxy must get the lock */
-    _Atomic bool wanted;  /* it waits for it: others keep away */
-    _Atomic bool asleep;  /* the proxy sleeps until it is woken */
-    bool woken;           /* under wake_lock */
-    bool hinted;          /* the network knows how many connections may come; under the lock */
-    bool inherited;       /* by fork: connections are the parent's, and stay open */
-    pid_t process;        /* whose threads use the locks; in a child of fork it has none */
+    _Atomic bool joining;  /* some edge is being connected: the proxy must get the lock */
+    _Atomic bool wanted;   /* it waits for it: others keep away */
+    _Atomic bool asleep;   /* the proxy sleeps until it is woken */
+    bool woken;            /* under wake_lock */
+    bool hinted;           /* the network knows how many connections may come; under the lock */
+    _Atomic uint64_t uses; /* struct tt_net_uses of what began last, packed; 0: nothing has */
+    uint64_t announced;    /* of which the network was told; under the lock */
+    bool inherited;        /* by fork: connections are the parent's, and stay open */
+    pid_t process;         /* whose threads use the locks; in a child of fork it has none */
     pthread_mutex_t region_lock; /* innermost */
     struct net_region *regions;  /* owned */
     _Atomic uint32_t nregions;
@@ -171,6 +173,9 @@ bool tt_net_join(struct net_edge *edge, struct net_line *line);
  * may be done twice, the network touches no memory of the user any more. */
 void tt_net_edge_close(struct net_edge *edge);
 void tt_net_direct_close(struct net_edge *edge);
+/* Tell the network what is to come: how many connections, and operations of what kind; 0: not
+ * known. Lock held. */
+void tt_net_give_hints(const struct net_edge *edge, uint64_t uses);
 /* The edge failed: its first error is reported, and the transport's. */
 void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what);
 void tt_net_broke_because(struct net_edge *edge, ncclResult_t rc, const char *sentence);

@@ -6,6 +6,7 @@
 #include "bootstrap/bootstrap.h"
 #include "transport/net.h"
 #include "transport/serve.h"
+#include "transport/uses.h"
 
 #include <sched.h>
 #include <sodium.h>
@@ -29,9 +30,26 @@ static void join_lines(struct net_edge *edge, struct run *run)
     run->joining |= net_is_joining(line);
 }
 
+/* Before messages of another kind than those before; hints of connections come first. */
+static void tell_uses(struct tt_net_edges *edges)
+{
+    uint64_t uses = atomic_load_explicit(&edges->uses, memory_order_relaxed);
+    if (uses == edges->announced || !edges->hinted) return;
+    edges->announced = uses;
+    tt_net_give_hints(edges->first, uses);
+}
+
+void tt_transport_uses(struct tt_transport *transport, struct tt_net_uses uses)
+{
+    uint64_t packed =
+        (uint64_t)uses.protocols << 32 | (uint64_t)uses.algorithms << 16 | uses.functions;
+    atomic_store_explicit(&transport->net_edges->uses, packed, memory_order_relaxed);
+}
+
 static struct run run_edges(struct tt_net_edges *edges, bool proxy)
 {
     struct run run = {false, false, false};
+    if (edges->first) tell_uses(edges);
     for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
         if (edge->slots.phase == NET_READY) run.moved |= tt_net_step(edge);
         if (proxy) join_lines(edge, &run);
@@ -64,6 +82,7 @@ void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted
         } else if (edges->count <= FEW_EDGES || ++edges->turn % (edges->count / 2) == 0) {
             left = run_edges(edges, false).pending;
         } else {
+            tell_uses(edges);
             if (edge->slots.phase == NET_READY) tt_net_step(edge);
             left = tt_net_step_pending(edge);
         }

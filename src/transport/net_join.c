@@ -53,19 +53,19 @@ static ncclResult_t hear_word(const struct net_edge *edge, struct net_line *line
     return ncclSystemError;
 }
 
-/* Before the first connection the network gets a hint how many there may be; which operations they
- * are for is not known. */
-static void give_hints(const struct net_edge *edge)
+void tt_net_give_hints(const struct net_edge *edge, uint64_t uses)
 {
     const struct tt_transport_config *config = edge->edge.config;
     int npeers = config->member->nranks > 1 ? config->member->nranks - 1 : 1;
     ncclNetAttr_v12_t attr = NCCL_NET_ATTR_INIT;
-    if (edge->transport->net_edges->hinted) return;
-    edge->transport->net_edges->hinted = true;
+    const uint32_t masks[] = {uses & UINT16_MAX, uses >> 16 & UINT16_MAX, uses >> 32};
     attr.sendCommAttr.minConcurrentPeers = attr.sendCommAttr.minFlowsPerPeer = 1;
     attr.sendCommAttr.maxConcurrentPeers = npeers;
     attr.sendCommAttr.maxFlowsPerPeer = config->nchannels;
     attr.recvCommAttr = attr.sendCommAttr;
+    if (masks[0]) attr.op = masks[0];
+    if (masks[1]) attr.algo = masks[1];
+    if (masks[2]) attr.proto = masks[2];
     config->net->plugin->ops.set_attr(config->net->plugin, config->net->ctx, &attr);
 }
 
@@ -201,7 +201,8 @@ static void forgo_direct(struct net_edge *edge, ncclResult_t rc)
 bool tt_net_join(struct net_edge *edge, struct net_line *line)
 {
     ncclResult_t rc = ncclSuccess;
-    give_hints(edge);
+    if (!edge->transport->net_edges->hinted) tt_net_give_hints(edge, 0);
+    edge->transport->net_edges->hinted = true;
     switch (line->phase) {
     case NET_LISTENING: rc = listen_step(edge, line); break;
     case NET_WAITING_HANDLE: rc = handle_step(edge, line); break;

@@ -35,6 +35,7 @@ struct context {
     ncclProfilerCallback_t profiler;
     atomic_int users; /* listeners and comms */
     atomic_int hints; /* calls of setNetAttr */
+    ncclNetAttr_v12_t last_hint;
 };
 
 struct handle { /* at most 128 bytes; `state` is the connector's */
@@ -205,9 +206,14 @@ static ncclResult_t test_set_attr(void *ctx, ncclNetAttr_v12_t *attr)
     bool sound = send->minConcurrentPeers == 1 && send->maxConcurrentPeers >= 1 &&
                  send->minFlowsPerPeer == 1 && send->maxFlowsPerPeer >= 1 &&
                  !memcmp(send, &attr->recvCommAttr, sizeof(*send));
-    if (!sound || attr->op != UINT32_MAX || attr->algo != UINT32_MAX || attr->proto != UINT32_MAX)
+    bool first = !atomic_fetch_add(&context->hints, 1);
+    if (!sound || first != (attr->op == UINT32_MAX) || !attr->op || !attr->algo || !attr->proto)
         return wrong(context, "attributes that cannot be");
-    if (atomic_fetch_add(&context->hints, 1)) return wrong(context, "the same attributes again");
+    if (!memcmp(&context->last_hint, attr, sizeof(*attr)))
+        return wrong(context, "the same attributes again");
+    context->last_hint = *attr;
+    context->log(NCCL_LOG_INFO, NCCL_NET, __FILE__, __LINE__,
+                 "TestNet: hint op %x algo %x proto %x", attr->op, attr->algo, attr->proto);
     return ncclSuccess;
 }
 

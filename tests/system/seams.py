@@ -50,7 +50,11 @@ def net(folder):
     check("via NET/TestNet/0" in log, "edges over the plugin")
     check("the host is wrong" not in log, "the contract: " + "".join(l for l in log.splitlines(True) if "is wrong" in l))
     check(log.count("TestNet: all is closed") >= RANKS, "finalize after everything is closed")
-    log = run(folder, NCCL_NET_PLUGIN=f"{plugins}/libnccl-net_test.so", ranks=4, TESTNET_DEVICES="3")
+    # AllReduce, and Send with Recv; an algorithm that is not NCCL's is not told
+    hints = set(re.findall(r"TestNet: hint op (\w+) algo (\w+)", log))
+    check({("ffffffff", "ffffffff"), ("10", "ffffffff"), ("c0", "ffffffff")} <= hints, f"hints of what is to come: {hints}")
+    log = run(folder, NCCL_NET_PLUGIN=f"{plugins}/libnccl-net_test.so", ranks=4, TESTNET_DEVICES="3", NCCL_ALGO="allreduce:Ring")
+    check("TestNet: hint op 10 algo 2 " in log, "hints of rings")
     check(all(f"via NET/TestNet/{dev}" in log for dev in range(3)), "edges over several devices")
     check("the host is wrong" not in log, "the contract: " + "".join(l for l in log.splitlines(True) if "is wrong" in l))
     log = run(folder, NCCL_NET_PLUGIN=f"{plugins}/libnccl-net_test.so", TESTNET_CREDITS="1")
