@@ -3,6 +3,9 @@
 #include "racy.h"
 
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* What compiled programs call; no header has them. */
 void **__cudaRegisterFatBinary(void *wrapper);
@@ -344,6 +347,38 @@ static void registered_again(bool sound)
     expect(own[COUNT], 0x07070707);
 }
 
+/* Shared memory stays open, and holds what was copied and filled. */
+static void registered_shared(bool sound)
+{
+    char *own = mmap(NULL, OWN_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    OK(own == MAP_FAILED);
+    OK(cudaHostRegister(own, OWN_BYTES, 0));
+    OK(cudaMemcpyAsync(own, device_memory(7), OWN_BYTES, cudaMemcpyDefault, my.a));
+    OK(cudaMemset2DAsync(own + 100, 1000, 3, 10, 20, my.a));
+    order(my.a, my.b, sound);
+    OK(cudaMemcpyAsync(my.x, own + BYTES, BYTES, cudaMemcpyDefault, my.b));
+    OK(cudaDeviceSynchronize());
+    expect(own[99], 7);
+    expect(own[1100], 3);
+    OK(cudaHostUnregister(own));
+    munmap(own, OWN_BYTES);
+}
+
+/* A child has the pages as its parent had closed them. */
+static void registered_forked(bool sound)
+{
+    int *own = own_memory(), status = -1;
+    OK(cudaMemcpyAsync(device_memory(0), own, OWN_BYTES, cudaMemcpyDefault, my.a));
+    pid_t pid = fork();
+    if (pid == 0) {
+        own[0] = own[2 * COUNT];
+        _exit(own[0]);
+    }
+    OK(waitpid(pid, &status, 0) != pid || status);
+    await(my.a, sound);
+    own[COUNT] = 1;
+}
+
 const struct racy_scene racy_inside[] = {
     {"variable-part", variable_part, "race"},
     {"inside-kernels", inside_kernels, "race"},
@@ -362,5 +397,7 @@ const struct racy_scene racy_inside[] = {
     {"registered-reduced", registered_reduced, "race"},
     {"registered-flag", registered_flag, "race"},
     {"registered-again", registered_again, "race"},
+    {"registered-shared", registered_shared, "race"},
+    {"registered-forked", registered_forked, "race"},
 };
 const size_t racy_ninside = sizeof(racy_inside) / sizeof(racy_inside[0]);

@@ -61,8 +61,10 @@ struct look {
 
 #if defined(__x86_64__)
 enum { RELOC_CALL = R_X86_64_JUMP_SLOT, RELOC_ADDRESS = R_X86_64_GLOB_DAT };
-#else
+#elif defined(__aarch64__)
 enum { RELOC_CALL = R_AARCH64_JUMP_SLOT, RELOC_ADDRESS = R_AARCH64_GLOB_DAT };
+#else
+enum { RELOC_CALL = 0, RELOC_ADDRESS = 0 }; /* no slot has them */
 #endif
 
 /* Is the slot in what the loader makes read-only when it is done with the object? */
