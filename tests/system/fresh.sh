@@ -1,9 +1,9 @@
 #!/bin/sh
 # README's commands as they stand there, in a fresh copy of the sources: as an ordinary user into the user's home, and
 # as root into /usr/local (a layer over it, gone afterwards).
-# usage: fresh.sh SOURCE_DIR
+# usage: fresh.sh SOURCE_DIR [root|user|run]    run: as a user who has called ./run before
 set -eu
-source=$1
+source=$1 who=${2:-root}
 there=$(mktemp -d)
 user=tutti-fresh-$$
 trap 'rm -rf "$there"; [ -z "${made:-}" ] || userdel "$user"' EXIT
@@ -28,14 +28,18 @@ check() { # $1: who, $2: what was said
     [ "$(grep -c 'rank [0-3] of 4: 0 wrong' "$2")" = 4 ] || { echo "as $1:"; tail -n 30 "$2"; exit 1; }
 }
 
-clone "$there/root"
-commands 'As root, to' >"$there/root.sh"
-grep -q 'meson install' "$there/root.sh" || { echo "README lacks the commands for root"; exit 1; }
-mkdir "$there/upper" "$there/work"
-unshare -m sh -c "mount -t overlay overlay -o lowerdir=/usr/local,upperdir=$there/upper,workdir=$there/work /usr/local &&
-    cd $there/root/tutti && sh $there/root.sh" >"$there/said" 2>&1 || true
-check root "$there/said"
-[ -e "$there/upper/bin/tutti" ] || { echo "root's install is not in /usr/local"; exit 1; }
+if [ "$who" = root ]; then
+    clone "$there/root"
+    commands 'As root, to' >"$there/root.sh"
+    grep -q 'meson install' "$there/root.sh" || { echo "README lacks the commands for root"; exit 1; }
+    mkdir "$there/upper" "$there/work"
+    unshare -m sh -c "mount -t overlay overlay -o lowerdir=/usr/local,upperdir=$there/upper,workdir=$there/work /usr/local &&
+        cd $there/root/tutti && sh $there/root.sh" >"$there/said" 2>&1 || true
+    check root "$there/said"
+    [ -e "$there/upper/bin/tutti" ] || { echo "root's install is not in /usr/local"; exit 1; }
+    echo "fresh: ok"
+    exit 0
+fi
 
 useradd -m -d "$there/home" "$user"
 made=1
@@ -44,7 +48,9 @@ commands 'As an ordinary user' >"$there/user.sh"
 clone "$there/home"
 chown -R "$user" "$there/home"
 # ./run may have been there before: it leaves build/ alone.
-(cd "$there/home/tutti" && su "$user" -c "./run --ranks 2 -b 8 -e 8 -n 1 allreduce && sh $there/user.sh") >"$there/said" 2>&1 || true
+before=
+[ "$who" != run ] || before='./run --ranks 2 -b 8 -e 8 -n 1 allreduce &&'
+(cd "$there/home/tutti" && su "$user" -c "$before sh $there/user.sh") >"$there/said" 2>&1 || true
 check "an ordinary user" "$there/said"
 [ -x "$there/home/.local/bin/tutti" ] || { echo "the user's install is not in ~/.local"; exit 1; }
 echo "fresh: ok"

@@ -1,6 +1,6 @@
 /* Small programs, each once with a wait missing and once complete, under TUTTI_CHECK=race:exit: the
  * checker names every one of the first kind and none of the second. Each runs in a process of its
- * own: `racy` runs all of them, `racy NAME racy|sound` is one. */
+ * own: `racy` runs all of them, `racy every N` every Nth, `racy NAME racy|sound` is one. */
 #include "racy.h"
 
 #include <pthread.h>
@@ -694,12 +694,12 @@ static const struct racy_scene *scene_at(size_t i)
     return i < racy_ninside ? &racy_inside[i] : NULL;
 }
 
-static int run_all(void)
+static int run_every(size_t step)
 {
     int wrong = 0;
     size_t count = 0;
-    for (; scene_at(count); count++) {
-        struct form racy = {.scene = scene_at(count)}, sound = {.scene = racy.scene, .sound = true};
+    for (size_t i = 0; scene_at(i); i += step, count++) {
+        struct form racy = {.scene = scene_at(i)}, sound = {.scene = racy.scene, .sound = true};
         start_form(&racy);
         start_form(&sound);
         wrong += !is_right(&racy);
@@ -713,7 +713,8 @@ int main(int argc, char **argv)
 {
     setenv("TUTTI_DEVICES", "2", 0);
     if (argc == 2 && !strcmp(argv[1], "lend")) return racy_lend();
-    if (argc < 3) return run_all();
+    if (argc < 3) return run_every(1);
+    if (!strcmp(argv[1], "every") && atoi(argv[2]) > 0) return run_every((size_t)atoi(argv[2]));
     for (size_t i = 0; scene_at(i); i++) {
         const struct racy_scene *scene = scene_at(i);
         if (!strcmp(scene->name, argv[1])) return run_here(scene, !strcmp(argv[2], "sound"));
