@@ -22,11 +22,12 @@ static bool is_known(struct tt_plan *plan, const struct tt_task *task)
            (task->out || !frame->out_bytes);
 }
 
-/* What a call with options is bound to, or NULL. */
+/* What a call with options is bound to, or NULL; also when it has none. */
 static __attribute__((noinline)) struct tt_bound *find_wished(struct tt_plan *plan,
                                                               const struct tt_task *task)
 {
     bool known = false;
+    if (!task->options) return NULL;
     const struct tt_cache_key key = tt_cache_key(task);
     struct tt_bound *bound = tt_cache_entry(plan, &key, &known);
     return known && !task->options->launch_event ? bound : NULL;
@@ -49,22 +50,19 @@ static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclR
     const struct tt_cache_key *key = &bound->key;
     bool same = bound->plain && task->count == key->count && (int32_t)task->func == key->func &&
                 (int32_t)task->type == key->type && (int32_t)task->op == key->op &&
-                task->root == key->root;
-    if (task->options) bound = find_wished(plan, task);
-    if (!bound || !(same || task->options)) return false;
-    if (plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
+                task->root == key->root && !task->options;
+    if (!same) bound = find_wished(plan, task);
+    if (!bound || plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
     if (task->in == task->out && task->func == TT_FUNC_ALLTOALL) return false; /* in_place.c */
     const struct tt_frame *frame = &bound->frames[0];
     if ((!task->in && frame->in_bytes) || (!task->out && frame->out_bytes)) return false;
     if (tt_stream_is_default(task->stream) && tuttiHostGetDevice() != plan->comm->member.device)
         return false;
     const uint64_t frees = atomic_load_explicit(plan->frees, memory_order_relaxed);
-    if (bound->looked.frees != frees) {
-        *rc_out = tt_looked_again(&bound->looked, frees, task);
-        if (*rc_out) return true;
-    }
+    const bool looked = bound->looked.frees == frees;
+    *rc_out = looked ? ncclSuccess : tt_looked_again(&bound->looked, frees, task);
+    if (*rc_out) return true;
     struct tt_work *work = bound->work;
-    *rc_out = ncclSuccess;
     if (!work || !tt_work_rebind(work, task->in, task->out))
         *rc_out = create_another(bound, task, &work);
     if (!*rc_out && tt_exec_launch(work, task->stream, rc_out) > TT_CLAIM_BUSY) {
