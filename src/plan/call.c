@@ -22,7 +22,7 @@ static bool is_known(struct tt_plan *plan, const struct tt_task *task)
            (task->out || !frame->out_bytes);
 }
 
-/* What a call with options is bound to, or NULL; also when it has none. */
+/* What a call with options is bound to. NULL: nothing, or the call has no options. */
 static __attribute__((noinline)) struct tt_bound *find_wished(struct tt_plan *plan,
                                                               const struct tt_task *task)
 {
