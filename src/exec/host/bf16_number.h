@@ -48,3 +48,32 @@ static inline void tt_bf16_sum_pairs(void *dst, const void *a, const void *b, si
         tt_bf16_float((uint32_t)xs[count - 1] << 16) + tt_bf16_float((uint32_t)ys[count - 1] << 16);
     ((tt_bf16_bits *)dst)[count - 1] = tt_bf16_round(last);
 }
+
+/* Sums of several sources from element `at` on, rounded once. Each block is whole before it is
+ * stored, so dst may be a source there. */
+static inline void tt_bf16_sum_many_each(void *dst, const void *const *srcs, int nsrcs, size_t at,
+                                         size_t count)
+{
+    enum { PAIRS = 64 };
+    float lower[PAIRS], upper[PAIRS];
+    size_t done = 0;
+    for (; done + 2 * PAIRS <= count; done += 2 * PAIRS) {
+        for (int k = 0; k < nsrcs; k++) {
+            const tt_bf16_pair *x = (const void *)((const tt_bf16_bits *)srcs[k] + at + done);
+            for (size_t i = 0; i < PAIRS; i++) {
+                float low = tt_bf16_float(x[i] << 16), up = tt_bf16_float(x[i] & 0xffff0000);
+                lower[i] = k == 0 ? low : lower[i] + low;
+                upper[i] = k == 0 ? up : upper[i] + up;
+            }
+        }
+        tt_bf16_pair *d = (void *)((tt_bf16_bits *)dst + done);
+        for (size_t i = 0; i < PAIRS; i++)
+            d[i] = (tt_bf16_upper(upper[i]) & 0xffff0000) | tt_bf16_upper(lower[i]) >> 16;
+    }
+    for (; done < count; done++) {
+        float sum = tt_bf16_float((uint32_t)((const tt_bf16_bits *)srcs[0])[at + done] << 16);
+        for (int k = 1; k < nsrcs; k++)
+            sum = sum + tt_bf16_float((uint32_t)((const tt_bf16_bits *)srcs[k])[at + done] << 16);
+        ((tt_bf16_bits *)dst)[done] = tt_bf16_round(sum);
+    }
+}

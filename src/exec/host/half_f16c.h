@@ -57,3 +57,40 @@ static void tt_half_sum(void *dst, const void *a, const void *b, size_t count)
     tt_half_store(p, _mm256_add_ps(tt_half_load(p), tt_half_load(q)));
     memcpy(to + 2 * i, p, 2 * (count - i));
 }
+
+/* `lanes` sums (at most 8) of all sources from element `at` on. */
+static inline void tt_half_sum_few(char *dst, const void *const *srcs, int nsrcs, size_t at,
+                                   size_t lanes)
+{
+    __m256 sum = _mm256_set1_ps(-0.0f);
+    char x[16] = {0};
+    for (int k = 0; k < nsrcs; k++) {
+        memcpy(x, (const char *)srcs[k] + 2 * at, 2 * lanes);
+        sum = _mm256_add_ps(sum, tt_half_load(x));
+    }
+    tt_half_store(x, sum);
+    memcpy(dst, x, 2 * lanes);
+}
+
+/* Sums of all sources from element `at` on, kept as fp32 in registers; dst may be a source there.
+ */
+static void tt_half_sum_many(void *dst, const void *const *srcs, int nsrcs, size_t at, size_t count)
+{
+    enum { VECTORS = 4, LANES = 8 };
+    const __m256 none = _mm256_set1_ps(-0.0f); /* what changes no number */
+    char *to = dst;
+    size_t done = 0;
+    for (; done + VECTORS * LANES <= count; done += VECTORS * LANES) {
+        __m256 sum[VECTORS] = {none, none, none, none};
+        for (int k = 0; k < nsrcs; k++) {
+            const char *from = (const char *)srcs[k] + 2 * (at + done);
+            for (int v = 0; v < VECTORS; v++)
+                sum[v] = _mm256_add_ps(sum[v], tt_half_load(from + 2 * LANES * v));
+        }
+        for (int v = 0; v < VECTORS; v++)
+            tt_half_store(to + 2 * (done + (size_t)v * LANES), sum[v]);
+    }
+    for (; done < count; done += LANES)
+        tt_half_sum_few(to + 2 * done, srcs, nsrcs, at + done,
+                        count - done < LANES ? count - done : LANES);
+}

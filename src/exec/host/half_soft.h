@@ -61,3 +61,19 @@ static void tt_half_sum(void *dst, const void *a, const void *b, size_t count)
         d[i] = tt_half_round(tt_half_float(x[i]) + tt_half_float(y[i]));
     }
 }
+
+/* Sums of several sources from element `at` on, rounded once; dst may be a source there. */
+static void tt_half_sum_many(void *dst, const void *const *srcs, int nsrcs, size_t at, size_t count)
+{
+    enum { BLOCK = 128 };
+    float sums[BLOCK];
+    for (size_t done = 0; done < count; done += BLOCK) {
+        size_t some = count - done < BLOCK ? count - done : BLOCK;
+        for (int k = 0; k < nsrcs; k++) {
+            const tt_half_bits *x = (const tt_half_bits *)srcs[k] + at + done;
+            for (size_t i = 0; i < some; i++)
+                sums[i] = k == 0 ? tt_half_float(x[i]) : sums[i] + tt_half_float(x[i]);
+        }
+        tt_half_narrow((tt_half_bits *)dst + done, sums, some);
+    }
+}

@@ -213,6 +213,7 @@ static void reduce(const struct tt_reduce_level *level, const struct tt_reduce_j
     } else {
         type = &level->narrow[type_of(job)];
         run = narrow_fn(job, type);
+        if (run != narrow_tile) per_tile = TILE_BYTES / type->elem_bytes; /* no fp32 in memory */
     }
     if (job->stream) per_tile /= 2; /* what is asked for ahead must still be there */
     struct tile tile;

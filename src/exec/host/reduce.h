@@ -28,7 +28,7 @@ struct tt_reduce_type {
     size_t elem_bytes;
     tt_reduce_pair_fn pair[TT_REDUCE_OPS]; /* in the accumulator's type */
     tt_reduce_pair_fn sum_two;             /* narrow floats: whole dst = round(a + b); else NULL */
-    tt_reduce_many_fn sum_many;            /* fp8: whole sums, rounded once; else NULL */
+    tt_reduce_many_fn sum_many;            /* narrow floats: whole sums, rounded once; or NULL */
     void (*widen)(float *dst, const void *src, size_t count);
     void (*narrow)(void *dst, const float *src, size_t count); /* nearest even; fp8 saturates */
     /* dst = src * scalar, rounded to the type (native types; scalar points to one element) */

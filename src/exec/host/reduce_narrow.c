@@ -55,6 +55,11 @@ static void sum_two_bf16(void *dst, const void *a, const void *b, size_t count)
     tt_bf16_sum(dst, a, b, count);
 }
 
+static void sum_many_bf16(void *dst, const void *const *srcs, int nsrcs, size_t at, size_t count)
+{
+    tt_bf16_sum_many(dst, srcs, nsrcs, at, count);
+}
+
 /* ---- fp8 ---- */
 
 static void widen_e4m3(float *dst, const void *src, size_t count)
@@ -105,12 +110,14 @@ const struct tt_reduce_type tt_reduce_narrow[ncclNumTypes] = {
     [ncclFloat16] = {.elem_bytes = 2,
                      .pair = FP32_PAIRS,
                      .sum_two = tt_half_sum,
+                     .sum_many = tt_half_sum_many,
                      .widen = tt_half_widen,
                      .narrow = tt_half_narrow,
                      .divide = divide},
     [ncclBfloat16] = {.elem_bytes = 2,
                       .pair = FP32_PAIRS,
                       .sum_two = sum_two_bf16,
+                      .sum_many = sum_many_bf16,
                       .widen = widen_bf16,
                       .narrow = narrow_bf16,
                       .divide = divide},

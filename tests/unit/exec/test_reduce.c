@@ -342,62 +342,100 @@ static void fp8_sums_are_the_same_bits(void **state)
 
 enum { NMANY = 5, MANY = 2048 };
 
+static void want_many(ncclDataType_t type, const void *const *srcs, int nsrcs, char *want)
+{
+    int nlevels;
+    const struct tt_reduce_type *first = &tt_reduce_levels(&nlevels)[0].narrow[type];
+    for (size_t at = 0; at < MANY * first->elem_bytes; at += first->elem_bytes) {
+        float sum = 0;
+        for (int k = 0; k < nsrcs; k++) {
+            float value;
+            first->widen(&value, (const char *)srcs[k] + at, 1);
+            sum = k ? sum + value : value;
+        }
+        first->narrow(want + at, &sum, 1);
+    }
+}
+
 /* Sums of `nsrcs` sources at every level, against numbers that are widened, added and rounded one
- * by one; of NaNs only that they are. Blocks with and without special numbers are among them. */
+ * by one; of NaNs only that they are. Every other time the last source is the destination. */
 static void add_many(ncclDataType_t type, int nsrcs, size_t skew)
 {
     int nlevels;
     const struct tt_reduce_level *levels = tt_reduce_levels(&nlevels);
+    size_t elem = tt_type_bytes(type), bytes = (MANY - skew) * elem;
     struct tt_reduction reduction = {.type = type, .op = ncclSum};
     const void *srcs[NMANY];
-    void *dsts[] = {destinations[0] + skew};
-    uint8_t want[MANY];
+    char want[MANY * 2];
     for (int k = 0; k < nsrcs; k++)
         srcs[k] = sources[k] + skew;
-    for (size_t i = 0; i < MANY; i++) {
-        float sum = 0;
-        for (int k = 0; k < nsrcs; k++) {
-            float value;
-            levels[0].narrow[type].widen(&value, sources[k] + skew + i, 1);
-            sum = k ? sum + value : value;
-        }
-        levels[0].narrow[type].narrow(&want[i], &sum, 1);
-    }
+    want_many(type, srcs, nsrcs, want);
     for (int k = 0; k < nlevels; k++) {
+        char *dst = destinations[0] + skew;
+        if (k % 2) srcs[nsrcs - 1] = memcpy(dst, sources[nsrcs - 1] + skew, bytes);
         struct tt_reduce_job job = {.reduction = &reduction,
                                     .srcs = srcs,
                                     .nsrcs = nsrcs,
-                                    .dsts = dsts,
+                                    .dsts = (void *[]){dst},
                                     .ndsts = 1,
                                     .count = MANY - skew};
         tt_reduce_run_at(&levels[k], &job);
-        for (size_t i = 0; i < MANY - skew; i++) {
-            uint8_t got = (uint8_t)destinations[0][skew + i];
-            bool nan = (got & 0x7f) == 0x7f && (want[i] & 0x7f) == 0x7f;
-            if (got == want[i] || nan) continue;
-            fail_msg("%s type %d: %d sources, [%zu] is %#x, not %#x", levels[k].name, type, nsrcs,
-                     i, got, want[i]);
+        srcs[nsrcs - 1] = sources[nsrcs - 1] + skew;
+        for (size_t at = 0; at < bytes; at += elem) {
+            double is = get(type, dst + at), wanted = get(type, want + at);
+            if (!memcmp(dst + at, want + at, elem) || (is != is && wanted != wanted)) continue;
+            fail_msg("%s type %d: %d sources, [%zu] is %g, not %g", levels[k].name, type, nsrcs,
+                     at / elem, is, wanted);
         }
     }
 }
 
-static void fp8_sums_of_many_are_the_same_bits(void **state)
+/* Any bits; most blocks have no number whose exponent is the largest. */
+static void put_any(ncclDataType_t type, uint32_t *number)
 {
+    static const uint16_t exponents[ncclNumTypes] = {[ncclFloat16] = 0x7c00,
+                                                     [ncclBfloat16] = 0x7f80,
+                                                     [ncclFloat8e4m3] = 0x78,
+                                                     [ncclFloat8e5m2] = 0x7c};
+    size_t elem = tt_type_bytes(type);
+    for (int k = 0; k < NMANY; k++) {
+        for (size_t i = 0; i < MANY + 4; i++) {
+            *number = *number * 1664525 + 1013904223;
+            uint32_t bits = *number >> (32 - 8 * elem), largest = exponents[type];
+            if ((bits & largest) == largest && i % 512 < 448) bits ^= largest & -largest << 1;
+            memcpy(sources[k] + i * elem, &bits, elem);
+        }
+    }
+}
+
+static void narrow_sums_of_many_are_the_same_bits(void **state)
+{
+    static const ncclDataType_t types[] = {ncclFloat16, ncclBfloat16, ncclFloat8e4m3,
+                                           ncclFloat8e5m2};
     (void)state;
     uint32_t number = 1;
     for (int round = 0; round < 64; round++) {
-        for (int k = 0; k < NMANY; k++) {
-            for (size_t i = 0; i < MANY + 2; i++) {
-                number = number * 1664525 + 1013904223;
-                uint8_t byte = (uint8_t)(number >> 24);
-                bool special = (byte & 0x7f) >= 0x7b && i % 512 < 448;
-                sources[k][i] = (char)(special ? byte & 0x83 : byte);
-            }
+        for (size_t t = 0; t < TT_LEN(types); t++) {
+            put_any(types[t], &number);
+            add_many(types[t], 3 + round % (NMANY - 2), (size_t)round % 3);
         }
-        int nsrcs = 3 + round % (NMANY - 2);
-        add_many(ncclFloat8e4m3, nsrcs, (size_t)round % 3);
-        add_many(ncclFloat8e5m2, nsrcs, (size_t)round % 3);
     }
+}
+
+/* Sums of bfloat16 that are subnormal, which processors may take for zero: of small numbers, and
+ * of larger ones that nearly cancel each other. */
+static void subnormal_sums_of_many(void **state)
+{
+    (void)state;
+    for (int k = 0; k < NMANY; k++) {
+        for (size_t i = 0; i < MANY + 4; i++) {
+            uint32_t bits = (uint32_t)(i * 37 + (size_t)k * 11) % (i % 3 ? 128 : 512);
+            if (k % 2) bits |= 0x8000;
+            memcpy(sources[k] + 2 * i, &bits, 2);
+        }
+    }
+    for (int nsrcs = 3; nsrcs <= NMANY; nsrcs++)
+        add_many(ncclBfloat16, nsrcs, 0);
 }
 
 enum { NROUNDED = 1024 };
@@ -542,7 +580,8 @@ int main(void)
         cmocka_unit_test(small_numbers_are_exact),
         cmocka_unit_test(narrow_sums_round_once),
         cmocka_unit_test(fp8_sums_are_the_same_bits),
-        cmocka_unit_test(fp8_sums_of_many_are_the_same_bits),
+        cmocka_unit_test(narrow_sums_of_many_are_the_same_bits),
+        cmocka_unit_test(subnormal_sums_of_many),
         cmocka_unit_test(fp8_roundings_are_the_same_bits),
         cmocka_unit_test(scaling_and_division),
         cmocka_unit_test(integers_wrap),
