@@ -452,6 +452,20 @@ static void launches_of_one(bool sound) /* they follow each other, on whatever s
 
 /* ---- collectives ---- */
 
+void racy_join(cudaStream_t second, cudaStream_t first)
+{
+    cudaEvent_t event;
+    int device, of_first;
+    OK(cudaGetDevice(&device));
+    OK(cudaStreamGetDevice(first, &of_first));
+    OK(cudaSetDevice(of_first));
+    OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    OK(cudaSetDevice(device));
+    OK(cudaEventRecord(event, first));
+    OK(cudaStreamWaitEvent(second, event, 0));
+    OK(cudaEventDestroy(event));
+}
+
 void racy_start_ranks(void)
 {
     OK(ncclCommInitAll(ranks.comm, RANKS, NULL));
@@ -666,32 +680,29 @@ static bool is_right(struct form *form)
     return right;
 }
 
+static const struct {
+    const struct racy_scene *at;
+    const size_t *count;
+} others[] = {
+    /* each in a file of its own */
+    {racy_patterns, &racy_npatterns}, {racy_order, &racy_norder},
+    {racy_sides, &racy_nsides},       {racy_fresh, &racy_nfresh},
+    {racy_more, &racy_nmore},         {racy_host, &racy_nhost},
+    {racy_kernels, &racy_nkernels},   {racy_parts, &racy_nparts},
+    {racy_training, &racy_ntraining}, {racy_parallel, &racy_nparallel},
+    {racy_inside, &racy_ninside},     {racy_together, &racy_ntogether},
+};
+
 static const struct racy_scene *scene_at(size_t i)
 {
     size_t count = sizeof(scenes) / sizeof(scenes[0]);
     if (i < count) return &scenes[i];
     i -= count;
-    if (i < racy_npatterns) return &racy_patterns[i];
-    i -= racy_npatterns;
-    if (i < racy_norder) return &racy_order[i];
-    i -= racy_norder;
-    if (i < racy_nsides) return &racy_sides[i];
-    i -= racy_nsides;
-    if (i < racy_nfresh) return &racy_fresh[i];
-    i -= racy_nfresh;
-    if (i < racy_nmore) return &racy_more[i];
-    i -= racy_nmore;
-    if (i < racy_nhost) return &racy_host[i];
-    i -= racy_nhost;
-    if (i < racy_nkernels) return &racy_kernels[i];
-    i -= racy_nkernels;
-    if (i < racy_nparts) return &racy_parts[i];
-    i -= racy_nparts;
-    if (i < racy_ntraining) return &racy_training[i];
-    i -= racy_ntraining;
-    if (i < racy_nparallel) return &racy_parallel[i];
-    i -= racy_nparallel;
-    return i < racy_ninside ? &racy_inside[i] : NULL;
+    for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++) {
+        if (i < *others[k].count) return &others[k].at[i];
+        i -= *others[k].count;
+    }
+    return NULL;
 }
 
 static int run_every(size_t step)

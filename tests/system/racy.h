@@ -35,6 +35,8 @@ struct racy_ranks {
     float *in[RANKS], *out[RANKS];
 };
 extern struct racy_ranks ranks;
+/* On whatever devices. */
+void racy_join(cudaStream_t second, cudaStream_t first);
 void racy_start_ranks(void);
 void racy_finish_ranks(void);
 
@@ -64,6 +66,8 @@ extern const struct racy_scene racy_more[];
 extern const size_t racy_nmore;
 extern const struct racy_scene racy_inside[]; /* of variables, graphs, registered memory */
 extern const size_t racy_ninside;
+extern const struct racy_scene racy_together[]; /* graphs of several ranks */
+extern const size_t racy_ntogether;
 extern const struct racy_scene racy_host[]; /* plain loads and stores of the program */
 extern const size_t racy_nhost;
 

@@ -11,17 +11,7 @@ static cudaStream_t make_stream(void)
 
 static void behind(cudaStream_t second, cudaStream_t first, bool sound)
 {
-    cudaEvent_t event;
-    int device, of_first;
-    if (!sound) return;
-    OK(cudaGetDevice(&device));
-    OK(cudaStreamGetDevice(first, &of_first));
-    OK(cudaSetDevice(of_first));
-    OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    OK(cudaSetDevice(device));
-    OK(cudaEventRecord(event, first));
-    OK(cudaStreamWaitEvent(second, event, 0));
-    OK(cudaEventDestroy(event));
+    if (sound) racy_join(second, first);
 }
 
 /* ---- ends of allocations ---- */

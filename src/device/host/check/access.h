@@ -75,6 +75,9 @@ void tt_check_collective(struct tt_host_check *check, size_t task,
                          const struct tt_check_touch *touch);
 void tt_check_pass_message(struct tt_host_check *check, size_t task,
                            const struct tt_check_touch *touch);
+/* How many messages one end of the pair is ahead of the other. */
+uint64_t tt_check_messages_ahead(struct tt_host_check *check, const struct tt_peer_message *key,
+                                 bool sends);
 void tt_check_tell_event(struct tt_host_check *check, size_t task,
                          const struct tt_check_touch *touch);
 void tt_check_tell_member(struct tt_host_check *check, size_t task, const void *member);

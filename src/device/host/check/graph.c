@@ -128,9 +128,8 @@ static void look_for_unwritten(struct tt_host_check *check, const struct tt_host
 
 /* One finding is enough: a graph without a path as a rule lacks it for many bytes. */
 static void look_inside(struct tt_host_check *check, const struct tt_host_exec *exec,
-                        struct tt_check_touches *touches, const uint64_t *paths)
+                        struct tt_check_touches *touches, const struct tt_check_paths *paths)
 {
-    size_t words = (exec->nops + 63) / 64;
     qsort(touches->at, touches->count, sizeof(touches->at[0]), by_address);
     for (size_t i = 0; i < touches->count; i++) {
         const struct tt_check_touch *one = &touches->at[i];
@@ -140,7 +139,7 @@ static void look_inside(struct tt_host_check *check, const struct tt_host_exec *
             if ((const char *)other->ptr >= (const char *)one->ptr + one->bytes) break;
             if (other->kind > TT_CHECK_TOUCH_END || !other->bytes) continue;
             enum tt_check_kind kind;
-            if (!tt_check_clashes(one, other, paths, words, &kind)) continue;
+            if (!tt_check_clashes(one, other, paths, &kind)) continue;
             const struct tt_check_op sides[2] = {node_op(exec, one), node_op(exec, other)};
             tt_check_report_nodes(check, sides, one, other, kind);
             return;
@@ -152,8 +151,8 @@ static void look_inside(struct tt_host_check *check, const struct tt_host_exec *
 static void look_at(struct tt_host_check *check, const struct tt_host_exec *exec)
 {
     struct tt_check_touches touches = {0};
-    uint64_t *paths = tt_check_paths(exec);
     bool all = collect(&touches, exec, ONE_NODE);
+    struct tt_check_paths *paths = tt_check_paths(check, exec, &touches);
     if (all && !waits_amid(&touches)) look_for_unwritten(check, exec, &touches);
     if (paths && touches.count) look_inside(check, exec, &touches, paths);
     free(paths);
@@ -177,16 +176,13 @@ static void count(const struct tt_host_exec *exec, size_t *levels, size_t *place
     }
 }
 
-static void add_level(struct tt_check_inside *inside, const struct tt_host_exec *exec, size_t outer,
-                      size_t node)
+static void add_level(struct tt_host_check *check, struct tt_check_inside *inside,
+                      const struct tt_host_exec *exec, size_t outer, size_t node)
 {
     size_t index = inside->nlevels++;
     struct tt_check_level *level = &inside->levels[index];
-    *level = (struct tt_check_level){.outer = outer,
-                                     .node = node,
-                                     .paths = tt_check_paths(exec),
-                                     .words = (exec->nops + 63) / 64,
-                                     .names = calloc(exec->nops + 1, TT_CHECK_NODE_NAME_BYTES)};
+    *level = (struct tt_check_level){
+        .outer = outer, .node = node, .names = calloc(exec->nops + 1, TT_CHECK_NODE_NAME_BYTES)};
     for (size_t i = 0; i < exec->nops; i++) {
         const struct exec_op *op = &exec->ops[i];
         if (op->disabled) continue;
@@ -195,22 +191,24 @@ static void add_level(struct tt_check_inside *inside, const struct tt_host_exec 
         if (level->names)
             snprintf(level->names[i], TT_CHECK_NODE_NAME_BYTES, "%.31s", level->known.name);
         inside->places[++inside->nplaces] = (struct tt_check_place){index, i};
-        if (op->op.kind == TT_HOST_OP_GRAPH) add_level(inside, op->op.launch.exec, index, i);
+        if (op->op.kind == TT_HOST_OP_GRAPH) add_level(check, inside, op->op.launch.exec, index, i);
     }
+    level->paths = tt_check_paths(check, exec, &level->known);
 }
 
-static struct tt_check_inside *open_inside(const struct tt_host_exec *exec, const void *site)
+static struct tt_check_inside *open_inside(struct tt_host_check *check,
+                                           const struct tt_host_exec *exec)
 {
     size_t levels = 0, places = 1;
     struct tt_check_inside *inside = calloc(1, sizeof(*inside));
     if (!inside) return NULL;
     count(exec, &levels, &places);
     inside->refs = 1;
-    inside->site = site;
+    inside->site = tt_host_thread.site;
     inside->levels = calloc(levels, sizeof(*inside->levels));
     inside->places = calloc(places, sizeof(*inside->places));
     if (inside->levels && inside->places) {
-        add_level(inside, exec, 0, 0);
+        add_level(check, inside, exec, 0, 0);
         return inside;
     }
     tt_check_inside_drop(inside);
@@ -239,8 +237,7 @@ void tt_host_check_graph(struct CUstream_st *stream, const struct tt_host_exec *
         look_at(check, exec);
         if (last) tt_check_clock_merge(&check->tasks[task].now, last->clock);
         check->launching = exec->launches;
-        check->launching_inside =
-            has_kernels(&touches) ? open_inside(exec, tt_host_thread.site) : NULL;
+        check->launching_inside = has_kernels(&touches) ? open_inside(check, exec) : NULL;
         struct tt_check_op *op = tt_check_apply(check, stream, &touches, "graph launch");
         check->launching = NULL;
         tt_check_inside_drop(check->launching_inside);

@@ -7,53 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES_MOST = 4096, SEEN_MOST = 1 << 15, LOOK_BACK = 8 };
+enum { SEEN_MOST = 1 << 15, LOOK_BACK = 8 };
 
 /* ---- nodes of one graph ---- */
 
-static void join(uint64_t *into, const uint64_t *from, size_t words)
-{
-    for (size_t w = 0; w < words; w++)
-        into[w] |= from[w];
-}
-
-uint64_t *tt_check_paths(const struct tt_host_exec *exec)
-{
-    size_t words = (exec->nops + 63) / 64;
-    if (!exec->nops || exec->nops > NODES_MOST) return NULL;
-    uint64_t *paths = calloc(exec->nops * words, sizeof(*paths));
-    for (size_t i = 0; paths && i < exec->nops; i++) {
-        for (size_t d = 0; d < exec->ops[i].ndeps; d++) {
-            size_t dep = exec->ops[i].deps[d];
-            join(&paths[i * words], &paths[dep * words], words);
-            paths[i * words + dep / 64] |= 1ull << dep % 64;
-        }
-    }
-    return paths;
-}
-
-static bool is_behind(const struct tt_check_touch *one, const struct tt_check_touch *other,
-                      const uint64_t *paths, size_t words)
-{
-    return paths[one->node * words + other->node / 64] >> other->node % 64 & 1;
-}
-
 static bool is_outlived(const struct tt_check_touch *free, const struct tt_check_touch *use,
-                        const uint64_t *paths, size_t words)
+                        const struct tt_check_paths *paths)
 {
     return free->kind == TT_CHECK_TOUCH_END && use->kind <= TT_CHECK_TOUCH_WRITE &&
-           is_behind(use, free, paths, words);
+           tt_check_is_behind(paths, use, free);
 }
 
 bool tt_check_clashes(const struct tt_check_touch *one, const struct tt_check_touch *other,
-                      const uint64_t *paths, size_t words, enum tt_check_kind *kind_out)
+                      const struct tt_check_paths *paths, enum tt_check_kind *kind_out)
 {
     if (one->node == other->node) return false;
     *kind_out = TT_CHECK_USE_AFTER_FREE;
-    if (is_outlived(one, other, paths, words) || is_outlived(other, one, paths, words)) return true;
+    if (is_outlived(one, other, paths) || is_outlived(other, one, paths)) return true;
     *kind_out = TT_CHECK_IN_GRAPH;
     if (one->kind == TT_CHECK_TOUCH_READ && other->kind == TT_CHECK_TOUCH_READ) return false;
-    return !is_behind(one, other, paths, words) && !is_behind(other, one, paths, words);
+    return !tt_check_is_behind(paths, one, other) && !tt_check_is_behind(paths, other, one);
 }
 
 void tt_check_report_nodes(struct tt_host_check *check, const struct tt_check_op *sides,
@@ -118,7 +91,7 @@ static void compare(struct tt_host_check *check, const struct tt_check_inside *i
     for (size_t i = 0; i < level->known.count && !level->reported; i++) {
         const struct tt_check_touch *other = &level->known.at[i];
         if (other->kind > TT_CHECK_TOUCH_END || !meet(seen, other) ||
-            !tt_check_clashes(other, seen, level->paths, level->words, &kind))
+            !tt_check_clashes(other, seen, level->paths, &kind))
             continue;
         const struct tt_check_op sides[2] = {side_of(inside, level, other),
                                              side_of(inside, level, seen)};

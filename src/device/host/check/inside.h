@@ -3,16 +3,13 @@
  * checker. */
 #pragma once
 
-#include "access.h"
-
-#include "device/host/graph/exec.h"
+#include "paths.h"
 
 enum { TT_CHECK_NODE_NAME_BYTES = 32 };
 
 struct tt_check_level {
-    size_t outer, node; /* which node of which level it is; of itself: the outermost */
-    uint64_t *paths;    /* owned; NULL: nothing is compared */
-    size_t words;
+    size_t outer, node;           /* which node of which level it is; of itself: the outermost */
+    struct tt_check_paths *paths; /* owned; NULL: nothing is compared */
     char (*names)[TT_CHECK_NODE_NAME_BYTES]; /* owned */
     struct tt_check_touches known;           /* what was reported, then what was seen */
     bool reported;                           /* one finding is enough */
@@ -31,11 +28,9 @@ struct tt_check_inside {
     size_t nplaces;
 };
 
-/* Bit d of row i: node i comes behind node d. NULL: too many nodes, or out of memory. */
-uint64_t *tt_check_paths(const struct tt_host_exec *exec);
 /* What is wrong with two accesses to the same bytes; false: nothing. */
 bool tt_check_clashes(const struct tt_check_touch *one, const struct tt_check_touch *other,
-                      const uint64_t *paths, size_t words, enum tt_check_kind *kind_out);
+                      const struct tt_check_paths *paths, enum tt_check_kind *kind_out);
 /* sides: of `one` and of `other`. */
 void tt_check_report_nodes(struct tt_host_check *check, const struct tt_check_op *sides,
                            const struct tt_check_touch *one, const struct tt_check_touch *other,

@@ -154,6 +154,13 @@ void tt_check_pass_message(struct tt_host_check *check, size_t task,
     tt_check_clock_drop(learned);
 }
 
+uint64_t tt_check_messages_ahead(struct tt_host_check *check, const struct tt_peer_message *key,
+                                 bool sends)
+{
+    const struct tt_check_lane *lane = lane_of(check, key);
+    return lane && lane->sends == sends ? lane->count : 0;
+}
+
 /* ---- events, and ends ---- */
 
 /* Who waits for the event from now on knows what the task did, and nothing else. */
