@@ -1,4 +1,4 @@
-/* Sums of fp8, 64 at a time (AVX-512 VBMI).
+/* Sums of two fp8, 64 at a time (AVX-512 VBMI); those of more are in vbmi_many.h.
  *
  * A sum is computed in bytes, as a processor would: the smaller significand is moved down by the
  * distance of the exponents, both are added or subtracted, the result is rounded. Each of these
@@ -23,6 +23,14 @@ static inline __m512i fp8_look_up(const uint8_t table[128], __m512i index)
                                     _mm512_loadu_si512(table + 64));
 }
 
+/* Codes, without signs, of rounded numbers by codes plus TT_FP8_BIAS: exponents end here. */
+static inline __m512i fp8_end_codes(__m512i code, __m512i end, __m512i bias, __m512i most,
+                                    __m512i small)
+{
+    __m512i normal = _mm512_min_epu8(_mm512_sub_epi8(code, bias), most);
+    return _mm512_mask_permutexvar_epi8(normal, _mm512_cmplt_epu8_mask(code, end), code, small);
+}
+
 /* Rounded codes, without signs, of sums of significands; exponent is the larger number's. */
 static inline __m512i fp8_round_sums(__m512i sums, __m512i exponent,
                                      const struct tt_fp8_tables *tables)
@@ -31,13 +39,10 @@ static inline __m512i fp8_round_sums(__m512i sums, __m512i exponent,
     __m512i steps =
         _mm512_mask_blend_epi8(_mm512_movepi8_mask(sums), fp8_look_up(tables->rounded, sums),
                                fp8_look_up(tables->rounded + 128, sums));
-    __m512i code = _mm512_add_epi8(exponent, steps);
-    __mmask64 is_small =
-        _mm512_cmplt_epu8_mask(code, fp8_all(TT_FP8_BIAS + (1 << tables->mantissa)));
-    __m512i normal = _mm512_min_epu8(_mm512_sub_epi8(code, fp8_all(TT_FP8_BIAS)), fp8_all(most));
-    __m512i either =
-        _mm512_mask_permutexvar_epi8(normal, is_small, code, _mm512_loadu_si512(tables->small));
-    return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(sums, sums), either);
+    __m512i code = fp8_end_codes(
+        _mm512_add_epi8(exponent, steps), fp8_all(TT_FP8_BIAS + (1 << tables->mantissa)),
+        fp8_all(TT_FP8_BIAS), fp8_all(most), _mm512_loadu_si512(tables->small));
+    return _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(sums, sums), code);
 }
 
 /* NaNs and infinities among the sums put right. An infinity saturates, two opposite ones are no
@@ -111,81 +116,4 @@ static inline void fp8_sum(uint8_t *dst, const uint8_t *a, const uint8_t *b, siz
     __mmask64 rest = ((__mmask64)1 << (count - at)) - 1;
     __m512i x = _mm512_maskz_loadu_epi8(rest, a + at), y = _mm512_maskz_loadu_epi8(rest, b + at);
     _mm512_mask_storeu_epi8(dst + at, rest, fp8_sum_lanes(x, y, tables));
-}
-
-/* ---- sums of more than two: as fp32, by way of fp16 as in convert.h, 64 at a time ---- */
-
-/* fp16 of the lower or upper eight bytes of each quarter, signs in place. */
-static inline __m512i fp8_half_lanes(__m512i bytes, bool upper, bool is_e4m3)
-{
-    __m512i zero = _mm512_setzero_si512();
-    __m512i high = upper ? _mm512_unpackhi_epi8(zero, bytes) : _mm512_unpacklo_epi8(zero, bytes);
-    if (!is_e4m3) return high;
-    return _mm512_and_si512(_mm512_srai_epi16(high, 1), _mm512_set1_epi16((short)0xbf80));
-}
-
-struct fp8_wide { /* 64 numbers as fp32, in the order of unpacked bytes */
-    __m512 part[4];
-};
-
-static inline struct fp8_wide fp8_wide_of(__m512i bytes, bool is_e4m3)
-{
-    __m512i low = fp8_half_lanes(bytes, false, is_e4m3);
-    __m512i high = fp8_half_lanes(bytes, true, is_e4m3);
-    return (struct fp8_wide){{_mm512_cvtph_ps(_mm512_castsi512_si256(low)),
-                              _mm512_cvtph_ps(_mm512_extracti64x4_epi64(low, 1)),
-                              _mm512_cvtph_ps(_mm512_castsi512_si256(high)),
-                              _mm512_cvtph_ps(_mm512_extracti64x4_epi64(high, 1))}};
-}
-
-/* Rounded codes of two parts, a 16-bit lane each. */
-static inline __m512i fp8_round_parts(__m512 lower, __m512 upper, bool is_e4m3)
-{
-    const int drop = is_e4m3 ? 7 : 8;
-    __m256i low = _mm512_cvtps_ph(lower, _MM_FROUND_TO_ZERO);
-    __m256i high = _mm512_cvtps_ph(upper, _MM_FROUND_TO_ZERO);
-    __mmask32 low_lost = _mm512_cmp_ps_mask(_mm512_cvtph_ps(low), lower, _CMP_NEQ_UQ);
-    __mmask32 high_lost = _mm512_cmp_ps_mask(_mm512_cvtph_ps(high), upper, _CMP_NEQ_UQ);
-    __m512i half = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-    half = _mm512_or_si512(half, _mm512_maskz_set1_epi16(low_lost | high_lost << 16, 1));
-    __m512i magnitude = _mm512_and_si512(half, _mm512_set1_epi16(0x7fff));
-    __m512i odd = _mm512_and_si512(_mm512_srli_epi16(magnitude, drop), _mm512_set1_epi16(1));
-    magnitude = _mm512_add_epi16(magnitude, _mm512_set1_epi16((short)((1 << (drop - 1)) - 1)));
-    __m512i code = _mm512_srli_epi16(_mm512_add_epi16(magnitude, odd), drop);
-    __m512i sign = _mm512_and_si512(_mm512_srli_epi16(half, 8), _mm512_set1_epi16(0x80));
-    return _mm512_or_si512(_mm512_min_epi16(code, _mm512_set1_epi16(is_e4m3 ? 0x7e : 0x7b)), sign);
-}
-
-/* 64 sums of all sources from element `at` on. False: there are infinities or NaNs. */
-static inline bool fp8_sum_block(uint8_t *dst, const void *const *srcs, int nsrcs, size_t at,
-                                 const struct tt_fp8 type)
-{
-    const bool e4m3 = type.most == 0x7e;
-    __m512i first = _mm512_loadu_si512((const uint8_t *)srcs[0] + at);
-    __m512i all = _mm512_and_si512(first, fp8_all(0x7f)); /* the largest codes */
-    struct fp8_wide sums = fp8_wide_of(first, e4m3);
-    for (int k = 1; k < nsrcs; k++) {
-        __m512i x = _mm512_loadu_si512((const uint8_t *)srcs[k] + at);
-        struct fp8_wide more = fp8_wide_of(x, e4m3);
-        all = _mm512_max_epu8(all, _mm512_and_si512(x, fp8_all(0x7f)));
-        for (int part = 0; part < 4; part++)
-            sums.part[part] = _mm512_add_ps(sums.part[part], more.part[part]);
-    }
-    if (_mm512_cmpgt_epu8_mask(all, fp8_all((int)type.most))) return false;
-    __m512i low = fp8_round_parts(sums.part[0], sums.part[1], e4m3);
-    __m512i high = fp8_round_parts(sums.part[2], sums.part[3], e4m3);
-    _mm512_storeu_si512(dst, _mm512_packus_epi16(low, high));
-    return true;
-}
-
-enum { FP8_SUMS_MANY = true };
-static inline void fp8_sum_many(uint8_t *dst, const void *const *srcs, int nsrcs, size_t at,
-                                size_t count, const struct tt_fp8 type)
-{
-    size_t done = 0;
-    for (; done + FP8_LANES <= count; done += FP8_LANES) {
-        if (!fp8_sum_block(dst + done, srcs, nsrcs, at + done, type))
-            tt_fp8_sum_many_each(dst + done, srcs, nsrcs, at + done, FP8_LANES, type);
-    }
-    tt_fp8_sum_many_each(dst + done, srcs, nsrcs, at + done, count - done, type);
 }
