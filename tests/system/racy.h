@@ -45,6 +45,8 @@ struct racy_scene {
     void (*run)(bool sound);
     const char *says; /* of the racy form */
 };
+extern const struct racy_scene racy_basics[];
+extern const size_t racy_nbasics;
 extern const struct racy_scene racy_patterns[];
 extern const size_t racy_npatterns;
 extern const struct racy_scene racy_order[];
@@ -62,6 +64,8 @@ extern const struct racy_scene racy_sides[];
 extern const size_t racy_nsides;
 extern const struct racy_scene racy_fresh[];
 extern const size_t racy_nfresh;
+extern const struct racy_scene racy_lives[]; /* of memory and graphs */
+extern const size_t racy_nlives;
 extern const struct racy_scene racy_more[];
 extern const size_t racy_nmore;
 extern const struct racy_scene racy_inside[]; /* of variables, graphs, registered memory */
@@ -70,6 +74,20 @@ extern const struct racy_scene racy_together[]; /* graphs of several ranks */
 extern const size_t racy_ntogether;
 extern const struct racy_scene racy_host[]; /* plain loads and stores of the program */
 extern const size_t racy_nhost;
+
+static inline cudaStream_t make_stream(void)
+{
+    cudaStream_t stream;
+    OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    return stream;
+}
+
+static inline cudaEvent_t make_event(void)
+{
+    cudaEvent_t event;
+    OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    return event;
+}
 
 static inline void fill(char *ptr, cudaStream_t stream)
 {

@@ -2,13 +2,6 @@
  * are built, cloned and edited by hand, ranks in one graph, what collectives of all kinds touch. */
 #include "racy.h"
 
-static cudaStream_t make_stream(void)
-{
-    cudaStream_t stream;
-    OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    return stream;
-}
-
 static void behind(cudaStream_t second, cudaStream_t first, bool sound)
 {
     if (sound) racy_join(second, first);

@@ -4,13 +4,6 @@
 
 enum { TURNS = 4 };
 
-static cudaEvent_t make_event(void)
-{
-    cudaEvent_t event;
-    OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    return event;
-}
-
 /* ---- buffers that take turns ---- */
 
 static void double_buffering(bool sound) /* racy: a buffer is filled while it is still read */

@@ -8,20 +8,6 @@
 
 enum { HALF = COUNT / 2, STEPS = 4 };
 
-static cudaStream_t make_stream(void)
-{
-    cudaStream_t stream;
-    OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    return stream;
-}
-
-static cudaEvent_t make_event(void)
-{
-    cudaEvent_t event;
-    OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    return event;
-}
-
 /* Both streams are of the current device. */
 static void join(cudaStream_t second, cudaStream_t first)
 {
