@@ -18,3 +18,7 @@ void tt_work_release(struct tt_work *work);
 
 /* Put a work that ended into its queue's spares, or free it. Touches the queue last. */
 void tt_work_recycle(struct tt_work *work);
+
+/* touches.c: tells the race checker the user's buffers, and that ranks of one process meet in each
+ * collective, also where another rank made a work of its own for it. */
+void tt_work_tell_touches(const struct tt_work *work);
