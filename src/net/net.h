@@ -32,11 +32,13 @@ extern const struct tt_net_verbs tt_net_verbs;
 
 #define TT_NET_HEAD_BYTES 64
 
-/* Where the payload of a message is put whose head begins with `key`. at NULL: nowhere. */
+/* Where the payload of a message is put whose head begins with `key`. at NULL: nowhere.
+ * `expected`: how long the payload will be, 0: not known. Then it may be read in one call with the
+ * head, but into `at` only behind a payload that landed; a wrong size costs a copy. */
 struct tt_net_landing {
     uint64_t key;
     char *at;
-    size_t room;
+    size_t room, expected;
 };
 
 static inline bool tt_net_lands(const struct tt_net_landing *landing, uint64_t key, size_t bytes)

@@ -145,6 +145,9 @@ struct socket_link {
     const char *landed_end; /* receiving: of the last payload, where it landed; else NULL */
     /* receiving: what lane 0 gave beyond the message it was asked for */
     uint32_t ahead_first, ahead_last;
+    char *early; /* of the payload after the head in `ahead`, before that was looked at */
+    size_t early_bytes;
+    uint32_t doubts; /* messages whose size is not relied on, after a wrong one */
     char ahead[SOCKET_AHEAD_BYTES];
     int nlanes;
     struct socket_lane lanes[]; /* 0: control */
@@ -188,6 +191,9 @@ ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *l
 /* `rest`: how much is waited for, which decides how soon to look again where nothing came. */
 ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
                             struct iovec *pieces, int npieces, size_t rest, size_t *moved_out);
+/* Bytes that were read too soon come first in the next call. */
+ncclResult_t tt_socket_lane_put_back(struct socket_link *link, struct socket_lane *lane,
+                                     const struct iovec pieces[2]);
 /* socket_seal.c: a lane's secrecy in one direction. NULL: out of memory. */
 struct socket_seal *tt_socket_seal_create(const unsigned char key[TT_SEAL_KEY_BYTES]);
 void tt_socket_seal_destroy(struct socket_seal *seal);

@@ -131,7 +131,23 @@ ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *l
     return ncclSuccess;
 }
 
-/* What the descriptor before this one still had. */
+ncclResult_t tt_socket_lane_put_back(struct socket_link *link, struct socket_lane *lane,
+                                     const struct iovec pieces[2])
+{
+    size_t left = lane->kept_bytes - lane->kept_at, bytes = rest_of(pieces, 2);
+    char *kept = tt_calloc(1, bytes + left);
+    if (!kept) return tt_socket_link_broken(link, ncclSystemError, "out of memory");
+    memcpy(kept, pieces[0].iov_base, pieces[0].iov_len);
+    memcpy(kept + pieces[0].iov_len, pieces[1].iov_base, pieces[1].iov_len);
+    if (left) memcpy(kept + bytes, lane->kept + lane->kept_at, left);
+    free(lane->kept);
+    lane->kept = kept;
+    lane->kept_at = 0;
+    lane->kept_bytes = bytes + left;
+    return ncclSuccess;
+}
+
+/* What the descriptor before this one still had, or was put back. */
 static size_t take_kept(struct socket_lane *lane, const struct iovec *pieces, int npieces)
 {
     size_t moved = 0;

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { INLINE_MOST = 1024, LONG_BYTES = 2 << 20 };
+enum { INLINE_MOST = 1024, LONG_BYTES = 2 << 20, DOUBTS = 32 };
 
 static size_t param_between(const char *name, int64_t least, int64_t most)
 {
@@ -167,6 +167,28 @@ static size_t take_ahead(struct socket_link *link, void *to, size_t most)
     return n;
 }
 
+/* What was read of the payload before its head was looked at: it lies where it belongs if all is as
+ * expected. Bytes of the messages after it are read again. */
+static ncclResult_t take_early(struct socket_link *link, const struct socket_request *request,
+                               size_t *got_out)
+{
+    char *early = link->early;
+    size_t most = request->size > link->inline_bytes ? 0 : request->size;
+    size_t bytes = tt_min_size(link->early_bytes, most);
+    const struct iovec after[2] = {
+        {early + bytes, link->early_bytes - bytes},
+        {link->ahead + link->ahead_first, link->ahead_last - link->ahead_first},
+    };
+    link->early = NULL;
+    link->early_bytes = 0;
+    *got_out = bytes;
+    if (bytes && early != request->bytes) memcpy(request->bytes, early, bytes);
+    if (after[0].iov_len == 0) return ncclSuccess;
+    link->ahead_first = link->ahead_last = 0;
+    link->doubts = DOUBTS;
+    return tt_socket_lane_put_back(link, &link->lanes[0], after);
+}
+
 /* The length and the head of the next message are here: its request learns them. */
 static ncclResult_t take_head(struct socket_link *link, struct socket_request *request)
 {
@@ -202,12 +224,15 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
     request->size = size;
     request->parts = 0;
     link->headed++;
-    if (size == 0) return ncclSuccess;
+    if (link->doubts) link->doubts--;
+    size_t got = 0;
+    ncclResult_t rc = link->early ? take_early(link, request, &got) : ncclSuccess;
+    if (rc || got == size) return rc;
     if (size > link->inline_bytes) {
         slice(link, request);
         return ncclSuccess;
     }
-    size_t got = take_ahead(link, request->bytes, size);
+    got += take_ahead(link, request->bytes + got, size - got);
     if (got == size) return ncclSuccess;
     request->parts = 1;
     tt_socket_lane_add(&link->lanes[0],
@@ -229,28 +254,65 @@ static size_t rest_of_message(const struct socket_link *link, const struct socke
     return landing->at && (!first || landing->room >= LONG_BYTES) ? landing->room : 0;
 }
 
+/* Where the payload of the next message will go, as far as one knows; bytes 0: one does not, or it
+ * fits `ahead` as it is. In the user's memory that is behind what landed there alone: the rest of
+ * the same transfer. */
+static struct iovec expected_payload(const struct socket_link *link,
+                                     const struct socket_request *request)
+{
+    const struct tt_net_landing *landing = &request->landing;
+    const struct iovec none = {NULL, 0};
+    size_t bytes = landing->expected;
+    if (bytes <= SOCKET_AHEAD_BYTES / 2 || bytes > link->inline_bytes || link->doubts) return none;
+    if (!landing->at) return bytes <= request->size ? (struct iovec){request->bytes, bytes} : none;
+    bool follows = landing->at == link->landed_end && bytes <= landing->room;
+    return follows ? (struct iovec){landing->at, bytes} : none;
+}
+
+/* Read the head of the next message, its payload where it is known how long that is, and what
+ * comes after it. */
+static ncclResult_t read_next(struct socket_link *link, size_t *moved_out)
+{
+    const struct socket_request *next = link->order[link->headed % SOCKET_REQUESTS];
+    const uint32_t head_bytes = (uint32_t)(SOCKET_LENGTH_BYTES + next->head_bytes);
+    const struct iovec payload = expected_payload(link, next);
+    const uint32_t had = link->ahead_last;
+    char *ahead = link->ahead;
+    struct iovec pieces[3] = {{ahead + had, sizeof(link->ahead) - had}};
+    int n = 1;
+    if (payload.iov_len) {
+        pieces[0].iov_len = head_bytes - had;
+        pieces[n++] = payload;
+        pieces[n++] = (struct iovec){ahead + head_bytes, sizeof(link->ahead) - head_bytes};
+    }
+    ncclResult_t rc =
+        tt_socket_read(link, &link->lanes[0], pieces, n, rest_of_message(link, NULL), moved_out);
+    size_t got = *moved_out;
+    if (payload.iov_len && got > pieces[0].iov_len) {
+        link->early = payload.iov_base;
+        link->early_bytes = tt_min_size(got - pieces[0].iov_len, payload.iov_len);
+    }
+    link->ahead_last += (uint32_t)(got - link->early_bytes);
+    return rc;
+}
+
 /* Read into the part under way, and what comes after it into `ahead`. */
 static ncclResult_t read_control(struct socket_link *link, size_t *moved_out)
 {
     struct socket_lane *control = &link->lanes[0];
-    struct socket_part *part = NULL;
-    struct iovec pieces[2];
-    int n = 0;
-    if (control->first != control->last) {
-        part = &control->parts[control->first % (2 * SOCKET_REQUESTS)];
-        pieces[n++] = (struct iovec){part->at, part->left};
-    }
-    uint32_t kept = link->ahead_last - link->ahead_first; /* less than a head */
-    memmove(link->ahead, link->ahead + link->ahead_first, kept);
+    uint32_t had = link->ahead_last - link->ahead_first; /* less than a head */
+    memmove(link->ahead, link->ahead + link->ahead_first, had);
     link->ahead_first = 0;
-    link->ahead_last = kept;
-    pieces[n++] = (struct iovec){link->ahead + kept, sizeof(link->ahead) - kept};
+    link->ahead_last = had;
+    if (control->first == control->last) return read_next(link, moved_out);
+    struct socket_part *part = &control->parts[control->first % (2 * SOCKET_REQUESTS)];
+    struct iovec pieces[2] = {{part->at, part->left},
+                              {link->ahead + had, sizeof(link->ahead) - had}};
     ncclResult_t rc =
-        tt_socket_read(link, control, pieces, n, rest_of_message(link, part), moved_out);
+        tt_socket_read(link, control, pieces, 2, rest_of_message(link, part), moved_out);
     if (rc || *moved_out == 0) return rc;
-    size_t direct = part ? tt_min_size(part->left, *moved_out) : 0;
+    size_t direct = tt_min_size(part->left, *moved_out);
     link->ahead_last += (uint32_t)(*moved_out - direct);
-    if (!part) return ncclSuccess;
     part->at += direct;
     part->left -= direct;
     if (part->left) return ncclSuccess;

@@ -182,16 +182,21 @@ static void net_land(struct tt_edge *base, uint64_t match, char *at, size_t room
     uint64_t wanted = atomic_load_explicit(&edge->wanted, memory_order_relaxed);
     size_t slice_bytes = base->config->slice_bytes;
     if (edge->gathers) {
+        /* of a transfer in several messages each is as long as a sender makes it */
+        size_t most = tt_max_size(base->message_bytes / slice_bytes * slice_bytes, slice_bytes);
         if (wanted > emptied) return;
-        edge->memory[emptied % TT_SLOTS] = (struct tt_net_landing){match, at, room};
+        if (atomic_load_explicit(&edge->op, memory_order_relaxed)) most = slice_bytes;
+        edge->memory[emptied % TT_SLOTS] =
+            (struct tt_net_landing){match, at, at ? room : 0, tt_min_size(room, most)};
         return;
     }
+    if (!at) return;
     uint64_t end = emptied + (room + slice_bytes - 1) / slice_bytes;
     if (end > emptied + TT_SLOTS) end = emptied + TT_SLOTS;
     for (uint64_t k = wanted > emptied ? wanted : emptied; k < end; k++) {
         size_t skip = (k - emptied) * slice_bytes;
         edge->memory[k % TT_SLOTS] =
-            (struct tt_net_landing){match, at + skip, tt_min_size(slice_bytes, room - skip)};
+            (struct tt_net_landing){match, at + skip, tt_min_size(slice_bytes, room - skip), 0};
     }
     /* pairs with the acquire loads in net_step.c */
     if (end > wanted) atomic_store_explicit(&edge->wanted, end, memory_order_release);
@@ -203,7 +208,7 @@ static void net_release(struct tt_edge *base)
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_relaxed);
     struct net_step *step = &edge->steps[emptied % TT_SLOTS];
     if (step->op) tt_net_watch_stop(step);
-    edge->memory[emptied % TT_SLOTS].at = NULL;
+    edge->memory[emptied % TT_SLOTS] = (struct tt_net_landing){0};
     /* pairs with the acquire load in issue_step() */
     atomic_store_explicit(&edge->emptied, emptied + 1, memory_order_release);
 }

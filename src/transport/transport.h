@@ -158,7 +158,7 @@ ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t match, const char **pay
 /* Before the next message is peeked: the first `room` bytes at `at` are free for its payload, or,
  * where it is shorter, for those of the messages after it, until they were peeked or the operation
  * failed (tt_transport_release_memory()). Then the payload may lie there already; the caller
- * looks where it lies. */
+ * looks where it lies. at NULL: nowhere, but the next message has `room` bytes. */
 void tt_edge_land(struct tt_edge *edge, uint64_t match, char *at, size_t room);
 void tt_edge_release(struct tt_edge *edge); /* give the peeked slot back; hot */
 struct tt_edge_small;                       /* small.h */

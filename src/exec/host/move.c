@@ -134,19 +134,21 @@ static bool scales(const struct tt_cursor *cursor)
     return cursor->any_pre || (post && cursor->frame->reduction.post_div > 1);
 }
 
-/* What is copied from one slot to memory may come there without the slot. */
-static void offer_landing(struct tt_cursor *cursor)
+/* What is copied from one slot to memory may come there without the slot. Of other slots it helps
+ * to know how long they are. */
+static void offer_landing(struct tt_cursor *cursor, struct tt_edge *edge, size_t bytes)
 {
     const struct tt_locations *dst = &cursor->dst;
     size_t skip = cursor->done_count * cursor->frame->elem_bytes;
     size_t rest = (cursor->total_count - cursor->done_count) * cursor->frame->elem_bytes;
-    if (rest < REF_MIN_BYTES || cursor->src.count > 1 || cursor->slot_bytes || scales(cursor))
-        return;
-    for (int k = 0; k < dst->count; k++) {
+    if (rest < REF_MIN_BYTES || cursor->slot_bytes) return;
+    bool copies = cursor->src.count == 1 && !scales(cursor);
+    for (int k = 0; copies && k < dst->count; k++) {
         if (dst->edge[k]) continue;
-        tt_edge_land(cursor->src.edge[0], cursor->frame->match, dst->base[k] + skip, rest);
+        tt_edge_land(edge, cursor->frame->match, dst->base[k] + skip, rest);
         return;
     }
+    tt_edge_land(edge, cursor->frame->match, NULL, bytes);
 }
 
 static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor, size_t bytes)
@@ -161,7 +163,7 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
         }
         size_t got = 0;
         const char *payload = NULL;
-        offer_landing(cursor);
+        offer_landing(cursor, src->edge[k], bytes);
         ncclResult_t rc = tt_slot_poll(work, src->edge[k], cursor->frame->match, &payload, &got);
         if (rc == ncclInProgress) {
             return tt_cursor_wait(cursor, tt_edge_peer(src->edge[k]), TT_WAIT_DATA);
