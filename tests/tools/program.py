@@ -60,6 +60,21 @@ def check_colours():
         must(len(used) == colours and words in drawn, f"{algo} {op}: {len(used)} colours")
 
 
+def check_legend():
+    """A picture explains a box of its own, what an arrow is, thick ones where there are any, and where hosts are."""
+    for words, *which in ((['"3: 0..2": chunk 3 with the inputs of ranks 0 to 2.', "an arrow is a message.", ">host 0<", ">host 1<"],
+                           "hierarchical", "allreduce", "6", "--hosts", "2"),
+                          (['"0..1: 0+2": chunks 0 to 1 with the inputs of ranks 0 and 2.', "an arrow is a message, a thick one of several chunks."], "halving", "allreduce", "4"),
+                          (['"0: all": chunk 0 with the inputs of all ranks.', "a read or a write of another rank's memory."], "direct", "allreduce", "4"),
+                          (['"0: 1": chunk 0 of the input of rank 1.', "an arrow is a message."], "oneshot", "allgather", "4"),
+                          (["between hosts a part of the network's sum", ">host 1<"], "collnet_direct", "allreduce", "4")):
+        algo, op, ranks, *more = which
+        drawn = run("program", "show", "--algo", algo, "--op", op, "--ranks", ranks, "--svg", *more).stdout.replace("&quot;", '"')
+        missing = [word for word in words if word not in drawn]
+        must(not missing, f"{which}: {missing}")
+    must(">host" not in run("program", "show", "--algo", "ring", "--op", "allreduce", "--ranks", "4", "--svg").stdout, "hosts of one host")
+
+
 def check_known():
     """Steps and chunks that the busiest rank sends, as books have them."""
     for n in (2, 3, 4, 8, 13):
@@ -182,6 +197,7 @@ def check_usage():
 
 check_files()
 check_colours()
+check_legend()
 check_known()
 check_network()
 check_hosts()

@@ -223,7 +223,7 @@ static void list_collective(enum tt_func func, json_t *rows)
             json_decref(list);
             continue;
         }
-        if (!rows) printf("%-14s%-13s%s\n", op, algo, words);
+        if (!rows) printf("%-14s%-16s%s\n", op, algo, words);
         json_t *row = json_pack("{s:s, s:s, s:o}", "op", op, "algo", algo, "protocols", list);
         if (rows) {
             json_array_append_new(rows, row);
@@ -236,7 +236,7 @@ static void list_collective(enum tt_func func, json_t *rows)
 int program_list(const struct program_options *options)
 {
     json_t *rows = options->json ? json_array() : NULL;
-    if (!rows) printf("%-14s%-13s%s\n", "--op", "--algo", "layouts of slots");
+    if (!rows) printf("%-14s%-16s%s\n", "--op", "--algo", "layouts of slots");
     for (size_t f = 0; f < TT_LEN(funcs); f++)
         list_collective(funcs[f], rows);
     if (rows) program_print_json(rows);

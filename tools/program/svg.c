@@ -10,7 +10,7 @@
 enum {
     MARGIN = 24,
     LEFT = 90, /* px for the names of steps */
-    TOP = 112,
+    TOP = 132,
     HEAD = 28, /* px of a rank's name */
     BAND = 58, /* px of arrows between rows */
     LINE = 15, /* px of a line in a box */
@@ -32,6 +32,8 @@ struct diagram {
     FILE *out;                  /* borrowed */
     const struct tt_flow *flow; /* borrowed */
     int nranks, nsteps, chunk;  /* -1: all chunks */
+    int nhosts;                 /* with as many ranks each, in order; 1: nothing is drawn of them */
+    const char *arrow;          /* what one means, beside a message */
     bool by_origin;             /* colours show whose input it is, not which chunk */
     struct line *lines;         /* owned, by step, rank and contents */
     size_t nlines;
@@ -90,6 +92,31 @@ static void line_text(const struct diagram *diagram, const struct line *line, ch
         at += last > r ? snprintf(text + at, bytes - (size_t)at, "%s%d..%d", between, r, last)
                        : snprintf(text + at, bytes - (size_t)at, "%s%d", between, r);
         between = "+";
+        r = last;
+    }
+}
+
+/* "ranks 0, 2 to 4 and 6" */
+static void ranks_text(const struct diagram *diagram, uint64_t parts, char *text, size_t bytes)
+{
+    int n = diagram->nranks, count = __builtin_popcountll(parts);
+    if (count == n) {
+        (void)snprintf(text, bytes, "the inputs of all ranks");
+        return;
+    }
+    int at = snprintf(text, bytes, count > 1 ? "the inputs of ranks " : "the input of rank ");
+    const char *between = "";
+    for (int r = 0; r < n && (size_t)at + 32 < bytes; r++) {
+        if (!(parts >> r & 1)) continue;
+        int last = r;
+        while (last + 1 < n && parts >> (last + 1) & 1)
+            last++;
+        if (last - r < 2) last = r;
+        bool is_end = last == 63 || !(parts >> (last + 1));
+        at += snprintf(text + at, bytes - (size_t)at, "%s%d",
+                       is_end && *between ? " and " : between, r);
+        if (last > r) at += snprintf(text + at, bytes - (size_t)at, " to %d", last);
+        between = ", ";
         r = last;
     }
 }
@@ -160,9 +187,9 @@ static void collect(struct diagram *diagram)
     size_t kept = 0;
     for (size_t k = 1; k < diagram->nlines; k++) {
         struct line *last = &diagram->lines[kept], *line = &diagram->lines[k];
-        bool joins = last->step == line->step && last->rank == line->rank &&
-                     last->parts == line->parts && line->first <= last->last + 1;
-        if (joins) {
+        bool is_next = last->step == line->step && last->rank == line->rank &&
+                       last->parts == line->parts && line->first <= last->last + 1;
+        if (is_next) {
             last->last = line->last;
         } else {
             diagram->lines[++kept] = *line;
@@ -214,9 +241,67 @@ static double lane(const struct diagram *diagram, int rank)
 
 /* ---- drawing ---- */
 
-static void put_head(const struct diagram *diagram, const char *title)
+/* The box whose line says most: of many ranks, but not of all. */
+static const struct line *example(const struct diagram *diagram)
+{
+    const struct line *best = &diagram->lines[0];
+    int most = 0;
+    for (size_t k = 0; k < diagram->nlines; k++) {
+        int parts = __builtin_popcountll(diagram->lines[k].parts);
+        if (parts == diagram->nranks || parts <= most) continue;
+        most = parts;
+        best = &diagram->lines[k];
+    }
+    return best;
+}
+
+static bool joins(const struct tt_flow_message *a, const struct tt_flow_message *b)
+{
+    return a->step == b->step && a->from == b->from && a->to == b->to;
+}
+
+static bool has_thick(const struct diagram *diagram)
+{
+    for (size_t k = 1; k < diagram->narrows; k++) {
+        if (joins(&diagram->arrows[k - 1], &diagram->arrows[k])) return true;
+    }
+    return false;
+}
+
+static void put_legend(const struct diagram *diagram)
 {
     static const char *const plain = "fill=\"#374151\"";
+    char text[600], ranks[200], what[64], shown[256];
+    (void)snprintf(text, sizeof(text), "Time goes down; an arrow is %s%s.", diagram->arrow,
+                   has_thick(diagram) ? ", a thick one of several chunks" : "");
+    put_text(diagram, MARGIN, 58, 12, plain, text);
+    put_text(diagram, MARGIN, 75, 12, plain,
+             "A box says which chunks came in the step and, after the colon, which ranks' inputs "
+             "are in them.");
+    if (!diagram->nlines) return;
+    const struct line *line = example(diagram);
+    line_text(diagram, line, shown, sizeof(shown));
+    ranks_text(diagram, line->parts, ranks, sizeof(ranks));
+    if (line->last > line->first) {
+        (void)snprintf(what, sizeof(what), "chunks %d to %d", line->first, line->last);
+    } else {
+        (void)snprintf(what, sizeof(what), "chunk %d", line->first);
+    }
+    int at = snprintf(text, sizeof(text), "\"%.60s\": %s %s %.120s. ", shown, what,
+                      diagram->by_origin ? "of" : "with", ranks);
+    char *rest = text + at;
+    size_t room = sizeof(text) - (size_t)at;
+    if (diagram->chunk >= 0) {
+        (void)snprintf(rest, room, "Only chunk %d is drawn.", diagram->chunk);
+    } else {
+        (void)snprintf(rest, room, "Colours tell %s.",
+                       diagram->by_origin ? "whose input it is" : "chunks apart");
+    }
+    put_text(diagram, MARGIN, 92, 12, plain, text);
+}
+
+static void put_head(const struct diagram *diagram, const char *title)
+{
     char text[200];
     double height = diagram->y[diagram->nsteps + 1] - BAND + MARGIN;
     (void)fprintf(diagram->out,
@@ -238,22 +323,25 @@ static void put_head(const struct diagram *diagram, const char *title)
         most--;
     (void)snprintf(text, sizeof(text), "%.*s", (int)most, title);
     put_text(diagram, MARGIN, 36, 17, "font-weight=\"bold\" fill=\"#111827\"", text);
-    put_text(diagram, MARGIN, 60, 12, plain,
-             "Time goes down; an arrow is a message. A box says what its rank holds when the "
-             "messages of the step are taken:");
-    if (diagram->chunk < 0) {
-        put_text(diagram, MARGIN, 78, 12, plain,
-                 diagram->by_origin
-                     ? "\"0: 2\": chunk 0 of the input of rank 2. Colours tell whose input it is."
-                     : "\"3: 0+1\": chunk 3, made of the inputs of the ranks 0 and 1. Colours tell "
-                       "chunks apart.");
-    } else {
-        (void)snprintf(
-            text, sizeof(text),
-            "\"3: 0+1\": chunk 3, made of the inputs of the ranks 0 and 1. Only chunk %d "
-            "is drawn.",
-            diagram->chunk);
-        put_text(diagram, MARGIN, 78, 12, plain, text);
+    put_legend(diagram);
+}
+
+/* Above their ranks; a line goes down between them. */
+static void put_hosts(const struct diagram *diagram)
+{
+    char text[32];
+    int locals = diagram->nranks / diagram->nhosts;
+    double end = diagram->y[diagram->nsteps + 1] - BAND;
+    for (int host = 0; diagram->nhosts > 1 && host < diagram->nhosts; host++) {
+        double x0 = lane(diagram, host * locals) - diagram->column / 2;
+        (void)snprintf(text, sizeof(text), "host %d", host);
+        put_text(diagram, x0 + diagram->column * locals / 2, TOP - 8, 12,
+                 "text-anchor=\"middle\" fill=\"#374151\"", text);
+        if (host == 0) continue;
+        (void)fprintf(diagram->out,
+                      "<path d=\"M%.1f %dV%.1f\" fill=\"none\" stroke=\"#9ca3af\" "
+                      "stroke-width=\"1\" stroke-dasharray=\"4 4\"/>\n",
+                      x0, (int)TOP - 18, end);
     }
 }
 
@@ -280,9 +368,7 @@ static void put_arrows(const struct diagram *diagram)
     for (size_t k = 0, next; k < diagram->narrows; k = next) {
         const struct tt_flow_message *arrow = &diagram->arrows[k];
         for (next = k + 1; next < diagram->narrows; next++) {
-            const struct tt_flow_message *other = &diagram->arrows[next];
-            if (other->step != arrow->step || other->from != arrow->from || other->to != arrow->to)
-                break;
+            if (!joins(arrow, &diagram->arrows[next])) break;
         }
         double x0 = lane(diagram, arrow->from), x1 = lane(diagram, arrow->to);
         double y1 = diagram->y[arrow->step] - 3, y0 = diagram->y[arrow->step] - BAND + 4;
@@ -316,6 +402,17 @@ static void put_boxes(const struct diagram *diagram)
     }
 }
 
+static const char *arrow_of(enum tt_algo algo)
+{
+    switch (algo) {
+    case TT_ALGO_DIRECT:
+    case TT_ALGO_NVLS: return "a read or a write of another rank's memory";
+    case TT_ALGO_COLLNET_DIRECT:
+    case TT_ALGO_COLLNET_CHAIN: return "a message, between hosts a part of the network's sum";
+    default: return "a message";
+    }
+}
+
 bool program_svg(const struct program_source *source, const struct tt_flow *flow, int chunk,
                  FILE *out)
 {
@@ -325,6 +422,9 @@ bool program_svg(const struct program_source *source, const struct tt_flow *flow
                               .flow = flow,
                               .nranks = source->program->nranks,
                               .nsteps = flow->nsteps,
+                              .nhosts =
+                                  source->program->nranks % source->nhosts ? 1 : source->nhosts,
+                              .arrow = arrow_of((enum tt_algo)source->program->algo),
                               .chunk = chunk};
     if (chunk < 0 && flow->nmessages > MOST_MESSAGES) diagram.chunk = 0;
     if (diagram.nranks > MOST_RANKS || diagram.nsteps > MOST_STEPS) {
@@ -341,6 +441,7 @@ bool program_svg(const struct program_source *source, const struct tt_flow *flow
         collect(&diagram);
         layout(&diagram);
         put_head(&diagram, title);
+        put_hosts(&diagram);
         put_ranks(&diagram);
         put_arrows(&diagram);
         put_boxes(&diagram);
