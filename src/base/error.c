@@ -1,5 +1,6 @@
-/* The text of the last failure, and the sentences of the result codes. The text is process-wide;
- * readers get a copy of their own, so that it cannot change under them. */
+/* The text of the last failure, and the sentences of the result codes. Each thread that failed has
+ * a text of its own, beside the process's. Readers get a copy, so that it cannot change under them.
+ */
 #include "base/error.h"
 
 #include "base/log.h"
@@ -14,8 +15,9 @@
 #include <string.h>
 
 struct own_texts {               /* a thread's */
-    char copy[TT_ERROR_BYTES];   /* of the process's text, for its reader */
-    char latest[TT_ERROR_BYTES]; /* what it said itself; "": nothing since it was taken */
+    char copy[TT_ERROR_BYTES];   /* for its reader */
+    char latest[TT_ERROR_BYTES]; /* what it said itself; "": nothing */
+    bool taken;                  /* nothing since then */
 };
 
 /* The thread's texts; lock held. NULL when memory is short. */
@@ -38,7 +40,10 @@ static void keep_text(const char *text)
     pthread_mutex_lock(&tt_base.error.lock);
     struct own_texts *own = own_texts();
     snprintf(tt_base.error.text, sizeof(tt_base.error.text), "%s", text);
-    if (own) snprintf(own->latest, sizeof(own->latest), "%s", text);
+    if (own) {
+        snprintf(own->latest, sizeof(own->latest), "%s", text);
+        own->taken = false;
+    }
     pthread_mutex_unlock(&tt_base.error.lock);
 }
 
@@ -46,7 +51,7 @@ const char *tt_last_error(void)
 {
     pthread_mutex_lock(&tt_base.error.lock);
     struct own_texts *own = own_texts();
-    if (own) memcpy(own->copy, tt_base.error.text, TT_ERROR_BYTES);
+    if (own) memcpy(own->copy, own->latest[0] ? own->latest : tt_base.error.text, TT_ERROR_BYTES);
     pthread_mutex_unlock(&tt_base.error.lock);
     return own ? own->copy : "out of memory";
 }
@@ -55,9 +60,9 @@ void tt_error_take(char *text_out, size_t text_bytes)
 {
     pthread_mutex_lock(&tt_base.error.lock);
     struct own_texts *own = own_texts();
-    bool said = own && own->latest[0];
+    bool said = own && own->latest[0] && !own->taken;
     snprintf(text_out, text_bytes, "%s", said ? own->latest : tt_base.error.text);
-    if (said) own->latest[0] = 0;
+    if (said) own->taken = true;
     pthread_mutex_unlock(&tt_base.error.lock);
 }
 

@@ -27,12 +27,13 @@ void tt_error_keep(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define tt_trail(rc) tt_trail_at((rc), __FILE__, __LINE__, __func__)
 ncclResult_t tt_trail_at(ncclResult_t rc, const char *file, int line, const char *func);
 
-/* Text of the last tt_fail() of the process; "" before the first. Valid until the thread's next
- * call. */
+/* Text of the thread's own last tt_fail(); of the process's last one where the thread has none; ""
+ * before the first. So a rank that is a thread reads why its own call failed, whatever other ranks
+ * say meanwhile. Valid until the thread's next call. */
 const char *tt_last_error(void);
 
-/* Text of the thread's own last tt_fail(), which is then forgotten; of the process's when it said
- * nothing since the last time. Other threads may fail meanwhile: this is the one that belongs to
+/* Text of the thread's own last tt_fail(), once; of the process's when it said nothing since the
+ * last time. Other threads may fail meanwhile: this is the one that belongs to
  * the code which the caller just got. */
 void tt_error_take(char *text_out, size_t text_bytes);
 

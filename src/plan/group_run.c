@@ -143,6 +143,7 @@ static ncclResult_t run_jobs(struct tt_group *group)
     for (struct tt_job *job = group->jobs; job && !rc; job = job->next) {
         rc = job->rc;
         if (rc) memcpy(group->why, job->why, sizeof(group->why));
+        if (rc) tt_error_keep("%s", group->why); /* another thread may have said it */
     }
     return rc;
 }
