@@ -49,31 +49,43 @@ static inline void tt_bf16_sum_pairs(void *dst, const void *a, const void *b, si
     ((tt_bf16_bits *)dst)[count - 1] = tt_bf16_round(last);
 }
 
+/* One element of what follows. */
+static inline tt_bf16_bits tt_bf16_sum_one(const void *const *srcs, int nsrcs, size_t at)
+{
+    float sum = tt_bf16_float((uint32_t)((const tt_bf16_bits *)srcs[0])[at] << 16);
+    for (int k = 1; k < nsrcs; k++)
+        sum = sum + tt_bf16_float((uint32_t)((const tt_bf16_bits *)srcs[k])[at] << 16);
+    return tt_bf16_round(sum);
+}
+
+/* Add a source's pairs to the sums, or begin them with it. */
+static inline void tt_bf16_add_pairs(float *lower, float *upper, const tt_bf16_pair *x,
+                                     size_t count, bool first)
+{
+    for (size_t i = 0; i < count; i++) {
+        float low = tt_bf16_float(x[i] << 16), up = tt_bf16_float(x[i] & 0xffff0000);
+        lower[i] = first ? low : lower[i] + low;
+        upper[i] = first ? up : upper[i] + up;
+    }
+}
+
 /* Sums of several sources from element `at` on, rounded once. Each block is whole before it is
  * stored, so dst may be a source there. */
 static inline void tt_bf16_sum_many_each(void *dst, const void *const *srcs, int nsrcs, size_t at,
                                          size_t count)
 {
     enum { PAIRS = 64 };
-    float lower[PAIRS], upper[PAIRS];
+    float lower[PAIRS] = {0}, upper[PAIRS] = {0};
     size_t done = 0;
     for (; done + 2 * PAIRS <= count; done += 2 * PAIRS) {
         for (int k = 0; k < nsrcs; k++) {
             const tt_bf16_pair *x = (const void *)((const tt_bf16_bits *)srcs[k] + at + done);
-            for (size_t i = 0; i < PAIRS; i++) {
-                float low = tt_bf16_float(x[i] << 16), up = tt_bf16_float(x[i] & 0xffff0000);
-                lower[i] = k == 0 ? low : lower[i] + low;
-                upper[i] = k == 0 ? up : upper[i] + up;
-            }
+            tt_bf16_add_pairs(lower, upper, x, PAIRS, k == 0);
         }
         tt_bf16_pair *d = (void *)((tt_bf16_bits *)dst + done);
         for (size_t i = 0; i < PAIRS; i++)
             d[i] = (tt_bf16_upper(upper[i]) & 0xffff0000) | tt_bf16_upper(lower[i]) >> 16;
     }
-    for (; done < count; done++) {
-        float sum = tt_bf16_float((uint32_t)((const tt_bf16_bits *)srcs[0])[at + done] << 16);
-        for (int k = 1; k < nsrcs; k++)
-            sum = sum + tt_bf16_float((uint32_t)((const tt_bf16_bits *)srcs[k])[at + done] << 16);
-        ((tt_bf16_bits *)dst)[done] = tt_bf16_round(sum);
-    }
+    for (; done < count; done++)
+        ((tt_bf16_bits *)dst)[done] = tt_bf16_sum_one(srcs, nsrcs, at + done);
 }

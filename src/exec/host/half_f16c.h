@@ -90,7 +90,8 @@ static void tt_half_sum_many(void *dst, const void *const *srcs, int nsrcs, size
         for (int v = 0; v < VECTORS; v++)
             tt_half_store(to + 2 * (done + (size_t)v * LANES), sum[v]);
     }
-    for (; done < count; done += LANES)
+    for (; done < count; done += LANES) {
         tt_half_sum_few(to + 2 * done, srcs, nsrcs, at + done,
                         count - done < LANES ? count - done : LANES);
+    }
 }

@@ -9,9 +9,8 @@
 /* A constant that stays in a register: compilers make small ones anew for each block. */
 static inline __m512i fp8_kept(int word)
 {
-    __m512i kept = _mm512_set1_epi32(word);
-    __asm__("" : "+v"(kept));
-    return kept;
+    __asm__("" : "+r"(word)); /* of the word: clang takes no vector of this width here */
+    return _mm512_set1_epi32(word);
 }
 
 /* What the loop below needs of a type. Names say what the bits are, in each 16 or 32 of them. */
