@@ -78,12 +78,17 @@ struct msccl_value {           /* what a chunk holds */
     int32_t chunk;             /* of the input that it is as long as */
     int32_t count;             /* contributions */
     bool known, raw, finished; /* raw: input as it came; finished: all contributions, and post */
+    bool copied;               /* raw, and a step copies it to where it is */
 };
 
 struct msccl_move {                        /* one chunk of a step, as tt_msccl_trace.c found it */
     struct msccl_location first, src, dst; /* first: what a `re` adds to */
     bool post;                             /* now all ranks' contributions are there */
     struct msccl_value value;              /* that is sent and written */
+};
+
+struct msccl_kept {    /* a block of the result that a file for in place alone leaves where it is */
+    int rank, in, out; /* chunks */
 };
 
 struct msccl_file {
@@ -99,6 +104,7 @@ struct msccl_file {
     int spill;                              /* chunks of scratch for what in-place files write into
                                                inputs beside the output; behind the file's own */
     struct msccl_list ranks, blocks, steps; /* in the order of ids, once they are checked */
+    struct msccl_list kept;                 /* by rank */
     struct msccl_move *moves;               /* owned */
     uint32_t nmoves;
 

@@ -167,15 +167,37 @@ static void write_block(struct writer *writer, const struct msccl_block *block)
     note_insn(writer, block->line);
 }
 
+/* A thread that copies what the rank's file leaves, of the kept ones from *at on. */
+static void write_kept(struct writer *writer, const struct msccl_rank *rank, int number, size_t *at)
+{
+    const struct msccl_file *file = writer->file;
+    const struct msccl_kept *kept = file->kept.items;
+    bool any = false;
+    for (; *at < file->kept.count && kept[*at].rank == number; ++*at) {
+        if (writer->builder && !any) tt_build_thread(writer->builder);
+        if (writer->builder) {
+            tt_build_copy(writer->builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(kept[*at].in)),
+                          tt_gen_own(TT_SPACE_OUT, tt_gen_number(kept[*at].out)));
+        }
+        note_insn(writer, rank->line);
+        any = true;
+    }
+    if (!any) return;
+    if (writer->builder) tt_build_stop(writer->builder);
+    note_insn(writer, rank->line);
+}
+
 static void write_ranks(struct writer *writer)
 {
     const struct msccl_file *file = writer->file;
+    size_t kept = 0;
     writer->ninsns = 0;
     for (int r = 0; r < file->nranks; r++) {
         const struct msccl_rank *rank = msccl_rank(file, r);
         if (writer->builder) tt_build_assign(writer->builder, r, tt_build_text(writer->builder));
         for (uint32_t b = rank->first; b < rank->end; b++)
             write_block(writer, msccl_block(file, b));
+        write_kept(writer, rank, r, &kept);
     }
 }
 

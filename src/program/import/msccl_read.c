@@ -86,6 +86,7 @@ void tt_msccl_file_fini(struct msccl_file *file)
     free(file->ranks.items);
     free(file->blocks.items);
     free(file->steps.items);
+    free(file->kept.items);
     free(file->moves);
     free(file->notes);
 }

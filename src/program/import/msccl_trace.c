@@ -97,7 +97,11 @@ static bool write_chunk(struct trace *trace, const struct msccl_block *block,
             "was out of place",
             block->rank, block->id, tt_msccl_kinds[step->type].name, chunk);
     }
-    *value_at(trace, block->rank, step->dst_buffer, chunk) = move->value;
+    struct msccl_value *value = value_at(trace, block->rank, step->dst_buffer, chunk);
+    int from = step->src + chunk - step->dst;
+    value->copied = !msccl_reduces(trace->file->func) && step->type == MSCCL_CPY && value->raw &&
+                    value == value_at(trace, block->rank, step->src_buffer, from);
+    if (!value->copied) *value = move->value;
     move->dst = location_at(trace, block->rank, step->dst_buffer, chunk, false);
     return true;
 }
@@ -242,6 +246,25 @@ static bool start(struct trace *trace)
     return true;
 }
 
+/* Of what is not reduced, input that lies where the result is to be, and that no step writes, is
+ * the result: in place nothing has to be done, out of place it is copied. */
+static bool keep(struct trace *trace)
+{
+    struct msccl_file *file = trace->file;
+    if (!trace->one || msccl_reduces(file->func)) return true;
+    for (int rank = 0; rank < file->nranks; rank++) {
+        for (int k = 0; k < trace->out && has_out(file, rank); k++) {
+            const struct msccl_value *value = value_at(trace, rank, MSCCL_OUT, k);
+            if (!value->known || !value->raw || value->copied) continue;
+            struct msccl_kept *kept = tt_msccl_append(&file->kept, sizeof(*kept));
+            if (!kept) return tt_msccl_no_memory(file);
+            *kept =
+                (struct msccl_kept){rank, location_at(trace, rank, MSCCL_OUT, k, true).chunk, k};
+        }
+    }
+    return true;
+}
+
 bool tt_msccl_trace(struct msccl_file *file)
 {
     bool many_in = msccl_in_blocks(file->func), many_out = msccl_out_blocks(file->func);
@@ -253,7 +276,7 @@ bool tt_msccl_trace(struct msccl_file *file)
     bool right = start(&trace);
     while (right && trace.nready > 0)
         right = run_block(&trace, trace.ready[--trace.nready]);
-    if (right) right = report_cycle(&trace);
+    if (right) right = report_cycle(&trace) && keep(&trace);
     free(trace.values);
     free(trace.values_at);
     free(trace.next_step);

@@ -72,9 +72,13 @@ static bool runs_in_place(const char *name, const struct tt_import *import)
     return import->in_place || (is_plan(name) && import->program->func != TT_FUNC_ALLTOALL);
 }
 
+/* What a file for in place alone leaves where it lies is copied, where nothing is reduced. */
 static bool runs_out_of_place(const char *name, const struct tt_import *import)
 {
-    return import->out_of_place || is_plan(name);
+    int func = import->program->func;
+    bool reduces =
+        func == TT_FUNC_ALLREDUCE || func == TT_FUNC_REDUCE || func == TT_FUNC_REDUCESCATTER;
+    return import->out_of_place || is_plan(name) || !reduces;
 }
 
 /* All of the folder; how many. */
