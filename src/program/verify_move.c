@@ -416,9 +416,9 @@ static bool fits(struct tt_verify *verify, const struct tt_verify_cursor *cursor
     int part = part_of(verify, chunk);
     if (sized && extent.count != *count) {
         return tt_verify_fail(verify, cursor,
-                              "moves %zu elements to or from chunk %d, which has %zu: chunks of a "
-                              "move must be equally long at every count",
-                              *count, chunk, extent.count);
+                              "chunk %d has %zu elements, another chunk of the move %zu: they must "
+                              "be equally long at every count",
+                              chunk, extent.count, *count);
     }
     if (sized && part != verify->part) {
         return tt_verify_fail(verify, cursor,

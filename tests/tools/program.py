@@ -75,6 +75,23 @@ def check_legend():
     must(">host" not in run("program", "show", "--algo", "ring", "--op", "allreduce", "--ranks", "4", "--svg").stdout, "hosts of one host")
 
 
+def check_communicators():
+    """What is proved but not run is said to be: it needs too many slots, or is right for one use alone."""
+    ring = read("allgather-ring-op.xml")
+    p = run("verify", "-", text=ring)
+    must("communicators  run it" in p.stdout, f"ring: {p.stdout}")
+    swap = '<algo name="swap" proto="Simple" nchannels="1" nchunksperloop="16" ngpus="2" coll="allreduce" inplace="0" outofplace="1">\n'
+    step = '<step s="{}" type="{}" srcbuf="{}" srcoff="{}" dstbuf="o" dstoff="{}" cnt="8" depid="-1" deps="-1" hasdep="0"/>\n'
+    for r in (0, 1):
+        keep, give = 8 * r, 8 - 8 * r
+        steps = ("s", "i", give, give), ("rrcs", "i", keep, keep), ("r", "o", give, give)
+        swap += f'<gpu id="{r}" i_chunks="16" o_chunks="16" s_chunks="0"><tb id="0" send="{1 - r}" recv="{1 - r}" chan="0">\n'
+        swap += "".join(step.format(s, *words) for s, words in enumerate(steps)) + "</tb></gpu>\n"
+    p = run("verify", "-", text=swap + "</algo>\n")
+    must(p.returncode == 0 and "communicators  refuse it: it needs more slots than there are" in p.stdout, f"swap: {p}")
+    must(json.loads(run("verify", "-", "--json", text=swap + "</algo>\n").stdout)["runs"] is False, "swap runs")
+
+
 def check_known():
     """Steps and chunks that the busiest rank sends, as books have them."""
     for n in (2, 3, 4, 8, 13):
@@ -198,6 +215,7 @@ def check_usage():
 check_files()
 check_colours()
 check_legend()
+check_communicators()
 check_known()
 check_network()
 check_hosts()
