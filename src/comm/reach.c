@@ -61,17 +61,19 @@ static bool bit(const unsigned char *bits, size_t bytes, int row, int column)
     return bits[(size_t)row * bytes + (size_t)column / 8] >> (column % 8) & 1;
 }
 
-/* Keep what works both ways; true when some pair has only the network. */
-static bool keep_mutual(struct tt_comm *comm, const unsigned char *all, size_t bytes)
+/* Keep what works both ways. */
+static void keep_mutual(struct tt_comm *comm, const unsigned char *all, size_t bytes,
+                        struct tt_reach_result *result)
 {
     int n = comm->member.nranks, me = comm->member.rank;
-    bool any_net = false;
     for (int r = 0; r < n; r++) {
-        for (int q = 0; q < r; q++)
-            any_net |= !bit(all, bytes, r, q) || !bit(all, bytes, q, r);
+        for (int q = 0; q < r; q++) {
+            bool mutual = bit(all, bytes, r, q) && bit(all, bytes, q, r);
+            result->any_net |= !mutual;
+            result->any_memory |= mutual;
+        }
         if (comm->peers[r].reach != TT_REACH_NET && !bit(all, bytes, r, me)) unmap(comm, r);
     }
-    return any_net;
 }
 
 ncclResult_t tt_reach_probe(struct tt_comm *comm, const struct tt_agreement *agreed,
@@ -93,7 +95,8 @@ ncclResult_t tt_reach_probe(struct tt_comm *comm, const struct tt_agreement *agr
         if (comm->peers[r].reach != TT_REACH_NET) mine[r / 8] |= (unsigned char)(1u << (r % 8));
     }
     if (!rc) rc = tt_bootstrap_allgather(comm->bootstrap, mine, bytes, all);
-    if (!rc) result_out->any_net = keep_mutual(comm, all, bytes);
+    *result_out = (struct tt_reach_result){0};
+    if (!rc) keep_mutual(comm, all, bytes, result_out);
     free(mine);
     free(all);
     return rc;

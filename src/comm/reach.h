@@ -5,7 +5,8 @@
 #include "comm/record.h"
 
 struct tt_reach_result {
-    bool any_net; /* some pair of ranks has only the network */
+    bool any_net;    /* some pair of ranks has only the network */
+    bool any_memory; /* some pair has more */
 };
 
 /* Map the ranges of this host's ranks, report to all what worked, keep what works in both

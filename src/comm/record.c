@@ -47,6 +47,8 @@ static uint32_t own_flags(const ncclConfig_t *config)
     if (config->collnetEnable == 1) flags |= TT_RECORD_COLLNET;
     if (tt_param_bool("NCCL_P2P_DISABLE")) flags |= TT_RECORD_P2P_OFF;
     if (tt_param_bool("NCCL_SHM_DISABLE")) flags |= TT_RECORD_SHM_OFF;
+    if (tt_param_is_set("NCCL_BUFFSIZE") && tt_param_int("NCCL_BUFFSIZE") != -2)
+        flags |= TT_RECORD_SLICES_SET;
     if (tt_param_bool("TUTTI_DETERMINISTIC")) flags |= TT_RECORD_DETERMINISTIC;
     if (tt_param_bool("NCCL_MULTI_RANK_GPU_ENABLE")) flags |= TT_RECORD_SHARED_DEVICE_OK;
     return flags;

@@ -19,8 +19,9 @@ enum tt_record_flags {
     TT_RECORD_NVLS_OFF = 256,       /* NCCL_NVLS_ENABLE=0, config.nvlsHostMode */
     TT_RECORD_NVLS_DEMANDED = 512,  /* NCCL_NVLS_ENABLE=1 */
     TT_RECORD_MULTICAST_BROKEN = 1024,
-    TT_RECORD_ALONE = 2048,   /* it shares no resources with a parent */
-    TT_RECORD_COLLNET = 4096, /* config.collnetEnable, NCCL_COLLNET_ENABLE */
+    TT_RECORD_ALONE = 2048,      /* it shares no resources with a parent */
+    TT_RECORD_COLLNET = 4096,    /* config.collnetEnable, NCCL_COLLNET_ENABLE */
+    TT_RECORD_SLICES_SET = 8192, /* NCCL_BUFFSIZE */
 };
 
 struct tt_comm_record {

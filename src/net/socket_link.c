@@ -300,19 +300,26 @@ static ncclResult_t read_next(struct socket_link *link, size_t *moved_out)
 static ncclResult_t read_control(struct socket_link *link, size_t *moved_out)
 {
     struct socket_lane *control = &link->lanes[0];
+    struct socket_part *part = NULL;
+    struct iovec pieces[2];
+    int n = 0;
     uint32_t had = link->ahead_last - link->ahead_first; /* less than a head */
     memmove(link->ahead, link->ahead + link->ahead_first, had);
     link->ahead_first = 0;
     link->ahead_last = had;
-    if (control->first == control->last) return read_next(link, moved_out);
-    struct socket_part *part = &control->parts[control->first % (2 * SOCKET_REQUESTS)];
-    struct iovec pieces[2] = {{part->at, part->left},
-                              {link->ahead + had, sizeof(link->ahead) - had}};
+    if (control->first != control->last) {
+        part = &control->parts[control->first % (2 * SOCKET_REQUESTS)];
+        pieces[n++] = (struct iovec){part->at, part->left};
+    } else if (link->order[link->headed % SOCKET_REQUESTS]->landing.expected) {
+        return read_next(link, moved_out);
+    }
+    pieces[n++] = (struct iovec){link->ahead + had, sizeof(link->ahead) - had};
     ncclResult_t rc =
-        tt_socket_read(link, control, pieces, 2, rest_of_message(link, part), moved_out);
+        tt_socket_read(link, control, pieces, n, rest_of_message(link, part), moved_out);
     if (rc || *moved_out == 0) return rc;
-    size_t direct = tt_min_size(part->left, *moved_out);
+    size_t direct = part ? tt_min_size(part->left, *moved_out) : 0;
     link->ahead_last += (uint32_t)(*moved_out - direct);
+    if (!part) return ncclSuccess;
     part->at += direct;
     part->left -= direct;
     if (part->left) return ncclSuccess;

@@ -1,5 +1,5 @@
-/* How many system calls a Send of 16 MiB over sockets costs its sender, MACs and all. What a
- * receiver and a full socket cost depends on who runs when, and is printed alone. */
+/* How many system calls a Send and an AllReduce of 16 MiB over sockets cost who sends, MACs and
+ * all. What a receiver and a full socket cost depends on who runs when, and is printed alone. */
 #include "harness.h"
 
 #include <stdatomic.h>
@@ -35,29 +35,42 @@ static void pass(const struct harness_rank *self, unsigned char *bytes)
     CUDA(cudaStreamSynchronize(self->stream));
 }
 
-static void count(struct harness_rank *self)
+static void sum(const struct harness_rank *self, unsigned char *bytes)
+{
+    NCCL(ncclAllReduce(bytes, bytes, BYTES, ncclUint8, ncclMax, self->comm, self->stream));
+    CUDA(cudaStreamSynchronize(self->stream));
+}
+
+static void count(struct harness_rank *self, const char *what, bool sends,
+                  void (*call)(const struct harness_rank *, unsigned char *))
 {
     unsigned char *bytes = harness_device_alloc(BYTES);
     for (size_t i = 0; i < BYTES; i++)
         bytes[i] = self->rank ? 0 : (unsigned char)(i % 251);
-    pass(self, bytes); /* connects, and the kernel's buffers grow */
+    call(self, bytes); /* connects, and the kernel's buffers grow */
     atomic_store(&sent, 0), atomic_store(&full, 0);
     atomic_store(&got, 0), atomic_store(&empty, 0);
     for (int round = 0; round < ROUNDS; round++)
-        pass(self, bytes);
+        call(self, bytes);
     for (size_t i = 0; i < BYTES; i++)
         CHECK(bytes[i] == (unsigned char)(i % 251));
     const double mib = ROUNDS * (double)BYTES / MIB;
-    printf("rank %d, per MiB: %.1f calls that sent, %.1f that found no room, %.1f that received, "
-           "%.1f that found nothing\n",
-           self->rank, atomic_load(&sent) / mib, atomic_load(&full) / mib, atomic_load(&got) / mib,
-           atomic_load(&empty) / mib);
-    if (self->rank == 0) CHECK(atomic_load(&sent) > 0 && atomic_load(&sent) <= MOST_PER_MIB * mib);
+    printf("%s, rank %d, per MiB: %.1f calls that sent, %.1f that found no room, %.1f that "
+           "received, %.1f that found nothing\n",
+           what, self->rank, atomic_load(&sent) / mib, atomic_load(&full) / mib,
+           atomic_load(&got) / mib, atomic_load(&empty) / mib);
+    if (sends) CHECK(atomic_load(&sent) > 0 && atomic_load(&sent) <= MOST_PER_MIB * mib);
     CUDA(cudaFree(bytes));
+}
+
+static void count_both(struct harness_rank *self)
+{
+    count(self, "Send", self->rank == 0, pass);
+    count(self, "AllReduce", true, sum);
 }
 
 int main(void)
 {
-    harness_processes(2, count, NULL, 0);
+    harness_processes(2, count_both, NULL, 0);
     return 0;
 }
