@@ -22,7 +22,8 @@
 
 #define NAP_LEAST_USEC 50u
 #define NAP_MOST_USEC 1000u
-#define PATIENCE_NSEC 10000000000ull /* at the end, without any movement */
+#define FLUSH_NSEC 10000000000ull /* at the end, without any movement: */
+#define GONE_NSEC 500000000ull    /* where those it is for have ended the communicator */
 
 struct tt_proxy {
     struct tt_member *member;       /* borrowed */
@@ -82,7 +83,8 @@ static void flush(struct tt_proxy *proxy)
     uint64_t since = tt_now_nsec();
     uint32_t naps = 0;
     ncclResult_t rc = ncclSuccess;
-    while (!tt_member_aborted(proxy->member) && tt_transport_pending(proxy->transport)) {
+    bool gone = false;
+    while (!tt_member_aborted(proxy->member) && tt_transport_pending(proxy->transport, &gone)) {
         enum tt_net_state state = tt_transport_serve(proxy->transport, &rc);
         if (rc) return;
         if (state == TT_NET_MOVED) {
@@ -90,7 +92,7 @@ static void flush(struct tt_proxy *proxy)
             naps = 0;
             continue;
         }
-        if (tt_now_nsec() - since > PATIENCE_NSEC) {
+        if (tt_now_nsec() - since > (gone ? GONE_NSEC : FLUSH_NSEC)) {
             tt_warn("rank %d: peers do not take what was sent to them; it is dropped",
                     proxy->member->rank);
             return;

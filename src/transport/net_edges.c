@@ -159,16 +159,22 @@ enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_
     return run.moved ? TT_NET_MOVED : TT_NET_BUSY;
 }
 
-bool tt_transport_pending(struct tt_transport *transport)
+bool tt_transport_pending(struct tt_transport *transport, bool *gone_out)
 {
     struct tt_net_edges *edges = transport->net_edges;
-    bool pending = false;
+    bool pending = false, gone = true;
     pthread_mutex_lock(&edges->lock);
-    for (struct net_edge *edge = edges->first; edge && !pending; edge = edge->next) {
-        pending = tt_net_step_pending(edge);
+    for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
+        if (!tt_net_step_pending(edge)) continue;
+        pending = true;
+        gone = gone && tt_bootstrap_rank_ended(edge->edge.config->bootstrap, edge->edge.key.peer);
     }
-    if (edges->lane) pending = pending || tt_collnet_pending(edges->lane);
+    if (edges->lane && tt_collnet_pending(edges->lane)) {
+        pending = true;
+        gone = false;
+    }
     pthread_mutex_unlock(&edges->lock);
+    *gone_out = gone;
     return pending;
 }
 

@@ -20,8 +20,8 @@ enum tt_net_state {
 enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_t *rc_out);
 
 /* Slots were posted that the network has not taken over yet. Waits for the thread that moves them
- * now. */
-bool tt_transport_pending(struct tt_transport *transport);
+ * now. *gone_out: all of them are for ranks that have ended the communicator. */
+bool tt_transport_pending(struct tt_transport *transport, bool *gone_out);
 
 /* How often others moved the network; while it grows the proxy is not needed. */
 uint64_t tt_transport_drives(const struct tt_transport *transport);

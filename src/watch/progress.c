@@ -68,6 +68,15 @@ static void report(struct tt_watch *watch, uint64_t issued, uint64_t now)
     }
 }
 
+/* How long the network may still bring what such a rank sent. Where this rank waits for it to read,
+ * that is a word that it has read, which is on the way at most: nothing of its own is left. */
+static uint64_t net_patience(const struct tt_watch *watch, const struct tt_wait *wait)
+{
+    uint64_t patience = tt_transport_patience(watch->subject.transport, wait->peer);
+    bool short_one = patience > LEFT_PATIENCE_NSEC && !tt_wait_is_for_data(wait->what);
+    return short_one ? LEFT_PATIENCE_NSEC : patience;
+}
+
 /* How long a wait for a rank that is gone may last: all that it sent is here or on the way, and a
  * thread that has no processor needs its time to take it. UINT64_MAX: nobody waits for such a rank,
  * or its transport says more. */
@@ -80,7 +89,7 @@ static uint64_t patience_with_gone(const struct tt_watch *watch, uint64_t idle_n
     for (int i = 0; i < count && i < LISTED_WAITS; i++) {
         int peer = waits[i].peer;
         if (!tt_bootstrap_rank_ended(subject->bootstrap, peer)) continue;
-        if (idle_nsec < tt_transport_patience(subject->transport, peer)) continue;
+        if (idle_nsec < net_patience(watch, &waits[i])) continue;
         bool exited = tt_bootstrap_rank_exited(subject->bootstrap, peer);
         uint64_t patience_nsec = exited ? EXITED_PATIENCE_NSEC : LEFT_PATIENCE_NSEC;
         if (patience_nsec < least) least = patience_nsec;

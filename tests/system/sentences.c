@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NRANKS = 2, COUNT = 16, LIVES = 40, WAIT_SEC = 100 };
+enum { NRANKS = 2, COUNT = 16, LARGE = 100000, LIVES = 40, WAIT_SEC = 100 };
 
 struct stage {
     const char *log;
@@ -142,15 +142,13 @@ static void two_orders(struct stage *stage)
 
 /* ---- messages that nobody received ---- */
 
-/* Over sockets Destroy waits for the data to be taken, unless the communicator is aborted. */
-static void end_comm(const struct stage *stage, ncclComm_t comm, bool drops)
+/* A message whose receiver has ended is waited for a moment, not for the network's ten seconds. */
+static void end_comm(ncclComm_t comm)
 {
-    if (stage->sockets && drops) {
-        NCCL(ncclCommFinalize(comm));
-        NCCL(ncclCommAbort(comm));
-    } else {
-        NCCL(ncclCommDestroy(comm));
-    }
+    double since = harness_now_sec();
+    NCCL(ncclCommDestroy(comm));
+    double took = harness_now_sec() - since;
+    if (took > 8) harness_fail(__FILE__, __LINE__, "ncclCommDestroy took %.1f s", took);
 }
 
 static void send_one(struct actor *actor)
@@ -164,9 +162,9 @@ static void send_one(struct actor *actor)
         NCCL(ncclRecv(actor->buffer, 2, ncclFloat, 0, comm, actor->stream));
     synchronize(actor);
     pthread_barrier_wait(&stage->barrier);
-    if ((actor->rank == 0) == sender_ends_first) end_comm(stage, comm, false);
+    if ((actor->rank == 0) == sender_ends_first) end_comm(comm);
     pthread_barrier_wait(&stage->barrier);
-    if ((actor->rank == 0) != sender_ends_first) end_comm(stage, comm, !received);
+    if ((actor->rank == 0) != sender_ends_first) end_comm(comm);
 }
 
 /* Who ends later tells it, unless a message between the two is late. Over sockets a sender that
@@ -186,6 +184,38 @@ static void unreceived(struct stage *stage)
         if (says(stage, words[0]) && (stage->sockets || says(stage, words[1]))) return;
     }
     harness_fail(__FILE__, __LINE__, "%s does not say that a ncclRecv is missing", stage->log);
+}
+
+/* One that is larger waits for its receiver, whose end is its failure. */
+static void send_late(struct actor *actor)
+{
+    struct stage *stage = actor->stage;
+    ncclComm_t comm = stage->first[actor->rank];
+    float *large = harness_device_alloc(LARGE * sizeof(float));
+    NCCL(sum(actor, actor->buffer, comm));
+    synchronize(actor);
+    if (actor->rank == 1) NCCL(ncclCommDestroy(comm));
+    pthread_barrier_wait(&stage->barrier);
+    if (actor->rank == 1) return;
+    double until = harness_now_sec() + WAIT_SEC;
+    ncclResult_t state = ncclSuccess;
+    NCCL(ncclSend(large, LARGE, ncclFloat, 1, comm, actor->stream));
+    while (!state && harness_now_sec() < until) {
+        cudaStreamQuery(actor->stream);
+        NCCL(ncclCommGetAsyncError(comm, &state));
+    }
+    if (state != ncclRemoteError || !strstr(ncclGetLastError(comm), "ended the communicator"))
+        harness_fail(__FILE__, __LINE__, "code %d, said: %s", state, ncclGetLastError(comm));
+    ncclCommAbort(comm);
+}
+
+static void left_behind(struct stage *stage)
+{
+    pthread_t threads[NRANKS];
+    struct actor actors[NRANKS];
+    NCCL(ncclCommInitAll(stage->first, NRANKS, NULL));
+    begin(stage, threads, actors, send_late);
+    end(stage, threads);
 }
 
 /* ---- memory freed between two calls of one kind ---- */
@@ -227,8 +257,12 @@ static const struct scene {
     void (*play)(struct stage *stage);
     bool sockets;
 } scenes[] = {
-    {"open group", open_group, false}, {"two orders", two_orders, false},
-    {"unreceived", unreceived, false}, {"unreceived over sockets", unreceived, true},
+    {"open group", open_group, false},
+    {"two orders", two_orders, false},
+    {"unreceived", unreceived, false},
+    {"unreceived over sockets", unreceived, true},
+    {"left behind", left_behind, false},
+    {"left behind over sockets", left_behind, true},
     {"freed", freed, false},
 };
 enum { NSCENES = sizeof(scenes) / sizeof(scenes[0]) };

@@ -103,9 +103,10 @@ enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_
     return TT_NET_IDLE;
 }
 
-bool tt_transport_pending(struct tt_transport *transport)
+bool tt_transport_pending(struct tt_transport *transport, bool *gone_out)
 {
     (void)transport;
+    *gone_out = false;
     return false;
 }
 

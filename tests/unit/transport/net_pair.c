@@ -57,6 +57,12 @@ void tt_bootstrap_fail_all(struct tt_bootstrap *bootstrap, ncclResult_t rc, cons
     snprintf(reported, sizeof(reported), "%s", sentence);
 }
 
+bool tt_bootstrap_rank_ended(struct tt_bootstrap *bootstrap, int rank)
+{
+    (void)bootstrap, (void)rank;
+    return false;
+}
+
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out)
 {
     (void)bootstrap, (void)sentence_out;
