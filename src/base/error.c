@@ -60,9 +60,11 @@ void tt_error_take(char *text_out, size_t text_bytes)
 {
     pthread_mutex_lock(&tt_base.error.lock);
     struct own_texts *own = own_texts();
-    bool said = own && own->latest[0] && !own->taken;
-    snprintf(text_out, text_bytes, "%s", said ? own->latest : tt_base.error.text);
-    if (said) own->taken = true;
+    if (own && (own->taken || !own->latest[0])) {
+        memcpy(own->latest, tt_base.error.text, TT_ERROR_BYTES); /* another thread said why */
+    }
+    snprintf(text_out, text_bytes, "%s", own ? own->latest : tt_base.error.text);
+    if (own) own->taken = true;
     pthread_mutex_unlock(&tt_base.error.lock);
 }
 

@@ -33,8 +33,8 @@ ncclResult_t tt_trail_at(ncclResult_t rc, const char *file, int line, const char
 const char *tt_last_error(void);
 
 /* Text of the thread's own last tt_fail(), once; of the process's when it said nothing since the
- * last time. Other threads may fail meanwhile: this is the one that belongs to
- * the code which the caller just got. */
+ * last time, which then counts as the thread's own. Other threads may fail meanwhile: this is the
+ * one that belongs to the code which the caller just got. */
 void tt_error_take(char *text_out, size_t text_bytes);
 
 /* Fixed sentence per code; never NULL. */

@@ -183,9 +183,14 @@ void tt_comm_recall(struct tt_comm *comm, ncclResult_t rc)
     char why[TT_WHY_BYTES];
     if (rc == ncclSuccess || rc == ncclInProgress) return;
     tt_member_why(&comm->member, why);
-    if (!*why || strstr(tt_last_error(), why)) return;
-    tt_error_keep("comm 0x%llx rank %d: %s", (unsigned long long)comm->member.comm_id,
-                  comm->member.rank, why);
+    if (!*why) return;
+    const char *last = tt_last_error();
+    if (strstr(last, why)) {
+        tt_error_keep("%s", last); /* the thread's own from now on */
+    } else {
+        tt_error_keep("comm 0x%llx rank %d: %s", (unsigned long long)comm->member.comm_id,
+                      comm->member.rank, why);
+    }
 }
 
 ncclResult_t tt_comm_check_state(struct tt_comm *comm, const char *func)
