@@ -5,6 +5,7 @@
  * of a system call it makes a race by it, which is named, and the call does its work. */
 #include "cuda_runtime.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,29 +147,85 @@ static void ended_by_signal(const char *program)
 
 /* ---- calls that the kernel would refuse: each is a race, and is named ---- */
 
+static const struct {
+    const char *name;
+    bool stores; /* to the buffer */
+} calls[] = {
+    {"read()", true},    {"pread()", true},   {"recv()", true},     {"recvfrom()", true},
+    {"fread()", true},   {"readv()", true},   {"preadv()", true},   {"recvmsg()", true},
+    {"write()", false},  {"pwrite()", false}, {"send()", false},    {"sendto()", false},
+    {"fwrite()", false}, {"writev()", false}, {"pwritev()", false}, {"sendmsg()", false},
+};
+enum { NCALLS = sizeof(calls) / sizeof(calls[0]) };
+
+struct ends { /* full of data, but for the file's second half */
+    int pipe[2], stream[2], datagrams[2];
+    FILE *file;
+};
+
+/* The second part of several lies where nothing is in flight: the first one is what matters. */
+static ssize_t call_parts(const struct ends *ends, char *buffer, const char *name)
+{
+    static char other[4];
+    struct iovec parts[] = {{buffer, 4}, {other, sizeof(other)}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    if (!strcmp(name, "readv()")) return readv(ends->pipe[0], parts, 2);
+    if (!strcmp(name, "writev()")) return writev(ends->pipe[1], parts, 2);
+    if (!strcmp(name, "preadv()")) return preadv(fileno(ends->file), parts, 2, 0);
+    if (!strcmp(name, "pwritev()")) return pwritev(fileno(ends->file), parts, 2, 0);
+    if (!strcmp(name, "recvmsg()")) return recvmsg(ends->stream[0], &message, 0);
+    return !strcmp(name, "sendmsg()") ? sendmsg(ends->stream[0], &message, 0) : -1;
+}
+
+static ssize_t call_one(const struct ends *ends, char *buffer, const char *name)
+{
+    struct sockaddr_storage from;
+    socklen_t bytes = sizeof(from);
+    struct sockaddr *address = (void *)&from;
+    if (!strcmp(name, "read()")) return read(ends->pipe[0], buffer + 8192, 8);
+    if (!strcmp(name, "write()")) return write(ends->pipe[1], buffer + 8192, 8);
+    if (!strcmp(name, "pread()")) return pread(fileno(ends->file), buffer, 4, 0);
+    if (!strcmp(name, "pwrite()")) return pwrite(fileno(ends->file), buffer + 4000, 200, 0);
+    if (!strcmp(name, "recv()")) return recv(ends->stream[0], buffer, BYTES, 0);
+    if (!strcmp(name, "send()")) return send(ends->stream[0], buffer, 4096, 0);
+    if (!strcmp(name, "fread()")) return (ssize_t)fread(buffer, 2, 2, ends->file);
+    if (!strcmp(name, "fwrite()")) return (ssize_t)fwrite(buffer, 1, BYTES, ends->file);
+    if (!strcmp(name, "recvfrom()"))
+        return recvfrom(ends->datagrams[0], buffer, 8, MSG_TRUNC, address, &bytes);
+    if (strcmp(name, "sendto()")) return call_parts(ends, buffer, name);
+    OK(getsockname(ends->datagrams[1], address, &bytes));
+    return sendto(ends->datagrams[0], buffer, 64, 0, address, bytes);
+}
+
+/* Datagrams by addresses, which sendto() wants. */
+static void make_datagrams(int sockets[2])
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to;
+    socklen_t bytes = sizeof(to);
+    for (int k = 0; k < 2; k++) {
+        sockets[k] = socket(AF_INET, SOCK_DGRAM, 0);
+        OK(bind(sockets[k], (const struct sockaddr *)&any, sizeof(any)));
+    }
+    OK(getsockname(sockets[0], (struct sockaddr *)&to, &bytes));
+    CHECK(sendto(sockets[1], "0123456789abcdef", 16, 0, (const struct sockaddr *)&to, bytes) == 16);
+}
+
 static void race_by(struct shared *my, const char *name)
 {
     char *own = my->pinned;
-    int ends[2];
-    FILE *file = tmpfile();
-    CHECK(file != NULL);
-    OK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
-    CHECK(write(my->pipe[1], "12345678", 8) == 8 && send(ends[1], "1234", 4, 0) == 4);
-    CHECK(pwrite(fileno(file), "1234", 4, 0) == 4);
-    bool stores = !strcmp(name, "read()") || !strcmp(name, "recv()") || !strcmp(name, "pread()") ||
-                  !strcmp(name, "fread()");
+    struct ends ends = {.pipe = {my->pipe[0], my->pipe[1]}, .file = tmpfile()};
+    bool stores = false;
+    CHECK(ends.file != NULL);
+    OK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.stream));
+    make_datagrams(ends.datagrams);
+    CHECK(write(ends.pipe[1], "12345678", 8) == 8 && send(ends.stream[1], "12345678", 8, 0) == 8);
+    CHECK(pwrite(fileno(ends.file), "12345678", 8, 0) == 8);
+    for (int k = 0; k < NCALLS; k++)
+        stores = stores || (calls[k].stores && !strcmp(calls[k].name, name));
     if (stores) OK(cudaMemcpyAsync(my->device, own, BYTES, cudaMemcpyDefault, my->stream));
     if (!stores) OK(cudaMemcpyAsync(own, my->device, BYTES, cudaMemcpyDefault, my->stream));
-    ssize_t n = -1;
-    if (!strcmp(name, "read()")) n = read(my->pipe[0], own + 8192, 8);
-    if (!strcmp(name, "write()")) n = write(my->pipe[1], own + 8192, 8);
-    if (!strcmp(name, "pread()")) n = pread(fileno(file), own, 4, 0);
-    if (!strcmp(name, "pwrite()")) n = pwrite(fileno(file), own + 4000, 200, 0);
-    if (!strcmp(name, "recv()")) n = recv(ends[0], own, BYTES, 0);
-    if (!strcmp(name, "send()")) n = send(ends[0], own, 4096, 0);
-    if (!strcmp(name, "fread()")) n = (ssize_t)fread(own, 2, 2, file);
-    if (!strcmp(name, "fwrite()")) n = (ssize_t)fwrite(own, 1, BYTES, file);
-    CHECK(n > 0);
+    CHECK(call_one(&ends, own, name) > 0);
 }
 
 static void named(const char *program, const char *name)
@@ -199,10 +257,8 @@ static void named(const char *program, const char *name)
 
 static void all_named(const char *program)
 {
-    static const char *const names[] = {"read()", "write()", "pread()", "pwrite()",
-                                        "recv()", "send()",  "fread()", "fwrite()"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        named(program, names[i]);
+    for (int k = 0; k < NCALLS; k++)
+        named(program, calls[k].name);
 }
 
 static void *work(void *arg)

@@ -8,20 +8,23 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, TRIES_MOST = 100000 };
 
 struct io {
     struct tt_host_check *check;
-    struct tt_check_op *op; /* owned; NULL: no page is closed */
-    const void *ptr;
+    struct tt_check_op *op;    /* owned; NULL: no page is closed */
+    const struct iovec *parts; /* borrowed */
+    size_t nparts;
     bool write;
 };
 
@@ -62,17 +65,27 @@ static size_t open_pages(struct tt_host_check *check, const void *ptr, size_t by
     return opened;
 }
 
-static struct io begin(const void *ptr, size_t bytes, bool write, const char *name)
+static size_t open_parts(const struct io *io)
+{
+    size_t opened = 0;
+    for (size_t i = 0; i < io->nparts; i++)
+        opened += open_pages(io->check, io->parts[i].iov_base, io->parts[i].iov_len, io->write);
+    return opened;
+}
+
+/* A call that stores to the parts (write), or reads them. */
+static struct io begin(const struct iovec *parts, size_t nparts, bool write, const char *name)
 {
     struct io io = {.check = atomic_load_explicit(&tt_host.check, memory_order_acquire),
-                    .ptr = ptr,
+                    .parts = parts,
+                    .nparts = nparts,
                     .write = write};
     int kept = errno;
     if (tt_host_forked()) {
-        open_pages(io.check, ptr, bytes, write);
+        open_parts(&io);
     } else if (lock(io.check)) {
         bool works = tt_host_thread.in_host_fn || tt_host_thread.in_kernel;
-        bool closed = open_pages(io.check, ptr, bytes, write);
+        bool closed = open_parts(&io);
         unlock(io.check);
         if (closed && !works) tt_host_thread.site = tt_check_call_site();
         if (closed && !works && lock(io.check)) {
@@ -84,23 +97,29 @@ static struct io begin(const void *ptr, size_t bytes, bool write, const char *na
     return io;
 }
 
-/* So many bytes were moved. */
+/* So many bytes were moved, or -1: the first of the parts. */
 static void end(const struct io *io, ssize_t bytes)
 {
+    size_t left = bytes > 0 ? (size_t)bytes : 0;
     int kept = errno;
     if (io->op && lock(io->check)) {
-        if (bytes > 0) tt_check_touch(io->check, io->op, io->ptr, (size_t)bytes, io->write);
+        for (size_t i = 0; i < io->nparts && left; i++) {
+            size_t some = tt_min_size(left, io->parts[i].iov_len);
+            tt_check_touch(io->check, io->op, io->parts[i].iov_base, some, io->write);
+            left -= some;
+        }
         tt_check_op_drop(io->op);
         unlock(io->check);
     }
     errno = kept;
 }
 
-/* ---- the functions ---- */
+/* ---- one buffer ---- */
 
 static ssize_t on_read(int file, void *ptr, size_t bytes)
 {
-    const struct io io = begin(ptr, bytes, true, "read()");
+    const struct iovec part = {ptr, bytes};
+    const struct io io = begin(&part, 1, true, "read()");
     ssize_t n = read(file, ptr, bytes);
     end(&io, n);
     return n;
@@ -114,7 +133,8 @@ static ssize_t on_read_chk(int file, void *ptr, size_t bytes, size_t room)
 
 static ssize_t on_write(int file, const void *ptr, size_t bytes)
 {
-    const struct io io = begin(ptr, bytes, false, "write()");
+    const struct iovec part = {(void *)(uintptr_t)ptr, bytes};
+    const struct io io = begin(&part, 1, false, "write()");
     ssize_t n = write(file, ptr, bytes);
     end(&io, n);
     return n;
@@ -122,7 +142,8 @@ static ssize_t on_write(int file, const void *ptr, size_t bytes)
 
 static ssize_t on_pread(int file, void *ptr, size_t bytes, off_t at)
 {
-    const struct io io = begin(ptr, bytes, true, "pread()");
+    const struct iovec part = {ptr, bytes};
+    const struct io io = begin(&part, 1, true, "pread()");
     ssize_t n = pread(file, ptr, bytes, at);
     end(&io, n);
     return n;
@@ -130,39 +151,60 @@ static ssize_t on_pread(int file, void *ptr, size_t bytes, off_t at)
 
 static ssize_t on_pwrite(int file, const void *ptr, size_t bytes, off_t at)
 {
-    const struct io io = begin(ptr, bytes, false, "pwrite()");
+    const struct iovec part = {(void *)(uintptr_t)ptr, bytes};
+    const struct io io = begin(&part, 1, false, "pwrite()");
     ssize_t n = pwrite(file, ptr, bytes, at);
     end(&io, n);
     return n;
 }
 
+static ssize_t on_recvfrom(int file, void *ptr, size_t bytes, int flags, struct sockaddr *from,
+                           socklen_t *from_bytes)
+{
+    const struct iovec part = {ptr, bytes};
+    const struct io io = begin(&part, 1, true, from ? "recvfrom()" : "recv()");
+    ssize_t n = recvfrom(file, ptr, bytes, flags, from, from_bytes);
+    end(&io, n); /* with MSG_TRUNC more than there is room for */
+    return n;
+}
+
+static ssize_t on_recvfrom_chk(int file, void *ptr, size_t bytes, size_t room, int flags,
+                               struct sockaddr *from, socklen_t *from_bytes)
+{
+    if (bytes > room) abort();
+    return on_recvfrom(file, ptr, bytes, flags, from, from_bytes);
+}
+
 static ssize_t on_recv(int file, void *ptr, size_t bytes, int flags)
 {
-    const struct io io = begin(ptr, bytes, true, "recv()");
-    ssize_t n = recv(file, ptr, bytes, flags);
-    end(&io, n > (ssize_t)bytes ? (ssize_t)bytes : n); /* MSG_TRUNC */
-    return n;
+    return on_recvfrom(file, ptr, bytes, flags, NULL, NULL);
 }
 
 static ssize_t on_recv_chk(int file, void *ptr, size_t bytes, size_t room, int flags)
 {
-    if (bytes > room) abort();
-    return on_recv(file, ptr, bytes, flags);
+    return on_recvfrom_chk(file, ptr, bytes, room, flags, NULL, NULL);
 }
 
-static ssize_t on_send(int file, const void *ptr, size_t bytes, int flags)
+static ssize_t on_sendto(int file, const void *ptr, size_t bytes, int flags,
+                         const struct sockaddr *to, socklen_t to_bytes)
 {
-    const struct io io = begin(ptr, bytes, false, "send()");
-    ssize_t n = send(file, ptr, bytes, flags);
+    const struct iovec part = {(void *)(uintptr_t)ptr, bytes};
+    const struct io io = begin(&part, 1, false, to ? "sendto()" : "send()");
+    ssize_t n = sendto(file, ptr, bytes, flags, to, to_bytes);
     end(&io, n);
     return n;
 }
 
+static ssize_t on_send(int file, const void *ptr, size_t bytes, int flags)
+{
+    return on_sendto(file, ptr, bytes, flags, NULL, 0);
+}
+
 static size_t on_fread(void *ptr, size_t each, size_t count, FILE *file)
 {
-    size_t bytes = 0;
-    bool far = __builtin_mul_overflow(each, count, &bytes);
-    const struct io io = begin(ptr, far ? 0 : bytes, true, "fread()");
+    struct iovec part = {ptr, 0};
+    if (__builtin_mul_overflow(each, count, &part.iov_len)) part.iov_len = 0;
+    const struct io io = begin(&part, 1, true, "fread()");
     size_t n = fread(ptr, each, count, file);
     end(&io, (ssize_t)(n * each));
     return n;
@@ -170,11 +212,70 @@ static size_t on_fread(void *ptr, size_t each, size_t count, FILE *file)
 
 static size_t on_fwrite(const void *ptr, size_t each, size_t count, FILE *file)
 {
-    size_t bytes = 0;
-    bool far = __builtin_mul_overflow(each, count, &bytes);
-    const struct io io = begin(ptr, far ? 0 : bytes, false, "fwrite()");
+    struct iovec part = {(void *)(uintptr_t)ptr, 0};
+    if (__builtin_mul_overflow(each, count, &part.iov_len)) part.iov_len = 0;
+    const struct io io = begin(&part, 1, false, "fwrite()");
     size_t n = fwrite(ptr, each, count, file);
     end(&io, (ssize_t)(n * each));
+    return n;
+}
+
+/* ---- several buffers ---- */
+
+static size_t parts_of(int count)
+{
+    return count > 0 && count <= IOV_MAX ? (size_t)count : 0;
+}
+
+static ssize_t on_readv(int file, const struct iovec *parts, int count)
+{
+    const struct io io = begin(parts, parts_of(count), true, "readv()");
+    ssize_t n = readv(file, parts, count);
+    end(&io, n);
+    return n;
+}
+
+static ssize_t on_writev(int file, const struct iovec *parts, int count)
+{
+    const struct io io = begin(parts, parts_of(count), false, "writev()");
+    ssize_t n = writev(file, parts, count);
+    end(&io, n);
+    return n;
+}
+
+static ssize_t on_preadv(int file, const struct iovec *parts, int count, off_t at)
+{
+    const struct io io = begin(parts, parts_of(count), true, "preadv()");
+    ssize_t n = preadv(file, parts, count, at);
+    end(&io, n);
+    return n;
+}
+
+static ssize_t on_pwritev(int file, const struct iovec *parts, int count, off_t at)
+{
+    const struct io io = begin(parts, parts_of(count), false, "pwritev()");
+    ssize_t n = pwritev(file, parts, count, at);
+    end(&io, n);
+    return n;
+}
+
+static ssize_t on_recvmsg(int file, struct msghdr *message, int flags)
+{
+    const struct iovec *parts = message ? message->msg_iov : NULL;
+    const struct io io =
+        begin(parts, parts ? tt_min_size(message->msg_iovlen, IOV_MAX) : 0, true, "recvmsg()");
+    ssize_t n = recvmsg(file, message, flags);
+    end(&io, n);
+    return n;
+}
+
+static ssize_t on_sendmsg(int file, const struct msghdr *message, int flags)
+{
+    const struct iovec *parts = message ? message->msg_iov : NULL;
+    const struct io io =
+        begin(parts, parts ? tt_min_size(message->msg_iovlen, IOV_MAX) : 0, false, "sendmsg()");
+    ssize_t n = sendmsg(file, message, flags);
+    end(&io, n);
     return n;
 }
 
@@ -184,12 +285,29 @@ void *tt_check_io_instead(const char *name)
         const char *name;
         void (*fn)(void);
     } rows[] = {
-        {"read", (void (*)(void))on_read},           {"__read_chk", (void (*)(void))on_read_chk},
-        {"write", (void (*)(void))on_write},         {"pread", (void (*)(void))on_pread},
-        {"pread64", (void (*)(void))on_pread},       {"pwrite", (void (*)(void))on_pwrite},
-        {"pwrite64", (void (*)(void))on_pwrite},     {"recv", (void (*)(void))on_recv},
-        {"__recv_chk", (void (*)(void))on_recv_chk}, {"send", (void (*)(void))on_send},
-        {"fread", (void (*)(void))on_fread},         {"fwrite", (void (*)(void))on_fwrite},
+        {"read", (void (*)(void))on_read},
+        {"__read_chk", (void (*)(void))on_read_chk},
+        {"write", (void (*)(void))on_write},
+        {"pread", (void (*)(void))on_pread},
+        {"pread64", (void (*)(void))on_pread},
+        {"pwrite", (void (*)(void))on_pwrite},
+        {"pwrite64", (void (*)(void))on_pwrite},
+        {"recv", (void (*)(void))on_recv},
+        {"__recv_chk", (void (*)(void))on_recv_chk},
+        {"send", (void (*)(void))on_send},
+        {"fread", (void (*)(void))on_fread},
+        {"fwrite", (void (*)(void))on_fwrite},
+        {"recvfrom", (void (*)(void))on_recvfrom},
+        {"sendto", (void (*)(void))on_sendto},
+        {"__recvfrom_chk", (void (*)(void))on_recvfrom_chk},
+        {"readv", (void (*)(void))on_readv},
+        {"writev", (void (*)(void))on_writev},
+        {"preadv", (void (*)(void))on_preadv},
+        {"pwritev", (void (*)(void))on_pwritev},
+        {"preadv64", (void (*)(void))on_preadv},
+        {"pwritev64", (void (*)(void))on_pwritev},
+        {"recvmsg", (void (*)(void))on_recvmsg},
+        {"sendmsg", (void (*)(void))on_sendmsg},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (!strcmp(rows[i].name, name)) return (void *)(uintptr_t)rows[i].fn;
