@@ -2,16 +2,20 @@
  * of a device's memory, NVLink) are left out, as NCCL leaves out what a machine does not have. */
 #include "watch/diagnose.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "device/device.h"
 #include "nccl.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { LISTED_RANKS = 16, VALUE_BYTES = 1024 };
+enum { LISTED_RANKS = 16, VALUE_BYTES = 1024, PRINT_MSEC = 1000 };
 
 /* ---- of this process ---- */
 
@@ -257,4 +261,31 @@ void tt_diagnose_report(FILE *out, const struct tt_inquiry *inquiry, uint64_t co
     }
     line(&on, "RAS diagnostics completed in %.1f ms across %zu RAS peers",
          (double)inquiry->took_nsec * 1e-6, inquiry->nsettings);
+}
+
+char *tt_diagnose_text(const struct tt_inquiry *inquiry, uint64_t comm_id)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return NULL;
+    tt_diagnose_report(out, inquiry, comm_id);
+    if (fclose(out) == 0) return text;
+    free(text);
+    return NULL;
+}
+
+void tt_diagnose_print(const char *text)
+{
+    for (size_t left = strlen(text); left;) {
+        struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+        if (poll(&out, 1, PRINT_MSEC) == 0) {
+            tt_warn("RAS diagnostics: nobody reads standard output; the rest is left out");
+            return;
+        }
+        ssize_t n = write(STDOUT_FILENO, text, left < PIPE_BUF ? left : PIPE_BUF);
+        if (n < 0 && errno != EINTR && errno != EAGAIN) return;
+        if (n > 0) text += n;
+        if (n > 0) left -= (size_t)n;
+    }
 }

@@ -15,3 +15,7 @@ char *tt_diagnose_settings(void);
 /* The report on an inquiry with TT_INQUIRY_SETTINGS that is over.
  * comm_id  of one communicator; 0: all */
 void tt_diagnose_report(FILE *out, const struct tt_inquiry *inquiry, uint64_t comm_id);
+/* The same as a text, owned by the caller; NULL when out of memory. */
+char *tt_diagnose_text(const struct tt_inquiry *inquiry, uint64_t comm_id);
+/* To standard output. Where nobody reads it for a second the rest is left out, with a warning. */
+void tt_diagnose_print(const char *text);

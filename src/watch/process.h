@@ -57,6 +57,7 @@ struct watch_watchdog { /* watch.c: one thread watches all communicators of the 
     uint64_t report_nsec, abort_nsec; /* 0: off */
     struct tt_inquiry inquiry;        /* what all ranks do */
     struct tt_serve serve;            /* who asks from outside */
+    char *unprinted;                  /* owned by the thread: a report for standard output */
 };
 
 struct tt_watches {

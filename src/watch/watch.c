@@ -46,15 +46,23 @@ static void want_report(struct tt_watch *watch, uint64_t now)
     watch->report_nsec = now + REPORT_NSEC;
 }
 
-/* ... and printed. */
+/* ... and made, to be printed. */
 static void diagnose(struct tt_watch *watch, uint64_t now)
 {
     if (!watch->diagnoses || !watch->report ||
         !tt_inquiry_is_due(&tt_watches.watchdog.inquiry, watch->report, watch->report_nsec, now))
         return;
+    if (tt_watches.watchdog.unprinted) return; /* one after the other */
     watch->diagnoses = false;
-    tt_diagnose_report(stdout, &tt_watches.watchdog.inquiry, watch->subject.member->comm_id);
-    fflush(stdout);
+    tt_watches.watchdog.unprinted =
+        tt_diagnose_text(&tt_watches.watchdog.inquiry, watch->subject.member->comm_id);
+}
+
+/* Without the lock, as who reads standard output may be slow. */
+static void print_report(char *text)
+{
+    if (text) tt_diagnose_print(text);
+    free(text);
 }
 
 /* Until an event comes or it is time to look. The lock is let go of meanwhile. */
@@ -64,9 +72,12 @@ static void sleep_until_event(struct pollfd fds[1 + TT_SERVE_FDS])
     fds[0] = (struct pollfd){.fd = tt_watches.watchdog.event_fd, .events = POLLIN};
     uint64_t pause_nsec = tt_progress_exit_pending() ? EXIT_TICK_NSEC : TICK_NSEC;
     eventfd_t count;
+    char *text = tt_watches.watchdog.unprinted;
+    tt_watches.watchdog.unprinted = NULL;
     while (nfds > 1 && fds[nfds - 1].fd < 0) /* no more than descriptors are allowed, else poll */
         nfds--;                              /* would not wait */
     pthread_mutex_unlock(&tt_watches.watchdog.lock);
+    print_report(text);
     poll(fds, (nfds_t)nfds, (int)(pause_nsec / 1000000));
     if (fds[0].revents) eventfd_read(fds[0].fd, &count);
     pthread_mutex_lock(&tt_watches.watchdog.lock);

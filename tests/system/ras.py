@@ -296,6 +296,29 @@ def from_network(folder):
         check("status from a network", '"communicators_count"' in (said := client.report("STATUS")), said)
 
 
+def blocked_output(folder):
+    """Nobody reads what rank 0 prints of its communicator: RAS answers all the same, after a second."""
+    port = free_port()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    saved = os.dup(1)
+    sys.stdout.flush()
+    os.dup2(writer, 1)
+    env = {"NCCL_RAS_ADDR": f"localhost:{port}", "NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": os.path.join(folder, "log.%p"),
+           "NCCL_RUN_RAS_DIAGNOSTICS": "1", "TUTTI_DEVICES": "3"}
+    with job("idle", env, folder):
+        os.dup2(saved, 1)
+        said = "nobody reads standard output"
+        eventually("a full pipe is told", lambda: logs(folder), lambda texts: any(said in text for text in texts))
+        eventually("running beside a full pipe", lambda: status(port), running)
+    for end in reader, writer, saved:
+        os.close(end)
+
+
 def main():
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
@@ -325,6 +348,8 @@ def main():
         same_numbers(folder)
     with tempfile.TemporaryDirectory() as folder:
         from_network(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        blocked_output(folder)
     print(f"ras: {len(failures)} failures")
     return 1 if failures else 0
 
