@@ -157,8 +157,9 @@ static int ask_all(const struct tt_watch_subject *subject, struct receiver *rece
     for (int i = 0; i < count; i++) {
         struct receiver *receiver = &receivers[i];
         if (!is_less(receiver->taken, receiver->sent)) continue;
-        if (ended[i]) {
-            tell_sender(subject, receiver->rank, receiver->taken);
+        if (ended[i]) { /* one that exited says why itself */
+            if (!tt_bootstrap_rank_exited(subject->bootstrap, receiver->rank))
+                tell_sender(subject, receiver->rank, receiver->taken);
             continue;
         }
         if (!receiver->asked) send(subject, receiver->rank, TAG_SENT, receiver->sent);

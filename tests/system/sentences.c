@@ -186,6 +186,29 @@ static void unreceived(struct stage *stage)
     harness_fail(__FILE__, __LINE__, "%s does not say that a ncclRecv is missing", stage->log);
 }
 
+/* A rank that exits without a word may have received all: nobody knows. */
+static void exited(struct stage *stage)
+{
+    ncclUniqueId id;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int status = -1;
+    NCCL(ncclGetUniqueId(&id));
+    pid_t pid = fork();
+    int rank = pid == 0 ? 1 : 0;
+    CUDA(cudaSetDevice(rank));
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    float *buffer = harness_device_alloc(COUNT * sizeof(float));
+    NCCL(ncclCommInitRank(&comm, NRANKS, id, rank));
+    if (rank == 0) NCCL(ncclSend(buffer, 2, ncclFloat, 1, comm, stream));
+    if (rank == 1) NCCL(ncclRecv(buffer, 2, ncclFloat, 0, comm, stream));
+    CUDA(cudaStreamSynchronize(stream));
+    if (rank == 1) exit(0);
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    NCCL(ncclCommDestroy(comm));
+    CHECK(!says(stage, "a ncclRecv is missing"));
+}
+
 /* One that is larger waits for its receiver, whose end is its failure. */
 static void send_late(struct actor *actor)
 {
@@ -261,6 +284,7 @@ static const struct scene {
     {"two orders", two_orders, false},
     {"unreceived", unreceived, false},
     {"unreceived over sockets", unreceived, true},
+    {"exited", exited, false},
     {"left behind", left_behind, false},
     {"left behind over sockets", left_behind, true},
     {"freed", freed, false},
