@@ -217,7 +217,7 @@ def analyse(rule, paths, command, salt, file_of=lambda path: path):
         digest = hashlib.sha256(repr((salt, [word.replace(ROOT, ".") for word in argv])).encode())
         seen = reach(file_of(path), memo)
         for header in re.findall(r'"([^"]+\.h)"', " ".join(argv)):  # -DTT_..._HEADER="...": of an #include of a name
-            if found := resolve(path, header):
+            if found := resolve(file_of(path), header):
                 seen = seen | {found} | reach(found, memo)
         for name in [file_of(path)] + sorted(seen):
             digest.update(name.encode() + read(name).encode())

@@ -11,7 +11,7 @@ CASES = (  # ranks, most bytes, adapters, what the log must have, settings
     (2, 4 << 20, ONE, "via NET/IB/0", {}),
     (4, 1 << 18, APART, "via NET/IB/1", {"NCCL_IB_QPS_PER_CONNECTION": "2", "NCCL_IB_SPLIT_DATA_ON_QPS": "1"}),
     (3, 1 << 20, TWO, "goes on without queue pairs of fake_1",
-     {"NCCL_IB_RESILIENCY_PORT_FAILOVER": "1", "FAKE_IB_FAULTS": "cut=fake_1:100"}),
+     {"NCCL_IB_RESILIENCY_PORT_FAILOVER": "1", "FAKE_IB_FAULTS": "cut=fake_1:30"}),
 )
 
 

@@ -1,6 +1,7 @@
 /* bfloat16, the upper half of an fp32, rounded with integer arithmetic. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

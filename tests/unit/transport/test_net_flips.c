@@ -126,7 +126,8 @@ static void flip(bool from(void), int64_t bit, const char *wanted)
     atomic_store(&injected, false);
     atomic_store(&bits_left, bit);
     bool all = from();
-    const char *last = tt_last_error();
+    char last[1024];
+    tt_error_take(last, sizeof(last)); /* whichever thread noticed it */
     if (!atomic_load(&injected)) fail_msg("bit %lld: never came", (long long)bit);
     if (all) fail_msg("bit %lld: nobody noticed", (long long)bit);
     if (!strstr(last, "rank 0")) fail_msg("bit %lld: '%s'", (long long)bit, last);
