@@ -266,6 +266,11 @@ def check_report(machines):
         for name, is_long in (("c06-dgxh100", False), ("aws-p5", True)):  # 16 and 40 devices side by side
             p = run("report", os.path.join(MACHINES, name + ".xml"), "--output", "-")
             must(('class="picture long"' in p.stdout) == is_long, f"report {name}: at its own width: {not is_long}")
+        named = os.path.join(pages, "one.html")
+        p = run("report", machines[0], "-o", named)
+        must(p.returncode == 0 and open(named).read().startswith("<!DOCTYPE html>"), f"report to a named page: {p.stderr}")
+        p = run("report", *machines[:2], "-o", named)
+        must(p.returncode == 2 and "one file only for one page" in p.stderr, f"two reports in a page: {p.returncode} {p.stderr}")
         p = run("report", machines[0], "-o", "-", "--nodes", "4")
         must(p.returncode == 0 and p.stdout.startswith("<!DOCTYPE html>") and "nodes-4" in p.stdout, "report on standard output")
         for arguments, status, words in (

@@ -37,7 +37,7 @@ static const struct option table[] = {
      TOPO_SHOW | TOPO_SEARCH},
     {"--p2p", NULL, "direct access between GPUs", TOPO_SHOW},
     {"--output", "FOLDER",
-     "(or -o) where pages are written (default: the current one; -: standard output)", TOPO_REPORT},
+     "(or -o) of the pages (default: this one); or NAME.html, or - for one page", TOPO_REPORT},
     {"--time", NULL, "how long the search took, and memory per rank", TOPO_SEARCH},
 };
 

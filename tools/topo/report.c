@@ -207,9 +207,20 @@ static bool put_page(FILE *out, const struct topo_options *options, const char *
 
 /* ---- files ---- */
 
+/* --output page.html names the page itself, unless there is a folder of that name. */
+static bool names_page(const char *output)
+{
+    struct stat found;
+    size_t length = output ? strlen(output) : 0;
+    return length > 5 && !strcmp(output + length - 5, ".html") &&
+           (stat(output, &found) || !S_ISDIR(found.st_mode));
+}
+
 /* "pages/dgx.html" for "racks/dgx.xml". */
 static bool page_path(const struct topo_options *options, const char *path, char page[PATH_MAX])
 {
+    if (names_page(options->output))
+        return snprintf(page, PATH_MAX, "%s", options->output) < PATH_MAX;
     const char *name = path && strcmp(path, "-") != 0 ? last_part(path) : "machine";
     size_t length = strlen(name);
     if (length > 4 && !strcmp(name + length - 4, ".xml")) length -= 4;
@@ -260,15 +271,18 @@ static bool is_taken(const struct topo_options *options, int which)
 int topo_report(const struct topo_options *options)
 {
     bool to_stdout = options->output && strcmp(options->output, "-") == 0;
-    if (to_stdout && options->npaths > 1)
-        return tutti_usage_error("topo", "--output -: one file only for standard output");
+    bool one_page = to_stdout || names_page(options->output);
+    if (one_page && options->npaths > 1) {
+        return tutti_usage_error("topo", "--output %s: one file only%s", options->output,
+                                 to_stdout ? " for standard output" : " for one page");
+    }
     for (int k = 0; k < options->npaths; k++) {
         if (is_taken(options, k)) {
             return tutti_usage_error("topo", "two files would have one page: %s",
                                      options->paths[k]);
         }
     }
-    if (options->output && !to_stdout && mkdir(options->output, 0777) && errno != EEXIST) {
+    if (options->output && !one_page && mkdir(options->output, 0777) && errno != EEXIST) {
         (void)fprintf(stderr, "tutti topo: %s: %s\n", options->output, strerror(errno));
         return 1;
     }
