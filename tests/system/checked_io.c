@@ -5,11 +5,13 @@
  * of a system call it makes a race by it, which is named, and the call does its work. */
 #include "cuda_runtime.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,6 +257,22 @@ static void named(const char *program, const char *name)
     exit(2);
 }
 
+/* Lists that are nowhere are refused by the kernel, not read here. */
+static void bad_lists(void)
+{
+    const struct iovec *volatile nowhere = (const struct iovec *)(uintptr_t)64;
+    const struct iovec *volatile none = NULL; /* the compiler would warn */
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)64, .msg_iovlen = 1};
+    int ends[2];
+    OK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+    CHECK(readv(ends[0], none, 1) < 0 && errno == EFAULT);
+    CHECK(writev(ends[0], nowhere, 1) < 0 && errno == EFAULT);
+    CHECK(sendmsg(ends[0], &message, 0) < 0 && errno == EFAULT);
+    CHECK(recvmsg(ends[0], (struct msghdr *)(uintptr_t)64, 0) < 0 && errno == EFAULT);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void all_named(const char *program)
 {
     for (int k = 0; k < NCALLS; k++)
@@ -303,6 +321,7 @@ int main(int argc, char **argv)
     all_named(argv[0]);
     ended_by_signal(argv[0]);
     host_function_reads(&my);
+    bad_lists();
     neighbours(&my);
     child(&my);
     own_handler(&my);

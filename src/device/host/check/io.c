@@ -222,14 +222,34 @@ static size_t on_fwrite(const void *ptr, size_t each, size_t count, FILE *file)
 
 /* ---- several buffers ---- */
 
-static size_t parts_of(int count)
+/* How many parts the list has that can be read, from its first to its last; a bad list is left to
+ * the kernel, which refuses it. */
+static size_t parts_of(const struct iovec *parts, size_t count)
 {
-    return count > 0 && count <= IOV_MAX ? (size_t)count : 0;
+    char byte;
+    const struct iovec to = {&byte, 1};
+    const char *first = (const char *)parts;
+    if (count == 0 || count > IOV_MAX) return 0;
+    for (size_t at = 0; at < count * sizeof(*parts); at += sizeof(*parts)) {
+        const struct iovec from = {(void *)(uintptr_t)(first + at), 1};
+        if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno == EFAULT) return 0;
+    }
+    return count;
+}
+
+static size_t parts_of_message(const struct msghdr *message)
+{
+    struct msghdr copy;
+    const struct iovec to = {&copy, sizeof(copy)};
+    const struct iovec from = {(void *)(uintptr_t)message, sizeof(*message)};
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno == EFAULT) return 0;
+    return parts_of(message->msg_iov, tt_min_size(message->msg_iovlen, IOV_MAX));
 }
 
 static ssize_t on_readv(int file, const struct iovec *parts, int count)
 {
-    const struct io io = begin(parts, parts_of(count), true, "readv()");
+    const struct io io =
+        begin(parts, parts_of(parts, count > 0 ? (size_t)count : 0), true, "readv()");
     ssize_t n = readv(file, parts, count);
     end(&io, n);
     return n;
@@ -237,7 +257,8 @@ static ssize_t on_readv(int file, const struct iovec *parts, int count)
 
 static ssize_t on_writev(int file, const struct iovec *parts, int count)
 {
-    const struct io io = begin(parts, parts_of(count), false, "writev()");
+    const struct io io =
+        begin(parts, parts_of(parts, count > 0 ? (size_t)count : 0), false, "writev()");
     ssize_t n = writev(file, parts, count);
     end(&io, n);
     return n;
@@ -245,7 +266,8 @@ static ssize_t on_writev(int file, const struct iovec *parts, int count)
 
 static ssize_t on_preadv(int file, const struct iovec *parts, int count, off_t at)
 {
-    const struct io io = begin(parts, parts_of(count), true, "preadv()");
+    const struct io io =
+        begin(parts, parts_of(parts, count > 0 ? (size_t)count : 0), true, "preadv()");
     ssize_t n = preadv(file, parts, count, at);
     end(&io, n);
     return n;
@@ -253,7 +275,8 @@ static ssize_t on_preadv(int file, const struct iovec *parts, int count, off_t a
 
 static ssize_t on_pwritev(int file, const struct iovec *parts, int count, off_t at)
 {
-    const struct io io = begin(parts, parts_of(count), false, "pwritev()");
+    const struct io io =
+        begin(parts, parts_of(parts, count > 0 ? (size_t)count : 0), false, "pwritev()");
     ssize_t n = pwritev(file, parts, count, at);
     end(&io, n);
     return n;
@@ -261,9 +284,9 @@ static ssize_t on_pwritev(int file, const struct iovec *parts, int count, off_t 
 
 static ssize_t on_recvmsg(int file, struct msghdr *message, int flags)
 {
-    const struct iovec *parts = message ? message->msg_iov : NULL;
-    const struct io io =
-        begin(parts, parts ? tt_min_size(message->msg_iovlen, IOV_MAX) : 0, true, "recvmsg()");
+    size_t nparts = parts_of_message(message);
+    const struct iovec *parts = nparts ? message->msg_iov : NULL;
+    const struct io io = begin(parts, nparts, true, "recvmsg()");
     ssize_t n = recvmsg(file, message, flags);
     end(&io, n);
     return n;
@@ -271,9 +294,9 @@ static ssize_t on_recvmsg(int file, struct msghdr *message, int flags)
 
 static ssize_t on_sendmsg(int file, const struct msghdr *message, int flags)
 {
-    const struct iovec *parts = message ? message->msg_iov : NULL;
-    const struct io io =
-        begin(parts, parts ? tt_min_size(message->msg_iovlen, IOV_MAX) : 0, false, "sendmsg()");
+    size_t nparts = parts_of_message(message);
+    const struct iovec *parts = nparts ? message->msg_iov : NULL;
+    const struct io io = begin(parts, nparts, false, "sendmsg()");
     ssize_t n = sendmsg(file, message, flags);
     end(&io, n);
     return n;
