@@ -192,10 +192,16 @@ static void exited(struct stage *stage)
     ncclUniqueId id;
     ncclComm_t comm;
     cudaStream_t stream;
-    int status = -1;
-    NCCL(ncclGetUniqueId(&id));
-    pid_t pid = fork();
+    int status = -1, ends[2];
+    CHECK(pipe(ends) == 0);
+    pid_t pid = fork(); /* before there are threads */
     int rank = pid == 0 ? 1 : 0;
+    if (rank == 0) {
+        NCCL(ncclGetUniqueId(&id));
+        CHECK(write(ends[1], &id, sizeof(id)) == (ssize_t)sizeof(id));
+    } else {
+        CHECK(read(ends[0], &id, sizeof(id)) == (ssize_t)sizeof(id));
+    }
     CUDA(cudaSetDevice(rank));
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     float *buffer = harness_device_alloc(COUNT * sizeof(float));
