@@ -30,9 +30,9 @@ static void try_it(const char *fifo, const char *log, size_t which)
     setenv("NCCL_DEBUG_SUBSYS", "ALL", 1);
     setenv("NCCL_DEBUG_FILE", log, 1);
     setenv(cases[which].variable, fifo, 1);
-    if (ncclGetUniqueId(&id)) _exit(1);
-    if (ncclCommInitRank(&comm, 1, id, 0)) _exit(2);
-    _exit(ncclCommDestroy(comm) ? 3 : 0);
+    if (ncclGetUniqueId(&id)) exit(1);
+    if (ncclCommInitRank(&comm, 1, id, 0)) exit(2);
+    exit(ncclCommDestroy(comm) ? 3 : 0); /* not _exit(): the bootstrap's thread is joined at exit */
 }
 
 /* A line with the path and the words. */
@@ -53,6 +53,7 @@ static int run(const char *folder, size_t which)
     int status = 1;
     snprintf(fifo, sizeof(fifo), "%s/fifo", folder);
     snprintf(log, sizeof(log), "%s/log", folder);
+    fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) try_it(fifo, log, which);
     CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
