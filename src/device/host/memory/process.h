@@ -171,7 +171,7 @@ struct tt_host_registrations { /* registered.c */
     size_t room;
 };
 
-struct tt_host_kernels { /* kernel.c */
+struct tt_host_kernels { /* calls/kernel.c */
     pthread_mutex_t lock;
     struct tt_host_implementation *implementations;
     struct tt_kernel *kernels;
