@@ -1,186 +1,38 @@
-/* Lines come in, answers go out, never waiting for a client: the watchdog's thread does this beside
- * its looks. Both ports speak RAS's protocol; DOCTOR is a command of ours. Only processes of this
- * user (and root's) are answered: the local socket knows who connects, and of a TCP connection
- * over loopback /proc/net shows whose it is. */
+/* Clients of the two ports: lines come in, answers go out, never waiting for a client. The
+ * watchdog's thread does this beside its looks. Both ports speak RAS's protocol; DOCTOR and FLIGHT
+ * are commands of ours. */
 #include "watch/serve.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "base/socket.h"
 #include "plugin/profiler.h"
 #include "watch/diagnose.h"
 #include "watch/doctor.h"
 #include "watch/flight.h"
 #include "watch/ras.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define IDLE_NSEC 60000000000ull
 #define REPORT_NSEC 5000000000ull /* RAS's own time-out of a client that names none */
 #define DEAF_NSEC 100000000ull    /* no listening after an accept that found no descriptor */
 #define NSEC 1000000000ull
-enum { OUT_LIMIT_BYTES = 64 << 20, SLOW_LIMIT_BYTES = 64 << 10, BACKLOG = 8 };
+enum { OUT_LIMIT_BYTES = 64 << 20, SLOW_LIMIT_BYTES = 64 << 10 };
 
 struct serve_job { /* what is asked about, and when */
     struct tt_inquiry *inquiry;
     const struct tt_watch *watches;
     uint64_t now;
 };
-
-/* ---- ports ---- */
-
-static int open_local(void)
-{
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int len = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "tutti-watch-%u-%d", geteuid(),
-                       (int)getpid());
-    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
-    if (fd < 0) return -1;
-    if (!bind(fd, (struct sockaddr *)&addr, bytes) && !listen(fd, BACKLOG)) return fd;
-    tt_info(TT_LOG_RAS, "no local port for tutti doctor: %m");
-    close(fd);
-    return -1;
-}
-
-/* All processes of a user listen at one address; the kernel picks one of them per connection. */
-static int listen_at(const struct addrinfo *at)
-{
-    const int on = 1;
-    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
-    if (!bind(fd, at->ai_addr, at->ai_addrlen) && !listen(fd, BACKLOG)) return fd;
-    close(fd);
-    return -1;
-}
-
-void tt_serve_resolve(struct tt_serve *serve)
-{
-    char host[256] = "localhost", port[16] = "28028";
-    const char *text = tt_param_str("NCCL_RAS_ADDR");
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    if (!tt_param_bool("NCCL_RAS_ENABLE")) return;
-    if (text && *text) {
-        const char *colon = strrchr(text, ':');
-        size_t len = colon ? (size_t)(colon - text) : strlen(text);
-        bool brackets = len > 1 && text[0] == '[' && text[len - 1] == ']';
-        snprintf(host, sizeof(host), "%.*s", (int)(brackets ? len - 2 : len), text + brackets);
-        if (colon) snprintf(port, sizeof(port), "%s", colon + 1);
-    }
-    bool local = !strcmp(host, "localhost"); /* no resolver needed, and IPv4 as NCCL has it */
-    int error = getaddrinfo(local ? "127.0.0.1" : host, port, &hints, &serve->ras_at);
-    if (!error) return;
-    serve->ras_at = NULL;
-    tt_info(TT_LOG_RAS, "RAS: no client port at %s:%s: %s", host, port, gai_strerror(error));
-}
-
-static int open_ras(struct tt_serve *serve)
-{
-    const char *text = tt_param_str("NCCL_RAS_ADDR");
-    int fd = -1;
-    for (const struct addrinfo *at = serve->ras_at; at && fd < 0; at = at->ai_next)
-        fd = listen_at(at);
-    if (serve->ras_at && fd < 0)
-        tt_info(TT_LOG_RAS, "RAS: no client port at %s: %m", text && *text ? text : "localhost");
-    if (serve->ras_at) freeaddrinfo(serve->ras_at);
-    serve->ras_at = NULL;
-    return fd;
-}
-
-/* ---- who asks ---- */
-
-static bool is_loopback(const union tt_addr *addr)
-{
-    if (addr->sa.sa_family == AF_INET) return ntohl(addr->v4.sin_addr.s_addr) >> 24 == 127;
-    if (addr->sa.sa_family != AF_INET6) return false;
-    return IN6_IS_ADDR_LOOPBACK(&addr->v6.sin6_addr) ||
-           (IN6_IS_ADDR_V4MAPPED(&addr->v6.sin6_addr) && addr->v6.sin6_addr.s6_addr[12] == 127);
-}
-
-/* "ADDRESS:PORT" as the tables of sockets in /proc/net have it; "" when that family's has none. */
-static void table_address(const union tt_addr *addr, bool v6, char text[48])
-{
-    uint32_t words[4] = {0, 0, htonl(0xffff), addr->v4.sin_addr.s_addr};
-    bool is_v4 = addr->sa.sa_family == AF_INET;
-    if (!is_v4) memcpy(words, &addr->v6.sin6_addr, sizeof(words));
-    bool mapped = is_v4 || IN6_IS_ADDR_V4MAPPED(&addr->v6.sin6_addr);
-    unsigned port = ntohs(is_v4 ? addr->v4.sin_port : addr->v6.sin6_port);
-    *text = 0;
-    if (v6) {
-        snprintf(text, 48, "%08X%08X%08X%08X:%04X", words[0], words[1], words[2], words[3], port);
-    } else if (mapped) {
-        snprintf(text, 48, "%08X:%04X", words[3], port);
-    }
-}
-
-/* Owner of the socket with these two addresses; -1: there is none. One that its process has closed
- * has no inode, and says root's uid for anybody's. */
-static long owner_in(const char *path, const char *local, const char *remote)
-{
-    enum { LOCAL = 1, REMOTE = 2, UID = 7, INODE = 9, FIELDS };
-    char line[512], *rest = NULL, *fields[FIELDS];
-    long owner = -1;
-    FILE *table = fopen(path, "re");
-    if (!table) return -1;
-    while (owner < 0 && fgets(line, sizeof(line), table)) {
-        for (int i = 0; i < FIELDS; i++)
-            fields[i] = strtok_r(i ? NULL : line, " ", &rest);
-        bool is_it = fields[INODE] && !strcmp(fields[LOCAL], local) &&
-                     !strcmp(fields[REMOTE], remote) && strcmp(fields[INODE], "0") != 0;
-        if (is_it) owner = strtol(fields[UID], NULL, 10);
-    }
-    fclose(table);
-    return owner;
-}
-
-/* Owner of the other end of a loopback connection, which is a socket of this host; -1: unknown. */
-static long owner_of(const union tt_addr *peer, const union tt_addr *own)
-{
-    char local[48], remote[48];
-    long owner = -1;
-    for (int v6 = 0; v6 < 2 && owner < 0; v6++) { /* IPv4 may come from a socket of IPv6 */
-        table_address(peer, v6, local);
-        table_address(own, v6, remote);
-        if (*local && *remote)
-            owner = owner_in(v6 ? "/proc/net/tcp6" : "/proc/net/tcp", local, remote);
-    }
-    return owner;
-}
-
-/* *proved_out: it is this user or root; at an address that is not loopback anybody may read. */
-static bool may_ask(int fd, bool is_local, bool *proved_out)
-{
-    struct ucred who = {0};
-    socklen_t bytes = sizeof(who);
-    union tt_addr peer = {0}, own = {0};
-    if (is_local) {
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes)) return false;
-        *proved_out = who.uid == geteuid() || who.uid == 0;
-        return *proved_out;
-    }
-    socklen_t peer_bytes = sizeof(peer), own_bytes = sizeof(own);
-    if (getpeername(fd, &peer.sa, &peer_bytes) || getsockname(fd, &own.sa, &own_bytes))
-        return false;
-    if (!is_loopback(&own)) return true; /* the user has opened the port to a network */
-    long owner = owner_of(&peer, &own);
-    *proved_out = owner == 0 || owner == (long)geteuid();
-    return *proved_out;
-}
 
 /* How long the ranks have for their answers when the client does not say. */
 static uint64_t usual_timeout_nsec(void)
@@ -205,7 +57,7 @@ static void accept_client(struct tt_serve *serve, int listener, uint64_t now)
         slot++;
     struct tt_serve_client *client = NULL;
     bool proved = false;
-    if (slot < TT_SERVE_CLIENTS && may_ask(fd, listener == serve->local_fd, &proved))
+    if (slot < TT_SERVE_CLIENTS && tt_ports_may_ask(fd, listener == serve->ports.local_fd, &proved))
         client = tt_calloc(1, sizeof(*client));
     if (!client) {
         close(fd);
@@ -476,14 +328,10 @@ static void client_send(struct tt_serve_client *client)
 
 int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds, uint64_t now)
 {
-    if (!serve->opened) {
-        serve->opened = true;
-        serve->local_fd = open_local();
-        serve->ras_fd = open_ras(serve);
-    }
+    tt_ports_open(&serve->ports);
     bool deaf = now < serve->deaf_until_nsec;
-    fds[0] = (struct pollfd){.fd = deaf ? -1 : serve->local_fd, .events = POLLIN};
-    fds[1] = (struct pollfd){.fd = deaf ? -1 : serve->ras_fd, .events = POLLIN};
+    fds[0] = (struct pollfd){.fd = deaf ? -1 : serve->ports.local_fd, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = deaf ? -1 : serve->ports.ras_fd, .events = POLLIN};
     for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
         const struct tt_serve_client *client = serve->clients[i];
         fds[2 + i] = (struct pollfd){.fd = client ? client->fd : -1};
@@ -555,8 +403,8 @@ void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_i
         bool idle = !client->report && !client->monitors && now - client->heard_nsec > IDLE_NSEC;
         if ((client->last && sent && !client->report) || idle) client_close(&serve->clients[i]);
     }
-    if (fds[0].revents & POLLIN) accept_client(serve, serve->local_fd, now);
-    if (fds[1].revents & POLLIN) accept_client(serve, serve->ras_fd, now);
+    if (fds[0].revents & POLLIN) accept_client(serve, serve->ports.local_fd, now);
+    if (fds[1].revents & POLLIN) accept_client(serve, serve->ports.ras_fd, now);
 }
 
 void tt_serve_close(struct tt_serve *serve)
@@ -564,10 +412,6 @@ void tt_serve_close(struct tt_serve *serve)
     for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
         if (serve->clients[i]) client_close(&serve->clients[i]);
     }
-    if (serve->ras_at) freeaddrinfo(serve->ras_at);
-    serve->ras_at = NULL;
-    if (serve->opened && serve->local_fd >= 0) close(serve->local_fd);
-    if (serve->opened && serve->ras_fd >= 0) close(serve->ras_fd);
-    serve->opened = false;
+    tt_ports_close(&serve->ports);
     tt_monitor_reset(&serve->monitor);
 }

@@ -1,9 +1,10 @@
-/* The ports by which tools ask this process about its job: a local socket for `tutti doctor`, and
- * NCCL's RAS port. Private to the room; the watchdog's thread alone. */
+/* Answers to tools that ask this process about its job (ports.h). Private to the room; the
+ * watchdog's thread alone. */
 #pragma once
 
 #include "watch/inquiry.h"
 #include "watch/monitor.h"
+#include "watch/ports.h"
 
 #include <poll.h>
 #include <stdbool.h>
@@ -38,16 +39,12 @@ struct tt_serve_client {
 };
 
 struct tt_serve {
-    struct addrinfo *ras_at; /* owned: where RAS's port is to be opened; NULL: nowhere */
-    bool opened;             /* or tried to */
-    int local_fd, ras_fd;
+    struct tt_ports ports;
     uint64_t deaf_until_nsec; /* no descriptor was left for a client: none is taken before */
     struct tt_serve_client *clients[TT_SERVE_CLIENTS]; /* owned */
     struct tt_monitor monitor;                         /* while some client monitors */
 };
 
-/* Find out where the ports are to be, which may ask a resolver: not under a lock. */
-void tt_serve_resolve(struct tt_serve *serve);
 /* What is to be waited for: fills at most TT_SERVE_FDS. Opens the ports the first time. */
 int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds, uint64_t now);
 /* The report for every client to whom the inquiry is due. */

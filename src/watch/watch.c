@@ -117,7 +117,7 @@ static void *watch_main(void *arg)
     locale_t plain = newlocale(LC_ALL_MASK, "C", NULL); /* numbers with a point, for programs */
     (void)arg;
     if (plain) uselocale(plain);
-    tt_serve_resolve(&tt_watches.watchdog.serve);
+    tt_ports_resolve(&tt_watches.watchdog.serve.ports);
     uint64_t last = tt_now_nsec();
     pthread_mutex_lock(&tt_watches.watchdog.lock);
     while (tt_watches.watchdog.subjects || tt_watches.watchdog.inits) {
