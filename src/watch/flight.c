@@ -11,7 +11,6 @@
 #include "base/param.h"
 #include "base/wait.h"
 #include "exec/exec.h"
-#include "plugin/profiler.h"
 #include "watch/process.h"
 #include "watch/status.h"
 #include "watch/watch_state.h"
