@@ -1,102 +1,28 @@
-/* The plan of a communicator whose devices are those of machine files: each node's part of its
- * hosts' files, its channel graphs, and all nodes joined. A node is a host, or all hosts of an
- * NVLink domain. Ranks of a part are counted from 0 in the order of the node's ranks; nodes with
- * equal parts share one search. */
+/* The plan of a communicator whose devices are those of machine files: the channel graphs of each
+ * node (units.h), joined. Nodes with equal parts of the files share one search. Also the NICs that
+ * a rank would use. */
 #include "machine.h"
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "topo/file/file.h"
-#include "topo/file/fuse.h"
-#include "topo/file/merge.h"
 #include "topo/file/words.h"
 #include "topo/graph/access.h"
-#include "topo/graph/describe.h"
 #include "topo/graph/make.h"
 #include "topo/graph/system.h"
+#include "topo/plan/units.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct unit {        /* a node */
-    const int *rank; /* borrowed, ascending */
-    int count;
-};
-
-struct join { /* nodes until the layout has them */
-    const struct tt_topo_machine *machine;
-    int nunits, ncomm_nodes;
-    int *unit_of;                         /* owned; of every host */
-    int *member, *first;                  /* owned; ranks by unit; unit u's begin at first[u] */
-    struct tt_topo_domain **domains;      /* owned, of every unit that searched; else NULL */
-    int *ndomains, *same;                 /* owned; same[u]: the unit whose domains u shares */
-    struct tt_topo_comm_node *comm_nodes; /* owned */
-};
-
-static struct unit unit_at(const struct join *join, int u)
-{
-    return (struct unit){join->member + join->first[u], join->first[u + 1] - join->first[u]};
-}
-
-static int host_of(const struct join *join, int rank)
-{
-    return join->machine->ranks[rank].node;
-}
-
-static void join_fini(struct join *join)
-{
-    for (int u = 0; u < join->nunits && join->domains; u++)
-        if (join->domains[u]) tt_topo_domains_free(join->domains[u], join->ndomains[u]);
-    free(join->domains);
-    free(join->ndomains);
-    free(join->same);
-    free(join->unit_of);
-    free(join->member);
-    free(join->first);
-    free(join->comm_nodes);
-}
-
-static void number_units(struct join *join)
-{
-    for (int h = 0; h < join->machine->nhosts; h++) {
-        int domain = join->machine->hosts[h].domain;
-        join->unit_of[h] = domain < h ? join->unit_of[domain] : join->nunits++;
-    }
-}
-
-static ncclResult_t join_init(struct join *join, const struct tt_topo_machine *machine)
-{
-    size_t hosts = (size_t)machine->nhosts, nranks = (size_t)machine->nranks;
-    join->machine = machine;
-    join->unit_of = tt_calloc(hosts, sizeof(int));
-    join->member = tt_calloc(nranks, sizeof(int));
-    join->first = tt_calloc(hosts + 2, sizeof(int));
-    join->domains = tt_calloc(hosts, sizeof(struct tt_topo_domain *));
-    join->ndomains = tt_calloc(hosts, sizeof(int));
-    join->same = tt_calloc(hosts, sizeof(int));
-    join->comm_nodes = tt_calloc(nranks, sizeof(struct tt_topo_comm_node));
-    if (!join->unit_of || !join->member || !join->first || !join->domains || !join->ndomains ||
-        !join->same || !join->comm_nodes)
-        return tt_fail(ncclSystemError, "topology: out of memory for %zu ranks", nranks);
-    number_units(join);
-    for (int r = 0; r < machine->nranks; r++)
-        join->first[join->unit_of[host_of(join, r)] + 2]++;
-    for (int u = 0; u < join->nunits; u++)
-        join->first[u + 2] += join->first[u + 1];
-    for (int r = 0; r < machine->nranks; r++)
-        join->member[join->first[join->unit_of[host_of(join, r)] + 1]++] = r;
-    return ncclSuccess;
-}
-
-/* ---- one node ---- */
+/* ---- the plan ---- */
 
 /* Same files for the same members, same devices in the same order. */
-static bool alike(const struct join *join, int a, int b)
+static bool are_equal(const struct tt_topo_units *units, int a, int b)
 {
-    struct unit one = unit_at(join, a), two = unit_at(join, b);
-    const struct tt_topo_machine *machine = join->machine;
+    struct tt_topo_unit one = tt_topo_unit_at(units, a), two = tt_topo_unit_at(units, b);
+    const struct tt_topo_machine *machine = units->machine;
     if (one.count != two.count) return false;
     for (int k = 0; k < one.count; k++) {
         const struct tt_topo_rank *left = &machine->ranks[one.rank[k]];
@@ -110,193 +36,43 @@ static bool alike(const struct join *join, int a, int b)
     return true;
 }
 
-struct host { /* one of a node's hosts */
-    const struct join *join;
-    struct unit unit;
-    int number;
+struct nodes { /* of the communicator, until the layout has them */
+    struct tt_topo_units units;
+    int *same;                            /* owned; same[u]: the unit whose domains u shares */
+    struct tt_topo_comm_node *comm_nodes; /* owned */
+    int ncomm_nodes;
 };
 
-/* Index in the node of the host's rank after number `after` with this device, -1: none. */
-static int next_rank(const struct host *host, uint64_t busid, int after)
+static ncclResult_t nodes_init(struct nodes *nodes, const struct tt_topo_machine *machine)
 {
-    for (int k = after + 1; k < host->unit.count; k++) {
-        const struct tt_topo_rank *rank = &host->join->machine->ranks[host->unit.rank[k]];
-        uint64_t own = 0;
-        if (rank->node != host->number) continue;
-        if (tt_word_busid(rank->bus_id, &own) && own == busid) return k;
-    }
-    return -1;
+    nodes->same = tt_calloc((size_t)machine->nhosts, sizeof(int));
+    nodes->comm_nodes = tt_calloc((size_t)machine->nranks, sizeof(struct tt_topo_comm_node));
+    if (!nodes->same || !nodes->comm_nodes)
+        return tt_fail(ncclSystemError, "topology: out of memory for %d ranks", machine->nranks);
+    return tt_topo_units_init(&nodes->units, machine);
 }
 
-/* Several ranks on one device: one row each, as the last one. False when memory is short. */
-static bool add_row(struct tt_xml_node *pci, struct tt_xml_node **row)
+static void nodes_fini(struct nodes *nodes)
 {
-    struct tt_xml_node *copy = tt_xml_copy(*row);
-    if (!copy || !tt_xml_adopt(pci, copy)) {
-        tt_xml_free(copy);
-        return false;
-    }
-    *row = copy;
-    return true;
+    tt_topo_units_fini(&nodes->units);
+    free(nodes->same);
+    free(nodes->comm_nodes);
 }
 
-/* Number the gpu rows of a device as the host's ranks on it. Returns how many; -1: no memory. */
-static int assign_rows(const struct host *host, struct tt_xml_node *pci)
+static ncclResult_t add_comm_node(struct nodes *nodes, int u)
 {
-    uint64_t busid = tt_topo_busid(pci, "busid");
-    struct tt_xml_node *row = NULL;
-    int index = next_rank(host, busid, -1);
-    int found = 0;
-    for (int k = 0; k < pci->nchildren; k++) {
-        if (strcmp(pci->children[k]->name, "gpu") != 0) continue;
-        char number[16];
-        if (index < 0) {
-            tt_xml_drop(pci, k--);
-            continue;
-        }
-        row = pci->children[k];
-        (void)snprintf(number, sizeof(number), "%d", index);
-        if (!tt_xml_set(row, "rank", number)) return -1;
-        found++;
-        index = next_rank(host, busid, index);
-        bool last = k == pci->nchildren - 1;
-        if (index >= 0 && last && !add_row(pci, &row)) return -1;
-    }
-    return found;
-}
-
-/* Number the GPUs as the host's ranks, take the others out. Returns how many stay; -1: no memory.
- */
-static int assign(const struct host *host, struct tt_xml_node *node)
-{
-    int found = 0;
-    if (strcmp(node->name, "pci") == 0) found = assign_rows(host, node);
-    for (int k = 0; k < node->nchildren && found >= 0; k++) {
-        int below = assign(host, node->children[k]);
-        found = below < 0 ? -1 : found + below;
-    }
-    return found;
-}
-
-static bool set_hash(struct tt_xml_node *root, uint64_t hash)
-{
-    char text[32];
-    bool done = true;
-    (void)snprintf(text, sizeof(text), "0x%llx", (unsigned long long)hash);
-    for (int k = 0; k < root->nchildren && done && hash; k++) {
-        struct tt_xml_node *cpu = root->children[k];
-        if (strcmp(cpu->name, "cpu") == 0) done = tt_xml_set(cpu, "host_hash", text);
-    }
-    return done;
-}
-
-/* The part of a host's file that its ranks use. */
-static ncclResult_t take_host(const struct host *host, struct tt_xml_node **root_out)
-{
-    const struct tt_topo_host *own = &host->join->machine->hosts[host->number];
-    const char *name = own->file->name;
-    struct tt_xml_node *root = tt_xml_copy(own->file->root);
-    int found = root && set_hash(root, own->hash) ? assign(host, root) : -1;
-    int wanted = 0;
-    ncclResult_t rc = ncclSuccess;
-    for (int k = 0; k < host->unit.count; k++)
-        wanted += host_of(host->join, host->unit.rank[k]) == host->number;
-    if (found < 0) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", name);
-    if (!rc && found != wanted) {
-        rc = tt_fail(ncclInvalidUsage,
-                     "topology of %s: it has %d of the %d devices that ranks of host %d use", name,
-                     found, wanted, host->number);
-    }
-    if (rc) {
-        tt_xml_free(root);
-    } else {
-        *root_out = root;
-    }
-    return rc;
-}
-
-/* One host of several: its elements final, behind those of the hosts before it. Takes `root`. */
-static ncclResult_t append_host(struct tt_topo_file *part, struct tt_xml_node *root, int index)
-{
-    ncclResult_t rc = tt_topo_merge(part->name, root);
-    struct tt_xml_node *fused = rc ? NULL : tt_topo_fuse(root);
-    bool done = fused && tt_topo_distinct(fused, index);
-    tt_xml_free(root);
-    for (int k = 0; done && k < fused->nchildren; k++) {
-        struct tt_xml_node *child = tt_xml_copy(fused->children[k]);
-        done = child && tt_xml_adopt(part->root, child);
-        if (!done) tt_xml_free(child);
-    }
-    tt_xml_free(fused);
-    if (!rc && !done) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", part->name);
-    return rc;
-}
-
-/* How the elements of a node's part are to be taken. */
-static struct tt_topo_options look_at(const struct join *join, bool several)
-{
-    return (struct tt_topo_options){
-        .fused = !several,
-        .as_is = several,
-        .no_multicast = join->machine->no_multicast,
-        .no_collnet = join->machine->no_collnet,
-        .wishes = &join->machine->wishes,
-    };
-}
-
-/* The elements that a node's ranks use. Free their root, also after an error. */
-static ncclResult_t take_part(const struct join *join, int u, struct tt_topo_file *part,
-                              struct tt_topo_options *options)
-{
-    struct host host = {.join = join, .unit = unit_at(join, u)};
-    const struct tt_topo_machine *machine = join->machine;
-    int nhosts = 0;
-    for (int h = 0; h < machine->nhosts; h++) {
-        if (join->unit_of[h] == u && nhosts++ == 0) host.number = h;
-    }
-    *part = (struct tt_topo_file){.name = machine->hosts[host.number].file->name};
-    *options = look_at(join, nhosts > 1);
-    if (nhosts == 1) return take_host(&host, &part->root);
-    part->root = tt_xml_add(NULL, "system");
-    ncclResult_t rc = ncclSuccess;
-    if (!part->root) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", part->name);
-    for (int first = host.number; host.number < machine->nhosts && !rc; host.number++) {
-        struct tt_xml_node *root = NULL;
-        if (join->unit_of[host.number] != u) continue;
-        rc = take_host(&host, &root);
-        if (!rc) rc = append_host(part, root, host.number - first);
-    }
-    return rc;
-}
-
-static ncclResult_t search_unit(struct join *join, int u)
-{
-    struct tt_topo_file part;
-    struct tt_topo_options options;
-    ncclResult_t rc = take_part(join, u, &part, &options);
-    if (!rc) {
-        rc = tt_topo_domains_make(&part, &options, join->nunits, &join->domains[u],
-                                  &join->ndomains[u]);
-    }
-    tt_xml_free(part.root);
-    return rc;
-}
-
-static ncclResult_t add_comm_node(struct join *join, int u)
-{
+    struct tt_topo_units *units = &nodes->units;
     int same = u;
     for (int before = 0; before < u && same == u; before++)
-        if (join->same[before] == before && alike(join, before, u)) same = before;
-    join->same[u] = same;
-    ncclResult_t rc = same == u ? search_unit(join, u) : ncclSuccess;
-    for (int d = 0; d < join->ndomains[same] && !rc; d++) {
-        join->comm_nodes[join->ncomm_nodes++] = (struct tt_topo_comm_node){
-            .domain = &join->domains[same][d], .member = unit_at(join, u).rank};
+        if (nodes->same[before] == before && are_equal(units, before, u)) same = before;
+    nodes->same[u] = same;
+    ncclResult_t rc = same == u ? tt_topo_unit_search(units, u) : ncclSuccess;
+    for (int d = 0; d < units->ndomains[same] && !rc; d++) {
+        nodes->comm_nodes[nodes->ncomm_nodes++] = (struct tt_topo_comm_node){
+            .domain = &units->domains[same][d], .member = tt_topo_unit_at(units, u).rank};
     }
     return rc;
 }
-
-/* ---- the plan ---- */
 
 /* The rings and trees of the first channels move; the rest of the layout goes along. */
 static void take_over(struct tt_topo_layout *layout, int nchannels, struct tt_topo_plan *plan)
@@ -323,129 +99,15 @@ static void take_over(struct tt_topo_layout *layout, int nchannels, struct tt_to
 ncclResult_t tt_topo_plan_from_machine(const struct tt_topo_machine *machine, int nchannels_most,
                                        struct tt_topo_plan *plan_out)
 {
-    struct join join = {0};
+    struct nodes nodes = {0};
     struct tt_topo_layout *layout = NULL;
-    ncclResult_t rc = join_init(&join, machine);
-    for (int u = 0; u < join.nunits && !rc; u++)
-        rc = add_comm_node(&join, u);
-    if (!rc) rc = tt_topo_layout_make(join.comm_nodes, join.ncomm_nodes, &machine->wishes, &layout);
+    ncclResult_t rc = nodes_init(&nodes, machine);
+    for (int u = 0; u < nodes.units.nunits && !rc; u++)
+        rc = add_comm_node(&nodes, u);
+    if (!rc)
+        rc = tt_topo_layout_make(nodes.comm_nodes, nodes.ncomm_nodes, &machine->wishes, &layout);
     if (!rc) take_over(layout, nchannels_most, plan_out);
-    join_fini(&join);
-    return rc;
-}
-
-/* ---- words and dumps ---- */
-
-static void renumber_graph(struct tt_topo_graph *graph, const int *member)
-{
-    int length = graph->kind == TT_GRAPH_NVLS ? 1 : graph->ngpus;
-    for (int c = 0; c < graph->nchannels; c++) {
-        int *intra = graph->intra + (size_t)c * (size_t)graph->ngpus;
-        for (int p = 0; p < length; p++)
-            intra[p] = member[intra[p]];
-    }
-}
-
-/* From ranks of the node to ranks of the communicator. */
-static void renumber(struct join *join, int u, struct tt_topo_system *system)
-{
-    const int *member = unit_at(join, u).rank;
-    for (int g = 0; g < system->list[TT_NODE_GPU].count; g++) {
-        struct tt_topo_node *gpu = system->list[TT_NODE_GPU].node[g];
-        gpu->rank = member[gpu->rank];
-    }
-    for (int d = 0; d < join->ndomains[u]; d++) {
-        for (int kind = 0; kind < TT_GRAPH_COUNT_; kind++)
-            renumber_graph(&join->domains[u][d].graph[kind], member);
-    }
-}
-
-ncclResult_t tt_topo_machine_text(const struct tt_topo_machine *machine, int host, char **text_out)
-{
-    struct join join = {0};
-    struct tt_topo_system *system = NULL;
-    struct tt_topo_file part = {0};
-    struct tt_topo_options options;
-    ncclResult_t rc = join_init(&join, machine);
-    int u = rc ? 0 : join.unit_of[host];
-    if (!rc) rc = take_part(&join, u, &part, &options);
-    if (!rc) rc = tt_topo_system_make(&part, &options, &system);
-    if (!rc) {
-        rc =
-            tt_topo_domains_make(&part, &options, join.nunits, &join.domains[u], &join.ndomains[u]);
-    }
-    if (!rc) {
-        renumber(&join, u, system);
-        *text_out = tt_topo_describe(system, join.domains[u], join.ndomains[u]);
-    }
-    if (!rc && !*text_out)
-        rc = tt_fail(ncclSystemError, "topology of %s: out of memory", part.name);
-    tt_xml_free(part.root);
-    tt_topo_system_free(system);
-    join_fini(&join);
-    return rc;
-}
-
-/* From ranks of the node to ranks of the communicator. False: no memory. */
-static bool set_ranks(struct tt_xml_node *node, const int *member)
-{
-    bool done = true;
-    if (strcmp(node->name, "gpu") == 0) {
-        char number[16];
-        (void)snprintf(number, sizeof(number), "%d", member[tt_topo_int(node, "rank", 0)]);
-        done = tt_xml_set(node, "rank", number);
-    }
-    for (int k = 0; k < node->nchildren && done; k++)
-        done = set_ranks(node->children[k], member);
-    return done;
-}
-
-ncclResult_t tt_topo_machine_dump(const struct tt_topo_machine *machine, int host,
-                                  char **machine_out)
-{
-    struct join join = {0};
-    struct tt_topo_file part = {0};
-    struct tt_topo_options options;
-    struct tt_xml_node *fused = NULL;
-    ncclResult_t rc = join_init(&join, machine);
-    int u = rc ? 0 : join.unit_of[host];
-    if (!rc) rc = take_part(&join, u, &part, &options);
-    if (rc) goto out;
-    fused = options.as_is ? tt_xml_copy(part.root) : tt_topo_fuse(part.root);
-    bool done = fused && set_ranks(fused, unit_at(&join, u).rank);
-    *machine_out = done ? tt_xml_print(fused) : NULL;
-    if (!*machine_out) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", part.name);
-out:
-    tt_xml_free(fused);
-    tt_xml_free(part.root);
-    join_fini(&join);
-    return rc;
-}
-
-static const struct tt_topo_domain *domain_of(const struct join *join, int u, int rank)
-{
-    const struct tt_topo_domain *domains = join->domains[u];
-    struct unit unit = unit_at(join, u);
-    for (int d = 0; d < join->ndomains[u]; d++) {
-        for (int k = 0; k < domains[d].nranks; k++)
-            if (unit.rank[domains[d].rank[k]] == rank) return &domains[d];
-    }
-    return domains;
-}
-
-ncclResult_t tt_topo_machine_graphs(const struct tt_topo_machine *machine, int rank,
-                                    char **graphs_out)
-{
-    struct join join = {0};
-    ncclResult_t rc = join_init(&join, machine);
-    int u = rc ? 0 : join.unit_of[machine->ranks[rank].node];
-    if (!rc) rc = search_unit(&join, u);
-    if (!rc) {
-        const struct tt_topo_comm_node comm_node = {.domain = domain_of(&join, u, rank),
-                                                    .member = unit_at(&join, u).rank};
-        rc = tt_topo_graphs_print(&comm_node, graphs_out);
-    }
-    join_fini(&join);
+    nodes_fini(&nodes);
     return rc;
 }
 
@@ -504,18 +166,18 @@ static void fill_messages(const struct tt_topo_system *system, const struct tt_t
 ncclResult_t tt_topo_machine_nics(const struct tt_topo_machine *machine, int rank,
                                   struct tt_topo_nics *nics)
 {
-    struct join join = {0};
+    struct tt_topo_units units = {0};
     struct tt_topo_file part = {0};
     struct tt_topo_system *system = NULL;
     struct tt_topo_options options;
-    ncclResult_t rc = join_init(&join, machine);
-    int u = rc ? 0 : join.unit_of[machine->ranks[rank].node];
-    if (!rc) rc = take_part(&join, u, &part, &options);
+    ncclResult_t rc = tt_topo_units_init(&units, machine);
+    int u = rc ? 0 : units.unit_of[machine->ranks[rank].node];
+    if (!rc) rc = tt_topo_unit_part(&units, u, &part, &options);
     if (!rc) rc = tt_topo_system_make(&part, &options, &system);
-    if (!rc) rc = search_unit(&join, u);
+    if (!rc) rc = tt_topo_unit_search(&units, u);
     if (rc) goto out;
-    const int *member = unit_at(&join, u).rank;
-    const struct tt_topo_domain *domain = domain_of(&join, u, rank);
+    const int *member = tt_topo_unit_at(&units, u).rank;
+    const struct tt_topo_domain *domain = tt_topo_unit_domain(&units, u, rank);
     int own = 0; /* number in the node */
     while (member[own] != rank) {
         own++;
@@ -531,6 +193,6 @@ ncclResult_t tt_topo_machine_nics(const struct tt_topo_machine *machine, int ran
 out:
     tt_xml_free(part.root);
     tt_topo_system_free(system);
-    join_fini(&join);
+    tt_topo_units_fini(&units);
     return rc;
 }
