@@ -1,9 +1,10 @@
-/* A question is a message that carries its way: a list of hops, each from one rank of a
- * communicator to another. Each rank on its way sends it on over the next hop and keeps
- * nothing; the last one answers with the state of all ranks of its process, and the answer goes the
- * same hops back. So the asking process alone has state: it begins with the communicators that it
- * is in, and where an answer names others whose ranks have not answered, it asks them by way of the
- * answering process. A process answers each inquiry once, by whatever way it is asked first. */
+/* The messages of inquiries. A question carries its route: a list of hops, each from one rank of a
+ * communicator to another. Each rank on the route sends the question on over the next hop and keeps
+ * nothing. The last one answers with the state of all ranks of its process, and the answer takes
+ * the same hops back. So only the asking process has state (inquiry_found.c). It begins with the
+ * communicators that it is in. Where an answer names a communicator whose ranks have not answered,
+ * it asks them through the answering process. A process answers each inquiry once, whichever route
+ * a question took first. */
 #include "watch/inquiry.h"
 
 #include "base/clock.h"
@@ -11,6 +12,7 @@
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
 #include "plugin/profiler.h"
+#include "watch/inquiry_found.h"
 
 #include <endian.h>
 #include <stdio.h>
@@ -20,8 +22,7 @@
 #include <unistd.h>
 
 enum { TAG_QUESTION = TT_TAG_OWNER + 2, TAG_ANSWER };
-enum { MESSAGE_STATUSES = 11, MAX_COMMS = 4096, MAX_RANKS = 1 << 20 };
-enum { SETTINGS_LIMIT_BYTES = 1 << 18 };
+enum { MESSAGE_STATUSES = 11 };
 #define QUIET_NSEC 100000000ull /* no answer for so long: ask by other ways */
 #define JOIN_NSEC 1500000000ull /* what was found is news for so long */
 enum { ID_JUDGES = 1 };         /* in the id of an inquiry by a watchdog */
@@ -81,77 +82,7 @@ static void post(const struct tt_watch *watches, const struct message_head *head
     tt_bootstrap_send(watch->subject.bootstrap, back ? hop.from : hop.to, tag, message, bytes);
 }
 
-/* ---- what is found ---- */
-
-static struct tt_inquiry_comm *comm_of(const struct tt_inquiry *inquiry, uint64_t comm_id)
-{
-    for (size_t i = 0; i < inquiry->ncomms; i++) {
-        if (inquiry->comms[i].comm_id == comm_id) return &inquiry->comms[i];
-    }
-    return NULL;
-}
-
-const struct tt_inquiry_comm *tt_inquiry_comm(const struct tt_inquiry *inquiry, uint64_t comm_id)
-{
-    return comm_of(inquiry, comm_id);
-}
-
-static struct tt_inquiry_comm *add_comm(struct tt_inquiry *inquiry, const struct tt_status *status,
-                                        const struct message_head *route)
-{
-    if (inquiry->ncomms == MAX_COMMS || status->nranks > MAX_RANKS) return NULL;
-    struct tt_inquiry_comm *grown =
-        realloc(inquiry->comms, (inquiry->ncomms + 1) * sizeof(*inquiry->comms));
-    if (!grown) return NULL;
-    inquiry->comms = grown;
-    struct tt_inquiry_comm *comm = &grown[inquiry->ncomms];
-    *comm = (struct tt_inquiry_comm){.comm_id = status->comm_id,
-                                     .nranks = status->nranks,
-                                     .rank = tt_calloc((size_t)status->nranks, 1),
-                                     .at = tt_calloc((size_t)status->nranks, sizeof(*comm->at)),
-                                     .in_init = true,
-                                     .nhops = route ? (int)route->nhops : 0,
-                                     .from = status->rank};
-    if (!comm->rank || !comm->at) {
-        free(comm->rank);
-        free(comm->at);
-        return NULL;
-    }
-    for (int i = 0; i < comm->nhops; i++)
-        comm->hops[i] = hop_of(route, (uint64_t)i);
-    inquiry->ncomms++;
-    return comm;
-}
-
-/* way: by which its process was asked; NULL: it is this one */
-static void add_status(struct tt_inquiry *inquiry, const struct tt_status *status,
-                       const struct message_head *route)
-{
-    struct tt_inquiry_comm *comm = comm_of(inquiry, status->comm_id);
-    if (!comm) comm = add_comm(inquiry, status, route);
-    if (!comm || status->rank >= comm->nranks || comm->rank[status->rank] & TT_INQUIRY_FOUND)
-        return;
-    if (inquiry->nfound == inquiry->room) {
-        size_t more = inquiry->room ? 2 * inquiry->room : 16;
-        struct tt_status *grown = realloc(inquiry->found, more * sizeof(*grown));
-        if (!grown) return;
-        inquiry->found = grown;
-        inquiry->room = more;
-    }
-    comm->rank[status->rank] |= TT_INQUIRY_FOUND;
-    comm->nfound++;
-    comm->in_init &= status->init != 0;
-    inquiry->found[inquiry->nfound++] = *status;
-    comm->at[status->rank] = (uint32_t)inquiry->nfound;
-}
-
-const struct tt_status *tt_inquiry_find(const struct tt_inquiry *inquiry, uint64_t comm_id,
-                                        int rank)
-{
-    const struct tt_inquiry_comm *comm = comm_of(inquiry, comm_id);
-    if (!comm || rank < 0 || rank >= comm->nranks || !comm->at[rank]) return NULL;
-    return &inquiry->found[comm->at[rank] - 1];
-}
+/* ---- this process ---- */
 
 static void own_status(const struct tt_watch *watch, const struct tt_status_process *self,
                        uint64_t now, struct tt_status *status)
@@ -255,60 +186,6 @@ static void ask_next(const struct tt_watch *watches, struct tt_inquiry *inquiry,
     }
 }
 
-void tt_inquiry_reset(struct tt_inquiry *inquiry)
-{
-    for (size_t i = 0; i < inquiry->ncomms; i++) {
-        free(inquiry->comms[i].rank);
-        free(inquiry->comms[i].at);
-    }
-    for (size_t i = 0; i < inquiry->nsettings; i++)
-        free(inquiry->settings[i].text);
-    free(inquiry->comms);
-    free(inquiry->found);
-    free(inquiry->settings);
-    inquiry->comms = NULL;
-    inquiry->found = NULL;
-    inquiry->settings = NULL;
-    inquiry->nsettings = 0;
-    inquiry->ncomms = inquiry->nfound = inquiry->room = 0;
-    inquiry->open = false;
-}
-
-/* ---- settings ---- */
-
-/* One process's text, or what follows of it. */
-static void add_settings(struct tt_inquiry *inquiry, uint64_t key, const char *text, size_t bytes)
-{
-    struct tt_inquiry_settings *at = inquiry->settings;
-    size_t i = 0, had = 0;
-    while (i < inquiry->nsettings && at[i].key != key)
-        i++;
-    if (i == inquiry->nsettings) {
-        at = realloc(inquiry->settings, (i + 1) * sizeof(*at));
-        if (!at) return;
-        at[i] = (struct tt_inquiry_settings){.key = key};
-        inquiry->settings = at;
-        inquiry->nsettings++;
-    }
-    if (at[i].text) had = strlen(at[i].text);
-    char *grown = had < SETTINGS_LIMIT_BYTES ? realloc(at[i].text, had + bytes + 1) : NULL;
-    if (!grown) return;
-    memcpy(grown + had, text, bytes);
-    grown[had + bytes] = 0;
-    at[i].text = grown;
-    for (char *c = grown + had; *c; c++) {
-        if (*c != '\n' && (*c < ' ' || *c > '~')) *c = '?';
-    }
-}
-
-const char *tt_inquiry_settings(const struct tt_inquiry *inquiry, uint64_t key)
-{
-    for (size_t i = 0; i < inquiry->nsettings; i++) {
-        if (inquiry->settings[i].key == key) return inquiry->settings[i].text;
-    }
-    return NULL;
-}
-
 /* What a question asks of this process, beside an answer. */
 static void obey(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
                  const struct message_head *head, struct answer *message)
@@ -340,13 +217,13 @@ static void begin(struct tt_inquiry *inquiry, const struct tt_watch *watches, ui
     memset(&inquiry->next, 0, sizeof(inquiry->next));
     if (inquiry->asks & TT_INQUIRY_PROFILERS) tt_profiler_set_mask((uint32_t)(inquiry->asks >> 32));
     if (inquiry->asks & TT_INQUIRY_SETTINGS && inquiry->own_settings) {
-        add_settings(inquiry, inquiry->self.key, inquiry->own_settings,
-                     strlen(inquiry->own_settings));
+        tt_inquiry_add_settings(inquiry, inquiry->self.key, inquiry->own_settings,
+                                strlen(inquiry->own_settings));
     }
     const struct tt_watch *watch = watches;
     const struct tt_watch_init *init = inquiry->inits;
     for (struct tt_status status; next_status(inquiry, &watch, &init, now, &status);)
-        add_status(inquiry, &status, NULL);
+        tt_inquiry_add_status(inquiry, &status, NULL, 0);
     ask_next(watches, inquiry, false);
 }
 
@@ -421,13 +298,14 @@ static void hear_answer(struct tt_inquiry *inquiry, const struct message_head *h
                         const struct answer *message, size_t bytes, uint64_t now)
 {
     struct tt_status status = {0};
+    struct tt_inquiry_hop hops[TT_INQUIRY_HOPS];
     struct tt_status_process process = {.key = le64toh(message->key),
                                         .pid = (int)le64toh(message->pid)};
     uint64_t count = le64toh(message->count);
     if (!inquiry->open || head->id != inquiry->id) return; /* too late */
     if (count == (uint64_t)SETTINGS && bytes >= offsetof(struct answer, status)) {
-        add_settings(inquiry, process.key, (const char *)message->status,
-                     bytes - offsetof(struct answer, status));
+        tt_inquiry_add_settings(inquiry, process.key, (const char *)message->status,
+                                bytes - offsetof(struct answer, status));
         return;
     }
     if (count > MESSAGE_STATUSES || bytes != ANSWER_BYTES(count)) return;
@@ -438,10 +316,12 @@ static void hear_answer(struct tt_inquiry *inquiry, const struct message_head *h
              message->addr);
     tt_status_clean(process.host);
     tt_status_clean(process.addr);
+    for (uint64_t i = 0; i < head->nhops; i++)
+        hops[i] = hop_of(head, i);
     for (uint64_t i = 0; i < count; i++) {
         if (!tt_status_unpack(&status, message->status[i])) continue;
         status.process = process;
-        add_status(inquiry, &status, head);
+        tt_inquiry_add_status(inquiry, &status, hops, (int)head->nhops);
     }
 }
 
@@ -484,15 +364,6 @@ static void read_mail(struct tt_inquiry *inquiry, const struct tt_watch *watches
     }
 }
 
-static bool is_complete(const struct tt_inquiry *inquiry)
-{
-    for (size_t i = 0; i < inquiry->ncomms; i++) {
-        const struct tt_inquiry_comm *comm = &inquiry->comms[i];
-        if (comm->nfound < comm->nranks && !comm->in_init) return false;
-    }
-    return true;
-}
-
 void tt_inquiry_step(struct tt_inquiry *inquiry, struct tt_watch *watches, uint64_t now)
 {
     for (struct tt_watch *watch = watches; watch; watch = watch->next) {
@@ -503,7 +374,7 @@ void tt_inquiry_step(struct tt_inquiry *inquiry, struct tt_watch *watches, uint6
     }
     if (!inquiry->open && inquiry->next.wanted) begin(inquiry, watches, now);
     if (!inquiry->open) return;
-    inquiry->late = !is_complete(inquiry);
+    inquiry->late = !tt_inquiry_is_complete(inquiry);
     inquiry->took_nsec = now - inquiry->began_nsec;
     if (inquiry->next.wanted && inquiry->took_nsec > JOIN_NSEC) inquiry->until_nsec = now;
     if (now < inquiry->until_nsec && inquiry->late) {
