@@ -34,16 +34,16 @@ struct mscclpp_clocks {
     int32_t nsnapshots;
 };
 
-struct mscclpp_strand { /* steps of a rank that follow each other: a block of MSCCL's */
+struct mscclpp_out_block { /* a block of the MSCCL program that is made: steps of a rank in order */
     uint32_t count;
-    int32_t *awaited; /* owned; of each strand of the rank, how many of its steps are awaited; NULL:
-                         none yet */
+    int32_t *awaited; /* owned; of each output block of the rank, how many of its steps are awaited;
+                         NULL: none yet */
     int line;
 };
 
 struct mscclpp_step {
-    struct msccl_step step; /* dep_block: a strand of the rank */
-    uint32_t strand;        /* of the plan */
+    struct msccl_step step; /* dep_block: an output block of the rank */
+    uint32_t out_block;     /* of the plan */
     uint32_t at;            /* its number there */
 };
 
@@ -55,9 +55,9 @@ struct mscclpp_follow {
     struct msccl_list readers;
     struct mscclpp_clocks clocks;
 
-    struct mscclpp_strand *strands; /* owned */
-    uint32_t *strands_at;           /* owned; of each rank; nranks + 1 */
-    struct msccl_list steps;        /* of mscclpp_step */
+    struct mscclpp_out_block *out_blocks; /* owned */
+    uint32_t *out_blocks_at;              /* owned; of each rank; nranks + 1 */
+    struct msccl_list steps;              /* of mscclpp_step */
     int *
         spare; /* owned; of each block: its first chunk of scratch for sums that have no location */
     int *scratch; /* owned; of each rank: chunks, with those */

@@ -9,22 +9,22 @@
 
 #include <stdlib.h>
 
-/* ---- strands ---- */
+/* ---- output blocks ---- */
 
 /* Of a rank: those of its blocks, messages to each rank, messages from each rank, and one for what
  * others have it do. */
-static uint32_t strand_of_block(const struct mscclpp_follow *follow, uint32_t block, int rank)
+static uint32_t out_block_of(const struct mscclpp_follow *follow, uint32_t block, int rank)
 {
     const struct mscclpp_block *own = mscclpp_block(follow->plan, block);
-    if (own->rank == rank) return follow->strands_at[rank] + (uint32_t)own->id;
-    return follow->strands_at[rank + 1] - 1;
+    if (own->rank == rank) return follow->out_blocks_at[rank] + (uint32_t)own->id;
+    return follow->out_blocks_at[rank + 1] - 1;
 }
 
-static uint32_t strand_to(const struct mscclpp_follow *follow, int rank, int peer, bool sends)
+static uint32_t out_block_to(const struct mscclpp_follow *follow, int rank, int peer, bool sends)
 {
     const struct mscclpp_rank *its = &follow->plan->ranks[rank];
     uint32_t n = (uint32_t)follow->plan->file->nranks;
-    return follow->strands_at[rank] + (its->end - its->first) + (sends ? 0 : n) + (uint32_t)peer;
+    return follow->out_blocks_at[rank] + (its->end - its->first) + (sends ? 0 : n) + (uint32_t)peer;
 }
 
 /* ---- where a sum is made ---- */
@@ -90,27 +90,28 @@ bool tt_mscclpp_steps_init(struct mscclpp_follow *follow)
 {
     struct mscclpp_plan *plan = follow->plan;
     size_t n = (size_t)plan->file->nranks;
-    follow->strands_at = tt_calloc(n + 1, sizeof(*follow->strands_at));
+    follow->out_blocks_at = tt_calloc(n + 1, sizeof(*follow->out_blocks_at));
     follow->scratch = tt_calloc(n, sizeof(*follow->scratch));
     follow->spare = tt_calloc(tt_max_size(plan->blocks.count, 1), sizeof(*follow->spare));
-    if (!follow->strands_at || !follow->scratch || !follow->spare)
+    if (!follow->out_blocks_at || !follow->scratch || !follow->spare)
         return tt_msccl_no_memory(plan->file);
     for (size_t r = 0; r < n; r++) {
         const struct mscclpp_rank *rank = &plan->ranks[r];
-        follow->strands_at[r + 1] =
-            follow->strands_at[r] + (rank->end - rank->first) + 2 * (uint32_t)n + 1;
+        follow->out_blocks_at[r + 1] =
+            follow->out_blocks_at[r] + (rank->end - rank->first) + 2 * (uint32_t)n + 1;
         follow->scratch[r] = rank->chunks[MSCCL_SCRATCH];
     }
-    follow->strands = tt_calloc(follow->strands_at[n], sizeof(*follow->strands));
-    return follow->strands ? plan_spare(follow) : tt_msccl_no_memory(plan->file);
+    follow->out_blocks = tt_calloc(follow->out_blocks_at[n], sizeof(*follow->out_blocks));
+    return follow->out_blocks ? plan_spare(follow) : tt_msccl_no_memory(plan->file);
 }
 
 void tt_mscclpp_steps_fini(struct mscclpp_follow *follow)
 {
-    for (uint32_t s = 0; follow->strands && s < follow->strands_at[follow->plan->file->nranks]; s++)
-        free(follow->strands[s].awaited);
-    free(follow->strands);
-    free(follow->strands_at);
+    for (uint32_t s = 0;
+         follow->out_blocks && s < follow->out_blocks_at[follow->plan->file->nranks]; s++)
+        free(follow->out_blocks[s].awaited);
+    free(follow->out_blocks);
+    free(follow->out_blocks_at);
     free(follow->steps.items);
     free(follow->scratch);
     free(follow->spare);
@@ -120,8 +121,8 @@ void tt_mscclpp_steps_fini(struct mscclpp_follow *follow)
 
 enum { DEPS_MOST = 64 };
 
-struct open_step { /* a step, and the steps that it has to wait for, one per strand at most */
-    uint32_t strand;
+struct open_step { /* a step, and the steps that it has to wait for, one per output block at most */
+    uint32_t out_block;
     int rank;
     int32_t deps[DEPS_MOST];
     int ndeps;
@@ -133,58 +134,58 @@ static struct mscclpp_step *step_at(const struct mscclpp_follow *follow, int32_t
     return (struct mscclpp_step *)follow->steps.items + at;
 }
 
-static bool add_step(struct mscclpp_follow *follow, uint32_t strand, struct msccl_step step)
+static bool add_step(struct mscclpp_follow *follow, uint32_t out_block, struct msccl_step step)
 {
     struct mscclpp_step *added = tt_msccl_append(&follow->steps, sizeof(*added));
     if (!added) return tt_msccl_no_memory(follow->plan->file);
-    struct mscclpp_strand *its = &follow->strands[strand];
-    *added = (struct mscclpp_step){.step = step, .strand = strand, .at = its->count++};
+    struct mscclpp_out_block *its = &follow->out_blocks[out_block];
+    *added = (struct mscclpp_step){.step = step, .out_block = out_block, .at = its->count++};
     if (!its->line) its->line = step.line;
     if (follow->steps.count <= MSCCL_STEPS) return true;
     return tt_msccl_refuse(follow->plan->file, step.line, "the plan is more than %d steps",
                            (int)MSCCL_STEPS);
 }
 
-/* A step that waits for another strand's step, and does nothing else. */
-static bool add_wait(struct mscclpp_follow *follow, uint32_t strand, int line, int32_t dep)
+/* A step that waits for another output block's step, and does nothing else. */
+static bool add_wait(struct mscclpp_follow *follow, uint32_t out_block, int line, int32_t dep)
 {
     struct mscclpp_step *awaited = step_at(follow, dep);
     awaited->step.has_dep = true;
-    return add_step(follow, strand,
+    return add_step(follow, out_block,
                     (struct msccl_step){.line = line,
                                         .type = MSCCL_NOP,
-                                        .dep_block = (int)awaited->strand,
+                                        .dep_block = (int)awaited->out_block,
                                         .dep_step = (int)awaited->at});
 }
 
-/* Have the step wait for another one, unless its strand does already. */
+/* Have the step wait for another one, unless its output block does already. */
 static void depend(struct mscclpp_follow *follow, struct open_step *open_step, int line,
                    int32_t other)
 {
     if (other == MSCCLPP_NONE || open_step->failed) return;
     const struct mscclpp_step *step = step_at(follow, other);
-    struct mscclpp_strand *own = &follow->strands[open_step->strand];
-    uint32_t first = follow->strands_at[open_step->rank];
-    if (step->strand == open_step->strand) return;
+    struct mscclpp_out_block *own = &follow->out_blocks[open_step->out_block];
+    uint32_t first = follow->out_blocks_at[open_step->rank];
+    if (step->out_block == open_step->out_block) return;
     if (!own->awaited) {
         own->awaited =
-            tt_calloc(follow->strands_at[open_step->rank + 1] - first, sizeof(*own->awaited));
+            tt_calloc(follow->out_blocks_at[open_step->rank + 1] - first, sizeof(*own->awaited));
     }
     if (!own->awaited) {
         open_step->failed = !tt_msccl_no_memory(follow->plan->file);
         return;
     }
-    int32_t *awaited = &own->awaited[step->strand - first];
+    int32_t *awaited = &own->awaited[step->out_block - first];
     if (*awaited > (int32_t)step->at) return;
     *awaited = (int32_t)step->at + 1;
     for (int k = 0; k < open_step->ndeps; k++) {
-        if (step_at(follow, open_step->deps[k])->strand != step->strand) continue;
+        if (step_at(follow, open_step->deps[k])->out_block != step->out_block) continue;
         open_step->deps[k] = other;
         return;
     }
     if (open_step->ndeps == DEPS_MOST) { /* wait for one now */
         open_step->failed =
-            !add_wait(follow, open_step->strand, line, open_step->deps[--open_step->ndeps]);
+            !add_wait(follow, open_step->out_block, line, open_step->deps[--open_step->ndeps]);
     }
     open_step->deps[open_step->ndeps++] = other;
 }
@@ -223,12 +224,12 @@ static void depend_on_input(struct mscclpp_follow *follow, struct open_step *ope
     }
 }
 
-/* A later step of a strand stands for its earlier ones. */
+/* A later step of an output block stands for its earlier ones. */
 static bool add_reader_step(struct mscclpp_follow *follow, struct mscclpp_cell *cell, int32_t step)
 {
     for (int32_t r = cell->reader_steps; r != MSCCLPP_NONE;) {
         struct mscclpp_reader *reader = (struct mscclpp_reader *)follow->readers.items + r;
-        if (step_at(follow, reader->step)->strand == step_at(follow, step)->strand) {
+        if (step_at(follow, reader->step)->out_block == step_at(follow, step)->out_block) {
             reader->step = step;
             return true;
         }
@@ -256,12 +257,12 @@ static bool touch_cells(struct mscclpp_follow *follow, int32_t step, const struc
     return true;
 }
 
-/* A step of a strand that reads and writes chunks of its rank (NULL: none). */
-static bool emit(struct mscclpp_follow *follow, uint32_t strand, enum msccl_type type,
+/* A step of an output block that reads and writes chunks of its rank (NULL: none). */
+static bool emit(struct mscclpp_follow *follow, uint32_t out_block, enum msccl_type type,
                  const struct mscclpp_ref *src, const struct mscclpp_ref *dst, int line)
 {
     const struct mscclpp_ref none = {.size = 0}, *any = src ? src : dst ? dst : &none;
-    struct open_step open_step = {.strand = strand, .rank = any->rank};
+    struct open_step open_step = {.out_block = out_block, .rank = any->rank};
     struct msccl_step step = {.line = line,
                               .type = (uint8_t)type,
                               .src = -1,
@@ -282,15 +283,15 @@ static bool emit(struct mscclpp_follow *follow, uint32_t strand, enum msccl_type
         step.dst = dst->chunk;
     }
     for (int k = 0; k + 1 < open_step.ndeps && !open_step.failed; k++)
-        open_step.failed = !add_wait(follow, strand, line, open_step.deps[k]);
+        open_step.failed = !add_wait(follow, out_block, line, open_step.deps[k]);
     if (open_step.failed) return false;
     if (open_step.ndeps > 0) {
         struct mscclpp_step *awaited = step_at(follow, open_step.deps[open_step.ndeps - 1]);
         awaited->step.has_dep = true;
-        step.dep_block = (int)awaited->strand;
+        step.dep_block = (int)awaited->out_block;
         step.dep_step = (int)awaited->at;
     }
-    if (!add_step(follow, strand, step)) return false;
+    if (!add_step(follow, out_block, step)) return false;
     int32_t number = (int32_t)(follow->steps.count - 1);
     return (!src || touch_cells(follow, number, src, false)) &&
            (!dst || touch_cells(follow, number, dst, true));
@@ -304,10 +305,12 @@ static bool copy(struct mscclpp_follow *follow, uint32_t block, int line,
     bool same = false;
     if (overlap(follow, src, dst, &same) && same) return true;
     if (src->rank == dst->rank) {
-        return emit(follow, strand_of_block(follow, block, src->rank), MSCCL_CPY, src, dst, line);
+        return emit(follow, out_block_of(follow, block, src->rank), MSCCL_CPY, src, dst, line);
     }
-    return emit(follow, strand_to(follow, src->rank, dst->rank, true), MSCCL_S, src, NULL, line) &&
-           emit(follow, strand_to(follow, dst->rank, src->rank, false), MSCCL_R, NULL, dst, line);
+    return emit(follow, out_block_to(follow, src->rank, dst->rank, true), MSCCL_S, src, NULL,
+                line) &&
+           emit(follow, out_block_to(follow, dst->rank, src->rank, false), MSCCL_R, NULL, dst,
+                line);
 }
 
 /* Add the source to what `sum` holds. */
@@ -315,10 +318,12 @@ static bool add(struct mscclpp_follow *follow, uint32_t block, int line,
                 const struct mscclpp_ref *src, const struct mscclpp_ref *sum)
 {
     if (src->rank == sum->rank) {
-        return emit(follow, strand_of_block(follow, block, src->rank), MSCCL_RE, src, sum, line);
+        return emit(follow, out_block_of(follow, block, src->rank), MSCCL_RE, src, sum, line);
     }
-    return emit(follow, strand_to(follow, src->rank, sum->rank, true), MSCCL_S, src, NULL, line) &&
-           emit(follow, strand_to(follow, sum->rank, src->rank, false), MSCCL_RRC, sum, sum, line);
+    return emit(follow, out_block_to(follow, src->rank, sum->rank, true), MSCCL_S, src, NULL,
+                line) &&
+           emit(follow, out_block_to(follow, sum->rank, src->rank, false), MSCCL_RRC, sum, sum,
+                line);
 }
 
 /* All sources into each destination: added up at one of them, then copied to the others. */
@@ -386,8 +391,8 @@ static bool emit_kept(struct mscclpp_follow *follow, int rank)
         size = kept_chunks(follow, rank, in_first + k, both - k);
         struct mscclpp_ref src = {rank, in_first + k, size, MSCCL_IN};
         struct mscclpp_ref dst = {rank, out_first + k, size, MSCCL_OUT};
-        if (size &&
-            !emit(follow, follow->strands_at[rank + 1] - 1, MSCCL_CPY, &src, &dst, its->node->line))
+        if (size && !emit(follow, follow->out_blocks_at[rank + 1] - 1, MSCCL_CPY, &src, &dst,
+                          its->node->line))
             return false;
     }
     return true;
