@@ -5,13 +5,13 @@
 
 #include <time.h>
 
-enum { COUNT = 1000, PATIENCE_SECONDS = 60 };
+enum { COUNT = 1000, TIMEOUT_SECONDS = 60 };
 
 /* Wait until the communicator is ready; meanwhile a program would do something useful. */
 static void wait_ready(ncclComm_t comm)
 {
     ncclResult_t state = ncclInProgress;
-    time_t end = time(NULL) + PATIENCE_SECONDS;
+    time_t end = time(NULL) + TIMEOUT_SECONDS;
     while (state == ncclInProgress && time(NULL) < end) {
         NCCL(ncclCommGetAsyncError(comm, &state));
     }

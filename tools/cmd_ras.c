@@ -180,10 +180,10 @@ int cmd_ras(int argc, char **argv)
     bool v6 = strchr(options.host, ':') && *options.host != '[';
     snprintf(address, sizeof(address), v6 ? "[%s]:%s" : "%s:%s", options.host, options.port);
     make_lines(&options, lines, sizeof(lines));
-    double patience_sec = options.timeout_sec > 0 ? options.timeout_sec + 2 : 86400;
-    int fd = doctor_connect_address(address, patience_sec, &why);
+    double timeout_sec = options.timeout_sec > 0 ? options.timeout_sec + 2 : 86400;
+    int fd = doctor_connect_address(address, timeout_sec, &why);
     if (fd >= 0 && options.monitor) return monitor(fd, lines);
-    char *text = fd >= 0 ? doctor_ask(fd, lines, patience_sec, &why) : NULL;
+    char *text = fd >= 0 ? doctor_ask(fd, lines, timeout_sec, &why) : NULL;
     const char *report = text ? skip_answers(text, PREAMBLE_LINES) : "";
     bool refused = !strncmp(report, "ERROR", 5) || !strncmp(report, "BUSY", 4);
     if (text) {

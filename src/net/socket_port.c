@@ -363,8 +363,8 @@ static bool examine_one(struct socket_port *port, size_t i)
         admit(port, i);
         return true;
     }
-    uint64_t patience = candidate->state > CANDIDATE_HELLO ? STALL_NSEC : SILENCE_NSEC;
-    bool late = tt_now_nsec() - candidate->since_nsec > patience;
+    uint64_t timeout_nsec = candidate->state > CANDIDATE_HELLO ? STALL_NSEC : SILENCE_NSEC;
+    bool late = tt_now_nsec() - candidate->since_nsec > timeout_nsec;
     if (rc == ncclInProgress && !late) return false;
     refuse(port, i,
            late                    ? "stayed silent"

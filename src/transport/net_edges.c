@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ACCEPT_PATIENCE_NSEC 2000000000ull /* packets of the proof may be sent again and again */
-#define DATA_PATIENCE_NSEC 10000000000ull
+#define ACCEPT_TIMEOUT_NSEC 2000000000ull /* packets of the proof may be sent again and again */
+#define DATA_TIMEOUT_NSEC 10000000000ull
 enum { LOCK_TRIES = 1000, FEW_EDGES = 16 };
 
 struct run { /* one look at all edges */
@@ -286,14 +286,14 @@ void tt_transport_release_memory(struct tt_transport *transport)
 
 /* A sender may have connected and gone before this side has seen it; a network of others need not
  * tell that a connection ended. */
-static uint64_t edge_patience(const struct net_edge *edge)
+static uint64_t edge_in_flight_nsec(const struct net_edge *edge)
 {
-    if (edge->slots.phase == NET_ACCEPTING) return ACCEPT_PATIENCE_NSEC;
+    if (edge->slots.phase == NET_ACCEPTING) return ACCEPT_TIMEOUT_NSEC;
     if (edge->slots.phase != NET_READY) return 0;
-    return edge->edge.config->net->plugin->builtin ? UINT64_MAX : DATA_PATIENCE_NSEC;
+    return edge->edge.config->net->plugin->builtin ? UINT64_MAX : DATA_TIMEOUT_NSEC;
 }
 
-uint64_t tt_net_edges_patience(struct tt_net_edges *edges, int rank)
+uint64_t tt_net_edges_in_flight_nsec(struct tt_net_edges *edges, int rank)
 {
     uint64_t most = 0;
     if (!edges) return 0;
@@ -305,8 +305,8 @@ uint64_t tt_net_edges_patience(struct tt_net_edges *edges, int rank)
     for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
         const struct tt_edge_key *key = &edge->edge.key;
         if (key->peer != rank || key->sending) continue;
-        uint64_t patience = edge_patience(edge);
-        if (patience > most) most = patience;
+        uint64_t in_flight_nsec = edge_in_flight_nsec(edge);
+        if (in_flight_nsec > most) most = in_flight_nsec;
     }
     pthread_mutex_unlock(&edges->lock);
     return most;

@@ -103,9 +103,9 @@ void tt_transport_destroy(struct tt_transport *transport)
     free(transport);
 }
 
-uint64_t tt_transport_patience(struct tt_transport *transport, int rank)
+uint64_t tt_transport_in_flight_nsec(struct tt_transport *transport, int rank)
 {
-    return tt_net_edges_patience(transport->net_edges, rank);
+    return tt_net_edges_in_flight_nsec(transport->net_edges, rank);
 }
 
 static ncclResult_t edge_connect(struct tt_transport *transport, const struct tt_edge_key *key,

@@ -190,7 +190,7 @@ const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport)
 /* How long what `rank` sent before its process ended may still be on its way, in nanoseconds: 0 in
  * memory and without a connection; UINT64_MAX when the network will report its end, or just now
  * nobody can say. Never blocks. */
-uint64_t tt_transport_patience(struct tt_transport *transport, int rank);
+uint64_t tt_transport_in_flight_nsec(struct tt_transport *transport, int rank);
 /* ncclInvalidUsage (reported to all ranks, naming both) when `rank`, in reach of this host's
  * memory, is in an operation of the same number with another fingerprint; for long waits. */
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank);

@@ -35,5 +35,5 @@ struct tt_net_edges *tt_net_edges_create(const struct tt_bootstrap *bootstrap);
 ncclResult_t tt_net_edges_lane(struct tt_transport *transport, struct tt_collnet_lane **lane_out);
 void tt_net_edges_end(struct tt_net_edges *edges);
 void tt_net_edges_destroy(struct tt_net_edges *edges);
-/* As tt_transport_patience(). Accepts NULL. */
-uint64_t tt_net_edges_patience(struct tt_net_edges *edges, int rank);
+/* As tt_transport_in_flight_nsec(). Accepts NULL. */
+uint64_t tt_net_edges_in_flight_nsec(struct tt_net_edges *edges, int rank);

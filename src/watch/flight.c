@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WRITER_PATIENCE = 200 };
+enum { WRITER_TRIES = 200 };
 #define WRITER_NAP_USEC 5000
 
 void tt_flight_write(int fd, const char *reason)
@@ -77,7 +77,7 @@ static void dump(const char *reason, bool failed)
     const int error = errno;
     if (!tt_watches.flights.path[0]) return;
     for (int k = 0; atomic_exchange(&tt_watches.flights.writing, true); k++) {
-        if (k == WRITER_PATIENCE) return;
+        if (k == WRITER_TRIES) return;
         tt_sleep_usec(WRITER_NAP_USEC);
     }
     write_file(reason);

@@ -17,9 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EXITED_PATIENCE_NSEC 20000000ull
-#define LEFT_PATIENCE_NSEC 1000000000ull /* for what a rank that left well has sent before */
-#define EXIT_PATIENCE_NSEC 500000000ull  /* where nothing is known of transports */
+#define EXITED_TIMEOUT_NSEC 20000000ull
+#define LEFT_TIMEOUT_NSEC 1000000000ull /* for what a rank that left well has sent before */
+#define EXIT_TIMEOUT_NSEC 500000000ull  /* where nothing is known of transports */
 enum { LISTED_WAITS = 8, SENTENCE_BYTES = 700 };
 
 static void raise_abort(struct tt_watch *watch, ncclResult_t rc, const char *sentence)
@@ -70,17 +70,17 @@ static void report(struct tt_watch *watch, uint64_t issued, uint64_t now)
 
 /* How long the network may still bring what such a rank sent. Where this rank waits for it to read,
  * that is a word that it has read, which is on the way at most: nothing of its own is left. */
-static uint64_t net_patience(const struct tt_watch *watch, const struct tt_wait *wait)
+static uint64_t net_in_flight_nsec(const struct tt_watch *watch, const struct tt_wait *wait)
 {
-    uint64_t patience = tt_transport_patience(watch->subject.transport, wait->peer);
-    bool short_one = patience > LEFT_PATIENCE_NSEC && !tt_wait_is_for_data(wait->what);
-    return short_one ? LEFT_PATIENCE_NSEC : patience;
+    uint64_t in_flight_nsec = tt_transport_in_flight_nsec(watch->subject.transport, wait->peer);
+    bool short_one = in_flight_nsec > LEFT_TIMEOUT_NSEC && !tt_wait_is_for_data(wait->what);
+    return short_one ? LEFT_TIMEOUT_NSEC : in_flight_nsec;
 }
 
 /* How long a wait for a rank that is gone may last: all that it sent is here or on the way, and a
  * thread that has no processor needs its time to take it. UINT64_MAX: nobody waits for such a rank,
  * or its transport says more. */
-static uint64_t patience_with_gone(const struct tt_watch *watch, uint64_t idle_nsec)
+static uint64_t gone_timeout_nsec(const struct tt_watch *watch, uint64_t idle_nsec)
 {
     uint64_t least = UINT64_MAX;
     const struct tt_watch_subject *subject = &watch->subject;
@@ -89,10 +89,10 @@ static uint64_t patience_with_gone(const struct tt_watch *watch, uint64_t idle_n
     for (int i = 0; i < count && i < LISTED_WAITS; i++) {
         int peer = waits[i].peer;
         if (!tt_bootstrap_rank_ended(subject->bootstrap, peer)) continue;
-        if (idle_nsec < net_patience(watch, &waits[i])) continue;
+        if (idle_nsec < net_in_flight_nsec(watch, &waits[i])) continue;
         bool exited = tt_bootstrap_rank_exited(subject->bootstrap, peer);
-        uint64_t patience_nsec = exited ? EXITED_PATIENCE_NSEC : LEFT_PATIENCE_NSEC;
-        if (patience_nsec < least) least = patience_nsec;
+        uint64_t timeout_nsec = exited ? EXITED_TIMEOUT_NSEC : LEFT_TIMEOUT_NSEC;
+        if (timeout_nsec < least) least = timeout_nsec;
     }
     return least;
 }
@@ -103,18 +103,18 @@ static bool cannot_succeed(struct tt_watch *watch, uint64_t idle_nsec, uint64_t 
 {
     const struct tt_watch_subject *subject = &watch->subject;
     if (!tt_bootstrap_someone_ended(subject->bootstrap)) return false;
-    if (!subject->transport) return idle_nsec >= EXIT_PATIENCE_NSEC;
+    if (!subject->transport) return idle_nsec >= EXIT_TIMEOUT_NSEC;
     uint32_t theirs = tt_bootstrap_exit_begun(subject->bootstrap);
     uint32_t ours = (uint32_t)atomic_load_explicit(tt_transport_begun(subject->transport),
                                                    memory_order_relaxed);
     if ((int32_t)(ours - theirs) > 0) return true;
-    uint64_t patience_nsec = patience_with_gone(watch, idle_nsec);
-    if (patience_nsec == UINT64_MAX) {
+    uint64_t timeout_nsec = gone_timeout_nsec(watch, idle_nsec);
+    if (timeout_nsec == UINT64_MAX) {
         watch->alone_nsec = 0;
         return false;
     }
     if (!watch->alone_nsec) watch->alone_nsec = now;
-    return now - watch->alone_nsec >= patience_nsec;
+    return now - watch->alone_nsec >= timeout_nsec;
 }
 
 /* Who is gone, and in what this rank waits. */

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICE_BYTES = 4096, MESSAGES = 10, PAUSE_USEC = 1000, PATIENCE_USEC = 60000000 };
+enum { SLICE_BYTES = 4096, MESSAGES = 10, PAUSE_USEC = 1000, TIMEOUT_USEC = 60000000 };
 
 struct lines {
     struct tt_net net;
@@ -124,7 +124,7 @@ static ncclResult_t carry(struct lines *lines, const struct tt_member *member,
         if (moved || rc == ncclSuccess) continue;
         rc = tt_bootstrap_error(b, NULL);
         if (rc) return rc;
-        if (waited_usec > PATIENCE_USEC) return tt_fail(ncclInternalError, "nothing moves");
+        if (waited_usec > TIMEOUT_USEC) return tt_fail(ncclInternalError, "nothing moves");
         tt_sleep_usec(PAUSE_USEC);
         waited_usec += PAUSE_USEC;
     }

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_SEC = 120, LEAST = 6, MOST = 14 };
+enum { TIMEOUT_SEC = 120, LEAST = 6, MOST = 14 };
 
 /* Everything it says goes to `log`; the result is the status. */
 static void try_it(int rank, int port, rlim_t most, const char *log)
@@ -17,7 +17,7 @@ static void try_it(int rank, int port, rlim_t most, const char *log)
     char address[64];
     ncclUniqueId id;
     ncclComm_t comm = NULL;
-    alarm(PATIENCE_SEC);
+    alarm(TIMEOUT_SEC);
     int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) _exit(100);
     closefrom(3);

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 2, COUNT = 4096, PATIENCE_SEC = 60 };
+enum { RANKS = 2, COUNT = 4096, TIMEOUT_SEC = 60 };
 
 static void sum(const struct harness_rank *r, float *buffer)
 {
@@ -29,7 +29,7 @@ static void child_main(const struct harness_rank *r, float *buffer, bool aborts)
     ncclResult_t state = ncclSuccess;
     ncclComm_t other = NULL;
     int excluded = 1 - r->rank, n;
-    alarm(PATIENCE_SEC);
+    alarm(TIMEOUT_SEC);
     refused(ncclAllReduce(buffer, buffer, COUNT, ncclFloat, ncclSum, r->comm, r->stream),
             "AllReduce");
     refused(ncclSend(buffer, COUNT, ncclFloat, excluded, r->comm, r->stream), "Send");
@@ -67,7 +67,7 @@ static void fork_twice(struct harness_rank *r)
 /* Its thread that splits is not there: nobody waits for it. */
 static void child_of_split(ncclComm_t comm, bool aborts)
 {
-    alarm(PATIENCE_SEC);
+    alarm(TIMEOUT_SEC);
     if (aborts) {
         NCCL(ncclCommAbort(comm));
     } else {

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { LAUNCHES = 20000, COUNT = 16, PATIENCE_SEC = 100 };
+enum { LAUNCHES = 20000, COUNT = 16, TIMEOUT_SEC = 100 };
 
 struct launcher {
     cudaGraphExec_t exec;
@@ -80,7 +80,7 @@ static void body(struct harness_rank *r)
 
 int main(void)
 {
-    alarm(PATIENCE_SEC); /* a wait for ever ends here */
+    alarm(TIMEOUT_SEC); /* a wait for ever ends here */
     harness_threads(1, body, NULL, 0);
     return 0;
 }

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_SEC = 60 };
+enum { TIMEOUT_SEC = 60 };
 
 static const struct {
     const char *variable, *words; /* words: in a line of the log that has the path, too */
@@ -25,7 +25,7 @@ static void try_it(const char *fifo, const char *log, size_t which)
 {
     ncclUniqueId id;
     ncclComm_t comm = NULL;
-    alarm(PATIENCE_SEC);
+    alarm(TIMEOUT_SEC);
     setenv("NCCL_DEBUG", "INFO", 1);
     setenv("NCCL_DEBUG_SUBSYS", "ALL", 1);
     setenv("NCCL_DEBUG_FILE", log, 1);

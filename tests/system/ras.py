@@ -157,7 +157,7 @@ def busy(processes):
     with local(processes[0]) as first, local(processes[0]) as second:
         first.write("TIMEOUT 2\nDIAGNOSTICS\n")
         first.flush()
-        check("patience", first.readline() == "OK\n")
+        check("timeout", first.readline() == "OK\n")
         second.write("DIAGNOSTICS\n")
         second.flush()
         check("busy", (a := second.read()) == "BUSY: diagnostics already in progress\n", a)

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_SEC = 60, NOBODY = 65534 };
+enum { TIMEOUT_SEC = 60, NOBODY = 65534 };
 
 enum kind { REGULAR, FIFO, FOLDER, FOREIGN };
 
@@ -47,7 +47,7 @@ static bool make(const char *path, size_t which)
 static void try_it(const char *path, size_t which)
 {
     ncclUniqueId id;
-    alarm(PATIENCE_SEC);
+    alarm(TIMEOUT_SEC);
     setenv("NCCL_COMM_ID", "127.0.0.1:9", 1);
     setenv("TUTTI_SECRET_FILE", path, 1);
     ncclResult_t rc = ncclGetUniqueId(&id);

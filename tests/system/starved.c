@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RANKS = 2, COUNT = 1000, PATIENCE_SEC = 60, SPARE = 8 };
+enum { RANKS = 2, COUNT = 1000, TIMEOUT_SEC = 60, SPARE = 8 };
 
 struct world {
     float *buffer[RANKS];
@@ -147,7 +147,7 @@ static int turn(struct world *world, long n, long *done_without)
     memset(world->comm, 0, sizeof(world->comm));
     memset(world->child, 0, sizeof(world->child));
     if (fill(world)) return 1;
-    alarm(PATIENCE_SEC);
+    alarm(TIMEOUT_SEC);
     if (pthread_create(&thread, NULL, say_nothing, NULL) || pthread_join(thread, NULL)) return 1;
     starve_at(n);
     ncclResult_t rc = live(world, &wrong);

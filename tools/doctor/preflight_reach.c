@@ -17,7 +17,7 @@
 
 enum {
     PASS_BYTES = 256 << 10,
-    PATIENCE_MS = 4000,
+    TIMEOUT_MS = 4000,
     SHELL_MS = 20000,
     LIFE_SEC = 300,
     MAX_HOSTS = 1024
@@ -75,7 +75,7 @@ int preflight_listen(void)
         if (waits[0].revents) return 0; /* who started it has left */
         int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) continue;
-        int64_t until_ms = now_ms() + PATIENCE_MS;
+        int64_t until_ms = now_ms() + TIMEOUT_MS;
         (void)(pass(fd, false, until_ms) && pass(fd, true, until_ms));
         close(fd);
     }
@@ -91,10 +91,10 @@ static const char *reach(const char *address, union tt_addr *addr_out)
     *addr_out = addr;
     if (tt_socket_connect(&addr, &fd)) return "no way there";
     struct pollfd wait = {.fd = fd, .events = POLLOUT};
-    int ready = poll(&wait, 1, PATIENCE_MS);
+    int ready = poll(&wait, 1, TIMEOUT_MS);
     if (ready > 0) getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
     const char *why = ready <= 0 ? "nothing answers" : error ? strerror(error) : NULL;
-    int64_t until_ms = now_ms() + PATIENCE_MS;
+    int64_t until_ms = now_ms() + TIMEOUT_MS;
     if (!why && !(pass(fd, true, until_ms) && pass(fd, false, until_ms)))
         why = "it connects, but 256 KiB do not pass";
     close(fd);

@@ -89,7 +89,7 @@ const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport)
     return &none;
 }
 
-uint64_t tt_transport_patience(struct tt_transport *transport, int rank)
+uint64_t tt_transport_in_flight_nsec(struct tt_transport *transport, int rank)
 {
     (void)transport, (void)rank;
     return 0;

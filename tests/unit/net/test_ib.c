@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define NET tt_net_verbs.table
-#define PATIENCE_NSEC 60000000000ull
+#define TIMEOUT_NSEC 60000000000ull
 
 enum { MOST_PARTS = 8 };
 
@@ -164,7 +164,7 @@ static ncclResult_t message_run(const struct ends *ends, struct message *message
 {
     bool done = false;
     ncclResult_t rc = ncclSuccess;
-    uint64_t until = tt_now_nsec() + PATIENCE_NSEC;
+    uint64_t until = tt_now_nsec() + TIMEOUT_NSEC;
     while (!rc && !done) {
         rc = message_step(ends, message, &done);
         assert_true(tt_now_nsec() < until);
@@ -408,7 +408,7 @@ static void a_lost_answer_is_survived(void)
     assert_int_equal(ends_join(&ends), ncclSuccess);
     for (size_t i = 0; i < 30; i++) {
         struct message message = {.nparts = 1, .sizes = {i * 20011 % 300000}};
-        uint64_t until = tt_now_nsec() + PATIENCE_NSEC;
+        uint64_t until = tt_now_nsec() + TIMEOUT_NSEC;
         bool done = false;
         message_make(&ends, &message, (unsigned)i);
         message_post(&ends, &message);
@@ -451,7 +451,7 @@ static void a_fatal_event_is_reported(void)
     static const char *const words[] = {"fake_0 told of a fatal event"};
     struct ends ends;
     ncclResult_t rc = ends_join(&ends);
-    uint64_t until = tt_now_nsec() + PATIENCE_NSEC;
+    uint64_t until = tt_now_nsec() + TIMEOUT_NSEC;
     while (!rc && tt_now_nsec() < until) {
         size_t size = 1000;
         rc = exchange(&ends, 1, &size);
@@ -491,7 +491,7 @@ static void a_gone_peer_is_reported(void)
     struct ends ends;
     struct message message = {.nparts = 1, .sizes = {100}};
     ncclResult_t rc = ncclSuccess;
-    uint64_t until = tt_now_nsec() + PATIENCE_NSEC;
+    uint64_t until = tt_now_nsec() + TIMEOUT_NSEC;
     int done = 0;
     assert_int_equal(ends_join(&ends), ncclSuccess);
     message_make(&ends, &message, 1);

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROOM = 4096, PATIENCE = 1000000, IN_FLIGHT = 3 };
+enum { ROOM = 4096, POLLS_MOST = 1000000, IN_FLIGHT = 3 };
 
 static const struct fault {
     const char *name, *says;
@@ -80,7 +80,7 @@ static void connect_ends(struct session *session)
     void *listen_comm = NULL;
     struct end *sender = &session->ends[0], *receiver = &session->ends[1];
     if (net->ops.listen(net, session->net->ctx, 0, handle, &listen_comm)) return;
-    for (int i = 0; i < PATIENCE && (!sender->comm || !receiver->comm); i++) {
+    for (int i = 0; i < POLLS_MOST && (!sender->comm || !receiver->comm); i++) {
         if (!sender->comm) net->ops.connect(net, session->net->ctx, 0, handle, &sender->comm);
         if (!receiver->comm) net->ops.accept(net, listen_comm, &receiver->comm);
         sched_yield();
@@ -96,7 +96,7 @@ static void post(struct session *session, struct end *end, int k)
                                      .bytes = end->sending ? ROOM / 2 : ROOM,
                                      .tag = 7,
                                      .mhandle = end->mhandle};
-    for (int i = 0; i < PATIENCE && !session->broken && !end->requests[k]; i++) {
+    for (int i = 0; i < POLLS_MOST && !session->broken && !end->requests[k]; i++) {
         session->broken = end->sending ? net->ops.isend(net, end->comm, &part, &end->requests[k])
                                        : net->ops.irecv(net, end->comm, &part, &end->requests[k]);
     }
@@ -120,7 +120,7 @@ static void exchange(struct session *session)
     for (int k = 0; k < IN_FLIGHT; k++)
         post(session, &session->ends[0], k);
     bool all = false;
-    for (int i = 0; i < PATIENCE && !all && !session->broken; i++) {
+    for (int i = 0; i < POLLS_MOST && !all && !session->broken; i++) {
         all = true;
         for (int k = 0; k < IN_FLIGHT; k++) {
             all &= finish(session, &session->ends[0], k);
