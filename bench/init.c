@@ -28,7 +28,7 @@ static double clock_sec(clockid_t clock)
     return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
 }
 
-static void nap(void)
+static void sleep_briefly(void)
 {
     const struct timespec some = {.tv_nsec = 50000};
     nanosleep(&some, NULL);
@@ -39,7 +39,7 @@ static void rank_main(struct shared *shared, int nranks, int rank, int rounds)
     for (int round = 1; round <= rounds; round++) {
         ncclComm_t comm = NULL;
         while (atomic_load(&shared->round) < round)
-            nap();
+            sleep_briefly();
         double busy_sec = clock_sec(CLOCK_PROCESS_CPUTIME_ID);
         shared->start_sec[rank] = clock_sec(CLOCK_MONOTONIC);
         ncclResult_t rc = ncclCommInitRank(&comm, nranks, shared->id, rank);
@@ -101,12 +101,12 @@ static int run(int nranks, int rounds, struct times *times)
         atomic_store(&shared->arrived, 0);
         atomic_store(&shared->round, round);
         while (atomic_load(&shared->arrived) < nranks)
-            nap();
+            sleep_briefly();
         times->wall_sec[round - 1] = round_sec(shared, nranks);
         times->busy_sec[round - 1] = busy_sum(shared, nranks);
     }
     while (wait(NULL) > 0)
-        nap();
+        sleep_briefly();
     qsort(times->wall_sec, (size_t)rounds, sizeof(double), compare);
     qsort(times->busy_sec, (size_t)rounds, sizeof(double), compare);
     times->failed = atomic_load(&shared->failed);

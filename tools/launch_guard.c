@@ -37,9 +37,9 @@ static void watch_launcher(const struct launch_guard *guard, int fd, const char 
 /* Until it has a session of its own, what ends the launcher's process group ends it as well. */
 static void await_session(pid_t guard)
 {
-    const struct timespec nap = {0, 200000};
+    const struct timespec interval = {0, 200000};
     while (getsid(guard) != guard && !waitpid(guard, NULL, WNOHANG))
-        nanosleep(&nap, NULL);
+        nanosleep(&interval, NULL);
 }
 
 bool launch_guard_start(struct launch_guard *guard, int nranks, const char *secret_file)

@@ -117,11 +117,11 @@ void trace_keep_forget(void)
 static void on_signal(int number)
 {
     struct trace_kept *kept = &trace_process.kept;
-    const struct timespec nap = {.tv_nsec = WAIT_NSEC};
+    const struct timespec interval = {.tv_nsec = WAIT_NSEC};
     uint32_t turn = atomic_fetch_add(&kept->asked, 1) + 1;
     if (number == SIGUSR2) return;
     for (int k = 0; k < WAITS && (int32_t)(atomic_load(&kept->answered) - turn) < 0; k++)
-        nanosleep(&nap, NULL);
+        nanosleep(&interval, NULL);
     signal(number, SIG_DFL);
     raise(number);
 }

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NAP_NSEC = 20000000, LEAST_RECORDS = 16, MOST_RECORDS = 1 << 20, USUAL_RECORDS = 1 << 16 };
+enum { SLEEP_NSEC = 20000000, LEAST_RECORDS = 16, MOST_RECORDS = 1 << 20, USUAL_RECORDS = 1 << 16 };
 enum { CONTROL_NSEC = 200000000 };
 enum { WORDS_OF_RECORD = 4 }; /* by which rings are measured */
 
@@ -375,7 +375,7 @@ static void *writer(void *unused)
     (void)unused;
     pthread_mutex_lock(&all->lock);
     for (;;) {
-        uint64_t until = trace_clock_nsec() + NAP_NSEC;
+        uint64_t until = trace_clock_nsec() + SLEEP_NSEC;
         struct timespec end = {.tv_sec = (time_t)(until / 1000000000u),
                                .tv_nsec = (long)(until % 1000000000u)};
         if (all->communicators == 0) {

@@ -86,8 +86,8 @@ void tt_wait_relax(uint32_t *spins, bool oversubscribed)
     const uint32_t spin = *spins;
     if (spin < UINT32_MAX) *spins = spin + 1;
     if (spin >= YIELDS) {
-        const struct timespec nap = {.tv_nsec = tt_wait_nap_nsec(spin - YIELDS)};
-        nanosleep(&nap, NULL);
+        const struct timespec interval = {.tv_nsec = tt_wait_backoff_nsec(spin - YIELDS)};
+        nanosleep(&interval, NULL);
     } else if (oversubscribed || spin >= PAUSES) {
         sched_yield();
     } else if (spin >= POLLS) {

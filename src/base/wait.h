@@ -31,15 +31,15 @@ void tt_wait_leave(int slot);
 /* Copy the live waits of `owner` (NULL: all); returns how many. */
 int tt_wait_list(const struct tt_member *owner, struct tt_wait *waits, int max);
 
-/* How long the n-th fruitless nap of a wait lasts, in nanoseconds: from 50 us, 4 ms at most. A wait
- * so oversleeps by a few percent of what it has lasted. Waking costs 25 to 50 us of processor time
- * in a virtual machine, so a second of waiting some 15 ms. */
-static inline uint32_t tt_wait_nap_nsec(uint32_t naps)
+/* How long the n-th fruitless sleep of a wait lasts, in nanoseconds: from 50 us, 4 ms at most. A
+ * wait so oversleeps by a few percent of what it has lasted. Waking costs 25 to 50 us of processor
+ * time in a virtual machine, so a second of waiting some 15 ms. */
+static inline uint32_t tt_wait_backoff_nsec(uint32_t sleeps)
 {
-    return naps < 316 ? 50000 + naps * 12500 : 4000000;
+    return sleeps < 316 ? 50000 + sleeps * 12500 : 4000000;
 }
 
 /* Give the core away the way this wait needs it: `spins` is the caller's counter, starting at 0 and
  * set back when something moved. First polls, then pause, then sched_yield (at once when
- * `oversubscribed`: more local ranks than cores), at last naps. */
+ * `oversubscribed`: more local ranks than cores), at last sleeps. */
 void tt_wait_relax(uint32_t *spins, bool oversubscribed);

@@ -48,7 +48,7 @@ struct socket_connector {
     int dev;
     uint64_t since_nsec;
     int retries;
-    uint64_t nap_nsec;
+    uint64_t retry_nsec;
     struct joint joints[];
 };
 
@@ -90,7 +90,7 @@ static ncclResult_t connector_create(int dev, const void *opaque,
     connector->since_nsec = tt_now_nsec();
     connector->has_spare = handle->spare.sa.sa_family == family;
     connector->retries = (int)tt_param_int("NCCL_SOCKET_RETRY_CNT");
-    connector->nap_nsec = (uint64_t)tt_param_int("NCCL_SOCKET_RETRY_SLEEP_MSEC") * 1000000u;
+    connector->retry_nsec = (uint64_t)tt_param_int("NCCL_SOCKET_RETRY_SLEEP_MSEC") * 1000000u;
     randombytes_buf(&connector->connection, sizeof(connector->connection));
     for (uint32_t i = 0; i < handle->nlanes; i++)
         connector->joints[i].fd = -1;
@@ -151,7 +151,7 @@ static ncclResult_t retry(struct socket_connector *connector, struct joint *join
                        err ? strerror(err) : why);
     }
     joint->tries++;
-    joint->not_before_nsec = tt_now_nsec() + (uint64_t)joint->tries * connector->nap_nsec;
+    joint->not_before_nsec = tt_now_nsec() + (uint64_t)joint->tries * connector->retry_nsec;
     return ncclInProgress;
 }
 

@@ -1,5 +1,5 @@
 /* Serves network edges in the background. While slots move it goes on at once; while something is
- * under way it naps, briefly at first when it is alone and longer when waiting threads move the
+ * under way it sleeps, briefly at first when it is alone and longer when waiting threads move the
  * network themselves; with nothing to do it sleeps until it is woken. */
 #include "proxy/proxy.h"
 
@@ -20,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAP_LEAST_USEC 50u
-#define NAP_MOST_USEC 1000u
+#define SLEEP_LEAST_USEC 50u
+#define SLEEP_MOST_USEC 1000u
 #define FLUSH_NSEC 10000000000ull /* at the end, without any movement: */
 #define GONE_NSEC 500000000ull    /* where those it is for have ended the communicator */
 
@@ -32,8 +32,8 @@ struct tt_proxy {
     pthread_t thread;
     pid_t process; /* that has the thread: a child of fork has not */
     _Atomic bool stop;
-    uint64_t nap_usec, drives;
-    uint32_t fruitless; /* naps since something moved */
+    uint64_t sleep_usec, drives;
+    uint32_t fruitless; /* sleeps since something moved */
     bool active;        /* last state that the profiler got */
 };
 
@@ -64,24 +64,24 @@ static void sleep_until_woken(struct tt_proxy *proxy)
     tt_transport_sleep(proxy->transport, 0);
     tt_prof_state(proxy->profiler, event, ncclProfilerProxyCtrlWakeup, NULL);
     tt_prof_stop(proxy->profiler, event);
-    proxy->nap_usec = NAP_LEAST_USEC;
+    proxy->sleep_usec = SLEEP_LEAST_USEC;
 }
 
-static void nap(struct tt_proxy *proxy)
+static void back_off(struct tt_proxy *proxy)
 {
     uint64_t drives = tt_transport_drives(proxy->transport);
     bool alone = drives == proxy->drives;
     proxy->drives = drives;
-    uint64_t own_usec = tt_wait_nap_nsec(proxy->fruitless++) / 1000;
-    tt_transport_sleep(proxy->transport, alone ? own_usec : proxy->nap_usec);
-    if (proxy->nap_usec < NAP_MOST_USEC) proxy->nap_usec *= 2;
+    uint64_t own_usec = tt_wait_backoff_nsec(proxy->fruitless++) / 1000;
+    tt_transport_sleep(proxy->transport, alone ? own_usec : proxy->sleep_usec);
+    if (proxy->sleep_usec < SLEEP_MOST_USEC) proxy->sleep_usec *= 2;
 }
 
 /* Posted slots leave before the connections close. */
 static void flush(struct tt_proxy *proxy)
 {
     uint64_t since = tt_now_nsec();
-    uint32_t naps = 0;
+    uint32_t sleeps = 0;
     ncclResult_t rc = ncclSuccess;
     bool gone = false;
     while (!tt_member_aborted(proxy->member) && tt_transport_pending(proxy->transport, &gone)) {
@@ -89,7 +89,7 @@ static void flush(struct tt_proxy *proxy)
         if (rc) return;
         if (state == TT_NET_MOVED) {
             since = tt_now_nsec();
-            naps = 0;
+            sleeps = 0;
             continue;
         }
         if (tt_now_nsec() - since > (gone ? GONE_NSEC : FLUSH_NSEC)) {
@@ -97,7 +97,7 @@ static void flush(struct tt_proxy *proxy)
                     proxy->member->rank);
             return;
         }
-        tt_sleep_usec(tt_wait_nap_nsec(naps++) / 1000);
+        tt_sleep_usec(tt_wait_backoff_nsec(sleeps++) / 1000);
     }
 }
 
@@ -116,7 +116,7 @@ static void *proxy_main(void *arg)
         }
         control_mark(proxy, true);
         if (state == TT_NET_BUSY) {
-            nap(proxy);
+            back_off(proxy);
         } else {
             proxy->fruitless = 0;
         }
@@ -173,7 +173,7 @@ ncclResult_t tt_proxy_create(struct tt_member *member, struct tt_transport *tran
     proxy->member = member;
     proxy->transport = transport;
     proxy->profiler = profiler;
-    proxy->nap_usec = NAP_LEAST_USEC;
+    proxy->sleep_usec = SLEEP_LEAST_USEC;
     proxy->process = getpid();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

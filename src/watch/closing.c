@@ -224,17 +224,17 @@ ncclResult_t tt_closing_wait(struct tt_closing *closing, const struct tt_watch_s
                              int event_fd)
 {
     const uint64_t begun = begun_by(subject), until = tt_now_nsec() + CLOSING_NSEC;
-    uint32_t naps = 0;
+    uint32_t sleeps = 0;
     while (!has_ended_well(closing, subject, begun)) {
         if (tt_member_aborted(subject->member)) return tt_member_abort_code(subject->member);
         if (tt_bootstrap_someone_ended(subject->bootstrap) || tt_now_nsec() >= until) break;
-        if (!naps) {
+        if (!sleeps) {
             /* pairs with the acquire load in tt_closing_look() */
             atomic_store_explicit(&closing->ends, 1, memory_order_release);
             eventfd_write(event_fd, 1);
         }
-        const struct timespec nap = {.tv_nsec = tt_wait_nap_nsec(naps++)};
-        nanosleep(&nap, NULL);
+        const struct timespec interval = {.tv_nsec = tt_wait_backoff_nsec(sleeps++)};
+        nanosleep(&interval, NULL);
     }
     return tt_member_aborted(subject->member) ? tt_member_abort_code(subject->member) : ncclSuccess;
 }

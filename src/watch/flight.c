@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 enum { WRITER_TRIES = 200 };
-#define WRITER_NAP_USEC 5000
+#define WRITER_SLEEP_USEC 5000
 
 void tt_flight_write(int fd, const char *reason)
 {
@@ -78,7 +78,7 @@ static void dump(const char *reason, bool failed)
     if (!tt_watches.flights.path[0]) return;
     for (int k = 0; atomic_exchange(&tt_watches.flights.writing, true); k++) {
         if (k == WRITER_TRIES) return;
-        tt_sleep_usec(WRITER_NAP_USEC);
+        tt_sleep_usec(WRITER_SLEEP_USEC);
     }
     write_file(reason);
     if (failed) atomic_store(&tt_watches.flights.failed, true);

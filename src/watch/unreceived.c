@@ -174,7 +174,7 @@ void tt_unreceived_close(struct tt_unreceived *unreceived, const struct tt_watch
     struct receiver receivers[ASKED_MOST];
     const struct tt_member *member = subject->member;
     const uint64_t until = tt_now_nsec() + ANSWER_NSEC;
-    uint32_t naps = 0;
+    uint32_t sleeps = 0;
     int count = 0;
     if (!unreceived->sent || !unreceived->answered) return;
     hear_askers(unreceived, subject);
@@ -189,7 +189,7 @@ void tt_unreceived_close(struct tt_unreceived *unreceived, const struct tt_watch
     }
     while ((count = ask_all(subject, receivers, count)) && tt_now_nsec() < until &&
            !tt_member_aborted(member)) {
-        const struct timespec nap = {.tv_nsec = tt_wait_nap_nsec(naps++)};
-        nanosleep(&nap, NULL);
+        const struct timespec interval = {.tv_nsec = tt_wait_backoff_nsec(sleeps++)};
+        nanosleep(&interval, NULL);
     }
 }

@@ -106,7 +106,7 @@ static double now_sec(void)
     return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
 }
 
-static void nap(void)
+static void sleep_briefly(void)
 {
     struct timespec pause = {.tv_nsec = 1000000};
     nanosleep(&pause, NULL);
@@ -119,7 +119,7 @@ static ncclResult_t await(ncclComm_t comm, const struct stage *stage, double sta
     double limit = stage->row->verdict == DIFFERS ? LIMIT_SEC : 1e-3 * QUIET_MSEC;
     while (!state && now_sec() - start < limit) {
         if (ncclCommGetAsyncError(comm, &state)) return ncclInternalError;
-        if (!state) nap();
+        if (!state) sleep_briefly();
     }
     return state;
 }

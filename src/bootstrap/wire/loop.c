@@ -24,7 +24,7 @@
 #define EVENTS 64
 #define TICK_NSEC 20000000ull /* resolution of deadlines */
 #define IDLE_NSEC 1000000000ull
-#define EXIT_NAP_USEC 1000
+#define EXIT_SLEEP_USEC 1000
 
 /* ---- the thread ---- */
 
@@ -161,7 +161,7 @@ static bool lock_until(struct tt_service *service, uint64_t until_nsec)
 {
     while (pthread_mutex_trylock(&service->lock)) {
         if (tt_now_nsec() >= until_nsec) return false;
-        tt_sleep_usec(EXIT_NAP_USEC);
+        tt_sleep_usec(EXIT_SLEEP_USEC);
     }
     return true;
 }

@@ -157,16 +157,16 @@ static long switches_of(const char *task)
 }
 
 /* How often workers went to sleep up to now. */
-static long worker_naps(void)
+static long worker_sleeps(void)
 {
-    long naps = 0;
+    long sleeps = 0;
     DIR *tasks = opendir("/proc/self/task");
     assert_non_null(tasks);
     for (struct dirent *entry; (entry = readdir(tasks));) {
-        if (entry->d_name[0] != '.') naps += switches_of(entry->d_name);
+        if (entry->d_name[0] != '.') sleeps += switches_of(entry->d_name);
     }
     closedir(tasks);
-    return naps;
+    return sleeps;
 }
 
 static long now_msec(void)
@@ -187,14 +187,14 @@ static void workers_leave_running_copies_alone(void **state)
     (void)state;
     memset(from, 1, bytes);
     memset(to, 1, bytes);
-    const long naps = worker_naps();
+    const long sleeps = worker_sleeps();
     const long start = now_msec();
     while (now_msec() - start < 400) {
         assert_int_equal(tuttiHostCopyBytes(stream, to, from, bytes), 0);
         assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
     }
     const long msec = now_msec() - start;
-    assert_in_range(worker_naps() - naps, 0, 50 + msec); /* were 7 a millisecond once */
+    assert_in_range(worker_sleeps() - sleeps, 0, 50 + msec); /* were 7 a millisecond once */
     tuttiHostFree(from);
     tuttiHostFree(to);
     tuttiHostStreamDestroy(stream);

@@ -105,7 +105,7 @@ static void destroyed_in_use(void)
     WORKS(cudaStreamDestroy(other));
 }
 
-static void nap_and_count(void *arg)
+static void sleep_and_count(void *arg)
 {
     usleep(20000);
     count_up(arg);
@@ -118,7 +118,7 @@ static void destroyed_and_awaited(void)
     for (unsigned flags = cudaStreamDefault; flags <= cudaStreamNonBlocking; flags++) {
         cudaStream_t stream = NULL;
         WORKS(cudaStreamCreateWithFlags(&stream, flags));
-        WORKS(cudaLaunchHostFunc(stream, nap_and_count, &count));
+        WORKS(cudaLaunchHostFunc(stream, sleep_and_count, &count));
         WORKS(cudaLaunchHostFunc(stream, count_up, &count));
         WORKS(cudaStreamDestroy(stream));
         WORKS(cudaDeviceSynchronize());
@@ -189,7 +189,7 @@ static void freed_and_wanted(void)
     WORKS(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     WORKS(cudaSetDevice(0));
     WORKS(cudaMalloc(&ptr, most));
-    WORKS(cudaLaunchHostFunc(stream, nap_and_count, &count));
+    WORKS(cudaLaunchHostFunc(stream, sleep_and_count, &count));
     WORKS(cudaFree(ptr));
     WORKS(cudaMalloc(&ptr, most));
     WORKS(cudaFree(ptr));

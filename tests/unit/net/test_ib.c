@@ -22,7 +22,7 @@ enum { MOST_PARTS = 8 };
 
 static struct {
     char folder[64], log[80];
-    unsigned nap_usec; /* between two steps */
+    unsigned pause_usec; /* between two steps */
 } at = {"", "", 0};
 
 /* ---- two ends ---- */
@@ -168,7 +168,7 @@ static ncclResult_t message_run(const struct ends *ends, struct message *message
     while (!rc && !done) {
         rc = message_step(ends, message, &done);
         assert_true(tt_now_nsec() < until);
-        if (at.nap_usec) usleep(at.nap_usec);
+        if (at.pause_usec) usleep(at.pause_usec);
         sched_yield();
     }
     return rc;
@@ -394,7 +394,7 @@ static void a_cut_is_survived_by_who_calls_seldom(void)
     static const size_t size = 300000;
     struct ends ends;
     assert_int_equal(ends_join(&ends), ncclSuccess);
-    at.nap_usec = 2000;
+    at.pause_usec = 2000;
     for (size_t i = 0; i < 8; i++)
         assert_int_equal(exchange(&ends, 1, &size), ncclSuccess);
     ends_close(&ends);

@@ -574,7 +574,7 @@ static void tell_turns(const ncclProfiler_v7_t *v7, void *context)
 static _Noreturn void keep_and_end(const char *keep, int how)
 {
     const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
-    const struct timespec nap = {.tv_nsec = 1000000};
+    const struct timespec interval = {.tv_nsec = 1000000};
     void *context = NULL;
     int mask = 0;
     if (how > 1) signal(how, SIG_DFL); /* not the test library's */
@@ -590,7 +590,7 @@ static _Noreturn void keep_and_end(const char *keep, int how)
         text[bytes] = '\0';
         if (file) fclose(file);
         if (strstr(text, "\"t\":\"end\"")) _exit(0);
-        nanosleep(&nap, NULL);
+        nanosleep(&interval, NULL);
     }
     v7->finalize(context);
     _exit(how == SIGUSR2 ? 3 : 0);

@@ -45,12 +45,12 @@ struct event_item {
  * without that the earlier launches, which workers run, give it back. */
 static struct pending *make_pending(struct event_item *own)
 {
-    const struct timespec nap = {.tv_nsec = 50000};
+    const struct timespec interval = {.tv_nsec = 50000};
     for (;;) {
         struct pending *pending = malloc(sizeof(*pending));
         if (pending) return pending;
         if (atomic_exchange(&own->spare_free, false)) return &own->spare;
-        nanosleep(&nap, NULL);
+        nanosleep(&interval, NULL);
     }
 }
 

@@ -20,7 +20,7 @@
 
 static const size_t pool_bytes = (size_t)64 << 20;
 
-enum { PAGE = 4096, HUGE_PAGE = 2 << 20, GRAIN = 512, NAP_NSEC = 1000000, NAPS_MOST = 2000 };
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20, GRAIN = 512, SLEEP_NSEC = 1000000, SLEEPS_MOST = 2000 };
 
 /* A block's flags: what the caller gave, and above it the device that was current. */
 enum { FLAG_BITS = 4, FLAGS = (1 << FLAG_BITS) - 1 };
@@ -189,15 +189,15 @@ struct tt_host_arena *tt_host_arena_device(int device)
 
 /* Memory that was freed may still be on its way back: only then is there room but no run. The work
  * that keeps it ends by itself as a rule; if it does not, for a while, there is no memory. */
-static int take(struct tt_host_arena *arena, const struct tt_host_want *want, int naps_most,
+static int take(struct tt_host_arena *arena, const struct tt_host_want *want, int sleeps_most,
                 void **ptr_out)
 {
-    const struct timespec nap = {.tv_nsec = NAP_NSEC};
+    const struct timespec interval = {.tv_nsec = SLEEP_NSEC};
     bool leaving = tt_host_leavers_go();
-    for (int naps = 0; !tt_host_arena_alloc(arena, want, ptr_out); naps++) {
-        if (!leaving || !tt_host_arena_has_room(arena, want->bytes) || naps == naps_most)
+    for (int sleeps = 0; !tt_host_arena_alloc(arena, want, ptr_out); sleeps++) {
+        if (!leaving || !tt_host_arena_has_room(arena, want->bytes) || sleeps == sleeps_most)
             return TT_HOST_OUT_OF_MEMORY;
-        nanosleep(&nap, NULL);
+        nanosleep(&interval, NULL);
         leaving = tt_host_leavers_go();
     }
     return TT_HOST_OK;
@@ -207,7 +207,7 @@ int tuttiHostControlAlloc(size_t bytes, void **ptr_out)
 {
     struct tt_host_want want = {.bytes = bytes ? bytes : 1, .kind = TT_MEMORY_CONTROL};
     if (!ready()) return not_ready();
-    return take(&tt_host.memory.control, &want, NAPS_MOST, ptr_out);
+    return take(&tt_host.memory.control, &want, SLEEPS_MOST, ptr_out);
 }
 
 void tuttiHostControlFree(void *ptr, size_t bytes)
@@ -216,7 +216,7 @@ void tuttiHostControlFree(void *ptr, size_t bytes)
     if (ptr && ready()) tt_host_arena_free(&tt_host.memory.control, ptr);
 }
 
-static int take_device(int device, size_t bytes, int naps_most, void **ptr_out)
+static int take_device(int device, size_t bytes, int sleeps_most, void **ptr_out)
 {
     struct tt_host_want want = {.bytes = bytes, .kind = TT_MEMORY_DEVICE};
     *ptr_out = NULL;
@@ -224,7 +224,7 @@ static int take_device(int device, size_t bytes, int naps_most, void **ptr_out)
     if (device < 0 || device >= tt_host_device_count()) return TT_HOST_INVALID_DEVICE;
     if (bytes == 0) return TT_HOST_OK;
     if (!ready()) return TT_HOST_OUT_OF_MEMORY;
-    int rc = take(&tt_host.memory.devices[device], &want, naps_most, ptr_out);
+    int rc = take(&tt_host.memory.devices[device], &want, sleeps_most, ptr_out);
     const struct tt_check_block block = {*ptr_out, bytes, TT_MEMORY_DEVICE, device};
     if (tt_host_checks() && !rc) tt_host_check_alloc(&block);
     return rc;
@@ -232,7 +232,7 @@ static int take_device(int device, size_t bytes, int naps_most, void **ptr_out)
 
 int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
 {
-    return take_device(device, bytes, NAPS_MOST, ptr_out);
+    return take_device(device, bytes, SLEEPS_MOST, ptr_out);
 }
 
 int tt_host_memory_try(int device, size_t bytes, void **ptr_out)
@@ -310,7 +310,7 @@ int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_o
     if (!ready()) return TT_HOST_OUT_OF_MEMORY;
     if (managed) want.kind = TT_MEMORY_MANAGED;
     want.flags = (unsigned)tt_host_thread.device << FLAG_BITS | (flags & FLAGS);
-    int rc = take(&tt_host.memory.host, &want, NAPS_MOST, ptr_out);
+    int rc = take(&tt_host.memory.host, &want, SLEEPS_MOST, ptr_out);
     const struct tt_check_block block = {*ptr_out, bytes, (enum tt_memory_kind)want.kind, 0};
     if (tt_host_checks() && !rc) tt_host_check_alloc(&block);
     return rc;

@@ -101,8 +101,8 @@ struct tt_host_workers { /* threads.c */
     pthread_cond_t wake;
     _Atomic int awake;                /* not asleep for good */
     _Atomic int inside;               /* of them: in a host function */
-    _Atomic int dozing;               /* of them: in a long nap */
-    int started, rung;                /* rung: a nap is to end */
+    _Atomic int dozing;               /* of them: in a long back-off */
+    int started, rung;                /* rung: a back-off is to end */
     void *(*_Atomic body)(void *arg); /* what they run; set before the first stream is there */
 };
 

@@ -5,16 +5,16 @@
 #include <sched.h>
 #include <time.h>
 
-enum { YIELDS = 64, NAP_NSEC = 50000 };
+enum { YIELDS = 64, SLEEP_NSEC = 50000 };
 
 void tt_host_spinlock_wait(const struct tt_host_spinlock *spinlock)
 {
-    const struct timespec nap = {.tv_nsec = NAP_NSEC};
+    const struct timespec interval = {.tv_nsec = SLEEP_NSEC};
     for (int looks = 0; atomic_load_explicit(&spinlock->taken, memory_order_relaxed); looks++) {
         if (looks < YIELDS) {
             sched_yield();
         } else {
-            nanosleep(&nap, NULL);
+            nanosleep(&interval, NULL);
         }
     }
 }

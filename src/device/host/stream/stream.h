@@ -214,10 +214,10 @@ void tt_host_runnable_set(struct CUstream_st *stream);
 /* Before and after a host function, which may block. */
 void tt_host_worker_enter(void);
 void tt_host_worker_leave(void);
-void tt_host_worker_ring(void); /* ends long naps */
+void tt_host_worker_ring(void); /* ends long back-offs */
 /* For workers themselves. */
-void tt_host_worker_nap(long nsec);
-bool tt_host_worker_sleep(void); /* until something is runnable; false: something is */
+void tt_host_worker_back_off(long nsec); /* sleeps so long, or until a ring */
+bool tt_host_worker_sleep(void);         /* until something is runnable; false: something is */
 /* There are so many streams: one more worker may run, up to one per core. */
 void tt_host_worker_share(int streams);
 

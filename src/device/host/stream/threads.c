@@ -10,8 +10,8 @@
 #include <time.h>
 
 enum {
-    SHORT_NAP_NSEC = 160000, /* not worth to be ended */
-    THREADS_MOST = 2048,     /* with those that are stuck in host functions */
+    SHORT_SLEEP_NSEC = 160000, /* not worth to be ended */
+    THREADS_MOST = 2048,       /* with those that are stuck in host functions */
 };
 
 static bool any_runnable(void)
@@ -37,10 +37,10 @@ bool tt_host_worker_sleep(void)
     return true;
 }
 
-void tt_host_worker_nap(long nsec)
+void tt_host_worker_back_off(long nsec)
 {
     struct timespec until = {.tv_nsec = nsec};
-    if (nsec <= SHORT_NAP_NSEC) {
+    if (nsec <= SHORT_SLEEP_NSEC) {
         nanosleep(&until, NULL);
         return;
     }

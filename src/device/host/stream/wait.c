@@ -80,7 +80,7 @@ static void relax(uint32_t spins, uint32_t polls, const struct tt_host_position 
         tuttiHostOversubscribed() ||
         atomic_load_explicit(&tt_host.waits.threads, memory_order_relaxed) > tuttiHostCores();
     if (spins >= SPINS_YIELD) {
-        sleep_at(position->stream, position, (long)tt_wait_nap_nsec(spins - SPINS_YIELD));
+        sleep_at(position->stream, position, (long)tt_wait_backoff_nsec(spins - SPINS_YIELD));
     } else if ((oversubscribed && spins >= polls) || spins >= SPINS_PAUSE) {
         sched_yield();
     } else if (spins >= SPINS_POLL) {

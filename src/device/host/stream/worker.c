@@ -3,8 +3,8 @@
  *
  * A thread that queues sets the stream's bit (runnable.h) and a worker that finds the stream idle
  * twice clears it, so work that is waited for at once costs no more than a look at the bit. While
- * any bit is set a worker is awake: it runs what is runnable and naps between its rounds, longer
- * when every stream has a waiter of its own. It sleeps for good when no bit is set. */
+ * any bit is set a worker is awake: it runs what is runnable and backs off between its rounds,
+ * longer when every stream has a waiter of its own. It sleeps for good when no bit is set. */
 #include "stream.h"
 
 #include "base/wait.h"
@@ -15,7 +15,7 @@
 
 #include <sys/prctl.h>
 
-enum { NAP_NSEC = 80000, NAP_MOST_NSEC = 3200000 };
+enum { SLEEP_NSEC = 80000, SLEEP_MOST_NSEC = 3200000 };
 
 struct round {
     const struct CUstream_st *except;
@@ -96,8 +96,8 @@ static void reclaim_memory(void)
 
 static void *worker_main(void *arg)
 {
-    long nap_nsec = NAP_NSEC;
-    uint32_t fruitless = 0; /* naps since something that nobody waits for came on */
+    long sleep_nsec = SLEEP_NSEC;
+    uint32_t fruitless = 0; /* sleeps since something that nobody waits for came on */
     (void)arg;
     tt_host_thread.is_worker = true;
     prctl(PR_SET_NAME, "tutti-worker");
@@ -106,20 +106,20 @@ static void *worker_main(void *arg)
         struct round round = {.calls_upto = UINT64_MAX};
         tt_host_runnable_visit(visit, &round);
         if (round.did || !round.unattended) fruitless = 0;
-        if (round.did || round.unattended) nap_nsec = NAP_NSEC;
+        if (round.did || round.unattended) sleep_nsec = SLEEP_NSEC;
         if (round.unattended > 1) tt_host_worker_share(round.unattended);
         if (round.did) continue;
         if (round.unattended) {
-            tt_host_worker_nap(NAP_NSEC / 2 + (long)tt_wait_nap_nsec(fruitless++));
+            tt_host_worker_back_off(SLEEP_NSEC / 2 + (long)tt_wait_backoff_nsec(fruitless++));
             continue;
         }
-        tt_host_worker_nap(nap_nsec);
-        if (nap_nsec < NAP_MOST_NSEC) {
-            nap_nsec *= 2;
+        tt_host_worker_back_off(sleep_nsec);
+        if (sleep_nsec < SLEEP_MOST_NSEC) {
+            sleep_nsec *= 2;
             continue;
         }
         reclaim_memory();
-        if (tt_host_worker_sleep()) nap_nsec = NAP_NSEC;
+        if (tt_host_worker_sleep()) sleep_nsec = SLEEP_NSEC;
     }
     return NULL;
 }
