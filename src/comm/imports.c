@@ -31,8 +31,8 @@ struct comparison { /* what one rank finds out about everybody's files */
     struct tt_comm *comm;
     int nranks, rank;
     int most;              /* files of the rank that has most */
-    bool alike;            /* all ranks have the same, so that own entries are everybody's */
-    struct entry *entries; /* owned; of all ranks, `most` each; alike: the own ones */
+    bool identical;        /* all ranks have the same, so that own entries are everybody's */
+    struct entry *entries; /* owned; of all ranks, `most` each; identical: the own ones */
     uint8_t *usable;       /* owned; by own file: it may be used so far */
 };
 
@@ -40,7 +40,8 @@ struct comparison { /* what one rank finds out about everybody's files */
 
 static const struct entry *entries_of(const struct comparison *comparison, int rank)
 {
-    return &comparison->entries[comparison->alike ? 0 : (size_t)rank * (size_t)comparison->most];
+    return &comparison
+                ->entries[comparison->identical ? 0 : (size_t)rank * (size_t)comparison->most];
 }
 
 static uint64_t key_of(const char *name)
@@ -92,15 +93,15 @@ static ncclResult_t compare_begin(struct comparison *comparison)
 {
     struct tt_comm *comm = comparison->comm;
     const struct tt_comm_record *first = tt_record_of(comm, 0);
-    comparison->alike = true;
+    comparison->identical = true;
     for (int r = 0; r < comparison->nranks; r++) {
         const struct tt_comm_record *record = tt_record_of(comm, r);
         if (record->nimports > comparison->most) comparison->most = record->nimports;
-        if (record->imports != first->imports) comparison->alike = false;
+        if (record->imports != first->imports) comparison->identical = false;
     }
     if (comparison->most == 0) return ncclSuccess;
     size_t most = (size_t)comparison->most;
-    size_t rows = comparison->alike ? 1 : (size_t)comparison->nranks;
+    size_t rows = comparison->identical ? 1 : (size_t)comparison->nranks;
     struct entry *own = tt_calloc(most, sizeof(*own));
     comparison->entries = tt_calloc(rows * most, sizeof(*comparison->entries));
     comparison->usable = tt_calloc(most, 1);
@@ -109,8 +110,8 @@ static ncclResult_t compare_begin(struct comparison *comparison)
         rc = tt_fail(ncclSystemError, "imported programs: out of memory");
     } else {
         fill_entries(comm->imports, own);
-        if (comparison->alike) memcpy(comparison->entries, own, most * sizeof(*own));
-        if (!comparison->alike) rc = exchange(comparison, own);
+        if (comparison->identical) memcpy(comparison->entries, own, most * sizeof(*own));
+        if (!comparison->identical) rc = exchange(comparison, own);
     }
     free(own);
     return rc;
@@ -159,7 +160,8 @@ static bool compare_file(const struct comparison *comparison, const char *name, 
 /* Rank 0 reports files that it does not have, too. */
 static void tell_missing(const struct comparison *comparison, uint64_t *hashes)
 {
-    for (int r = 1; r < comparison->nranks && comparison->rank == 0 && !comparison->alike; r++) {
+    for (int r = 1; r < comparison->nranks && comparison->rank == 0 && !comparison->identical;
+         r++) {
         const struct entry *entries = entries_of(comparison, r);
         for (int k = 0; k < comparison->most && entries[k].name[0]; k++) {
             bool reported = false;

@@ -75,7 +75,7 @@ struct tt_frame {
                     messages to one peer share an edge and keep their order */
     bool begins; /* a call of its own, behind others: the run counts one more operation for it */
     uint64_t match; /* exec's: the match header of the run; */
-    int nalike;     /* so many frames from here on are calls of the same kind */
+    int nsame;      /* so many frames from here on are calls of the same kind */
     void *event;    /* parent of this frame's profiler events (its own P2p); NULL: the work's */
     struct tt_edge *
         *send_edges; /* [channel of the program][peer]; NULL where it has none; borrowed */

@@ -179,9 +179,9 @@ static __attribute__((noinline)) void number_several(struct tt_work *work)
     struct tt_frame *frame = work->frames, *const end = frame + work->nframes;
     uint64_t match = 0;
     while (frame < end) {
-        struct tt_frame *const other = frame + frame->nalike;
-        match = tt_transport_begin_alike(work->transport, frame->fingerprint, &frame->call,
-                                         frame->nalike);
+        struct tt_frame *const other = frame + frame->nsame;
+        match = tt_transport_begin_many(work->transport, frame->fingerprint, &frame->call,
+                                        frame->nsame);
         for (; frame < other; frame++, match += TT_MATCH_STEP)
             frame->match = match;
     }

@@ -283,13 +283,13 @@ static void allow_refs(struct tt_work *work)
 }
 
 /* Of how many frames from each on the calls are the same but for buffers. */
-static void count_alike(struct tt_work *work)
+static void count_same(struct tt_work *work)
 {
     for (int f = work->nframes - 1; f >= 0; f--) {
         struct tt_frame *frame = &work->frames[f], *next = frame + 1;
         bool more = f + 1 < work->nframes && next->fingerprint == frame->fingerprint &&
                     memcmp(&next->call, &frame->call, sizeof(frame->call)) == 0;
-        frame->nalike = more ? next->nalike + 1 : 1;
+        frame->nsame = more ? next->nsame + 1 : 1;
     }
 }
 
@@ -310,7 +310,7 @@ static void survey_frames(struct tt_work *work)
         if (!counts || (f > 0 && !frame->begins)) work->each_counts = false;
         touched = tt_max_size(touched, frame->in_bytes + frame->out_bytes);
     }
-    count_alike(work);
+    count_same(work);
     work->stream = touched * (size_t)work->member->nranks > tt_cpu_cache_bytes() / 4 * 3;
     work->user_in = work->frames[0].in;
     work->user_out = work->frames[0].out;

@@ -33,7 +33,7 @@ static struct tt_batch_call call_of(const struct tt_task *task)
 static struct tt_group_call *next_own(struct tt_group_call *node, enum tt_func func, int rank)
 {
     while (node && (node->task.func != func || node->task.root != rank))
-        node = node->next_alike;
+        node = node->next_same_kind;
     return node;
 }
 
@@ -45,8 +45,8 @@ struct tt_own_pair tt_own_pair_first(struct tt_group_call *first, int rank)
 
 struct tt_own_pair tt_own_pair_next(const struct tt_own_pair *pair, int rank)
 {
-    return (struct tt_own_pair){next_own(pair->send->next_alike, TT_FUNC_SEND, rank),
-                                next_own(pair->recv->next_alike, TT_FUNC_RECV, rank)};
+    return (struct tt_own_pair){next_own(pair->send->next_same_kind, TT_FUNC_SEND, rank),
+                                next_own(pair->recv->next_same_kind, TT_FUNC_RECV, rank)};
 }
 
 /* ---- entries ---- */
@@ -65,7 +65,7 @@ static struct tt_batch *batch_entry(struct tt_plan *plan, const struct tt_group_
 {
     uint64_t hash = 0x243f6a8885a308d3ull;
     int ncalls = 0;
-    for (const struct tt_group_call *node = first; node; node = node->next_alike, ncalls++) {
+    for (const struct tt_group_call *node = first; node; node = node->next_same_kind, ncalls++) {
         if (!is_keepable(node, conn) || ncalls == CALLS_MOST) return NULL;
         const struct tt_batch_call call = call_of(&node->task);
         hash = (hash ^ call.bytes) * 0x9e3779b97f4a7c15ull;
@@ -108,7 +108,7 @@ static bool batch_serves(struct tt_batch *batch, const struct tt_plan *plan,
     const struct tt_batch_call *call = batch->calls;
     int frame = 0, rank = conn == TT_CONN_P2P ? plan->comm->member.rank : -2; /* no root's either */
     batch->moved = true;
-    for (const struct tt_group_call *node = first; node; node = node->next_alike, call++) {
+    for (const struct tt_group_call *node = first; node; node = node->next_same_kind, call++) {
         const struct tt_batch_call own = call_of(&node->task);
         if (own.bytes != call->bytes || own.func != call->func || own.peer != call->peer ||
             own.reduction != call->reduction)
@@ -134,7 +134,7 @@ static bool all_live(struct tt_batch *batch, const struct tt_plan *plan,
 {
     const uint64_t frees = atomic_load_explicit(plan->frees, memory_order_relaxed);
     if (batch->looked.frees == frees) return true;
-    for (const struct tt_group_call *node = first; node; node = node->next_alike) {
+    for (const struct tt_group_call *node = first; node; node = node->next_same_kind) {
         if (!tt_extent_is_live(&node->task)) return false;
     }
     tt_looked_note(&batch->looked, frees);
@@ -201,7 +201,7 @@ static void find_frames(struct tt_batch *batch, const struct tt_plan *plan,
 {
     int frame = 0, k = 0, rank = conn == TT_CONN_P2P ? plan->comm->member.rank : -2;
     batch->repeats = !tt_nvtx_on(); /* each call of a group has its range */
-    for (struct tt_group_call *node = first; node; node = node->next_alike, k++) {
+    for (struct tt_group_call *node = first; node; node = node->next_same_kind, k++) {
         int own = node->task.root == rank ? batch->nframes : frame++;
         batch->calls[k].buffers = &batch->buffers[own];
         node->first_frame = k;
@@ -272,8 +272,8 @@ bool tt_batch_launch(struct tt_plan *plan, struct CUstream_st *stream, ncclResul
     batch->moved = claim != TT_CLAIM_TAKEN; /* exec may change what it queues */
     if (claim > TT_CLAIM_BUSY) return false;
     plan->issued += (uint64_t)ncalls;
-    for (int k = 0; k < ncalls; k += batch->calls[k].nalike)
-        tt_count_calls(plan, (enum tt_func)batch->calls[k].func, (uint64_t)batch->calls[k].nalike);
+    for (int k = 0; k < ncalls; k += batch->calls[k].nsame)
+        tt_count_calls(plan, (enum tt_func)batch->calls[k].func, (uint64_t)batch->calls[k].nsame);
     plan->latest = batch;
     return true;
 }
@@ -318,14 +318,14 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
         batch_fini(batch);
         return tt_fail(ncclSystemError, "messages: out of memory for a group of %d", ncalls);
     }
-    for (const struct tt_group_call *node = first; node; node = node->next_alike, k++) {
+    for (const struct tt_group_call *node = first; node; node = node->next_same_kind, k++) {
         struct tt_batch_call *call = &batch->calls[k];
         *call = call_of(&node->task);
         tt_buffer_bytes(&node->task, &call->in_bytes, &call->out_bytes);
     }
     for (k = ncalls - 1; k >= 0; k--) {
         bool more = k + 1 < ncalls && batch->calls[k + 1].func == batch->calls[k].func;
-        batch->calls[k].nalike = more ? batch->calls[k + 1].nalike + 1 : 1;
+        batch->calls[k].nsame = more ? batch->calls[k + 1].nsame + 1 : 1;
     }
     find_frames(batch, plan, first, conn);
     struct tt_work_spec kept = *spec;

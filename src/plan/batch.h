@@ -26,7 +26,7 @@ struct tt_batch_call { /* what a call is bound for */
     struct tt_buffers *buffers;                          /* of its frame; what is compared: */
     const void *const *in;                               /* its parts, or those of `none` */
     void *const *out;
-    int nalike; /* so many of the same function come from here on */
+    int nsame; /* so many of the same function come from here on */
     size_t in_bytes, out_bytes;
 };
 
@@ -47,7 +47,7 @@ struct tt_batch {
 
 /* The work of a group like this one that was launched before, idle and with this group's buffers;
  * the plan's. NULL: the group is to be bound. conn: TT_CONN_P2P messages, TT_CONN_COLL collectives,
- * by next_alike. hot */
+ * by next_same_kind. hot */
 struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first,
                               enum tt_conn_index conn);
 /* Asked after tt_batch_find() had none: collectives like these are not to become one work. They

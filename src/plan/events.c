@@ -242,7 +242,7 @@ static void start_launch(const struct tt_group_call *node, struct tt_op_events *
 static void keep_calls(struct tt_op_events *events, const struct tt_group_call *first)
 {
     size_t count = 0;
-    for (const struct tt_group_call *node = first; node; node = node->next_alike)
+    for (const struct tt_group_call *node = first; node; node = node->next_same_kind)
         count += node->first_message ? (size_t)node->nframes + 2 : 1; /* 2: with itself */
     if (events->captured) events->kept = tt_calloc(count, sizeof(*events->kept));
     events->work.replays = events->kept;
@@ -272,7 +272,7 @@ void tt_events_collective(struct tt_plan *plan, struct tt_group_call *node,
 {
     struct tt_prof_replay replay = {.nframes = bound->nframes};
     if (!node->mask) return;
-    node->next_alike = NULL;
+    node->next_same_kind = NULL;
     open_launch(plan, node->mask, events);
     keep_calls(events, node);
     fill_coll(plan, node, bound, &replay.descr);
@@ -342,11 +342,11 @@ void tt_events_messages(struct tt_plan *plan, struct tt_group_call *first,
 {
     struct tt_group_call *marked = first;
     while (marked && !marked->mask)
-        marked = marked->next_alike;
+        marked = marked->next_same_kind;
     if (!marked) return;
     open_launch(plan, marked->mask, events);
     keep_calls(events, first);
-    for (struct tt_group_call *node = first; node; node = node->next_alike) {
+    for (struct tt_group_call *node = first; node; node = node->next_same_kind) {
         if (node->first_message) {
             start_exchange(plan, node, events);
         } else if (node->mask && tt_func_is_message(node->task.func)) {
@@ -369,7 +369,7 @@ void tt_events_launched(struct tt_op_events *events)
 {
     struct tt_profiler *profiler = events->work.profiler;
     tt_prof_stop(profiler, events->launch);
-    for (struct tt_group_call *node = events->first; node; node = node->next_alike) {
+    for (struct tt_group_call *node = events->first; node; node = node->next_same_kind) {
         tt_prof_stop(profiler, node->op_event);
         node->op_event = NULL;
         if (node->first_message) stop_exchange(events, node);

@@ -22,7 +22,7 @@ struct tt_op_events { /* of one work, from before its launch until after it */
     bool captured; /* Group, Coll and P2p begin whenever the work runs */
     void *launch, *group;
     const struct tt_plan *plan;  /* borrowed: that of the launch */
-    struct tt_group_call *first; /* calls whose Coll or P2p is open, by next_alike */
+    struct tt_group_call *first; /* calls whose Coll or P2p is open, by next_same_kind */
     struct tt_prof_replay *kept; /* owned: of a captured work */
 };
 

@@ -209,7 +209,7 @@ static struct tt_group_call *node_take(struct tt_group *group)
         node->next_owned = group->overflow;
         group->overflow = node;
     }
-    node->next = node->next_alike = NULL;
+    node->next = node->next_same_kind = NULL;
     node->group_api = node->api_event = node->op_event = NULL;
     node->mask = 0;
     node->known = node->ready = false;

@@ -269,7 +269,7 @@ static bool is_lone_message(const struct tt_plan *plan, const struct tt_group_ca
            !first->mask;
 }
 
-/* The calls that are made of sends and receives and those that are not, by next_alike. */
+/* The calls that are made of sends and receives and those that are not, by next_same_kind. */
 static void list_calls(const struct tt_plan *plan, struct tt_group_call *first,
                        struct tt_group_launch *launch)
 {
@@ -278,7 +278,7 @@ static void list_calls(const struct tt_plan *plan, struct tt_group_call *first,
         struct tt_group_call ***tail =
             tt_messages_expand(plan, &node->task) ? &message : &collective;
         **tail = node;
-        *tail = &node->next_alike;
+        *tail = &node->next_same_kind;
     }
     *message = *collective = NULL;
 }
@@ -292,7 +292,7 @@ ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_group_call *first
     if (!rc) rc = tt_choice_group(plan, first, launch);
     if (rc) return rc;
     struct tt_group_call *node = launch->lone ? NULL : launch->collectives;
-    for (; node && !rc; node = node->next_alike) {
+    for (; node && !rc; node = node->next_same_kind) {
         if (!node->known || plan->comm->tuner) rc = make_ready(plan, node, launch, node->known);
     }
     return rc;
@@ -303,12 +303,12 @@ ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_group_call *first
 static bool may_overlap(const struct tt_plan *plan, const struct tt_group_launch *launch)
 {
     const struct tt_group_call *node = launch->collectives;
-    if (!node || !node->next_alike || launch->captured || plan->comm->tuner || plan->comm->gpu ||
-        plan->comm->member.nranks == 1)
+    if (!node || !node->next_same_kind || launch->captured || plan->comm->tuner ||
+        plan->comm->gpu || plan->comm->member.nranks == 1)
         return false;
     while (node && !node->staged &&
            node->task.count * tt_type_bytes(node->task.type) <= OVERLAP_BYTES)
-        node = node->next_alike;
+        node = node->next_same_kind;
     return !node;
 }
 
@@ -321,12 +321,12 @@ static ncclResult_t bind_together(struct tt_plan *plan, const struct tt_group_la
     ncclResult_t rc = ncclSuccess;
     tt_launch_spec(plan, &spec);
     if (tt_batch_refuses(plan, first)) return ncclSuccess;
-    for (; node; node = node->next_alike)
+    for (; node; node = node->next_same_kind)
         spec.nframes++;
     struct tt_frame *frames = tt_calloc((size_t)spec.nframes, sizeof(*frames));
     if (!frames) return tt_fail(ncclSystemError, "group: out of memory for %d calls", spec.nframes);
     spec.frames = frames;
-    for (node = first; node; node = node->next_alike, frames++) {
+    for (node = first; node; node = node->next_same_kind, frames++) {
         struct tt_bound *bound = NULL;
         rc = bind(plan, node, launch, &bound);
         if (rc || bound->nframes != 1) break;
@@ -354,7 +354,7 @@ static ncclResult_t launch_collectives(struct tt_plan *plan, const struct tt_gro
         if (!work) rc = bind_together(plan, launch, &work);
     }
     for (struct tt_group_call *next; node && !rc; node = next) {
-        next = node->next_alike; /* a watched launch makes a list of its own */
+        next = node->next_same_kind; /* a watched launch makes a list of its own */
         if (work) {
             tt_count_call(plan, node->task.func);
         } else {
@@ -383,7 +383,7 @@ ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_group_call *firs
     if (rc) return rc;
     if (tuttiHostChecks()) tt_group_look(plan, first, launch->stream);
     rc = launch_collectives(plan, launch);
-    for (struct tt_group_call *node = launch->messages; node && !rc; node = node->next_alike)
+    for (struct tt_group_call *node = launch->messages; node && !rc; node = node->next_same_kind)
         rc = tt_in_place_stage(plan, node, launch);
     if (rc) return rc;
     if (is_lone_message(plan, first, launch)) return launch_bound_call(plan, first, launch);

@@ -223,7 +223,7 @@ ncclResult_t tt_messages_bind(struct tt_plan *plan, const struct tt_task *task,
 static ncclResult_t batch_begin(struct tt_plan *plan, const struct tt_group_call *first)
 {
     size_t n = (size_t)plan->comm->member.nranks, frames = 0;
-    for (const struct tt_group_call *node = first; node; node = node->next_alike) {
+    for (const struct tt_group_call *node = first; node; node = node->next_same_kind) {
         frames += tt_func_is_message(node->task.func) ? 1 : 2 * n;
     }
     plan->batch.nframes = 0;
@@ -241,12 +241,12 @@ ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *firs
 {
     struct tt_work *kept = launch->captured ? NULL : tt_batch_find(plan, first, TT_CONN_P2P);
     if (kept) {
-        for (const struct tt_group_call *node = first; node; node = node->next_alike)
+        for (const struct tt_group_call *node = first; node; node = node->next_same_kind)
             tt_count_call(plan, node->task.func);
         return tt_launch_work(plan, kept, launch->stream, launch->allow_inline);
     }
     ncclResult_t rc = batch_begin(plan, first);
-    for (struct tt_group_call *node = first; node && !rc; node = node->next_alike) {
+    for (struct tt_group_call *node = first; node && !rc; node = node->next_same_kind) {
         node->first_frame = plan->batch.nframes;
         rc = add_call(plan, node);
         node->nframes = plan->batch.nframes - node->first_frame;

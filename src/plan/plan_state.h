@@ -27,7 +27,8 @@ struct tt_group_call { /* one call that waits for GroupEnd */
     struct tt_call_options options; /* task.options points here when it has any */
     struct tt_reduction reduction;  /* the operator as it was: it may be destroyed before the end */
     struct tt_group_call *next; /* next call on the same communicator; borrowed from the group */
-    struct tt_group_call *next_alike; /* next call that is made of sends and receives, or is not */
+    struct tt_group_call
+        *next_same_kind;              /* next call that is made of sends and receives, or is not */
     struct tt_group_call *next_owned; /* next one from the heap; tt_group.overflow */
     bool logged;                      /* somebody reads the log lines of operations */
     bool known;                       /* was bound when it came: buffers of this size were right */
@@ -108,7 +109,7 @@ struct tt_group_launch { /* how one group of one communicator goes to the stream
     uint64_t capture_id; /* 0: not captured */
     bool captured, several_streams, allow_inline;
     bool lone;                                    /* one call, which is checked when it is bound */
-    struct tt_group_call *messages, *collectives; /* by next_alike */
+    struct tt_group_call *messages, *collectives; /* by next_same_kind */
     bool registers;                               /* captured, and captures register buffers */
     int ncollectives;
     struct CUevent_st *event; /* to be recorded first; NULL: none */

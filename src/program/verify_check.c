@@ -20,12 +20,13 @@ bool tt_verify_wellformed(struct tt_verify *verify)
             return tt_verify_fail(verify, NULL, "rank %d runs a program of %d ranks", rank,
                                   program->nranks);
         }
-        bool alike = program->nparts == model->nparts && program->in_blocks == model->in_blocks &&
-                     program->out_blocks == model->out_blocks &&
-                     program->whole_window == model->whole_window &&
-                     program->scratch == model->scratch && program->nchannels == model->nchannels &&
-                     program->needs_barrier == model->needs_barrier;
-        if (!alike) {
+        bool same_cut =
+            program->nparts == model->nparts && program->in_blocks == model->in_blocks &&
+            program->out_blocks == model->out_blocks &&
+            program->whole_window == model->whole_window && program->scratch == model->scratch &&
+            program->nchannels == model->nchannels &&
+            program->needs_barrier == model->needs_barrier;
+        if (!same_cut) {
             return tt_verify_fail(verify, NULL, "rank %d cuts the data differently than rank 0",
                                   rank);
         }

@@ -68,8 +68,8 @@ static inline uint64_t put(struct tt_barrier *call_log, uint64_t match, uint64_t
     return history;
 }
 
-uint64_t tt_transport_begin_alike(struct tt_transport *transport, uint32_t fingerprint,
-                                  const struct tt_call *call, int ncalls)
+uint64_t tt_transport_begin_many(struct tt_transport *transport, uint32_t fingerprint,
+                                 const struct tt_call *call, int ncalls)
 {
     struct tt_barrier *const call_log = transport->call_log;
     const uint64_t before = atomic_load_explicit(&transport->begun, memory_order_relaxed);

@@ -36,5 +36,5 @@ struct tt_edge_small {
 /* The same for several operations of one call. Returns the first one's match header; that of each
  * following one is a step larger. hot */
 #define TT_MATCH_STEP ((uint64_t)1 << 32)
-uint64_t tt_transport_begin_alike(struct tt_transport *transport, uint32_t fingerprint,
-                                  const struct tt_call *call, int ncalls);
+uint64_t tt_transport_begin_many(struct tt_transport *transport, uint32_t fingerprint,
+                                 const struct tt_call *call, int ncalls);

@@ -280,17 +280,17 @@ static void print_statuses(FILE *out, const struct tt_inquiry *inquiry, const st
     const struct tt_inquiry_comm *comm = row->comm;
     const char *most = status_name(row->aborted, row->running);
     char what[80];
-    int alike = 0;
+    int agreeing = 0;
     for (int rank = 0; rank < comm->nranks; rank++) {
         const struct tt_status *status = tt_inquiry_find(inquiry, comm->comm_id, rank);
-        if (status && status_name(status->abort, !status->init) == most) alike++;
+        if (status && status_name(status->abort, !status->init) == most) agreeing++;
     }
-    if (alike == comm->nfound) return;
+    if (agreeing == comm->nfound) return;
     fprintf(out,
             "#%d-%d (%016llx) MISMATCH\n"
             "  Communicator ranks have different status\n"
             "  %d ranks have status %s\n",
-            row->group, row->index, (unsigned long long)comm->comm_id, alike, most);
+            row->group, row->index, (unsigned long long)comm->comm_id, agreeing, most);
     for (int rank = 0; rank < comm->nranks; rank++) {
         const struct tt_status *status = tt_inquiry_find(inquiry, comm->comm_id, rank);
         if (!status || status_name(status->abort, !status->init) == most) continue;

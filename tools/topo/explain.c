@@ -78,7 +78,7 @@ static struct service service_of(const struct box *box, int net)
     return service;
 }
 
-static bool is_alike(const struct service *a, const struct service *b)
+static bool is_same_service(const struct service *a, const struct service *b)
 {
     return a->bw == b->bw && a->type == b->type && a->direct == b->direct;
 }
@@ -130,13 +130,13 @@ static void say_ports(const struct report *report, const struct ports *ports,
 }
 
 /* A port and those that serve like it; nothing when an earlier one does. */
-static void explain_alike(const struct report *report, int first)
+static void explain_same(const struct report *report, int first)
 {
     const struct service service = service_of(report->box, first);
     struct ports ports = {.count = 0};
     for (int n = 0; n < box_count(report->box, "nets"); n++) {
         const struct service other = service_of(report->box, n);
-        if (!is_alike(&service, &other)) continue;
+        if (!is_same_service(&service, &other)) continue;
         if (n < first) break;
         add_port(&ports, report->box, n, other.rank);
     }
@@ -174,7 +174,7 @@ static bool tell(const struct report *report, const struct tt_topo_file *file,
     report_add(report, "title", "paths");
     explain_pairs(report);
     for (int n = 0; n < box_count(report->box, "nets"); n++)
-        explain_alike(report, n);
+        explain_same(report, n);
     bool done = true;
     for (int d = 0; d < scenario->ndomains && done; d++) {
         const struct tt_topo_domain *domain = &scenario->domains[d];

@@ -70,7 +70,7 @@ bool route_is_ring(const json_t *graph)
 /* ---- may it be folded? ---- */
 
 /* How a host is passed through: its GPUs in their order, the same for all but the first. */
-static bool passes_alike(const struct box *box, const json_t *graph, size_t channel)
+static bool passes_same_gpus(const struct box *box, const json_t *graph, size_t channel)
 {
     size_t count = length_of(graph, channel);
     int first = visit_of(box, graph, channel, 0).host;
@@ -92,7 +92,7 @@ static bool passes_alike(const struct box *box, const json_t *graph, size_t chan
     return true;
 }
 
-static bool all_alike(json_t *machine, const json_t *scenario)
+static bool all_pass_same(json_t *machine, const json_t *scenario)
 {
     const struct box box = {.machine = machine};
     const char *name;
@@ -102,7 +102,7 @@ static bool all_alike(json_t *machine, const json_t *scenario)
     json_object_foreach(json_object_get(json_array_get(domains, 0), "graphs"), name, graph)
     {
         for (size_t c = 0; c < json_array_size(json_object_get(graph, "intra")); c++) {
-            if (!passes_alike(&box, graph, c)) return false;
+            if (!passes_same_gpus(&box, graph, c)) return false;
         }
     }
     return true;
@@ -117,7 +117,7 @@ struct route_fold route_fold_of(json_t *machine, const json_t *scenario)
     for (int host = 1; host < hosts; host++) {
         if (!box_is_copy(machine, 0, host)) return all;
     }
-    if (!all_alike(machine, scenario)) return all;
+    if (!all_pass_same(machine, scenario)) return all;
     return (struct route_fold){.shown = 2, .others = hosts - 1};
 }
 

@@ -123,7 +123,7 @@ static bool same_channel(const struct lanes *lanes, size_t a, size_t b)
 }
 
 /* How many channels are as this one; 0 when an earlier one was. */
-static int alike(const struct lanes *lanes, size_t channel)
+static int count_same(const struct lanes *lanes, size_t channel)
 {
     int found = 0;
     for (size_t c = 0; c < lanes->nroutes; c++) {
@@ -241,7 +241,7 @@ static void put_graph(struct lanes *lanes, const char *name)
 {
     size_t distinct = 0;
     for (size_t c = 0; c < lanes->nroutes; c++)
-        distinct += alike(lanes, c) > 0;
+        distinct += count_same(lanes, c) > 0;
     if (lanes->nroutes == 0) return;
     if (!lanes->only_measure) {
         double top = lanes->y + HEADING - 10;
@@ -250,7 +250,7 @@ static void put_graph(struct lanes *lanes, const char *name)
     }
     lanes->y += HEADING - 10 + LANE / 2.0;
     for (size_t c = 0; c < lanes->nroutes; c++) {
-        int same = alike(lanes, c);
+        int same = count_same(lanes, c);
         if (same == 0) continue;
         lanes->colour = picture_colour((int)c, &lanes->tip);
         if (!lanes->only_measure) {

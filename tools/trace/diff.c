@@ -48,11 +48,11 @@ static bool same(const struct side *sides, const struct trace_row *a, const stru
                  bool algorithm)
 {
     const struct timeline *left = &sides[0].run, *right = &sides[1].run;
-    bool alike = a->count == b->count && sides[0].nth[a->comm] == sides[1].nth[b->comm] &&
+    bool equal = a->count == b->count && sides[0].nth[a->comm] == sides[1].nth[b->comm] &&
                  left->comms[a->comm].nranks == right->comms[b->comm].nranks &&
                  !strcmp(func_of(&sides[0], a), func_of(&sides[1], b)) &&
                  !strcmp(timeline_word(left, a->datatype), timeline_word(right, b->datatype));
-    if (!algorithm || !alike) return alike;
+    if (!algorithm || !equal) return equal;
     return !strcmp(timeline_word(left, a->algo), timeline_word(right, b->algo)) &&
            !strcmp(timeline_word(left, a->proto), timeline_word(right, b->proto));
 }

@@ -15,7 +15,7 @@
 
 /* ---- which calls ---- */
 
-static bool is_alike(const struct tt_frame *a, const struct tt_frame *b)
+static bool is_same_call(const struct tt_frame *a, const struct tt_frame *b)
 {
     const struct tt_reduction *x = &a->reduction, *y = &b->reduction;
     return b->begins && b->conn == TT_CONN_COLL && a->program == b->program &&
@@ -68,7 +68,8 @@ int tt_bundle_length(const struct tt_work *work, int at)
     most = slot_holds(ops, nops);
     for (; ncalls < most && at + ncalls < work->ncursors; ncalls++) {
         const struct tt_cursor *next = first + ncalls;
-        if (next->end_op - next->first_op != nops || !is_alike(first->frame, next->frame)) break;
+        if (next->end_op - next->first_op != nops || !is_same_call(first->frame, next->frame))
+            break;
         int k = 0;
         while (k < nops && same_op(&ops[k], &work->eager->ops[next->first_op + k]))
             k++;

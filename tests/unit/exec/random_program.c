@@ -459,7 +459,7 @@ static void everybody(struct writer *writer, enum tt_op op)
     for (int rank = 0; rank < writer->set->nranks; rank++) {
         struct edit_insn *insn = random_append(writer, rank, 0, op);
         insn->arg = -1;
-        if (!writer->wide || writer->alike || !random_chance(writer, 5)) continue;
+        if (!writer->wide || writer->uniform || !random_chance(writer, 5)) continue;
         if (op == TT_OP_LEAVE) insn->flags = TT_MOVE_NO_WAIT;
         if (op == TT_OP_ENTER) insn->arg = (int)random_draw(writer, (uint32_t)writer->set->nranks);
     }
@@ -513,8 +513,8 @@ static int threads_of(const struct writer *writer, int rank)
 static int shared_text(const struct writer *writer, int rank)
 {
     for (int other = 0; writer->wide && other < rank; other++) {
-        bool alike = threads_of(writer, other) == threads_of(writer, rank);
-        if (alike && random_wide_same(writer, rank, other)) return other;
+        bool same_threads = threads_of(writer, other) == threads_of(writer, rank);
+        if (same_threads && random_wide_same(writer, rank, other)) return other;
     }
     return rank;
 }
@@ -576,7 +576,7 @@ static void write_at_random(struct writer *writer)
     int enter = random_chance(writer, 25) ? (int)random_draw(writer, (uint32_t)count) : -1;
     for (int k = 0; k < count; k++) {
         if (k == enter) everybody(writer, TT_OP_ENTER);
-        if (writer->alike || (writer->wide && random_chance(writer, 40))) {
+        if (writer->uniform || (writer->wide && random_chance(writer, 40))) {
             random_wide_piece(writer);
             continue;
         }
@@ -592,7 +592,7 @@ void random_set_make(uint64_t seed, struct random_set *set)
     writer.set = set;
     writer.state = seed * 0x2545f4914f6cdd1dull + 1;
     writer.wide = seed % 4 == 0;
-    writer.alike = seed % 16 == 0;
+    writer.uniform = seed % 16 == 0;
     memset(set, 0, sizeof(*set));
     memset(writer.sender, -1, sizeof(writer.sender));
     memset(writer.receiver, -1, sizeof(writer.receiver));
@@ -606,7 +606,7 @@ void random_set_make(uint64_t seed, struct random_set *set)
         random_write_own(&writer);
     } else {
         write_at_random(&writer);
-        if (writer.wide && !writer.alike) random_wide_rename(&writer);
+        if (writer.wide && !writer.uniform) random_wide_rename(&writer);
     }
     set->changed = random_chance(&writer, 40);
     for (int k = 0; set->changed && k < 1 + (int)(seed % 3); k++)

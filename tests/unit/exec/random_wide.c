@@ -168,7 +168,7 @@ static void count_up(struct writer *writer, int thread)
 static void broadcast_memory(struct writer *writer, int thread)
 {
     int n = writer->set->nranks, only = (int)random_draw(writer, (uint32_t)n);
-    bool each = writer->alike || random_chance(writer, 60), reduces = random_chance(writer, 60);
+    bool each = writer->uniform || random_chance(writer, 60), reduces = random_chance(writer, 60);
     struct tt_gen_chunk from = some_chunk(writer, TT_SPACE_IN, 0);
     struct tt_gen_chunk to = some_chunk(writer, TT_SPACE_OUT, 0);
     if (each && chunks_of(writer, TT_SPACE_OUT) == n) to = tt_gen_me();
@@ -211,7 +211,7 @@ void random_wide_piece(struct writer *writer)
         broadcast_memory(writer, thread);
     } else if (kind == 0) {
         keep_own(writer, thread);
-    } else if (kind == 1 && !writer->alike) {
+    } else if (kind == 1 && !writer->uniform) {
         count_up(writer, thread);
     } else {
         go_round(writer, thread);

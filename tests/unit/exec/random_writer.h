@@ -31,9 +31,9 @@ struct writer {
     int total[RANDOM_RANKS];
     bool written[RANDOM_RANKS][8]; /* scratch chunks */
     bool direct;                   /* between ENTER and LEAVE */
-    bool wide;  /* what random_wide.c adds is in it: every fourth seed, so that the others go on
-                   meaning what they meant */
-    bool alike; /* all ranks are given the same instructions */
+    bool wide;    /* what random_wide.c adds is in it: every fourth seed, so that the others go on
+                     meaning what they meant */
+    bool uniform; /* all ranks are given the same instructions */
 };
 
 uint32_t random_draw(struct writer *writer, uint32_t below);

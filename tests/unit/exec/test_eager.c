@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { CALLS = 20, COUNT = 5, LARGE = 50, MESSAGES = 40, ALIKE = 7 };
+enum { CALLS = 20, COUNT = 5, LARGE = 50, MESSAGES = 40, SAME = 7 };
 
 static void fill(struct world_call *call, int rank, int round)
 {
@@ -47,12 +47,12 @@ static void check_sums(const struct world *world, const struct world_call *calls
 
 /* One work for all calls of a rank; so many that follow each other are alike. */
 static struct tt_work *group_work(struct world *world, int rank, struct world_call *calls,
-                                  int nalike)
+                                  int nsame)
 {
     struct tt_frame frames[CALLS];
     for (int k = 0; k < CALLS; k++) {
         calls[k] = allreduce(world);
-        calls[k].fingerprint = 77 + (uint32_t)(k / nalike);
+        calls[k].fingerprint = 77 + (uint32_t)(k / nsame);
         (k ? world_bind : world_frame)(world, rank, &calls[k], &frames[k]);
         frames[k].begins = k > 0;
     }
@@ -77,13 +77,13 @@ static void submit_group(struct world *world, int rank, struct tt_work *work,
 }
 
 /* Rank 0 makes its calls one by one: the others need not know. */
-static void run_ranks(int n, enum world_kind kind, int nalike, int before)
+static void run_ranks(int n, enum world_kind kind, int nsame, int before)
 {
     struct world *world = world_create(n, kind, 4096);
     struct world_call calls[3][CALLS];
     struct tt_work *work[3] = {NULL};
     for (int r = 0; r < n; r++)
-        work[r] = group_work(world, r, calls[r], nalike);
+        work[r] = group_work(world, r, calls[r], nsame);
     for (int round = 0; round < before + 10; round++) {
         bool grouped = round < before || round % 2;
         for (int r = grouped ? 0 : 1; r < n; r++)
@@ -109,13 +109,13 @@ static void a_group_meets_single_calls(void **state)
 
 /* Calls that are alike share slots; who makes them one by one takes each message for itself, and
  * sends them so. */
-static void calls_alike_meet_single_calls(void **state)
+static void same_calls_meet_single_calls(void **state)
 {
     (void)state;
     for (int n = 2; n <= 3; n++) {
         for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
-            run_ranks(n, (enum world_kind)kind, ALIKE, 0);
-            run_ranks(n, (enum world_kind)kind, ALIKE, 3);
+            run_ranks(n, (enum world_kind)kind, SAME, 0);
+            run_ranks(n, (enum world_kind)kind, SAME, 3);
         }
     }
 }
@@ -302,7 +302,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_meets_single_calls),
-        cmocka_unit_test(calls_alike_meet_single_calls),
+        cmocka_unit_test(same_calls_meet_single_calls),
         cmocka_unit_test(groups_cut_otherwise_meet),
         cmocka_unit_test(collectives_overlap),
         cmocka_unit_test(a_result_waits_for_what_is_sent),

@@ -1,6 +1,6 @@
 /* Small calls of one shape share slots where a rank groups them, and each rank may group the same
  * calls in its own way: here it draws how, and draws again only now and then, so that groups come
- * again. Every result is checked. usage: system-alike threads | processes */
+ * again. Every result is checked. usage: system-same_calls threads | processes */
 #include "harness.h"
 
 #include <stdint.h>
