@@ -1,6 +1,6 @@
 /* The events of running works for a profiler: a KernelCh per frame with the times of its start and
- * end, and, through the edges, which operation a network step belongs to. Without a profiler this
- * file is never entered. */
+ * end, its phases between barriers, and, through the edges, which operation a network step belongs
+ * to. Without a profiler this file is never entered. */
 #include "exec/events.h"
 
 #include "base/clock.h"
@@ -40,6 +40,41 @@ static void track_edges(const struct tt_work *work, const struct tt_frame *frame
     }
 }
 
+/* ---- phases ---- */
+
+static void end_phase(struct tt_work *work, int f, uint64_t now_nsec)
+{
+    struct tt_channel_events *own = &work->channel_events[f];
+    ncclProfilerEventStateArgs_v7_t args = {.kernelCh = {.pTimer = now_nsec}};
+    if (!own->phase) return;
+    tt_prof_state(work->events.profiler, own->phase, ncclProfilerKernelPhaseStop, &args);
+    tt_prof_stop(work->events.profiler, own->phase);
+    own->phase = NULL;
+}
+
+static void begin_phase(struct tt_work *work, int f, int phase_id, uint64_t now_nsec)
+{
+    static const char *const names[] = {"initial_sync", "compute", "final_sync"};
+    struct tt_channel_events *own = &work->channel_events[f];
+    ncclProfilerEventDescr_v7_t descr = {
+        .type = ncclProfileKernelPhase, .parentObj = own->kernel, .rank = work->member->rank};
+    own->phase_id = phase_id;
+    if (!own->kernel) return; /* the plugin has no handle for the parent */
+    descr.kernelPhase.channelId = (uint8_t)work->frames[f].channel;
+    descr.kernelPhase.phaseId = (uint8_t)phase_id;
+    descr.kernelPhase.phaseName = names[phase_id];
+    descr.kernelPhase.pTimer = now_nsec;
+    own->phase = tt_prof_start(work->events.profiler, work->events.mask, &descr);
+}
+
+void tt_events_phase(struct tt_work *work, int f, int phase_id)
+{
+    if (!work->events_open || work->channel_events[f].phase_id >= phase_id) return;
+    uint64_t now_nsec = tt_now_nsec();
+    end_phase(work, f, now_nsec);
+    begin_phase(work, f, phase_id, now_nsec);
+}
+
 /* ---- frames ---- */
 
 static void begin_frame(struct tt_work *work, int f)
@@ -54,8 +89,10 @@ static void begin_frame(struct tt_work *work, int f)
     ncclProfilerEventDescr_v7_t descr = {
         .type = ncclProfileKernelCh, .parentObj = track.parent, .rank = work->member->rank};
     descr.kernelCh.channelId = (uint8_t)frame->channel;
-    descr.kernelCh.pTimer = tt_now_nsec();
-    work->channel_events[f] = tt_prof_start(events->profiler, events->mask, &descr);
+    uint64_t now_nsec = tt_now_nsec();
+    descr.kernelCh.pTimer = now_nsec;
+    work->channel_events[f].kernel = tt_prof_start(events->profiler, events->mask, &descr);
+    if (events->phases) begin_phase(work, f, 0, now_nsec);
 }
 
 /* ---- replays ---- */
@@ -93,7 +130,7 @@ void tt_events_begin(struct tt_work *work)
     work->events_open = true;
     if (work->events.nreplays > 0) begin_replay(work);
     for (int f = 0; f < work->nframes; f++) {
-        work->channel_events[f] = NULL;
+        work->channel_events[f] = (struct tt_channel_events){0};
         if (work->frames[f].after == 0) begin_frame(work, f);
     }
 }
@@ -110,12 +147,14 @@ static void hand_over(struct tt_work *work, int ended)
 
 static void end_channel(struct tt_work *work, int f)
 {
-    void *event = work->channel_events[f];
+    void *event = work->channel_events[f].kernel;
     if (!event) return;
-    ncclProfilerEventStateArgs_v7_t args = {.kernelCh = {.pTimer = tt_now_nsec()}};
+    uint64_t now_nsec = tt_now_nsec();
+    ncclProfilerEventStateArgs_v7_t args = {.kernelCh = {.pTimer = now_nsec}};
+    end_phase(work, f, now_nsec);
     tt_prof_state(work->events.profiler, event, ncclProfilerKernelChStop, &args);
     tt_prof_stop(work->events.profiler, event);
-    work->channel_events[f] = NULL;
+    work->channel_events[f].kernel = NULL;
 }
 
 void tt_events_end(struct tt_work *work, int f)

@@ -104,7 +104,8 @@ struct tt_work_events {                   /* what the profiler seam needs */
     struct tt_profiler *profiler;         /* borrowed; NULL: none */
     void *parent;                         /* Coll or P2p event; NULL: not tracked */
     uint32_t mask;                        /* sampled when the call was made */
-    bool channel_times;                   /* emit KernelCh */
+    bool channel_times;                   /* emit KernelCh, */
+    bool phases;                          /* and KernelPhase */
     const struct tt_prof_replay *replays; /* captured: its calls, whose events begin with each run;
                                              copied */
     int nreplays;

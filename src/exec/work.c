@@ -142,11 +142,11 @@ static void layout(struct bump *bump, struct tt_work *work, const struct tt_work
     int *frame_live = take(bump, (size_t)spec->nframes, sizeof(int));
     struct tt_arrival *arrivals =
         take(bump, (size_t)arrival_count(spec), sizeof(struct tt_arrival));
-    void **channel_events = NULL;
+    struct tt_channel_events *channel_events = NULL;
     struct tt_slot_counts *slot_counts = NULL;
     struct tt_prof_replay *replays = NULL;
     if (spec->events.profiler) {
-        channel_events = take(bump, (size_t)spec->nframes, sizeof(void *));
+        channel_events = take(bump, (size_t)spec->nframes, sizeof(*channel_events));
         replays = take(bump, (size_t)spec->events.nreplays, sizeof(*replays));
     }
     if (spec->events.profiler || expects(spec))

@@ -55,6 +55,8 @@ ncclResult_t tt_registry_remove(struct tt_registry *registry, void *handle);
 
 /* True when every byte lies in one registered buffer or window; so do no bytes. */
 bool tt_registry_covers(struct tt_registry *registry, const void *at, size_t bytes);
+/* True when every byte lies in one window of NCCL_WIN_COLL_SYMMETRIC. */
+bool tt_registry_is_symmetric(struct tt_registry *registry, const void *at, size_t bytes);
 
 /* ---- windows ---- */
 

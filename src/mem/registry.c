@@ -125,6 +125,19 @@ bool tt_registry_covers(struct tt_registry *registry, const void *at, size_t byt
     return covers;
 }
 
+bool tt_registry_is_symmetric(struct tt_registry *registry, const void *at, size_t bytes)
+{
+    uintptr_t lo = (uintptr_t)at, hi = lo + bytes;
+    bool found = false;
+    pthread_mutex_lock(&registry->lock);
+    for (const struct tt_window *w = registry->windows; w && !found; w = w->next) {
+        found = (w->flags & NCCL_WIN_COLL_SYMMETRIC) && lo >= (uintptr_t)w->buff &&
+                hi <= (uintptr_t)w->buff + w->bytes;
+    }
+    pthread_mutex_unlock(&registry->lock);
+    return found;
+}
+
 void tt_registry_window_add(struct tt_registry *registry, struct tt_window *window)
 {
     pthread_mutex_lock(&registry->lock);

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "device/device.h"
+#include "mem/mem.h"
 #include "plan/exchange.h"
 #include "plan/plan_state.h"
 #include "plugin/profiler.h"
@@ -172,6 +173,26 @@ static bool counts_bytes(enum tt_func func)
     return func == TT_FUNC_BROADCAST || func == TT_FUNC_ALLGATHER;
 }
 
+/* What NCCL calls a symmetric kernel: the ranks work on each other's windows, between two barriers.
+ * Static text, or NULL. */
+static const char *symmetric_variant(const struct tt_plan *plan, const struct tt_task *task,
+                                     enum tt_algo algo)
+{
+    static const char *const variants[TT_FUNC_COUNT_] = {
+        [TT_FUNC_BROADCAST] = "Broadcast_DIRECT", [TT_FUNC_REDUCE] = "Reduce_DIRECT",
+        [TT_FUNC_ALLGATHER] = "AllGather_DIRECT", [TT_FUNC_REDUCESCATTER] = "ReduceScatter_DIRECT",
+        [TT_FUNC_ALLREDUCE] = "AllReduce_DIRECT", [TT_FUNC_ALLTOALL] = "AlltoAll_DIRECT",
+        [TT_FUNC_SCATTER] = "Scatter_DIRECT",     [TT_FUNC_GATHER] = "Gather_DIRECT",
+    };
+    struct tt_registry *registry = plan->comm->registry;
+    size_t in_bytes, out_bytes;
+    if (algo != TT_ALGO_DIRECT || !registry) return NULL;
+    tt_buffer_bytes(task, &in_bytes, &out_bytes);
+    bool in = in_bytes == 0 || tt_registry_is_symmetric(registry, task->in, in_bytes);
+    bool out = out_bytes == 0 || tt_registry_is_symmetric(registry, task->out, out_bytes);
+    return in && out ? variants[task->func] : NULL;
+}
+
 static void fill_coll(const struct tt_plan *plan, const struct tt_group_call *node,
                       const struct tt_bound *bound, ncclProfilerEventDescr_v7_t *descr)
 {
@@ -191,6 +212,8 @@ static void fill_coll(const struct tt_plan *plan, const struct tt_group_call *no
     descr->coll.nWarps = 1;
     descr->coll.algo = tt_algo_name(bound->choice.algo);
     descr->coll.proto = tt_proto_name(bound->choice.proto);
+    descr->coll.kernelVariant = symmetric_variant(plan, task, bound->choice.algo);
+    descr->coll.isSymColl = descr->coll.kernelVariant != NULL;
     descr->coll.userTag = task->options ? task->options->profiler_tag : 0;
 }
 
@@ -276,6 +299,8 @@ void tt_events_collective(struct tt_plan *plan, struct tt_group_call *node,
     open_launch(plan, node->mask, events);
     keep_calls(events, node);
     fill_coll(plan, node, bound, &replay.descr);
+    events->work.phases =
+        replay.descr.coll.isSymColl && tt_prof_wants(node->mask, ncclProfileKernelPhase);
     node->op_event = begin_call(plan, node, events, &replay);
     events->work.parent = node->op_event;
     events->first = node;

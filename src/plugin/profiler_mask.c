@@ -41,6 +41,7 @@ static const struct event_row events[] = {
     {ncclProfileCeColl, CE_BITS, "CeColl"},
     {ncclProfileCeSync, ncclProfileCeSync, "CeSync"},
     {ncclProfileCeBatch, ncclProfileCeBatch, "CeBatch"},
+    {ncclProfileKernelPhase, ncclProfileKernelPhase, "KernelPhase"},
 };
 
 /* `events` lies in the order of the bits. */
@@ -54,7 +55,7 @@ bool tt_prof_wants(uint32_t mask, uint64_t type)
 const char *tt_profiler_event_name(uint64_t type)
 {
     size_t at = (size_t)__builtin_ctzll(type);
-    return at < TT_LEN(events) ? events[at].name : "KernelPhase";
+    return at < TT_LEN(events) ? events[at].name : "unknown";
 }
 
 /* Events of the versions, from 1 on; of others nothing is emitted, parents neither. */

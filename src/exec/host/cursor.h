@@ -108,6 +108,11 @@ struct tt_eager {
     bool open; /* those two take what the next collective does */
 };
 
+struct tt_channel_events {
+    void *kernel, *phase; /* the plugin's handles; NULL: none is open */
+    int phase_id;         /* of what is or was open: initial_sync, compute, final_sync */
+};
+
 enum tt_work_phase { TT_WORK_IDLE, TT_WORK_TURN, TT_WORK_STAGE_IN, TT_WORK_RUN, TT_WORK_STAGE_OUT };
 
 struct tt_stage { /* one foreign buffer and its bounce buffer */
@@ -157,7 +162,8 @@ struct tt_work {
     /* parts of this allocation */
     size_t capacity_bytes;
     int nframes, ncursors;
-    void **channel_events;              /* per frame; NULL without profiler, as is `replays` */
+    struct tt_channel_events
+        *channel_events;                /* per frame; NULL without profiler, as is `replays` */
     struct tt_slot_counts *slot_counts; /* per edge: of the frame that is looked at */
     struct tt_prof_replay *replays;
     bool events_open;

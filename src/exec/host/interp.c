@@ -1,6 +1,7 @@
 /* The interpreter: does what the stepper says next, wherever a thread calls.
  * It never blocks: what cannot be done now is answered with WAIT, and the cursor stays where it
  * is. */
+#include "exec/events.h"
 #include "exec/host/cursor.h"
 #include "exec/host/reduce.h"
 
@@ -26,8 +27,7 @@ static uint64_t own_scalar(const struct tt_frame *frame)
     return bits;
 }
 
-static enum tt_run step_enter(struct tt_work *work, struct tt_cursor *cursor,
-                              const struct tt_insn *insn)
+static enum tt_run enter(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn)
 {
     const struct tt_frame *frame = cursor->frame;
     if (!work->entered) {
@@ -45,12 +45,21 @@ static enum tt_run step_enter(struct tt_work *work, struct tt_cursor *cursor,
     return TT_RUN_DONE;
 }
 
+static enum tt_run step_enter(struct tt_work *work, struct tt_cursor *cursor,
+                              const struct tt_insn *insn)
+{
+    enum tt_run run = enter(work, cursor, insn);
+    if (work->events.phases && run == TT_RUN_DONE) tt_events_phase(work, cursor->frame_index, 1);
+    return run;
+}
+
 static enum tt_run step_leave(struct tt_work *work, struct tt_cursor *cursor,
                               const struct tt_insn *insn)
 {
     if (!cursor->leaving) {
         cursor->leaving = true;
         work->nleaving++;
+        if (work->events.phases) tt_events_phase(work, cursor->frame_index, 2);
     }
     if (work->nleaving < work->nentered)
         return tt_cursor_wait(cursor, work->member->rank, "channel of");
