@@ -126,7 +126,7 @@ cudaError_t cudaFuncGetName(const char **name, const void *func)
     return tt_face_done(rc);
 }
 
-/* ---- questions and wishes ---- */
+/* ---- attributes ---- */
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *func)
 {

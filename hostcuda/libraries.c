@@ -7,14 +7,14 @@ static struct tt_host_library *library_of(cudaLibrary_t handle)
     return (struct tt_host_library *)(uintptr_t)handle;
 }
 
-struct wishes { /* of the loader: taken and left alone, as nothing is compiled */
+struct loader_options { /* of the loader: taken and left alone, as nothing is compiled */
     const void *options, *values;
     unsigned count;
 };
 
-static bool are_good(const struct wishes *wishes)
+static bool are_good(const struct loader_options *given)
 {
-    return wishes->count == 0 || (wishes->options && wishes->values);
+    return given->count == 0 || (given->options && given->values);
 }
 
 /* NOLINTBEGIN(readability-non-const-parameter): the signatures are CUDA's */
@@ -23,7 +23,8 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
                                 unsigned int jit_count, enum cudaLibraryOption *options,
                                 void **values, unsigned int count)
 {
-    const struct wishes jit = {jit_options, jit_values, jit_count}, own = {options, values, count};
+    const struct loader_options jit = {jit_options, jit_values, jit_count},
+                                own = {options, values, count};
     if (!are_good(&jit) || !are_good(&own)) return tt_face_done(cudaErrorInvalidValue);
     return tt_face_done(tt_face_load(code, (struct tt_host_library **)library));
 }
@@ -33,7 +34,8 @@ cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *path,
                                     unsigned int jit_count, enum cudaLibraryOption *options,
                                     void **values, unsigned int count)
 {
-    const struct wishes jit = {jit_options, jit_values, jit_count}, own = {options, values, count};
+    const struct loader_options jit = {jit_options, jit_values, jit_count},
+                                own = {options, values, count};
     if (!are_good(&jit) || !are_good(&own)) return tt_face_done(cudaErrorInvalidValue);
     return tt_face_done(tt_face_load_file(path, (struct tt_host_library **)library));
 }

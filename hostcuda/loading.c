@@ -1,4 +1,4 @@
-/* Device code that a program loads, from memory and from files, and wishes about its kernels. */
+/* Device code that a program loads, from memory and from files, and settings of its kernels. */
 #include "loading.h"
 
 #include "face.h"

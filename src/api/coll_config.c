@@ -37,30 +37,30 @@ static ncclResult_t copy_known(const ncclCollConfig_t *config, const char *name,
 }
 
 /* A number of channels, 0 when it is not said, makes no sense, or the environment says it. */
-static uint8_t channels(int wish, const char *name, const char *field, const char *variable)
+static uint8_t channels(int requested, const char *name, const char *field, const char *variable)
 {
-    if (wish == NCCL_CONFIG_UNDEF_INT || tt_param_is_set(variable)) return 0;
-    if (wish >= 1 && wish <= TT_MAX_CHANNELS) return (uint8_t)wish;
-    tt_info(TT_LOG_ENV, "nccl%sConfig: %s %d is not in 1..%d and ignored", name, field, wish,
+    if (requested == NCCL_CONFIG_UNDEF_INT || tt_param_is_set(variable)) return 0;
+    if (requested >= 1 && requested <= TT_MAX_CHANNELS) return (uint8_t)requested;
+    tt_info(TT_LOG_ENV, "nccl%sConfig: %s %d is not in 1..%d and ignored", name, field, requested,
             TT_MAX_CHANNELS);
     return 0;
 }
 
 static ncclResult_t read_selection(const ncclCollConfig_t *config, enum tt_func func,
-                                   const char *name, struct tt_tune_wish *wish)
+                                   const char *name, struct tt_tune_request *request)
 {
     int force = config->forceAlgSelection;
     if (force != 0 && force != 1) {
         return tt_fail(ncclInvalidArgument,
                        "nccl%sConfig: forceAlgSelection is %d, accepted are 0 and 1", name, force);
     }
-    ncclResult_t rc = tt_tune_select(config->algSelection, wish);
-    if (rc || func <= TT_FUNC_ALLREDUCE || !wish->selects) {
-        wish->strict = force != 0;
+    ncclResult_t rc = tt_tune_select(config->algSelection, request);
+    if (rc || func <= TT_FUNC_ALLREDUCE || !request->selects) {
+        request->strict = force != 0;
         return rc;
     }
-    bool kept = tt_tune_allows_unnamed(*wish) || !force;
-    *wish = (struct tt_tune_wish){0};
+    bool kept = tt_tune_allows_unnamed(*request) || !force;
+    *request = (struct tt_tune_request){0};
     if (kept) return ncclSuccess;
     return tt_fail(ncclInvalidUsage,
                    "nccl%sConfig: algSelection is '%.200s', but %s has no algorithms with names; "
@@ -72,9 +72,9 @@ static ncclResult_t read_options(const ncclCollConfig_t *given, enum tt_func fun
                                  struct tt_call_options *out)
 {
     ncclCollConfig_t config;
-    struct tt_tune_wish wish = {0};
+    struct tt_tune_request request = {0};
     ncclResult_t rc = copy_known(given, name, &config);
-    if (!rc) rc = read_selection(&config, func, name, &wish);
+    if (!rc) rc = read_selection(&config, func, name, &request);
     if (rc) return rc;
     if (config.launchCompletionEvent && tuttiHostEventPlain(config.launchCompletionEvent)) {
         return tt_fail(ncclInvalidArgument,
@@ -82,10 +82,10 @@ static ncclResult_t read_options(const ncclCollConfig_t *given, enum tt_func fun
                        "cudaEventDisableTiming and without cudaEventInterprocess",
                        name, (void *)config.launchCompletionEvent);
     }
-    wish.least = channels(config.minCTAs, name, "minCTAs", "NCCL_MIN_CTAS");
-    wish.most = channels(config.maxCTAs, name, "maxCTAs", "NCCL_MAX_CTAS");
-    if (wish.most && wish.least > wish.most) wish.least = 1;
-    *out = (struct tt_call_options){.wish = wish,
+    request.least = channels(config.minCTAs, name, "minCTAs", "NCCL_MIN_CTAS");
+    request.most = channels(config.maxCTAs, name, "maxCTAs", "NCCL_MAX_CTAS");
+    if (request.most && request.least > request.most) request.least = 1;
+    *out = (struct tt_call_options){.request = request,
                                     .profiler_tag = config.userProfilerTag,
                                     .launch_event = config.launchCompletionEvent};
     return ncclSuccess;

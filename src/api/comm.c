@@ -114,13 +114,13 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 
 /* ---- split and shrink ---- */
 
-ncclResult_t tt_child_create(const struct tt_comm_request *wish, struct tt_comm *parent,
+ncclResult_t tt_child_create(const struct tt_comm_request *asked, struct tt_comm *parent,
                              struct tt_comm **child_out)
 {
-    struct tt_comm_request request = *wish;
+    struct tt_comm_request request = *asked;
     struct tt_comm *child = NULL;
     request.device = parent->member.device;
-    request.inherit = wish->config ? NULL : &parent->config;
+    request.inherit = asked->config ? NULL : &parent->config;
     ncclResult_t rc = tt_comm_alloc(&request, &child);
     if (!rc) rc = tt_plan_create(child, &child->plan);
     if (rc) {

@@ -100,8 +100,8 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, n
     if (!rc) rc = tt_check_pointer(buff, func, "buff");
     if (!rc && size == 0) rc = tt_fail(ncclInvalidArgument, "%s: size is 0", func);
     if (rc) return rc;
-    const struct tt_window_wish wish = {.buff = buff, .bytes = size, .flags = winFlags, .win = win};
-    return tt_job_window(own, &wish);
+    const struct tt_window_call call = {.buff = buff, .bytes = size, .flags = winFlags, .win = win};
+    return tt_job_window(own, &call);
 }
 
 static ncclResult_t window_of(ncclComm_t comm, ncclWindow_t win, const char *func,

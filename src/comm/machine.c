@@ -168,7 +168,7 @@ static ncclResult_t emulate(struct tt_init *init, const struct tt_agreement *agr
         .nranks = comm->member.nranks,
         .no_multicast = (agreed->flags & TT_RECORD_NVLS_OFF) != 0,
         .no_collnet = true, /* no network that is loaded offers it */
-        .wishes = {.ctas_least = agreed->ctas_least,
+        .config = {.ctas_least = agreed->ctas_least,
                    .ctas_most = comm->config.maxCTAs,
                    .nvls_ctas = given(comm->config.nvlsCTAs),
                    .net_peer_channels = given(comm->config.nChannelsPerNetPeer),

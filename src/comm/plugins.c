@@ -17,14 +17,14 @@
 ncclResult_t tt_plugins_net(struct tt_comm *comm, bool needed)
 {
     struct tt_net_request request = {.member = &comm->member, .traffic_class = -1};
-    const char *wish = tt_param_str("NCCL_NET");
-    request.wish = wish && *wish ? wish : comm->config.netName;
+    const char *name = tt_param_str("NCCL_NET");
+    request.name = name && *name ? name : comm->config.netName;
     if (comm->config.trafficClass != NCCL_CONFIG_UNDEF_INT)
         request.traffic_class = comm->config.trafficClass;
     tt_bootstrap_key(comm->bootstrap, "net", request.key);
     ncclResult_t rc = tt_net_open(&request, &comm->net);
     memset(request.key, 0, sizeof(request.key));
-    if (!rc || needed || request.wish) return rc;
+    if (!rc || needed || request.name) return rc;
     tt_info(TT_LOG_INIT | TT_LOG_NET, "rank %d: going on without a network, no rank needs one",
             comm->member.rank);
     return ncclSuccess;

@@ -17,14 +17,14 @@
 #define OWN_CHANNELS 2 /* one for each tree of the double tree */
 #define MACHINE_INBOX_BYTES ((size_t)1 << 30)
 
-static size_t slice_wish(void)
+static size_t slice_requested(void)
 {
     int64_t buffer_bytes = tt_param_int("NCCL_BUFFSIZE");
     if (!tt_param_is_set("NCCL_BUFFSIZE") || buffer_bytes == -2) return SLICE_BYTES;
-    size_t wish =
+    size_t requested =
         buffer_bytes > 0 ? (size_t)buffer_bytes / TT_SLOTS / SLICE_LEAST * SLICE_LEAST : 0;
-    size_t slice = tt_min_size(tt_max_size(wish, SLICE_LEAST), SLICE_MOST);
-    if (slice != wish) {
+    size_t slice = tt_min_size(tt_max_size(requested, SLICE_LEAST), SLICE_MOST);
+    if (slice != requested) {
         tt_warn_setting("NCCL_BUFFSIZE is %lld bytes, accepted are %d to %d: %zu it is",
                         (long long)buffer_bytes, TT_SLOTS * SLICE_LEAST, TT_SLOTS * SLICE_MOST,
                         TT_SLOTS * slice);
@@ -58,11 +58,11 @@ static int channels_least(const ncclConfig_t *config)
     return least > config->minCTAs ? least : config->minCTAs;
 }
 
-static int channels_wish(const ncclConfig_t *config)
+static int channels_requested(const ncclConfig_t *config)
 {
     int most = channels_most(config), least = channels_least(config);
-    int wish = least > OWN_CHANNELS ? least : OWN_CHANNELS;
-    return wish > most ? most : wish;
+    int requested = least > OWN_CHANNELS ? least : OWN_CHANNELS;
+    return requested > most ? most : requested;
 }
 
 /* Room for the channels of a machine: as many as there may be (NCCL raises to the least last), and
@@ -114,8 +114,8 @@ ncclResult_t tt_init_prepare(struct tt_init *init, struct tt_comm_record *record
     uint64_t machine = 0;
     ncclResult_t rc = tt_machine_read(init, &machine);
     if (rc) return rc;
-    init->flat_channels = comm->tune.nchannels = channels_wish(&comm->config);
-    comm->tune.slice_bytes = slice_wish();
+    init->flat_channels = comm->tune.nchannels = channels_requested(&comm->config);
+    comm->tune.slice_bytes = slice_requested();
     if (init->machine) make_room(comm);
     stay_within_parent(init);
     make_room_for_imports(comm);

@@ -10,13 +10,13 @@
 
 enum child_kind { CHILD_SPLIT = 1, CHILD_SHRINK = 2 };
 
-struct wish { /* what each rank says in a split */
+struct split_args { /* what each rank says in a split */
     int32_t color, key, rank;
 };
 
-static int compare_wishes(const void *left, const void *right)
+static int compare_args(const void *left, const void *right)
 {
-    const struct wish *a = left, *b = right;
+    const struct split_args *a = left, *b = right;
     if (a->key != b->key) return a->key < b->key ? -1 : 1;
     return a->rank - b->rank;
 }
@@ -67,13 +67,13 @@ static ncclResult_t child_run(struct tt_comm *parent, struct tt_comm *child, int
 }
 
 /* Members of one color in child order; *count_out of them. */
-static int choose_members(struct wish *wishes, int n, int color)
+static int choose_members(struct split_args *args, int n, int color)
 {
     int count = 0;
     for (int r = 0; r < n; r++) {
-        if (wishes[r].color == color) wishes[count++] = wishes[r];
+        if (args[r].color == color) args[count++] = args[r];
     }
-    qsort(wishes, (size_t)count, sizeof(*wishes), compare_wishes);
+    qsort(args, (size_t)count, sizeof(*args), compare_args);
     return count;
 }
 
@@ -86,20 +86,20 @@ ncclResult_t tt_comm_split(struct tt_comm *parent, const struct tt_comm_color *o
                            struct tt_comm *child)
 {
     int n = parent->member.nranks;
-    struct wish mine = {.color = own->color, .key = own->key, .rank = parent->member.rank};
-    struct wish *wishes = tt_calloc((size_t)n, sizeof(*wishes));
+    struct split_args mine = {.color = own->color, .key = own->key, .rank = parent->member.rank};
+    struct split_args *args = tt_calloc((size_t)n, sizeof(*args));
     int *ranks = tt_calloc((size_t)n, sizeof(*ranks));
     ncclResult_t rc = ncclSuccess;
-    if (!wishes || !ranks) { /* the others would wait for this one's color */
+    if (!args || !ranks) { /* the others would wait for this one's color */
         rc = tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
         tt_bootstrap_fail(parent->bootstrap, rc, tt_last_error());
         goto out;
     }
-    rc = tt_bootstrap_allgather(parent->bootstrap, &mine, sizeof(mine), wishes);
+    rc = tt_bootstrap_allgather(parent->bootstrap, &mine, sizeof(mine), args);
     if (rc || !child) goto out;
-    int count = choose_members(wishes, n, own->color);
+    int count = choose_members(args, n, own->color);
     for (int i = 0; i < count; i++)
-        ranks[i] = wishes[i].rank;
+        ranks[i] = args[i].rank;
     child->color = own->color;
     child->key = own->key;
     struct tt_init init = {
@@ -108,7 +108,7 @@ ncclResult_t tt_comm_split(struct tt_comm *parent, const struct tt_comm_color *o
                   .whole_parent = true}};
     rc = child_run(parent, child, count, &init, parent->config.splitShare != 0);
 out:
-    free(wishes);
+    free(args);
     free(ranks);
     return rc;
 }

@@ -23,8 +23,8 @@ static bool is_known(struct tt_plan *plan, const struct tt_task *task)
 }
 
 /* What a call with options is bound to. NULL: nothing, or the call has no options. */
-static __attribute__((noinline)) struct tt_bound *find_wished(struct tt_plan *plan,
-                                                              const struct tt_task *task)
+static __attribute__((noinline)) struct tt_bound *find_with_request(struct tt_plan *plan,
+                                                                    const struct tt_task *task)
 {
     bool known = false;
     if (!task->options) return NULL;
@@ -51,7 +51,7 @@ static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclR
     bool same = bound->plain && task->count == key->count && (int32_t)task->func == key->func &&
                 (int32_t)task->type == key->type && (int32_t)task->op == key->op &&
                 task->root == key->root && !task->options;
-    if (!same) bound = find_wished(plan, task);
+    if (!same) bound = find_with_request(plan, task);
     if (!bound || plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
     if (task->in == task->out && task->func == TT_FUNC_ALLTOALL) return false; /* in_place.c */
     const struct tt_frame *frame = &bound->frames[0];

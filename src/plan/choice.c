@@ -33,8 +33,8 @@ static struct tt_tune_query query_of(const struct tt_task *task)
                                   .bytes = tt_operation_bytes(task),
                                   .nops = 1,
                                   .root = task->root,
-                                  .wish = task->options ? task->options->wish
-                                                        : (struct tt_tune_wish){0}};
+                                  .request = task->options ? task->options->request
+                                                           : (struct tt_tune_request){0}};
 }
 
 ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_group_call *node,
@@ -69,9 +69,9 @@ static int order_of_kinds(const struct tt_task *a, const struct tt_task *b)
     if (a->func != b->func) return a->func < b->func ? -1 : 1;
     if (a->op != b->op) return a->op < b->op ? -1 : 1;
     if (a->type != b->type) return a->type < b->type ? -1 : 1;
-    const struct tt_tune_wish none = {0};
-    return memcmp(a->options ? &a->options->wish : &none, b->options ? &b->options->wish : &none,
-                  sizeof(none));
+    const struct tt_tune_request none = {0};
+    return memcmp(a->options ? &a->options->request : &none,
+                  b->options ? &b->options->request : &none, sizeof(none));
 }
 
 static int by_kind_and_bytes(const void *left, const void *right)

@@ -19,6 +19,6 @@ ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_group_call *no
                             const struct tt_group_launch *launch,
                             struct tt_tune_choice *choice_out);
 /* What the model would choose. No tuner plugin is asked: one rank may want to know alone, and what
- * plugins write into the table are wishes, not times. */
+ * plugins write into the table are preferences, not times. */
 ncclResult_t tt_choice_estimate(const struct tt_plan *plan, const struct tt_task *task,
                                 struct tt_tune_choice *choice_out);

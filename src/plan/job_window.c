@@ -19,7 +19,7 @@ ncclResult_t tt_comm_registry(struct tt_comm *comm, struct tt_registry **registr
 
 struct window_job {
     struct tt_job base;
-    struct tt_window_wish wish;
+    struct tt_window_call call;
 };
 
 static void window_job_destroy(struct tt_job *base)
@@ -40,9 +40,9 @@ static ncclResult_t window_run(struct tt_job *base)
     struct tt_window_request request = {.member = &comm->member,
                                         .bootstrap = comm->bootstrap,
                                         .peers = peers,
-                                        .buff = job->wish.buff,
-                                        .bytes = job->wish.bytes,
-                                        .flags = job->wish.flags};
+                                        .buff = job->call.buff,
+                                        .bytes = job->call.bytes,
+                                        .flags = job->call.flags};
     struct tt_registry *registry = NULL;
     request.rc = peers ? tt_comm_registry(comm, &registry)
                        : tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
@@ -50,12 +50,12 @@ static ncclResult_t window_run(struct tt_job *base)
     ncclResult_t rc = tt_window_register(registry, &request, &window);
     free(peers);
     if (rc) return rc;
-    tt_transport_register(comm->transport, window, job->wish.buff, job->wish.bytes);
-    *job->wish.win = (ncclWindow_t)window;
+    tt_transport_register(comm->transport, window, job->call.buff, job->call.bytes);
+    *job->call.win = (ncclWindow_t)window;
     return ncclSuccess;
 }
 
-ncclResult_t tt_job_window(struct tt_comm *comm, const struct tt_window_wish *wish)
+ncclResult_t tt_job_window(struct tt_comm *comm, const struct tt_window_call *call)
 {
     struct window_job *job = tt_calloc(1, sizeof(*job));
     if (!job) { /* the others wait for this rank's part */
@@ -68,7 +68,7 @@ ncclResult_t tt_job_window(struct tt_comm *comm, const struct tt_window_wish *wi
                                 .run = window_run,
                                 .destroy = window_job_destroy,
                                 .blocking = comm->config.blocking != 0};
-    job->wish = *wish;
+    job->call = *call;
     ncclResult_t rc = tt_group_job(&job->base);
     return rc == ncclInProgress ? ncclSuccess : rc;
 }

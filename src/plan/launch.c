@@ -116,7 +116,7 @@ static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_group_call *
     bound->spec.nframes = bound->nframes;
     bound->key = *key;
     bound->valid = bound != &plan->overflow && key->op < ncclNumOps;
-    bound->plain = bound->valid && !key->bundle_bytes && !key->nops && !key->wish;
+    bound->plain = bound->valid && !key->bundle_bytes && !key->nops && !key->request;
     *bound_out = bound;
     plan->looks_every_time = plan->comm->tuner || plan->checks_pointers || tt_nvtx_on();
     if (!bound->valid) return ncclSuccess;

@@ -16,7 +16,7 @@ struct tt_cache_key tt_cache_key(const struct tt_task *task)
                                .type = (int32_t)task->type,
                                .op = (int32_t)task->op,
                                .root = task->root};
-    if (task->options) memcpy(&key.wish, &task->options->wish, sizeof(key.wish));
+    if (task->options) memcpy(&key.request, &task->options->request, sizeof(key.request));
     return key;
 }
 
@@ -32,7 +32,7 @@ struct tt_bound *tt_cache_entry(struct tt_plan *plan, const struct tt_cache_key 
     *known_out = bound->valid && key->count == own->count && key->func == own->func &&
                  key->type == own->type && key->op == own->op && key->root == own->root &&
                  key->bundle_bytes == own->bundle_bytes && key->nops == own->nops &&
-                 key->wish == own->wish;
+                 key->request == own->request;
     return bound;
 }
 

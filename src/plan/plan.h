@@ -16,7 +16,7 @@ struct CUevent_st;
 struct tt_registry;
 
 struct tt_call_options { /* of one collective (ncclCollConfig_t), checked */
-    struct tt_tune_wish wish;
+    struct tt_tune_request request;
     uint64_t profiler_tag;
     struct CUevent_st *launch_event; /* recorded in front of the operation; borrowed; NULL: none */
 };
@@ -146,13 +146,13 @@ ncclResult_t tt_job_finalize(struct tt_comm *comm);
 ncclResult_t tt_job_destroy(struct tt_comm *comm);
 ncclResult_t tt_job_abort(struct tt_comm *comm);
 ncclResult_t tt_job_revoke(struct tt_comm *comm);
-struct tt_window_wish { /* of ncclCommWindowRegister */
+struct tt_window_call { /* of ncclCommWindowRegister */
     void *buff;
     size_t bytes;
     int flags;
     ncclWindow_t *win;
 };
-ncclResult_t tt_job_window(struct tt_comm *comm, const struct tt_window_wish *wish);
+ncclResult_t tt_job_window(struct tt_comm *comm, const struct tt_window_call *call);
 /* Free a communicator that nobody else knows, with its plan and registry. Accepts NULL. */
 void tt_comm_dispose(struct tt_comm *comm);
 /* The registry of its memory, made at first use. */

@@ -51,7 +51,7 @@ struct tt_cache_key {
     int32_t func, type, op, root;
     size_t bundle_bytes; /* of the calls it was chosen with; 0: alone */
     int64_t nops;
-    uint64_t wish; /* of the call alone (struct tt_tune_wish); 0: none */
+    uint64_t request; /* of the call alone (struct tt_tune_request); 0: none */
 };
 
 /* When the buffers of calls of one kind were looked at last. They may have several buffers each, so
@@ -65,7 +65,7 @@ struct tt_looked {
 /* A call's choice, bound: everything but the buffers. */
 struct tt_bound {
     struct tt_cache_key key;
-    bool valid, plain; /* plain: of a call alone, without wishes */
+    bool valid, plain; /* plain: of a call alone, without requests */
     struct tt_looked looked;
     struct tt_tune_choice choice;
     struct tt_frame *frames; /* owned; capacity entries */

@@ -210,12 +210,12 @@ static bool try_candidate(struct tt_net_candidate *candidate, const struct tt_ne
         candidate->disabled = true;
         return false;
     }
-    bool wished = !request->wish || !strcasecmp(request->wish, name_of(candidate));
-    if (wished && start(candidate, request, net)) {
+    bool named = !request->name || !strcasecmp(request->name, name_of(candidate));
+    if (named && start(candidate, request, net)) {
         candidate->users++;
         return true;
     }
-    candidate->disabled |= wished && !candidate->plugin.builtin;
+    candidate->disabled |= named && !candidate->plugin.builtin;
     unload(candidate);
     return false;
 }
@@ -245,7 +245,7 @@ static struct tt_net_candidate *choose(const struct tt_net_request *request, str
 
 static ncclResult_t none_fits(const struct tt_net_request *request)
 {
-    if (!request->wish) {
+    if (!request->name) {
         return tt_fail(ncclSystemError,
                        "rank %d: no network works, neither a plugin nor the "
                        "built-in IB and Socket",
@@ -254,7 +254,7 @@ static ncclResult_t none_fits(const struct tt_net_request *request)
     return tt_fail(ncclInvalidUsage,
                    "rank %d: no network is called %s (NCCL_NET, or netName of the config): there "
                    "are Socket, IB where an adapter works, and those of plugins that load",
-                   request->member->rank, request->wish);
+                   request->member->rank, request->name);
 }
 
 ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **net_out)

@@ -90,14 +90,14 @@ struct tt_plugin_refusal {
 struct tt_net_request {
     const struct tt_member *member;    /* borrowed */
     struct tt_plugin_refusal *refusal; /* borrowed; NULL: nobody asks */
-    const char *wish;                  /* NCCL_NET or the config's netName; NULL: any */
+    const char *name;                  /* NCCL_NET or the config's netName; NULL: any */
     int traffic_class;                 /* -1: undefined */
     unsigned char key[32];             /* proves membership between built-in sockets */
 };
 
 /* Choose a network for a communicator: external plugins of NCCL_NET_PLUGIN in order, then the
  * built-in IB and Socket; the first that initialises and has a device. Logs NCCL's lines. Errors:
- * ncclInvalidUsage when the wished name matches none, ncclSystemError when none works. */
+ * ncclInvalidUsage when the requested name matches none, ncclSystemError when none works. */
 ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **net_out);
 /* All connections are closed by now. Accepts NULL. */
 void tt_net_close(struct tt_net *net);

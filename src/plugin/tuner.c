@@ -205,12 +205,12 @@ ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *q
 size_t tt_tuner_chunk(struct tt_tuner *tuner, const struct tt_tuner_query *query,
                       const struct tt_tuner_layout *layout, size_t chunk_bytes)
 {
-    size_t wish = chunk_bytes;
+    size_t requested = chunk_bytes;
     if (!tt_tuner_has_chunk(&tuner->plugin)) return chunk_bytes;
     uint64_t start_nsec = tt_now_nsec();
-    ncclResult_t rc = tt_tuner_ask_chunk(&tuner->plugin, query, layout, &wish);
+    ncclResult_t rc = tt_tuner_ask_chunk(&tuner->plugin, query, layout, &requested);
     account(tuner, "getChunkSize", start_nsec, rc);
-    return rc || wish == 0 ? chunk_bytes : wish;
+    return rc || requested == 0 ? chunk_bytes : requested;
 }
 
 void tt_tuner_close(struct tt_tuner *tuner)

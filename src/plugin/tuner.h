@@ -21,17 +21,17 @@ struct tt_tuner_query { /* one operation, or a bundle of equal ones */
     bool registered;
 };
 
-/* Let the plugin edit `table` (predicted microseconds; -1: impossible) and wish for channels
- * (*nchannels_out: 0 or less when it has no wish). The caller judges what comes back: after an
- * error it uses its own copy of the table, and it never takes an entry that was -1 before. */
+/* Let the plugin edit `table` (predicted microseconds; -1: impossible) and ask for channels
+ * (*nchannels_out: 0 or less when it leaves them to us). The caller judges what comes back: after
+ * an error it uses its own copy of the table, and it never takes an entry that was -1 before. */
 ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *query,
                           float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS], int *nchannels_out);
 
 struct tt_tuner_layout { /* what was chosen for a query; NCCL's numbers */
     int algo, proto, nchannels;
 };
-/* The plugin's wish for the chunk, given ours in bytes; ours when it has no wish, fails or wishes
- * for 0. The caller caps it. */
+/* Ask the plugin for the size of a chunk, in bytes, given ours. Returns ours when the plugin cannot
+ * be asked, fails or answers 0. The caller limits it. */
 size_t tt_tuner_chunk(struct tt_tuner *tuner, const struct tt_tuner_query *query,
                       const struct tt_tuner_layout *layout, size_t chunk_bytes);
 

@@ -53,7 +53,7 @@ extern const struct tt_plugin_abi tt_tuner_symbols[TT_TUNER_VERSIONS];
 /* How `version`, one of 1 to 6, is called. */
 const struct tt_tuner_abi *tt_tuner_abi(int version);
 
-/* Whether the plugin has wishes for chunks; only then may it be asked. */
+/* Whether the plugin can ask for chunks; only then may it be asked. */
 bool tt_tuner_has_chunk(const struct tt_tuner_instance *self);
 ncclResult_t tt_tuner_ask_chunk(const struct tt_tuner_instance *self,
                                 const struct tt_tuner_query *query,

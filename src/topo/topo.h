@@ -46,12 +46,12 @@ static inline const struct tt_tree_links *tt_topo_tree(const struct tt_topo_plan
 }
 
 /* Rings and trees of a communicator; deterministic, equal on all ranks.
- * nchannels_wish  1..TT_MAX_CHANNELS (beyond: cut down); 0: own rule (two: one for each tree)
+ * nchannels_requested  1..TT_MAX_CHANNELS (beyond: cut down); 0: own rule (two: one for each tree)
  * plan_out        filled only on success
  * Errors: ncclInvalidArgument naming a rank whose node number is not by first appearance;
  * ncclSystemError when memory is short. */
-ncclResult_t tt_topo_plan_make(const struct tt_topo_rank *ranks, int nranks, int nchannels_wish,
-                               struct tt_topo_plan *plan_out);
+ncclResult_t tt_topo_plan_make(const struct tt_topo_rank *ranks, int nranks,
+                               int nchannels_requested, struct tt_topo_plan *plan_out);
 void tt_topo_plan_free(struct tt_topo_plan *plan);
 
 /* ---- machine files (NCCL's XML), for tools and for hosts that emulate another machine ---- */
@@ -81,8 +81,7 @@ char *tt_topo_file_print(const struct tt_topo_file *file);
 
 struct tt_topo_system; /* nodes, links, paths; opaque */
 
-struct tt_topo_wishes { /* of a communicator's config; 0: nothing said, variables and rules decide
-                         */
+struct tt_topo_config { /* of ncclConfig_t; 0: not set, so variables and rules decide */
     int ctas_least, ctas_most, nvls_ctas, net_peer_channels, p2p_peers;
 };
 
@@ -91,7 +90,7 @@ struct tt_topo_options { /* how to look at a file */
     bool fused;          /* elements in the order of a running communicator, else as in the file */
     bool as_is;          /* elements are final: NICs joined, in order, ranks from 0 */
     bool no_multicast, no_collnet;       /* whatever variables say */
-    const struct tt_topo_wishes *wishes; /* borrowed; NULL: none */
+    const struct tt_topo_config *config; /* borrowed; NULL: none */
 };
 
 /* Build the graph and all paths; obeys NCCL's variables about P2P, PXN, GPU-direct and net choice.
@@ -238,8 +237,8 @@ void tt_topo_domains_free(struct tt_topo_domain *domains, int ndomains);
 
 /* Join nodes to a communicator: agreement, rings and trees over nodes, channels. The ranks of all
  * nodes together are 0 .. nranks-1, each once; anything else is ncclInvalidArgument.
- * wishes  NULL: none */
+ * config  NULL: none */
 ncclResult_t tt_topo_layout_make(const struct tt_topo_comm_node *comm_nodes, int ncomm_nodes,
-                                 const struct tt_topo_wishes *wishes,
+                                 const struct tt_topo_config *config,
                                  struct tt_topo_layout **layout_out);
 void tt_topo_layout_free(struct tt_topo_layout *layout); /* accepts NULL */

@@ -78,7 +78,7 @@ static bool net_send_small(struct tt_edge *base, uint64_t match, const void *byt
     return true;
 }
 
-/* There is a direct line, or from now on the wish for one, if the user registered the memory. */
+/* There is a direct line, or from now on one is requested, if the user registered the memory. */
 static bool goes_direct(struct net_edge *edge, const void *ptr, size_t bytes)
 {
     int none = NET_DIRECT_NONE;

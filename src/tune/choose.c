@@ -2,8 +2,8 @@
  *
  * NCCL's seven algorithms stand in the table that a plugin sees; Tutti's own (Direct, OneShot,
  * Doubling, ..., and P2P) stand behind it and it never sees them. A plugin that prefers an entry
- * sets it to 0, which no prediction of ours undercuts: its wish wins. What the user's lists forbid
- * is -1 before the plugin is asked, and stays so whatever it answers. */
+ * sets it to 0, which no prediction of ours undercuts: its choice wins. What the user's lists
+ * forbid is -1 before the plugin is asked, and stays so whatever it answers. */
 #include "cost.h"
 #include "gpu_model.h"
 #include "lists.h"
@@ -118,7 +118,7 @@ static void fill(const struct tt_tune_env *env, const struct tt_tune_query *quer
     }
 }
 
-/* Ask the plugin; take its numbers where an entry was possible before. Returns its wish for
+/* Ask the plugin; take its numbers where an entry was possible before. Returns its number of
  * channels, 0: none. */
 static int ask(struct tt_tuner *tuner, const struct tt_tune_query *query, struct costs *costs)
 {
@@ -159,7 +159,7 @@ static bool pick(const struct costs *costs, struct tt_tune_choice *choice)
 static ncclResult_t select_for_call(const struct tt_tune_query *query,
                                     const struct tt_tune_lists *lists, struct costs *costs)
 {
-    if (!query->wish.selects) return ncclSuccess;
+    if (!query->request.selects) return ncclSuccess;
     char left[256] = "";
     size_t used = 0;
     struct costs kept = *costs;
@@ -175,7 +175,7 @@ static ncclResult_t select_for_call(const struct tt_tune_query *query,
         if (name && used < sizeof(left)) {
             used += (size_t)snprintf(left + used, sizeof(left) - used, " %s", name);
         }
-        if (tt_tune_allows(query->wish, algo, proto)) {
+        if (tt_tune_allows(query->request, algo, proto)) {
             any = true;
         } else {
             kept.time[algo][proto] = -1;
@@ -185,7 +185,7 @@ static ncclResult_t select_for_call(const struct tt_tune_query *query,
         *costs = kept;
         return ncclSuccess;
     }
-    if (query->wish.strict) {
+    if (query->request.strict) {
         return tt_fail(ncclInvalidUsage,
                        "%s: the call's algSelection allows nothing of what can run here (%s); "
                        "forceAlgSelection 0 would choose of these",
@@ -243,7 +243,7 @@ enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384 };
 /* One channel per 64 KiB; direct, one-shot and messages run on one. Of chains to a network each has
  * another rank of a host as its head; where all are heads there is one. */
 static int channel_count(const struct tt_tune_env *env, const struct tt_tune_query *query,
-                         const struct tt_tune_choice *choice, int wish)
+                         const struct tt_tune_choice *choice, int requested)
 {
     if (!is_shaped(choice->algo) || choice->algo == TT_ALGO_COLLNET_DIRECT) return 1;
     size_t own = query->bytes / CHANNEL_BYTES + (query->bytes % CHANNEL_BYTES != 0);
@@ -255,9 +255,9 @@ static int channel_count(const struct tt_tune_env *env, const struct tt_tune_que
     }
     size_t most = env->nchannels > 0 ? (size_t)env->nchannels : 1;
     if (is_collnet(choice->algo)) most = tt_min_size(most, (size_t)env->ppn);
-    if (wish > 0) own = (size_t)wish;
-    own = tt_max_size(own, query->wish.least);
-    if (query->wish.most) own = tt_min_size(own, query->wish.most);
+    if (requested > 0) own = (size_t)requested;
+    own = tt_max_size(own, query->request.least);
+    if (query->request.most) own = tt_min_size(own, query->request.most);
     return (int)tt_min_size(tt_max_size(own, 1), most);
 }
 
@@ -280,9 +280,9 @@ static size_t chunk_bytes(const struct tt_tune_env *env, const struct tt_tune_qu
     return tt_min_size(tt_max_size(stage, PIPELINE_BYTES), env->slice_bytes);
 }
 
-/* The plugin may wish for another chunk where chunks are passed on; at most half of an edge's
+/* The plugin may ask for another chunk where chunks are passed on; at most half of an edge's
  * slots, so that a rank that sends before it receives never waits for itself. */
-static size_t wished_chunk(const struct tt_tune_env *env, const struct tt_tune_query *query,
+static size_t plugin_chunk(const struct tt_tune_env *env, const struct tt_tune_query *query,
                            struct tt_tuner *tuner, const struct tt_tune_choice *choice)
 {
     const struct tt_tuner_query question = {.func = (int)query->func,
@@ -293,8 +293,8 @@ static size_t wished_chunk(const struct tt_tune_env *env, const struct tt_tune_q
                                            choice->nchannels};
     if (!is_shaped(choice->algo)) return choice->chunk_bytes;
     size_t most = env->slice_bytes * CHUNK_SLICES;
-    size_t wish = tt_tuner_chunk(tuner, &question, &layout, choice->chunk_bytes);
-    return tt_max_size(tt_min_size(wish, most) / CHUNK_GRAIN * CHUNK_GRAIN, CHUNK_GRAIN);
+    size_t requested = tt_tuner_chunk(tuner, &question, &layout, choice->chunk_bytes);
+    return tt_max_size(tt_min_size(requested, most) / CHUNK_GRAIN * CHUNK_GRAIN, CHUNK_GRAIN);
 }
 
 /* It runs as one part on its own channels; a chunk takes one slot, which its proof is about. */
@@ -338,7 +338,7 @@ ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_
     rc = select_for_call(query, &lists, &costs);
     if (rc) return rc;
     bool tuned = (int)query->func <= (int)TT_FUNC_ALLREDUCE;
-    int wish = tuner && tuned ? ask(tuner, &asked, &costs) : 0;
+    int requested = tuner && tuned ? ask(tuner, &asked, &costs) : 0;
     if (!pick(&costs, &choice)) return nothing_left(env, query, &lists);
     double time = host_time(env, &asked, &choice);
     imported = tt_tune_faster(env, &asked, &lists, &time);
@@ -346,9 +346,9 @@ ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_
         *choice_out = imported_choice(env, imported, time);
         return ncclSuccess;
     }
-    choice.nchannels = channel_count(env, &asked, &choice, wish);
+    choice.nchannels = channel_count(env, &asked, &choice, requested);
     choice.chunk_bytes = chunk_bytes(env, &asked, &choice);
-    if (tuner && tuned) choice.chunk_bytes = wished_chunk(env, &asked, tuner, &choice);
+    if (tuner && tuned) choice.chunk_bytes = plugin_chunk(env, &asked, tuner, &choice);
     *choice_out = choice;
     return ncclSuccess;
 }

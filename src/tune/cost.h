@@ -15,7 +15,7 @@ double tt_tune_cost(const struct tt_tune_env *env, const struct tt_tune_query *q
                     const struct tt_tune_lists *lists, const struct tt_tune_entry *entry);
 
 /* The first program of env->programs that fits the operation and needs no prediction; NULL: none.
- * Their ranges win over what a generator makes and a tuner plugin wishes, unless NCCL_ALGO says
+ * Their ranges win over what a generator makes and a tuner plugin asks for, unless NCCL_ALGO says
  * something of the function, NCCL_PROTO forbids the program's protocol, or the call selects. What a
  * ring may not do (TUTTI_DETERMINISTIC, 8-bit floats over more than 8 ranks) they may not either.
  */

@@ -66,9 +66,9 @@ static bool gathers(enum tt_func func)
 
 static bool pat_on(const struct facts *f)
 {
-    int64_t wish = tt_param_int("NCCL_PAT_ENABLE");
+    int64_t requested = tt_param_int("NCCL_PAT_ENABLE");
     if (f->layout->cc_least < 60) return false;
-    return wish == 2 ? f->n == f->nodes : wish != 0;
+    return requested == 2 ? f->n == f->nodes : requested != 0;
 }
 
 static bool modelled(const struct facts *f, enum tt_func func, enum tt_algo algo,
@@ -261,13 +261,15 @@ struct bounds { /* of a variable that counts threads */
 /* The variable, mended to a multiple of 32 between the bounds as NCCL does it; 0: unset. */
 static int threads(const struct bounds *bounds)
 {
-    int64_t wish = tt_param_int(bounds->name);
+    int64_t requested = tt_param_int(bounds->name);
     int most = bounds->most, least = bounds->least;
-    if (wish <= 0) return 0;
-    int mended = wish % 32 != 0 || wish > most ? most : wish < least ? least : (int)wish;
-    if (mended != wish) {
+    if (requested <= 0) return 0;
+    int mended = requested % 32 != 0 || requested > most ? most
+                 : requested < least                     ? least
+                                                         : (int)requested;
+    if (mended != requested) {
         tt_warn_setting("%s is %lld, which is no multiple of 32 between %d and %d: %d it is",
-                        bounds->name, (long long)wish, least, most, mended);
+                        bounds->name, (long long)requested, least, most, mended);
     }
     return mended;
 }
@@ -278,14 +280,14 @@ static void fill_threads(const struct facts *f, struct tt_gpu_model *model)
     static const struct bounds lines = {"NCCL_LL128_NTHREADS", 160, 640};
     const struct tt_topo_graph *ring = &f->layout->graph[TT_GRAPH_RING];
     bool slow = ring->bw_intra * (float)ring->nchannels <= 12;
-    int wish = threads(&usual), wish_lines = threads(&lines);
+    int requested = threads(&usual), requested_lines = threads(&lines);
     for (int a = 0; a < TT_GPU_ALGOS; a++) {
         int *most = model->max_threads[a];
         most[TT_PROTO_SIMPLE] = a == TT_ALGO_PAT ? 0 : 640;
         if (a != TT_ALGO_RING && a != TT_ALGO_TREE) continue;
-        most[TT_PROTO_SIMPLE] = wish ? wish : a == TT_ALGO_RING && slow ? 256 : 512;
-        most[TT_PROTO_LL] = wish ? wish : 512;
-        most[TT_PROTO_LL128] = wish_lines ? wish_lines : 640;
+        most[TT_PROTO_SIMPLE] = requested ? requested : a == TT_ALGO_RING && slow ? 256 : 512;
+        most[TT_PROTO_LL] = requested ? requested : 512;
+        most[TT_PROTO_LL128] = requested_lines ? requested_lines : 640;
     }
 }
 

@@ -11,7 +11,7 @@ static bool fits(const struct tt_tune_env *env, const struct tt_tune_query *quer
     if (program->func != (int32_t)query->func || program->nranks != env->nranks) return false;
     if (program->root >= 0 && program->root != query->root) return false;
     if (query->bytes < imported->least_bytes || query->bytes > imported->most_bytes) return false;
-    if (query->wish.most && program->nchannels > query->wish.most) return false;
+    if (query->request.most && program->nchannels > query->request.most) return false;
     return lists->proto[query->func][program->proto];
 }
 
@@ -21,7 +21,7 @@ static bool allowed(const struct tt_tune_env *env, const struct tt_tune_query *q
 {
     if (env->nprograms == 0 || tt_tune_lists_restrict(lists->algo[query->func], TT_ALGO_COUNT_))
         return false;
-    if (!tt_tune_allows_unnamed(query->wish)) return false;
+    if (!tt_tune_allows_unnamed(query->request)) return false;
     if (env->deterministic && tt_tune_order_shows(query)) return false;
     return !tt_tune_too_coarse(env, query);
 }

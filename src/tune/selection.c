@@ -47,14 +47,14 @@ static uint32_t pair_bit(enum tt_algo algo, enum tt_proto proto)
     return 0;
 }
 
-bool tt_tune_allows(struct tt_tune_wish wish, enum tt_algo algo, enum tt_proto proto)
+bool tt_tune_allows(struct tt_tune_request request, enum tt_algo algo, enum tt_proto proto)
 {
-    return !wish.selects || (wish.allowed & pair_bit(algo, proto));
+    return !request.selects || (request.allowed & pair_bit(algo, proto));
 }
 
-bool tt_tune_allows_unnamed(struct tt_tune_wish wish)
+bool tt_tune_allows_unnamed(struct tt_tune_request request)
 {
-    return !wish.selects || (wish.allowed & UNNAMED);
+    return !request.selects || (request.allowed & UNNAMED);
 }
 
 static uint32_t word_bits(const char *word, size_t len)
@@ -67,13 +67,13 @@ static uint32_t word_bits(const char *word, size_t len)
     return bits;
 }
 
-ncclResult_t tt_tune_select(const char *text, struct tt_tune_wish *wish)
+ncclResult_t tt_tune_select(const char *text, struct tt_tune_request *request)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
     uint32_t any = 0, all = ~UINT32_C(0);
     const char *at = text;
-    wish->selects = text && *text;
-    while (wish->selects) {
+    request->selects = text && *text;
+    while (request->selects) {
         at += strspn(at, " \t");
         bool negated = *at == '^';
         at += negated;
@@ -95,7 +95,7 @@ ncclResult_t tt_tune_select(const char *text, struct tt_tune_wish *wish)
         if (!*end) break;
         at = end + 1;
     }
-    wish->allowed = any;
+    request->allowed = any;
     return ncclSuccess;
 }
 

@@ -44,13 +44,13 @@ struct tt_tune_env {         /* what the choice may depend on; equal on all rank
     size_t inline_bytes; /* payload that rides in one slot line */
 };
 
-struct tt_tune_wish { /* of one call (ncclCollConfig_t); all zero: none */
-    uint32_t allowed; /* by tt_tune_select(); counts when `selects` */
+struct tt_tune_request { /* of one call (ncclCollConfig_t); all zero: none */
+    uint32_t allowed;    /* by tt_tune_select(); counts when `selects` */
     uint8_t selects;
     uint8_t strict;      /* nothing left of what is allowed: fail */
     uint8_t least, most; /* channels; 0: not said */
 };
-_Static_assert(sizeof(struct tt_tune_wish) == sizeof(uint64_t), "compared as one word");
+_Static_assert(sizeof(struct tt_tune_request) == sizeof(uint64_t), "compared as one word");
 
 struct tt_tune_query {
     enum tt_func func;
@@ -61,7 +61,7 @@ struct tt_tune_query {
     int nops;     /* pipelined operations of the group */
     int root;     /* of the functions that have one */
     bool registered;
-    struct tt_tune_wish wish;
+    struct tt_tune_request request;
 };
 
 struct tt_tune_choice {
@@ -73,12 +73,12 @@ struct tt_tune_choice {
     const struct tt_tune_program *program; /* to be run; NULL: what the generators make */
 };
 
-/* Read algSelection into `wish`: allowed and selects. `text` may be NULL.
+/* Read algSelection into `request`: allowed and selects. `text` may be NULL.
  * Errors: ncclInvalidArgument naming text and place. */
-ncclResult_t tt_tune_select(const char *text, struct tt_tune_wish *wish);
-bool tt_tune_allows(struct tt_tune_wish wish, enum tt_algo algo, enum tt_proto proto);
+ncclResult_t tt_tune_select(const char *text, struct tt_tune_request *request);
+bool tt_tune_allows(struct tt_tune_request request, enum tt_algo algo, enum tt_proto proto);
 /* Allows what has no name there: sends and receives. */
-bool tt_tune_allows_unnamed(struct tt_tune_wish wish);
+bool tt_tune_allows_unnamed(struct tt_tune_request request);
 /* What algSelection calls a pair; NULL: it has no name. */
 const char *tt_tune_pair_name(enum tt_algo algo, enum tt_proto proto);
 

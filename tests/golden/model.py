@@ -81,8 +81,8 @@ class Model:
         if algo.startswith("CollNet") or not self.algo_on[func][algo] or not self.proto_on[func][proto]:
             return False
         if algo == "PAT":
-            wish = int(self.env.get("NCCL_PAT_ENABLE", 2))
-            return func in GATHERS and proto == "Simple" and self.cc >= 60 and (wish == 1 or wish == 2 and self.n == self.nodes)
+            setting = int(self.env.get("NCCL_PAT_ENABLE", 2))
+            return func in GATHERS and proto == "Simple" and self.cc >= 60 and (setting == 1 or setting == 2 and self.n == self.nodes)
         if algo.startswith("NVLS"):
             if proto != "Simple" or graph is None or graph["channels"] < 2:
                 return False
@@ -174,10 +174,10 @@ class Model:
         return latency + size / (1000 * bw)
 
     def variable(self, name, least, most):
-        wish = int(self.env.get(name, -2))
-        if wish <= 0:
+        setting = int(self.env.get(name, -2))
+        if setting <= 0:
             return None
-        return most if wish % 32 or wish > most else max(least, wish)
+        return most if setting % 32 or setting > most else max(least, setting)
 
     def most_threads(self, algo, proto):
         ring = self.graphs["ring"]
@@ -230,10 +230,10 @@ def compare_table(model, tuning):
         for algo in ALGOS:
             for proto in PROTOS:
                 bw = model.bandwidth(func, algo, proto)
-                wished = (model.latency(func, algo, proto), bw) if bw else None
+                expected = (model.latency(func, algo, proto), bw) if bw else None
                 found = tuning["model"].get(func, {}).get(algo, {}).get(proto)
-                if bool(found) != bool(wished) or found and not all(map(near, found, wished)):
-                    yield f"{func} {algo} {proto}: {found}, should be {wished}"
+                if bool(found) != bool(expected) or found and not all(map(near, found, expected)):
+                    yield f"{func} {algo} {proto}: {found}, should be {expected}"
     for algo in ALGOS:
         for k, proto in enumerate(PROTOS):
             if tuning["max_threads"][algo][k] != model.most_threads(algo, proto):
@@ -247,15 +247,15 @@ def compare_choices(model, tuning):
         rows = {row[0]: row[1:] for row in tuning["choices"][func]}
         sizes = rows or [8, 1 << 20]
         for size in sizes:
-            wished, found = model.choices(func, size), rows.get(size)
-            if not wished or not found:
-                if wished or found:
-                    yield f"{func} {size}: {found}, should be {wished[:1]}"
+            expected, found = model.choices(func, size), rows.get(size)
+            if not expected or not found:
+                if expected or found:
+                    yield f"{func} {size}: {found}, should be {expected[:1]}"
                 continue
-            tied = [(a, p) for t, a, p in wished if near(t, wished[0][0], 1e-6)]  # floats decide between equals
+            tied = [(a, p) for t, a, p in expected if near(t, expected[0][0], 1e-6)]  # floats decide between equals
             algo, proto, channels, threads, usec = found
-            if (algo, proto) not in tied or not near(usec, wished[0][0]) or (channels, threads) != model.spread(algo, proto, size):
-                yield f"{func} {size}: {found}, should be {wished[0]}, {model.spread(*wished[0][1:], size)}"
+            if (algo, proto) not in tied or not near(usec, expected[0][0]) or (channels, threads) != model.spread(algo, proto, size):
+                yield f"{func} {size}: {found}, should be {expected[0]}, {model.spread(*expected[0][1:], size)}"
 
 
 def export(tutti, path, nodes, env):

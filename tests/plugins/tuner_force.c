@@ -22,17 +22,18 @@ static void note(const char *line)
     fclose(file);
 }
 
-struct wish {
+struct choice {
     int algo, proto, nchannels;
     unsigned long chunk;
 };
 
-static struct wish read_wish(void)
+static struct choice read_choice(void)
 {
-    struct wish wish = {-1, -1, 0, 0};
+    struct choice choice = {-1, -1, 0, 0};
     const char *text = getenv("TUNER_FORCE");
-    if (text) sscanf(text, "%d,%d,%d,%lu", &wish.algo, &wish.proto, &wish.nchannels, &wish.chunk);
-    return wish;
+    if (text)
+        sscanf(text, "%d,%d,%d,%lu", &choice.algo, &choice.proto, &choice.nchannels, &choice.chunk);
+    return choice;
 }
 
 static ncclResult_t force_init(void **ctx, uint64_t comm_id, size_t nranks, size_t nnodes,
@@ -52,7 +53,7 @@ static ncclResult_t force_ask(void *ctx, ncclFunc_t func, size_t bytes, int nops
                               int nalgos, int nprotos, int registered, int *nchannels)
 {
     float(*table)[NCCL_NUM_PROTOCOLS] = (float(*)[NCCL_NUM_PROTOCOLS])(void *)opaque;
-    struct wish wish = read_wish();
+    struct choice choice = read_choice();
     char line[128];
     if (!ctx || nalgos != NCCL_NUM_ALGORITHMS || nprotos != NCCL_NUM_PROTOCOLS)
         return ncclInternalError;
@@ -62,19 +63,19 @@ static ncclResult_t force_ask(void *ctx, ncclFunc_t func, size_t bytes, int nops
         memset(table, 0, sizeof(float) * NCCL_NUM_ALGORITHMS * NCCL_NUM_PROTOCOLS);
         return ncclSystemError;
     }
-    if (wish.algo >= 0 && wish.algo < nalgos && wish.proto >= 0 && wish.proto < nprotos)
-        table[wish.algo][wish.proto] = 0.0f;
-    *nchannels = wish.nchannels;
+    if (choice.algo >= 0 && choice.algo < nalgos && choice.proto >= 0 && choice.proto < nprotos)
+        table[choice.algo][choice.proto] = 0.0f;
+    *nchannels = choice.nchannels;
     return ncclSuccess;
 }
 
 static ncclResult_t force_chunk(void *ctx, ncclFunc_t func, size_t bytes, int algo, int proto,
                                 int nchannels, size_t *chunk)
 {
-    struct wish wish = read_wish();
+    struct choice choice = read_choice();
     (void)ctx, (void)func, (void)bytes, (void)algo, (void)proto, (void)nchannels;
     if (fails("chunk")) return ncclSystemError;
-    if (wish.chunk) *chunk = wish.chunk;
+    if (choice.chunk) *chunk = choice.chunk;
     return ncclSuccess;
 }
 

@@ -40,7 +40,7 @@ static int fails(const char *what)
     return text && !strcmp(text, what);
 }
 
-static void wish(int *algorithm, int *protocol, int *channels)
+static void prefer(int *algorithm, int *protocol, int *channels)
 {
     const char *text = getenv("OUTSIDER_CHOICE");
     if (text) sscanf(text, "%d,%d,%d", algorithm, protocol, channels);
@@ -70,7 +70,7 @@ static result_t answer(size_t ranks, const size_t operation[2], const int suppor
     int callers = atomic_fetch_add(&inside, 1);
     note("ask %zu %zu collnet %d nvls %d ranks %zu guests %d", operation[0], operation[1],
          support[0], support[1], ranks, callers);
-    wish(out[0], out[1], out[2]);
+    prefer(out[0], out[1], out[2]);
     atomic_fetch_sub(&inside, 1);
     return fails("ask") ? 3 : 0;
 }
@@ -79,7 +79,7 @@ static result_t edit(int collective, size_t bytes, float *table, const int sizes
 {
     int algorithm = -1, protocol = -1;
     note("ask %d %zu table %dx%d", collective, bytes, sizes[0], sizes[1]);
-    wish(&algorithm, &protocol, channels);
+    prefer(&algorithm, &protocol, channels);
     if (fails("ask")) {
         for (int i = 0; i < sizes[0] * sizes[1]; i++)
             table[i] = 0;

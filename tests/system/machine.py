@@ -39,8 +39,8 @@ def logs(machine, gpus, nodes, folder):
 
 def compare(name, nodes):
     machine = os.path.join(FOLDER, name + ".xml")
-    gpus, wished = scenario(machine, nodes)
-    layout, domain = wished["layout"], wished["domains"][0]
+    gpus, expected = scenario(machine, nodes)
+    layout, domain = expected["layout"], expected["domains"][0]
     with tempfile.TemporaryDirectory() as folder:
         rings, trees, counts, system, patterns, calls = logs(machine, gpus, nodes, folder)
     channels = layout["channels"]
@@ -57,7 +57,7 @@ def compare(name, nodes):
     assert all((0, rank) in trees for rank in range(gpus * nodes))
     assert set(system) == {(f"{domain['max_bw']:.1f}", f"{domain['total_bw']:.1f}")}, f"{name}: {set(system)}"
     compared = 0
-    for func, rows in wished["tuning"]["choices"].items():
+    for func, rows in expected["tuning"]["choices"].items():
         for size, algo, proto, nchannels, _, _ in rows:
             if (func, size) in calls:
                 found, compared = calls[func, size], compared + 1
@@ -82,14 +82,14 @@ with tempfile.TemporaryDirectory() as folder:
                        NCCL_GRAPH_DUMP_FILE_RANK="3")
     subprocess.run([TUTTI, "run", "-n", "8", PROGRAM, "8"], env=environment, check=True, timeout=240, capture_output=True)
     export = [TUTTI, "topo", "export", "--json"]
-    wished = json.loads(subprocess.run([*export, machine, "--load-order", "fused"], check=True, capture_output=True).stdout)
+    expected = json.loads(subprocess.run([*export, machine, "--load-order", "fused"], check=True, capture_output=True).stdout)
     again = json.loads(subprocess.run([*export, topo], check=True, capture_output=True,
                                       env=dict(os.environ, NCCL_GRAPH_FILE=graphs)).stdout)
-    for answer in (wished, again):
+    for answer in (expected, again):
         for graph in answer["scenarios"][0]["domains"][0]["graphs"].values():
             graph["hops"] = 0  # graph files have none
     for part in ("system", "paths", "access", "scenarios"):
-        assert wished[part] == again[part], f"dump: {part} is another one"
+        assert expected[part] == again[part], f"dump: {part} is another one"
     print("dumps: read again as written")
     root, found, here = (os.path.join(folder, name) for name in ("root", "found.xml", "here.xml"))
     place = os.path.join(root, "var/run/nvidia-topologyd")

@@ -33,14 +33,14 @@ def layout(machine, *arguments, **variables):
     return json.loads(text)["scenarios"][0]["layout"]
 
 
-def compare(what, logs, wished):
+def compare(what, logs, expected):
     rings = {int(c): [int(r) for r in ranks.split()] for c, ranks in re.findall(r"INFO Channel (\d+)/\d+ :((?: +\d+)+)$", logs, re.M)}
     counts = re.search(r"(\d+) coll channels, 0 collnet channels, (\d+) nvls channels, (\d+) p2p channels, (\d+) p2p", logs)
     found = tuple(map(int, counts.groups()))
-    wanted = tuple(wished[key] for key in ("channels", "nvls_channels", "p2p_channels", "p2p_channels_per_peer"))
+    wanted = tuple(expected[key] for key in ("channels", "nvls_channels", "p2p_channels", "p2p_channels_per_peer"))
     assert found == wanted, f"{what}: channels {found}, export says {wanted}"
-    for c in range(wished["channels"]):
-        ring = wished["rings"][wished["ring_of_channel"][c]]
+    for c in range(expected["channels"]):
+        ring = expected["rings"][expected["ring_of_channel"][c]]
         assert rings[c] == ring, f"{what}: channel {c} runs {rings[c]}, export says {ring}"
     print(f"{what}: {wanted[0]} channels as exported")
 

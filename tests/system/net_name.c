@@ -18,12 +18,12 @@ static const struct net_case {
 };
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };
 
-static void make(struct harness_rank *r, const struct net_case *wish, const ncclUniqueId *id,
+static void make(struct harness_rank *r, const struct net_case *given, const ncclUniqueId *id,
                  ncclComm_t *comm)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.netName = wish->name;
-    config.trafficClass = wish->traffic_class;
+    config.netName = given->name;
+    config.trafficClass = given->traffic_class;
     NCCL(ncclCommInitRankConfig(comm, N, *id, r->rank, &config));
 }
 

@@ -87,13 +87,13 @@ def table_is_the_export(machine, gpus):
     log = run(machine, gpus)
     cells, threads = table(log, ALGOS)
     for (func, algo, proto), (latency, bandwidth) in cells.items():
-        wished = tuning["model"].get(func, {}).get(algo, {}).get(proto, [0, 0])
-        check(abs(latency - wished[0]) < 0.051 and abs(bandwidth - wished[1]) < 0.051,
-              f"{machine}: {func} {algo} {proto}: {latency}/{bandwidth}, export has {wished}")
+        expected = tuning["model"].get(func, {}).get(algo, {}).get(proto, [0, 0])
+        check(abs(latency - expected[0]) < 0.051 and abs(bandwidth - expected[1]) < 0.051,
+              f"{machine}: {func} {algo} {proto}: {latency}/{bandwidth}, export has {expected}")
     for (algo, proto), most in threads.items():
         check(most == tuning["max_threads"][algo][PROTOS.index(proto)], f"{machine}: threads of {algo} {proto}")
-    wished = tuning["thread_thresholds"]
-    check(thresholds(log) == [*wished["Tree"], *wished["Ring"], wished["CollNetDirect"][2], wished["CollNetChain"][2]],
+    expected = tuning["thread_thresholds"]
+    check(thresholds(log) == [*expected["Tree"], *expected["Ring"], expected["CollNetDirect"][2], expected["CollNetChain"][2]],
           f"{machine}: thresholds {thresholds(log)}")
     print(f"{machine}: the table in the log is the export's")
 
@@ -107,8 +107,8 @@ def constants_take_effect():
         log = run(machine, gpus, **outsider(version, OUTSIDER_EDIT=f"{BASE['Ring', 'LL']} 56.6"))
         cells, _ = table(log, ALGOS)
         for cell, (latency, bandwidth) in cells.items():
-            wished = usual[cell][0] + (50 if cell[1:] == ("Ring", "LL") else 0)  # 6.6 before
-            check(abs(latency - wished) < 0.101 and bandwidth == usual[cell][1], f"v{version}: {cell} {latency}, not {wished}")
+            expected = usual[cell][0] + (50 if cell[1:] == ("Ring", "LL") else 0)  # 6.6 before
+            check(abs(latency - expected) < 0.101 and bandwidth == usual[cell][1], f"v{version}: {cell} {latency}, not {expected}")
         check(calls(log)[8][:2] != ("RING", "LL"), f"v{version}: {calls(log)[8]} though Ring LL takes 50 us more")
     log = run(machine, gpus, **outsider(6, OUTSIDER_EDIT=f"{LL_MOST + 3} 1,{TREE_MOST + 3} 0"))  # of class Ampere, one node
     cells, _ = table(log, ALGOS)
@@ -125,8 +125,8 @@ def constants_take_effect():
     log = run(None, 2, **outsider(6, OUTSIDER_EDIT=f"{BASE['Tree', 'Simple']} 30"))
     cells, _ = table(log, flat)
     for cell, (latency, bandwidth) in cells.items():
-        wished = usual[cell][0] + (30 if cell[1:] == ("Tree", "Simple") and usual[cell][1] else 0)
-        check(abs(latency - wished) < 0.101 and bandwidth == usual[cell][1], f"flat: {cell} {latency}, not {wished}")
+        expected = usual[cell][0] + (30 if cell[1:] == ("Tree", "Simple") and usual[cell][1] else 0)
+        check(abs(latency - expected) < 0.101 and bandwidth == usual[cell][1], f"flat: {cell} {latency}, not {expected}")
     print("constants that a tuner edits: obeyed")
 
 
@@ -184,10 +184,10 @@ def groups_are_asked_in_bundles():
                                   text=True, timeout=120)
             check(done.returncode == 0, f"bundles: {done.stdout}{done.stderr}")
             lines = [tuple(map(int, l.split()[1:])) for l in open(asked) if l.startswith("ask ")]
-        wished = [(f, b, nops) for f, b in group] + [(4, 400, 1), (4, 404, 1), (4, 1332, 1)]
+        expected = [(f, b, nops) for f, b in group] + [(4, 400, 1), (4, 404, 1), (4, 1332, 1)]
         found = sorted(lines)
-        check(len(found) == 2 * len(wished), f"{machine}: two ranks ask {len(wished)} times each: {found}")
-        check({(f, b, n if nops or (f, b) not in group else None) for f, b, n, _ in found} == set(wished), f"{machine}: {found}")
+        check(len(found) == 2 * len(expected), f"{machine}: two ranks ask {len(expected)} times each: {found}")
+        check({(f, b, n if nops or (f, b) not in group else None) for f, b, n, _ in found} == set(expected), f"{machine}: {found}")
         check({(b, r) for _, b, n, r in found if n == 1 and b in (400, 404, 1332)} == {(400, 1), (404, 0), (1332, 1)},
               f"{machine}: registered, not, captured: {found}")
         check(not machine or {n for f, b, n, _ in found if (f, b) in group} <= {1, 2, 3, 4, 5}, f"operations: {found}")

@@ -18,7 +18,7 @@ struct tt_block_info {
     unsigned share; /* enum CUmemAllocationHandleType bits */
     size_t bytes;
     int location, number; /* enum CUmemLocationType and its id: kept to be asked for ... */
-    bool rdma;            /* ... as is this wish */
+    bool rdma;            /* ... as is this request */
 };
 
 /* 1: size not a multiple of the grain, or 0. 2: the device's memory is exhausted. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct wish {
+struct gid_request { /* what NCCL_IB_* variables ask of a port's GID */
     int family;
     int version;
     bool ranged;
@@ -43,40 +43,40 @@ static int version_of(const struct ib_port *port, int index)
     return text[0] ? 1 : 0;
 }
 
-static bool in_range(const union ibv_gid *gid, const struct wish *wish)
+static bool in_range(const union ibv_gid *gid, const struct gid_request *request)
 {
-    int whole = wish->range_bits / 8, rest = wish->range_bits % 8;
+    int whole = request->range_bits / 8, rest = request->range_bits % 8;
     unsigned char mask = (unsigned char)(0xff00 >> rest);
-    if (memcmp(gid->raw, wish->range, (size_t)whole) != 0) return false;
-    return !rest || (gid->raw[whole] & mask) == (wish->range[whole] & mask);
+    if (memcmp(gid->raw, request->range, (size_t)whole) != 0) return false;
+    return !rest || (gid->raw[whole] & mask) == (request->range[whole] & mask);
 }
 
 static bool suits(const struct ib_port *port, int index, const union ibv_gid *gid,
-                  const struct wish *wish)
+                  const struct gid_request *request)
 {
     int family = is_mapped_v4(gid) ? AF_INET : AF_INET6;
-    if (!is_usable(gid) || family != wish->family) return false;
-    if (wish->ranged && !in_range(gid, wish)) return false;
+    if (!is_usable(gid) || family != request->family) return false;
+    if (request->ranged && !in_range(gid, request)) return false;
     int version = version_of(port, index);
-    return !version || version == wish->version;
+    return !version || version == request->version;
 }
 
 /* NCCL_IB_ADDR_RANGE: address/bits of the wanted family. */
-static void read_range(struct wish *wish)
+static void read_range(struct gid_request *request)
 {
     const char *text = tt_param_str("NCCL_IB_ADDR_RANGE");
     char address[INET6_ADDRSTRLEN + 1] = "";
     if (!text) return;
     size_t bytes = strcspn(text, "/");
-    bool v4 = wish->family == AF_INET;
+    bool v4 = request->family == AF_INET;
     int most = v4 ? 32 : 128;
     if (bytes < sizeof(address)) memcpy(address, text, bytes);
     long bits = text[bytes] ? strtol(text + bytes + 1, NULL, 10) : most;
-    wish->ranged = inet_pton(wish->family, address, wish->range + (v4 ? 12 : 0)) == 1 &&
-                   bits >= 0 && bits <= most;
-    if (v4) wish->range[10] = wish->range[11] = 0xff;
-    wish->range_bits = (int)bits + (v4 ? 96 : 0);
-    if (!wish->ranged) {
+    request->ranged = inet_pton(request->family, address, request->range + (v4 ? 12 : 0)) == 1 &&
+                      bits >= 0 && bits <= most;
+    if (v4) request->range[10] = request->range[11] = 0xff;
+    request->range_bits = (int)bits + (v4 ? 96 : 0);
+    if (!request->ranged) {
         tt_warn_setting("NCCL_IB_ADDR_RANGE '%.64s' is no address/bits of %s: it is ignored", text,
                         v4 ? "AF_INET" : "AF_INET6");
     }
@@ -86,18 +86,19 @@ bool tt_ib_gid_choose(const struct ib_port *port, int *index_out, union ibv_gid 
 {
     const char *family = tt_param_str("NCCL_IB_ADDR_FAMILY");
     int index = (int)tt_param_int("NCCL_IB_GID_INDEX");
-    struct wish wish = {.family = family && !strcmp(family, "AF_INET6") ? AF_INET6 : AF_INET,
-                        .version = (int)tt_param_int("NCCL_IB_ROCE_VERSION_NUM")};
+    bool v6 = family && !strcmp(family, "AF_INET6");
+    struct gid_request request = {.family = v6 ? AF_INET6 : AF_INET,
+                                  .version = (int)tt_param_int("NCCL_IB_ROCE_VERSION_NUM")};
     if (!port->ethernet && index < 0) index = 0;
     *index_out = index;
     memset(gid_out, 0, sizeof(*gid_out));
     if (index >= 0)
         return !tt_nets.ib->verbs.query_gid(port->context, port->number, index, gid_out);
-    read_range(&wish);
+    read_range(&request);
     for (int i = 0; i < port->attr.gid_tbl_len; i++) {
         if (tt_nets.ib->verbs.query_gid(port->context, port->number, i, gid_out)) continue;
         *index_out = i;
-        if (suits(port, i, gid_out, &wish)) return true;
+        if (suits(port, i, gid_out, &request)) return true;
     }
     return false;
 }

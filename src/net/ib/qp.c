@@ -154,7 +154,7 @@ static void agree(struct ib_comm *comm)
     bool ethernet = comm->device->ports[0]->ethernet;
     int64_t adaptive = tt_param_int("NCCL_IB_ADAPTIVE_ROUTING");
     int64_t least = tt_param_int("NCCL_IB_AR_THRESHOLD");
-    /* the sender's wish, which the receiver learns from the pieces */
+    /* the sender's request, which the receiver learns from the pieces */
     comm->npieces = own->split ? comm->nqps : ports;
     if (comm->npieces > IB_PIECES) comm->npieces = IB_PIECES;
     comm->failover = own->failover && peer->failover && comm->nqps > 1;

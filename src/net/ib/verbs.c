@@ -12,10 +12,10 @@
 
 static void *open_library(void)
 {
-    const char *wish = tt_param_str("NCCL_IBVERBS_LIB");
-    const char *const names[] = {wish, "libibverbs.so", "libibverbs.so.1"};
+    const char *named = tt_param_str("NCCL_IBVERBS_LIB");
+    const char *const names[] = {named, "libibverbs.so", "libibverbs.so.1"};
     void *library = NULL;
-    if (!wish && access("/sys/class/infiniband", F_OK)) {
+    if (!named && access("/sys/class/infiniband", F_OK)) {
         tt_info(TT_LOG_INIT | TT_LOG_NET, "NET/IB : No device found.");
         return NULL;
     }

@@ -266,7 +266,7 @@ static int most_members(const struct merge *merge)
 /* ---- by name ---- */
 
 /* "mlx5_0", or "mlx5_0:1" for a port. */
-static int find_named(const struct merge *merge, const char *wish)
+static int find_named(const struct merge *merge, const char *wanted)
 {
     char full[TT_XML_VALUE_BYTES + 24];
     for (int k = 0; k < merge->count; k++) {
@@ -274,7 +274,7 @@ static int find_named(const struct merge *merge, const char *wish)
         if (!name) continue;
         (void)snprintf(full, sizeof(full), "%s:%lld", name,
                        (long long)tt_topo_int(merge->net[k], "port", 0));
-        if (strcmp(name, wish) == 0 || strcmp(full, wish) == 0) return k;
+        if (strcmp(name, wanted) == 0 || strcmp(full, wanted) == 0) return k;
     }
     return -1;
 }
@@ -386,7 +386,7 @@ static ncclResult_t join_near(struct merge *merge, enum tt_path_type level)
 }
 
 /* By the variables. */
-static ncclResult_t join_wished(struct merge *merge)
+static ncclResult_t join_requested(struct merge *merge)
 {
     const char *groups = tt_param_str("NCCL_NET_FORCE_MERGE");
     enum tt_path_type level;
@@ -437,14 +437,15 @@ ncclResult_t tt_topo_merge(const char *file, struct tt_xml_node *root)
     const char *groups = tt_param_str("NCCL_NET_FORCE_MERGE");
     if (tt_xml_get(root, "vnics")) return with_nics(file, root, NULL, join_remarked);
     if ((!groups || !*groups) && !tt_param_is_set("NCCL_NET_MERGE_LEVEL")) return ncclSuccess;
-    return with_nics(file, root, NULL, join_wished);
+    return with_nics(file, root, NULL, join_requested);
 }
 
 ncclResult_t tt_topo_join(struct tt_topo_file *file, const struct tt_topo_joiner *joiner)
 {
     if (!set_number(file->root, "vnics", joiner->most))
         return tt_fail(ncclSystemError, "topology of %s: out of memory", file->name);
-    return joiner->most > 1 ? with_nics(file->name, file->root, joiner, join_wished) : ncclSuccess;
+    return joiner->most > 1 ? with_nics(file->name, file->root, joiner, join_requested)
+                            : ncclSuccess;
 }
 
 static int joined_below(const struct tt_xml_node *node, int dev, int *devs, int count)

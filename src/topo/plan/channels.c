@@ -31,13 +31,13 @@ static int limit_of(const char *newer, const char *older, int fallback)
     return fallback;
 }
 
-int tt_layout_limit(int wish, const char *variable, int fallback)
+int tt_layout_limit(int requested, const char *variable, int fallback)
 {
-    if (wish > 0) return smaller(wish, TT_MAX_CHANNELS);
+    if (requested > 0) return smaller(requested, TT_MAX_CHANNELS);
     return limit_of(variable, NULL, fallback);
 }
 
-void tt_layout_channels(struct tt_topo_layout *layout, const struct tt_topo_wishes *wishes,
+void tt_layout_channels(struct tt_topo_layout *layout, const struct tt_topo_config *config,
                         int base)
 {
     const struct tt_topo_graph *chain = &layout->graph[TT_GRAPH_CHAIN];
@@ -51,9 +51,9 @@ void tt_layout_channels(struct tt_topo_layout *layout, const struct tt_topo_wish
     bool fast = layout->graph[TT_GRAPH_RING].bw_intra > 45 && layout->cc_least >= 90;
     if (fast && several && layout->nchannels < 16) repeat(layout, 2 * layout->nchannels);
     int most = smaller(limit_of("NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS", TT_MAX_CHANNELS),
-                       tt_layout_limit(wishes->ctas_most, "NCCL_MAX_CTAS", TT_MAX_CHANNELS));
+                       tt_layout_limit(config->ctas_most, "NCCL_MAX_CTAS", TT_MAX_CHANNELS));
     int by_count = limit_of("NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS", 1);
-    int by_ctas = tt_layout_limit(wishes->ctas_least, "NCCL_MIN_CTAS", 1);
+    int by_ctas = tt_layout_limit(config->ctas_least, "NCCL_MIN_CTAS", 1);
     int least = by_count > by_ctas ? by_count : by_ctas;
     if (layout->nchannels > most) layout->nchannels = most;
     if (layout->nchannels < least) repeat(layout, least);
@@ -68,18 +68,19 @@ static int power_of_two(int value)
     return power;
 }
 
-void tt_layout_p2p_channels(struct tt_topo_layout *layout, const struct tt_topo_wishes *wishes,
+void tt_layout_p2p_channels(struct tt_topo_layout *layout, const struct tt_topo_config *config,
                             int per_peer)
 {
     int most = limit_of("NCCL_MAX_P2P_NCHANNELS", NULL, TT_MAX_CHANNELS);
     int least = limit_of("NCCL_MIN_P2P_NCHANNELS", NULL, 1);
-    int64_t wish = wishes->p2p_peers > 0 ? wishes->p2p_peers : tt_param_int("NCCL_P2P_MAX_PEERS");
-    int64_t peers = wish > 0 ? wish : layout->nranks;
+    int64_t requested =
+        config->p2p_peers > 0 ? config->p2p_peers : tt_param_int("NCCL_P2P_MAX_PEERS");
+    int64_t peers = requested > 0 ? requested : layout->nranks;
     int channels = smaller(layout->nchannels, most);
     if (channels < least) channels = least;
     channels = power_of_two(channels);
     per_peer = power_of_two(per_peer);
-    bool asked = wishes->net_peer_channels > 0 || tt_param_int("NCCL_NCHANNELS_PER_NET_PEER") > 0;
+    bool asked = config->net_peer_channels > 0 || tt_param_int("NCCL_NCHANNELS_PER_NET_PEER") > 0;
     if (layout->nnodes > 1 && !asked) {
         while (per_peer > 1 && per_peer * ((peers + 7) / 8) > channels) {
             per_peer /= 2;

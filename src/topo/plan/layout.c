@@ -141,7 +141,7 @@ static int log2_floor(int value)
 }
 
 static ncclResult_t join(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
-                         const struct tt_topo_wishes *wishes)
+                         const struct tt_topo_config *config)
 {
     int base =
         least(layout->graph[TT_GRAPH_RING].nchannels, layout->graph[TT_GRAPH_TREE].nchannels);
@@ -155,16 +155,16 @@ static ncclResult_t join(struct tt_topo_layout *layout, const struct tt_layout_n
     int per_peer = TT_MAX_CHANNELS;
     for (int v = 0; v < nodes->count; v++)
         per_peer = least(per_peer, nodes->comm_node[v]->domain->p2p_channels);
-    tt_layout_channels(layout, wishes, base);
-    tt_layout_p2p_channels(layout, wishes, per_peer);
-    return tt_layout_nvls(layout, nodes, wishes);
+    tt_layout_channels(layout, config, base);
+    tt_layout_p2p_channels(layout, config, per_peer);
+    return tt_layout_nvls(layout, nodes, config);
 }
 
 ncclResult_t tt_topo_layout_make(const struct tt_topo_comm_node *comm_nodes, int ncomm_nodes,
-                                 const struct tt_topo_wishes *wishes,
+                                 const struct tt_topo_config *config,
                                  struct tt_topo_layout **layout_out)
 {
-    static const struct tt_topo_wishes none;
+    static const struct tt_topo_config none;
     struct tt_topo_layout *layout = tt_calloc(1, sizeof(*layout));
     struct tt_layout_nodes nodes = {.comm_node =
                                         tt_calloc((size_t)ncomm_nodes, sizeof(*nodes.comm_node))};
@@ -182,7 +182,7 @@ ncclResult_t tt_topo_layout_make(const struct tt_topo_comm_node *comm_nodes, int
     rc = order_nodes(layout, comm_nodes, &nodes);
     if (rc) goto out;
     agree(layout, &nodes);
-    rc = join(layout, &nodes, wishes ? wishes : &none);
+    rc = join(layout, &nodes, config ? config : &none);
     if (rc) goto out;
     *layout_out = layout;
     layout = NULL;

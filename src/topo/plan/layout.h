@@ -26,14 +26,14 @@ ncclResult_t tt_layout_trees(struct tt_topo_layout *layout, const struct tt_layo
                              int nchannels);
 
 /* channels.c: how many channels, once graphs are agreed upon and `base` of them are placed. */
-void tt_layout_channels(struct tt_topo_layout *layout, const struct tt_topo_wishes *wishes,
+void tt_layout_channels(struct tt_topo_layout *layout, const struct tt_topo_config *config,
                         int base);
-void tt_layout_p2p_channels(struct tt_topo_layout *layout, const struct tt_topo_wishes *wishes,
+void tt_layout_p2p_channels(struct tt_topo_layout *layout, const struct tt_topo_config *config,
                             int per_peer);
 /* A number of channels: what the config says, else the variable if it says something, else
  * `fallback`. */
-int tt_layout_limit(int wish, const char *variable, int fallback);
+int tt_layout_limit(int requested, const char *variable, int fallback);
 
 /* layout_nvls.c. */
 ncclResult_t tt_layout_nvls(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
-                            const struct tt_topo_wishes *wishes);
+                            const struct tt_topo_config *config);

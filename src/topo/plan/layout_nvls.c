@@ -95,20 +95,20 @@ static float least_net_bw(const struct tt_layout_nodes *nodes)
     return bw;
 }
 
-static void set_sizes(struct tt_topo_layout *layout, const struct tt_topo_wishes *wishes,
+static void set_sizes(struct tt_topo_layout *layout, const struct tt_topo_config *config,
                       float net_bw)
 {
     struct sizes sizes = sizes_for(layout, net_bw);
     int64_t tree_chunk = tt_param_int("NCCL_NVLSTREE_MAX_CHUNKSIZE");
-    sizes.channels = tt_layout_limit(wishes->nvls_ctas, "NCCL_NVLS_NCHANNELS", sizes.channels);
+    sizes.channels = tt_layout_limit(config->nvls_ctas, "NCCL_NVLS_NCHANNELS", sizes.channels);
     if (tt_param_is_set("NCCL_NVLS_CHUNKSIZE")) {
         sizes.chunk = within(tt_param_int("NCCL_NVLS_CHUNKSIZE"), 1, INT32_MAX);
     }
     if (tree_chunk > 0) sizes.tree_chunk = within(tree_chunk, 1, INT32_MAX);
     if (sizes.tree_chunk < 0) sizes.tree_chunk = layout->nnodes >= 4 ? 64 * KIB : sizes.chunk;
     layout->nvls_channels =
-        within(sizes.channels, tt_layout_limit(wishes->ctas_least, "NCCL_MIN_CTAS", 1),
-               tt_layout_limit(wishes->ctas_most, "NCCL_MAX_CTAS", TT_MAX_CHANNELS));
+        within(sizes.channels, tt_layout_limit(config->ctas_least, "NCCL_MIN_CTAS", 1),
+               tt_layout_limit(config->ctas_most, "NCCL_MAX_CTAS", TT_MAX_CHANNELS));
     layout->nvls_chunk_bytes = sizes.chunk;
     layout->nvls_tree_chunk_bytes = sizes.tree_chunk;
 }
@@ -150,7 +150,7 @@ static void fill_links(struct tt_topo_layout *layout, const struct heads *heads,
 }
 
 ncclResult_t tt_layout_nvls(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
-                            const struct tt_topo_wishes *wishes)
+                            const struct tt_topo_config *config)
 {
     if (layout->graph[TT_GRAPH_NVLS].nchannels == 0) return ncclSuccess;
     struct heads *heads = tt_calloc((size_t)nodes->count, sizeof(*heads));
@@ -165,7 +165,7 @@ ncclResult_t tt_layout_nvls(struct tt_topo_layout *layout, const struct tt_layou
         find_heads(nodes->comm_node[v], &heads[v]);
         if (heads[v].count < layout->nvls_heads) layout->nvls_heads = heads[v].count;
     }
-    set_sizes(layout, wishes, least_net_bw(nodes));
+    set_sizes(layout, config, least_net_bw(nodes));
     fill_links(layout, heads, 0);
     fill_links(layout, heads, 1);
     free(heads);

@@ -105,7 +105,7 @@ ncclResult_t tt_topo_plan_from_machine(const struct tt_topo_machine *machine, in
     for (int u = 0; u < nodes.units.nunits && !rc; u++)
         rc = add_comm_node(&nodes, u);
     if (!rc)
-        rc = tt_topo_layout_make(nodes.comm_nodes, nodes.ncomm_nodes, &machine->wishes, &layout);
+        rc = tt_topo_layout_make(nodes.comm_nodes, nodes.ncomm_nodes, &machine->config, &layout);
     if (!rc) take_over(layout, nchannels_most, plan_out);
     nodes_fini(&nodes);
     return rc;

@@ -16,7 +16,7 @@ struct tt_topo_machine {
     const struct tt_topo_rank *ranks; /* borrowed; a rank's GPU is the one with its bus id */
     int nranks;
     bool no_multicast, no_collnet; /* whatever variables say */
-    struct tt_topo_wishes wishes;
+    struct tt_topo_config config;
 };
 
 /* Rings and trees that NCCL would use, found by search. The hosts of an NVLink domain are one node.

@@ -122,17 +122,17 @@ static ncclResult_t allocate(struct tt_topo_plan *plan)
     return tt_fail(ncclSystemError, "topology: out of memory for %d ranks", plan->nranks);
 }
 
-static int channel_count(int wish)
+static int channel_count(int requested)
 {
-    if (wish <= 0) return 2;
-    return wish < TT_MAX_CHANNELS ? wish : TT_MAX_CHANNELS;
+    if (requested <= 0) return 2;
+    return requested < TT_MAX_CHANNELS ? requested : TT_MAX_CHANNELS;
 }
 
-ncclResult_t tt_topo_plan_make(const struct tt_topo_rank *ranks, int nranks, int nchannels_wish,
-                               struct tt_topo_plan *plan_out)
+ncclResult_t tt_topo_plan_make(const struct tt_topo_rank *ranks, int nranks,
+                               int nchannels_requested, struct tt_topo_plan *plan_out)
 {
     struct nodes nodes = {0};
-    struct tt_topo_plan plan = {.nranks = nranks, .nchannels = channel_count(nchannels_wish)};
+    struct tt_topo_plan plan = {.nranks = nranks, .nchannels = channel_count(nchannels_requested)};
     if (nranks < 1) return tt_fail(ncclInvalidArgument, "topology: %d ranks", nranks);
     ncclResult_t rc = nodes_init(&nodes, ranks, nranks);
     if (rc) goto out;

@@ -194,7 +194,7 @@ static struct tt_topo_options look_at(const struct tt_topo_units *units, bool se
         .as_is = several,
         .no_multicast = units->machine->no_multicast,
         .no_collnet = units->machine->no_collnet,
-        .wishes = &units->machine->wishes,
+        .config = &units->machine->config,
     };
 }
 

@@ -146,15 +146,16 @@ static int push_neighbours(struct tt_trial *trial, const struct tt_trial_positio
     enum tt_graph_pattern pattern = trial->at.pattern;
     bool both =
         pattern == TT_PATTERN_RING || pattern == TT_PATTERN_SPLIT || pattern == TT_PATTERN_BALANCED;
-    int wish[2] = {after, -1};
+    int preferred[2] = {after, -1};
     if (both && before != after) {
-        wish[0] = pattern == TT_PATTERN_RING ? before : after;
-        wish[1] = pattern == TT_PATTERN_RING ? after : before;
+        preferred[0] = pattern == TT_PATTERN_RING ? before : after;
+        preferred[1] = pattern == TT_PATTERN_RING ? after : before;
     }
     int *next = tt_trial_reserve(trial, 2);
     int count = 0;
     for (int k = 0; next && k < 2; k++) {
-        if (wish[k] >= 0 && is_free(trial, position->gpu, wish[k])) next[count++] = wish[k];
+        if (preferred[k] >= 0 && is_free(trial, position->gpu, preferred[k]))
+            next[count++] = preferred[k];
     }
     trial->next_count += (size_t)count;
     return count;

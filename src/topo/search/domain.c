@@ -58,11 +58,11 @@ static struct nets_of nets_of(const struct tt_topo_system *system, const struct 
 
 /* Channels for messages to a peer on another node. */
 static int channels_over_net(const struct tt_topo_system *system, const struct tt_topo_node *gpu,
-                             const struct tt_topo_wishes *wishes)
+                             const struct tt_topo_config *config)
 {
-    int64_t wish = wishes ? wishes->net_peer_channels : 0;
-    if (wish <= 0) wish = tt_param_int("NCCL_NCHANNELS_PER_NET_PEER");
-    if (wish > 0) return wish < TT_MAX_CHANNELS ? (int)wish : TT_MAX_CHANNELS;
+    int64_t requested = config ? config->net_peer_channels : 0;
+    if (requested <= 0) requested = tt_param_int("NCCL_NCHANNELS_PER_NET_PEER");
+    if (requested > 0) return requested < TT_MAX_CHANNELS ? (int)requested : TT_MAX_CHANNELS;
     int64_t per_channel = tt_param_int("NCCL_P2P_PER_CHANNEL_NET_BW");
     struct nets_of nets = nets_of(system, gpu);
     if (per_channel < 1) return nets.count;
@@ -86,7 +86,7 @@ static int least(int a, int b)
 }
 
 static int p2p_channels(const struct tt_topo_system *system, bool inter,
-                        const struct tt_topo_wishes *wishes)
+                        const struct tt_topo_config *config)
 {
     const struct tt_topo_list *gpus = &system->list[TT_NODE_GPU];
     int count = TT_MAX_CHANNELS;
@@ -94,7 +94,7 @@ static int p2p_channels(const struct tt_topo_system *system, bool inter,
         for (int p = 0; p < gpus->count; p++) {
             if (p != g) count = least(count, channels_inside(gpus->node[g], gpus->node[p]));
         }
-        if (inter) count = least(count, channels_over_net(system, gpus->node[g], wishes));
+        if (inter) count = least(count, channels_over_net(system, gpus->node[g], config));
     }
     return count;
 }
@@ -113,7 +113,7 @@ static float least_net_bw(const struct tt_topo_system *system)
 }
 
 static void fill_facts(struct tt_topo_domain *domain, const struct tt_topo_system *system,
-                       const struct tt_topo_wishes *wishes)
+                       const struct tt_topo_config *config)
 {
     const struct tt_topo_list *gpus = &system->list[TT_NODE_GPU];
     const struct tt_topo_list *cpus = &system->list[TT_NODE_CPU];
@@ -132,7 +132,7 @@ static void fill_facts(struct tt_topo_domain *domain, const struct tt_topo_syste
         domain->cc_least = least(domain->cc_least, cc);
         if (cc > domain->cc_most) domain->cc_most = cc;
     }
-    domain->p2p_channels = p2p_channels(system, domain->inter, wishes);
+    domain->p2p_channels = p2p_channels(system, domain->inter, config);
     domain->net_bw = least_net_bw(system);
 }
 
@@ -210,7 +210,7 @@ static ncclResult_t domain_init(struct tt_topo_domain *domain, struct tt_topo_sy
     domain->device = tt_calloc((size_t)domain->nranks, sizeof(uint64_t));
     if (!domain->rank || !domain->device)
         return tt_fail(ncclSystemError, "topology: out of memory for a domain");
-    fill_facts(domain, system, options->wishes);
+    fill_facts(domain, system, options->config);
     return fill_graphs(domain, system, options);
 }
 

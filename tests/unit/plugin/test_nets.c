@@ -54,7 +54,7 @@ static void forget_log(void)
 static struct tt_net *open_net(void)
 {
     struct tt_net *net = NULL;
-    const struct tt_net_request request = {.member = &member, .wish = NULL, .traffic_class = 3};
+    const struct tt_net_request request = {.member = &member, .name = NULL, .traffic_class = 3};
     forget_log();
     assert_int_equal(tt_net_open(&request, &net), ncclSuccess);
     return net;
@@ -124,7 +124,7 @@ static void devices_become_one(void **state)
         assert_int_equal(again, dev);
         assert_int_equal(times_logged("NET/Outsider: virtual device"), 1);
         struct tt_net *other = NULL;
-        const struct tt_net_request request = {.member = &member, .wish = "OUTSIDER"};
+        const struct tt_net_request request = {.member = &member, .name = "OUTSIDER"};
         assert_int_equal(tt_net_open(&request, &other), ncclSuccess);
         assert_int_equal(other->ndevs, 2); /* by itself no edge takes the virtual one */
         tt_net_close(other);
@@ -279,7 +279,7 @@ static void init_comes_once_while_loaded(void **state)
     (void)state;
     struct tt_net *net = open_outsider();
     struct tt_net *other = NULL;
-    const struct tt_net_request request = {.member = &member, .wish = "OUTSIDER"};
+    const struct tt_net_request request = {.member = &member, .name = "OUTSIDER"};
     assert_int_equal(tt_net_open(&request, &other), ncclSuccess);
     assert_int_equal(times_logged("Outsider: init"), 1);
     assert_int_equal(times_logged("the host is wrong"), 0);

@@ -57,9 +57,9 @@ static int times_logged(const char *what)
 
 /* ---- networks ---- */
 
-static ncclResult_t open_net(const char *wish, struct tt_net **net)
+static ncclResult_t open_net(const char *name, struct tt_net **net)
 {
-    struct tt_net_request request = {.member = &member, .wish = wish, .traffic_class = 3};
+    struct tt_net_request request = {.member = &member, .name = name, .traffic_class = 3};
     return tt_net_open(&request, net);
 }
 
@@ -91,7 +91,7 @@ static void none_means_none(void)
     tt_net_close(net);
 }
 
-static void a_wish_that_nothing_fits_fails(void)
+static void a_name_that_nothing_has_fails(void)
 {
     struct tt_net *net = NULL;
     setenv("NCCL_NET_PLUGIN", "none", 1);
@@ -196,7 +196,7 @@ static void a_library_without_the_symbol_is_unsupported(void)
     tt_net_close(net);
 }
 
-static void another_wish_passes_a_plugin_over(void)
+static void another_name_passes_a_plugin_over(void)
 {
     struct tt_net *net = NULL;
     setenv("NCCL_NET_PLUGIN", plugin("net_test"), 1);
@@ -231,7 +231,7 @@ static void unknown_versions_are_named(void)
     tt_net_close(net);
 }
 
-/* The first of the list that works; a wish looks past it. */
+/* The first of the list that works; a name looks past it. */
 static void a_list_has_an_order(void)
 {
     struct tt_net *net = NULL;
@@ -464,12 +464,12 @@ struct isolated {
 static const struct isolated cases[] = {
     {"the_builtin_is_the_last_resort", the_builtin_is_the_last_resort},
     {"none_means_none", none_means_none},
-    {"a_wish_that_nothing_fits_fails", a_wish_that_nothing_fits_fails},
+    {"a_name_that_nothing_has_fails", a_name_that_nothing_has_fails},
     {"a_plugin_comes_first", a_plugin_comes_first},
     {"a_plugin_that_is_cut_short_is_refused", a_plugin_that_is_cut_short_is_refused},
     {"a_plugin_without_devices_is_passed_over", a_plugin_without_devices_is_passed_over},
     {"a_library_without_the_symbol_is_unsupported", a_library_without_the_symbol_is_unsupported},
-    {"another_wish_passes_a_plugin_over", another_wish_passes_a_plugin_over},
+    {"another_name_passes_a_plugin_over", another_name_passes_a_plugin_over},
     {"the_newest_of_two_tables_is_taken", the_newest_of_two_tables_is_taken},
     {"unknown_versions_are_named", unknown_versions_are_named},
     {"a_list_has_an_order", a_list_has_an_order},

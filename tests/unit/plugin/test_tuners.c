@@ -212,7 +212,7 @@ static void constants_are_taken(void **state)
     unsetenv("OUTSIDER_EDIT");
 }
 
-static void wishes_for_chunks_are_judged(void **state)
+static void requested_chunks_are_judged(void **state)
 {
     const struct tt_tuner_query query = {.func = 4, .bytes = 4096, .nops = 1};
     const struct tt_tuner_layout layout = {1, 2, 1};
@@ -292,7 +292,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(errors_are_passed_on, start),
         cmocka_unit_test_setup(communicators_do_not_mix, start),
         cmocka_unit_test_setup(constants_are_taken, start),
-        cmocka_unit_test_setup(wishes_for_chunks_are_judged, start),
+        cmocka_unit_test_setup(requested_chunks_are_judged, start),
     };
     const struct CMUnitTest incomplete[] = {
         cmocka_unit_test_setup(incomplete_tables_are_refused, start)};

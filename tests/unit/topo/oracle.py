@@ -501,7 +501,7 @@ def main():
             for rank, gpu in enumerate(sorted((g for g in root.iter("gpu") if g.get("rank")), key=lambda g: number(g.get("rank")))):
                 gpu.set("old", gpu.get("rank"))
                 gpu.set("rank", str(rank))
-            wished = Machine(root).report()  # ranks are counted anew when some are gone
+            expected = Machine(root).report()  # ranks are counted anew when some are gone
             for gpu in root.iter("gpu"):
                 if gpu.get("old"):
                     gpu.set("rank", gpu.attrib.pop("old"))
@@ -515,10 +515,10 @@ def main():
                 wrong += 1
                 continue
             said = from_export(json.loads(result.stdout))
-            for key in wished:
-                if said[key] != wished[key]:
+            for key in expected:
+                if said[key] != expected[key]:
                     wrong += 1
-                    print(f"{what}: {key}\n  engine {said[key]}\n  rules  {wished[key]}"[:30000])
+                    print(f"{what}: {key}\n  engine {said[key]}\n  rules  {expected[key]}"[:30000])
                     break
     print(f"{count + len(files)} machines, {wrong} differ")
     sys.exit(wrong > 0)

@@ -96,16 +96,16 @@ static void plans_are_sound(void **state)
     }
 }
 
-static void channels_follow_the_wish(void **state)
+static void channels_follow_the_request(void **state)
 {
     (void)state;
     static const struct {
-        int wish, got;
+        int requested, got;
     } cases[] = {{0, 2}, {-5, 2}, {1, 1}, {7, 7}, {64, 64}, {1000, 64}};
     struct tt_topo_rank ranks[4] = {{.node = 0}, {.node = 0}, {.node = 1}, {.node = 1}};
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         struct tt_topo_plan plan;
-        assert_int_equal(tt_topo_plan_make(ranks, 4, cases[k].wish, &plan), ncclSuccess);
+        assert_int_equal(tt_topo_plan_make(ranks, 4, cases[k].requested, &plan), ncclSuccess);
         assert_int_equal(plan.nchannels, cases[k].got);
         tt_topo_plan_free(&plan);
     }
@@ -140,7 +140,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_are_sound),
-        cmocka_unit_test(channels_follow_the_wish),
+        cmocka_unit_test(channels_follow_the_request),
         cmocka_unit_test(one_host_is_in_rank_order),
         cmocka_unit_test(bad_hosts_are_refused),
     };

@@ -44,7 +44,7 @@ static void forced_programs_run(void **state)
 }
 
 /* What becomes of PAT on 16 hosts with one rank each (spread), or two hosts with 8. */
-static void check_pat(enum tt_func func, char wish, bool spread)
+static void check_pat(enum tt_func func, char setting, bool spread)
 {
     struct tt_tune_env env = two_hosts(16);
     struct tt_tune_query large = query_of(func, 1u << 30);
@@ -53,31 +53,32 @@ static void check_pat(enum tt_func func, char wish, bool spread)
     if (spread) env.nnodes = 16;
     if (spread) env.ppn = 1;
     if (spread) env.oversubscribed = false;
-    set_variable("NCCL_PAT_ENABLE", (const char[]){wish, '\0'});
+    set_variable("NCCL_PAT_ENABLE", (const char[]){setting, '\0'});
     set_lists("^OneShot", NULL); /* which one phase favours where all are apart */
-    print_message("%s, NCCL_PAT_ENABLE=%c, %d rank(s) a host\n", tt_func_name(func), wish, env.ppn);
+    print_message("%s, NCCL_PAT_ENABLE=%c, %d rank(s) a host\n", tt_func_name(func), setting,
+                  env.ppn);
     for (size_t bytes = 16; bytes <= 1u << 30; bytes *= 2) {
         struct tt_tune_query query = query_of(func, bytes);
         wins |= chosen(&env, &query, NULL).algo == TT_ALGO_PAT;
     }
-    assert_int_equal(wins, wish == '1' || (wish == '2' && spread));
+    assert_int_equal(wins, setting == '1' || (setting == '2' && spread));
     assert_int_equal(chosen(&env, &large, NULL).algo, TT_ALGO_RING);
     set_lists("PAT", NULL);
     bool named = tt_tune_choose(&env, &large, NULL, &choice) == ncclSuccess;
-    assert_int_equal(named, wish != '0');
+    assert_int_equal(named, setting != '0');
     if (named) assert_int_equal(choice.algo, TT_ALGO_PAT);
     env.deterministic = true;
     named = tt_tune_choose(&env, &large, NULL, &choice) == ncclSuccess;
-    assert_int_equal(named, wish != '0' && func == TT_FUNC_ALLGATHER);
+    assert_int_equal(named, setting != '0' && func == TT_FUNC_ALLGATHER);
 }
 
 static void pat_is_for_one_rank_per_host(void **state)
 {
     (void)state;
-    for (char wish = '0'; wish <= '2'; wish++) {
+    for (char setting = '0'; setting <= '2'; setting++) {
         for (int spread = 0; spread < 2; spread++) {
-            check_pat(TT_FUNC_ALLGATHER, wish, spread);
-            check_pat(TT_FUNC_REDUCESCATTER, wish, spread);
+            check_pat(TT_FUNC_ALLGATHER, setting, spread);
+            check_pat(TT_FUNC_REDUCESCATTER, setting, spread);
         }
     }
     set_variable("NCCL_PAT_ENABLE", NULL);
@@ -253,15 +254,17 @@ static void selections_are_read(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct tt_tune_wish wish = {0};
+        struct tt_tune_request request = {0};
         print_message("case: %s\n", cases[i].text ? cases[i].text : "NULL");
-        assert_int_equal(tt_tune_select(cases[i].text, &wish), cases[i].rc);
+        assert_int_equal(tt_tune_select(cases[i].text, &request), cases[i].rc);
         if (cases[i].rc) continue;
-        assert_int_equal(tt_tune_allows(wish, TT_ALGO_RING, TT_PROTO_LL), cases[i].ring_ll);
-        assert_int_equal(tt_tune_allows(wish, TT_ALGO_RING, TT_PROTO_LL128), cases[i].ring_ll128);
-        assert_int_equal(tt_tune_allows(wish, TT_ALGO_TREE, TT_PROTO_SIMPLE), cases[i].tree_simple);
-        assert_int_equal(tt_tune_allows(wish, TT_ALGO_DIRECT, TT_PROTO_SIMPLE), cases[i].direct);
-        assert_int_equal(tt_tune_allows_unnamed(wish), cases[i].unnamed);
+        assert_int_equal(tt_tune_allows(request, TT_ALGO_RING, TT_PROTO_LL), cases[i].ring_ll);
+        assert_int_equal(tt_tune_allows(request, TT_ALGO_RING, TT_PROTO_LL128),
+                         cases[i].ring_ll128);
+        assert_int_equal(tt_tune_allows(request, TT_ALGO_TREE, TT_PROTO_SIMPLE),
+                         cases[i].tree_simple);
+        assert_int_equal(tt_tune_allows(request, TT_ALGO_DIRECT, TT_PROTO_SIMPLE), cases[i].direct);
+        assert_int_equal(tt_tune_allows_unnamed(request), cases[i].unnamed);
     }
 }
 
@@ -271,24 +274,24 @@ static void a_call_selects(void **state)
     struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, 16u << 20);
     struct tt_tune_choice choice;
     (void)state;
-    query.wish.strict = 1;
-    tt_tune_select("tree_simple", &query.wish);
+    query.request.strict = 1;
+    tt_tune_select("tree_simple", &query.request);
     assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_TREE);
-    query.wish.most = 2;
+    query.request.most = 2;
     assert_int_equal(chosen(&env, &query, NULL).nchannels, 2);
-    query.wish.most = 64; /* no more than the communicator has */
+    query.request.most = 64; /* no more than the communicator has */
     assert_int_equal(chosen(&env, &query, NULL).nchannels, env.nchannels);
     query.bytes = 4096;
-    query.wish.least = 3;
+    query.request.least = 3;
     assert_int_equal(chosen(&env, &query, NULL).nchannels, 3);
     set_lists("allreduce:ring", NULL); /* the environment wins */
     assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_RING);
     set_lists("broadcast:ring", NULL); /* where it says something */
     assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_TREE);
     set_lists(NULL, NULL);
-    tt_tune_select("COLLNET", &query.wish);
+    tt_tune_select("COLLNET", &query.request);
     assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
-    query.wish.strict = 0;
+    query.request.strict = 0;
     assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_ONESHOT);
 }
 

@@ -72,7 +72,7 @@ static void programs_of_files_win(void **state)
         env.nprograms = 2;
         env.deterministic = c->deterministic;
         query.type = c->type;
-        assert_int_equal(tt_tune_select(c->selection, &query.wish), ncclSuccess);
+        assert_int_equal(tt_tune_select(c->selection, &query.request), ncclSuccess);
         assert_int_equal(tt_tune_choose(&env, &query, &tuner, &choice), ncclSuccess);
         assert_ptr_equal(choice.program, c->want < 0 ? NULL : &programs[c->want]);
         assert_int_equal(tuner.calls, c->want < 0);
@@ -166,9 +166,9 @@ static void programs_of_files_have_their_root(void **state)
     env.programs = &row;
     env.nprograms = 1;
     assert_ptr_equal(chosen(&env, &query, NULL).program, &row);
-    query.wish.most = 2; /* channels */
+    query.request.most = 2; /* channels */
     assert_null(chosen(&env, &query, NULL).program);
-    query.wish.most = 3;
+    query.request.most = 3;
     assert_non_null(chosen(&env, &query, NULL).program);
     query.root = 2;
     assert_null(chosen(&env, &query, NULL).program);

@@ -84,8 +84,8 @@ static void fill(table_t table)
     }
 }
 
-/* "algorithm,protocol,channels" of what the plugin prefers, "-" when it has no wish. */
-static const char *wish(void *ctx, ncclFunc_t func, size_t bytes, int nops, int registered)
+/* "algorithm,protocol,channels" of what the plugin prefers, "-" when it has no preference. */
+static const char *choice(void *ctx, ncclFunc_t func, size_t bytes, int nops, int registered)
 {
     static char text[64];
     table_t table;
@@ -125,7 +125,7 @@ static void rules_steer(void **state)
         ncclFunc_t func;
         size_t bytes, nranks, nnodes;
         int nops, registered;
-        const char *wish;
+        const char *choice;
     } cases[] = {
         {ncclFuncAllReduce, 1023, 8, 1, 1, 0, "1,2,4"},
         {ncclFuncAllReduce, 1024, 8, 1, 1, 0, "0,0,-"}, /* both ends belong to the range */
@@ -154,14 +154,15 @@ static void rules_steer(void **state)
                 "reducescatter,0,-1,ring,simple,7,-1,-1"); /* no end of line */
     for (size_t i = 0; i < TT_LEN(cases); i++) {
         char expected[32];
-        const char *tail = strrchr(cases[i].wish, '-');
-        bool kept = tail && tail != cases[i].wish;
-        snprintf(expected, sizeof(expected), "%s", cases[i].wish);
+        const char *tail = strrchr(cases[i].choice, '-');
+        bool kept = tail && tail != cases[i].choice;
+        snprintf(expected, sizeof(expected), "%s", cases[i].choice);
         if (kept) strcpy(strrchr(expected, '-'), "0"); /* channels stay the host's */
         void *ctx = open_six(cases[i].nranks, cases[i].nnodes);
         print_message("case %zu\n", i);
         assert_string_equal(
-            wish(ctx, cases[i].func, cases[i].bytes, cases[i].nops, cases[i].registered), expected);
+            choice(ctx, cases[i].func, cases[i].bytes, cases[i].nops, cases[i].registered),
+            expected);
         newest()->finalize(ctx);
     }
     assert_null(strstr(log_text, "skipped"));
@@ -203,7 +204,7 @@ static void bad_lines_are_named_and_skipped(void **state)
         assert_non_null(strstr(log_text, prefix));
         assert_non_null(strstr(log_text, "; the line is skipped"));
         assert_non_null(strstr(log_text, "1 rules from"));
-        assert_string_equal(wish(ctx, ncclFuncAllReduce, 64, 1, 0), "1,0,2");
+        assert_string_equal(choice(ctx, ncclFuncAllReduce, 64, 1, 0), "1,0,2");
         newest()->finalize(ctx);
     }
 }
@@ -225,7 +226,7 @@ static void hostile_files_do_no_harm(void **state)
     setenv("NCCL_TUNER_CONFIG_FILE", "/nowhere/at/all", 1);
     ctx = open_six(8, 1);
     assert_non_null(strstr(log_text, "no rules, /nowhere/at/all: No such file"));
-    assert_string_equal(wish(ctx, ncclFuncAllReduce, 64, 1, 0), "-");
+    assert_string_equal(choice(ctx, ncclFuncAllReduce, 64, 1, 0), "-");
     newest()->finalize(ctx);
 }
 
@@ -237,7 +238,7 @@ static void the_mi300_model_chooses(void **state)
     static const struct {
         ncclFunc_t func;
         size_t bytes, nranks, nnodes;
-        const char *wish;
+        const char *choice;
     } cases[] = {
         /* tree LL 12 + 2 * 7 * 0.8 = 23.2; ring LL 12 + 14 * 0.8 = 23.2, but faster bytes
          * (138 * 8 / 14 = 79 against 69 GB/s); both are seen at a tenth */
@@ -255,12 +256,12 @@ static void the_mi300_model_chooses(void **state)
     for (size_t i = 0; i < TT_LEN(cases); i++) {
         void *ctx = open_six(cases[i].nranks, cases[i].nnodes);
         print_message("case %zu\n", i);
-        assert_string_equal(wish(ctx, cases[i].func, cases[i].bytes, 1, 0), cases[i].wish);
+        assert_string_equal(choice(ctx, cases[i].func, cases[i].bytes, 1, 0), cases[i].choice);
         newest()->finalize(ctx);
     }
     write_rules("allreduce,0,2000,tree,ll,-1,-1,-1\n"); /* rules come first */
     void *ctx = open_six(8, 1);
-    assert_string_equal(wish(ctx, ncclFuncAllReduce, 1024, 1, 0), "0,0,0");
+    assert_string_equal(choice(ctx, ncclFuncAllReduce, 1024, 1, 0), "0,0,0");
     newest()->finalize(ctx);
     setenv("TUTTI_TUNER_MODEL", "h100", 1);
     ctx = open_six(8, 1);
@@ -353,7 +354,7 @@ static void every_version_answers(void **state)
 
 enum { RANKS = 4 };
 
-/* Call until the wish changes; the number of that call. 0: it did not within 60 seconds. */
+/* Call until the choice changes; the number of that call. 0: it did not within 60 seconds. */
 static unsigned long calls_until_change(int rank, unsigned long long comm, atomic_int *started)
 {
     static ncclTunerConstants_v6_t constants;
@@ -363,7 +364,7 @@ static unsigned long calls_until_change(int rank, unsigned long long comm, atomi
     void *ctx = NULL;
     if (newest()->init(&ctx, comm, RANKS, 1, keep, &domains, &constants)) return 0;
     unsigned long calls = 1;
-    while (strcmp(wish(ctx, ncclFuncAllReduce, 64, 1, 0), "1,2,2") != 0) {
+    while (strcmp(choice(ctx, ncclFuncAllReduce, 64, 1, 0), "1,2,2") != 0) {
         if (time(NULL) > end) return 0;
         if (calls++ == 3) atomic_fetch_add(started, 1);
         nanosleep(&pace, NULL);
@@ -436,7 +437,7 @@ static void foreign_segments_are_not_joined(void **state)
         assert_int_equal(fchmod(fd, cases[i].mode), 0);
         assert_int_equal(ftruncate(fd, cases[i].bytes), 0);
         assert_int_equal(newest()->init(&ctx, comm, 1, 1, keep, &domains, &constants), 0);
-        assert_string_equal(wish(ctx, ncclFuncAllReduce, 64, 1, 0), "1,0,1");
+        assert_string_equal(choice(ctx, ncclFuncAllReduce, 64, 1, 0), "1,0,1");
         newest()->finalize(ctx);
         assert_int_equal(fstat(fd, &st), 0);
         assert_int_equal(st.st_size, cases[i].bytes); /* untouched */
