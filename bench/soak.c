@@ -21,31 +21,31 @@ enum { MEDIA = 3, SIZES = 3, SAMPLES = 1 << 13 }; /* samples: of a row's times, 
 
 /* ---- a world ---- */
 
-static _Noreturn void live(const struct world *world, int seat, int number)
+static _Noreturn void live(const struct world *world, int slot, int number)
 {
     struct shared *shared = world->shared;
-    struct member m = {.world = world, .seat = seat, .rank = seat, .nranks = world->nseats};
+    struct member m = {.world = world, .slot = slot, .rank = slot, .nranks = world->nslots};
     int ndevices = 0, nsteps = SOAK_STEPS;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("NCCL_P2P_DISABLE", world->medium > 0 ? "1" : "0", 1);
     setenv("NCCL_SHM_DISABLE", world->medium > 1 ? "1" : "0", 1);
-    shared->doing[seat] = number ? "joining" : "init";
+    shared->doing[slot] = number ? "joining" : "init";
     soak_cuda(&m, cudaGetDeviceCount(&ndevices), "cudaGetDeviceCount");
-    soak_cuda(&m, cudaSetDevice(seat % ndevices), "cudaSetDevice");
+    soak_cuda(&m, cudaSetDevice(slot % ndevices), "cudaSetDevice");
     soak_cuda(&m, cudaStreamCreateWithFlags(&m.stream, cudaStreamNonBlocking), "stream");
     for (int k = 0; k < BURST; k++) {
         soak_cuda(&m, cudaMalloc((void **)&m.in[k], MOST_BYTES), "cudaMalloc");
         soak_cuda(&m, cudaMalloc((void **)&m.out[k], MOST_BYTES), "cudaMalloc");
     }
     for (int r = 0; r < m.nranks; r++) {
-        m.seats[r] = r;
+        m.slots[r] = r;
     }
     if (number) {
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = world->nonblocking ? 0 : 1;
         m.nranks = shared->nmembers[number];
         m.rank = m.nranks - 1;
-        memcpy(m.seats, shared->members[number], sizeof(m.seats));
+        memcpy(m.slots, shared->members[number], sizeof(m.slots));
         ncclResult_t rc =
             ncclCommGrow(NULL, m.nranks, &shared->ids[number], m.rank, &m.comm, &config);
         soak_must(&m, soak_made(NULL, &m.comm, rc), "ncclCommGrow of the newcomer");
@@ -56,8 +56,8 @@ static _Noreturn void live(const struct world *world, int seat, int number)
         m.common = soak_mix(world->seed * STEPS + (uint64_t)m.step);
         const struct step *step = &soak_steps[soak_pick(&m.common, nsteps)];
         if (m.nranks == 1) step = &soak_steps[step->alone];
-        shared->doing[seat] = step->name;
-        shared->at_step[seat] = m.step;
+        shared->doing[slot] = step->name;
+        shared->at_step[slot] = m.step;
         soak_must(&m, step->take(&m, &m.common), "a step");
     }
     soak_must(&m, ncclCommDestroy(m.comm), "ncclCommDestroy");
@@ -69,11 +69,11 @@ static _Noreturn void live(const struct world *world, int seat, int number)
     exit(0);
 }
 
-static pid_t start(const struct world *world, int seat, int number)
+static pid_t start(const struct world *world, int slot, int number)
 {
     fflush(NULL);
     pid_t pid = fork();
-    if (pid == 0) live(world, seat, number);
+    if (pid == 0) live(world, slot, number);
     if (pid < 0) {
         perror("soak: fork");
         exit(2); /* and all others with this process */
@@ -84,35 +84,35 @@ static pid_t start(const struct world *world, int seat, int number)
 /* A child that ended or stands still; false: it ended as it should not. */
 static bool look_after(const struct world *world, pid_t *pids, pid_t pid, int status)
 {
-    int seat = 0;
-    while (seat < MOST && pids[seat] != pid) {
-        seat++;
+    int slot = 0;
+    while (slot < MOST && pids[slot] != pid) {
+        slot++;
     }
-    if (seat == MOST) return true;
+    if (slot == MOST) return true;
     if (WIFSTOPPED(status)) {
-        usleep((useconds_t)(soak_mix(world->seed + (uint64_t)seat) % 100000));
+        usleep((useconds_t)(soak_mix(world->seed + (uint64_t)slot) % 100000));
         kill(pid, SIGCONT);
         return true;
     }
-    pids[seat] = 0;
+    pids[slot] = 0;
     if (WIFEXITED(status)) return WEXITSTATUS(status) == 0;
-    if (WTERMSIG(status) == SIGKILL && atomic_exchange(&world->shared->doomed[seat], false))
+    if (WTERMSIG(status) == SIGKILL && atomic_exchange(&world->shared->doomed[slot], false))
         return true;
-    fprintf(stderr, "soak: seat %d, step %d, %s: ended by signal %d\n", seat,
-            world->shared->at_step[seat], world->shared->doing[seat], WTERMSIG(status));
+    fprintf(stderr, "soak: slot %d, step %d, %s: ended by signal %d\n", slot,
+            world->shared->at_step[slot], world->shared->doing[slot], WTERMSIG(status));
     return false;
 }
 
-/* Into the seat that a grow waits for, when its last holder is gone; how many came. */
+/* Into the slot that a grow waits for, when its last holder is gone; how many came. */
 static int bring_newcomer(const struct world *world, pid_t *pids)
 {
     struct shared *shared = world->shared;
     int number = atomic_load(&shared->joining);
     if (!number) return 0;
-    int seat = shared->members[number][shared->nmembers[number] - 1];
-    if (pids[seat]) return 0;
+    int slot = shared->members[number][shared->nmembers[number] - 1];
+    if (pids[slot]) return 0;
     atomic_store(&shared->joining, 0);
-    pids[seat] = start(world, seat, number);
+    pids[slot] = start(world, slot, number);
     return 1;
 }
 
@@ -122,12 +122,12 @@ static bool run_world(const struct world *world)
 {
     struct shared *shared = world->shared;
     pid_t pids[MOST] = {0};
-    int alive = world->nseats, status;
+    int alive = world->nslots, status;
     bool well = true;
     int64_t end = soak_now_usec() + (int64_t)STUCK_SEC * 1000000;
-    for (int seat = 0; seat < world->nseats; seat++) {
-        shared->at_step[seat] = -1;
-        pids[seat] = start(world, seat, 0);
+    for (int slot = 0; slot < world->nslots; slot++) {
+        shared->at_step[slot] = -1;
+        pids[slot] = start(world, slot, 0);
     }
     while (alive && well && soak_now_usec() < end) {
         pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
@@ -138,12 +138,12 @@ static bool run_world(const struct world *world)
         alive += bring_newcomer(world, pids);
         if (pid <= 0) usleep(500);
     }
-    for (int seat = 0; seat < world->nseats && alive; seat++) {
-        if (!pids[seat]) continue;
-        fprintf(stderr, "soak: seat %d is in step %d, %s\n", seat, shared->at_step[seat],
-                shared->doing[seat]);
-        kill(pids[seat], SIGKILL);
-        waitpid(pids[seat], NULL, 0);
+    for (int slot = 0; slot < world->nslots && alive; slot++) {
+        if (!pids[slot]) continue;
+        fprintf(stderr, "soak: slot %d is in step %d, %s\n", slot, shared->at_step[slot],
+                shared->doing[slot]);
+        kill(pids[slot], SIGKILL);
+        waitpid(pids[slot], NULL, 0);
     }
     return well && !alive;
 }
@@ -230,12 +230,12 @@ int main(int argc, char **argv)
         uint64_t state = soak_mix(first + k);
         memset(world.shared, 0, sizeof(*world.shared));
         world.seed = first + k;
-        world.nseats = 2 + soak_pick(&state, MOST - 1);
+        world.nslots = 2 + soak_pick(&state, MOST - 1);
         world.medium = soak_pick(&state, 3);
         world.nonblocking = soak_pick(&state, 4) == 0;
         if (!run_world(&world)) {
             fprintf(stderr, "soak: %d ranks, %s%s failed; again: bench-soak 0 %llu 1\n",
-                    world.nseats, media[world.medium], world.nonblocking ? ", not blocking," : "",
+                    world.nslots, media[world.medium], world.nonblocking ? ", not blocking," : "",
                     (unsigned long long)world.seed);
             return 1;
         }

@@ -15,8 +15,8 @@ int64_t soak_now_usec(void)
 
 _Noreturn void soak_wrong(const struct member *m, const char *what, int code)
 {
-    fprintf(stderr, "soak: seat %d (rank %d of %d), step %d, %s: %s: code %d: %s\n", m->seat,
-            m->rank, m->nranks, m->step, m->world->shared->doing[m->seat], what, code,
+    fprintf(stderr, "soak: slot %d (rank %d of %d), step %d, %s: %s: code %d: %s\n", m->slot,
+            m->rank, m->nranks, m->step, m->world->shared->doing[m->slot], what, code,
             ncclGetLastError(NULL));
     _exit(1);
 }

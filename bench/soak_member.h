@@ -24,7 +24,7 @@ struct scene { /* a fault, as its survivors found it */
 struct shared { /* shared by the processes of a world */
     ncclUniqueId ids[STEPS + 1];
     _Atomic bool has_id[STEPS + 1];  /* [0]: of the start, then of the steps that make one */
-    int members[STEPS + 1][MOST];    /* seats in the order of ranks, after a grow */
+    int members[STEPS + 1][MOST];    /* slots in the order of ranks, after a grow */
     int nmembers[STEPS + 1];         /* of these */
     _Atomic int joining;             /* step at which a newcomer is wanted, plus 1 */
     _Atomic bool doomed[MOST];       /* by a signal of its own */
@@ -35,14 +35,14 @@ struct shared { /* shared by the processes of a world */
 
 struct world {
     uint64_t seed;
-    int nseats, medium;
+    int nslots, medium;
     bool nonblocking;
     struct shared *shared;
 };
 
 struct member { /* of the whole world, as one process sees it */
     const struct world *world;
-    int seat, rank, nranks, seats[MOST];
+    int slot, rank, nranks, slots[MOST];
     int step;
     uint64_t common; /* state of random numbers, the same in all members */
     ncclComm_t comm;

@@ -67,25 +67,25 @@ static ncclResult_t init_anew(struct member *m, uint64_t *state)
     return ncclSuccess;
 }
 
-/* The first free seat joins as the last rank. */
+/* The first free slot joins as the last rank. */
 static ncclResult_t grow(struct member *m, uint64_t *state)
 {
     struct shared *shared = m->world->shared;
-    int seat = 0, number = m->step + 1;
+    int slot = 0, number = m->step + 1;
     ncclComm_t larger = NULL;
-    if (m->nranks == m->world->nseats) {
+    if (m->nranks == m->world->nslots) {
         struct group g = soak_whole(m);
         return soak_operate(m, &g, state);
     }
     for (int r = 0; r < m->nranks; r++) {
-        if (m->seats[r] != seat) continue;
-        seat++;
+        if (m->slots[r] != slot) continue;
+        slot++;
         r = -1;
     }
-    m->seats[m->nranks] = seat;
+    m->slots[m->nranks] = slot;
     if (m->rank == 0) {
         soak_must(m, ncclCommGetUniqueId(m->comm, &shared->ids[number]), "ncclCommGetUniqueId");
-        memcpy(shared->members[number], m->seats, sizeof(m->seats));
+        memcpy(shared->members[number], m->slots, sizeof(m->slots));
         shared->nmembers[number] = m->nranks + 1;
         atomic_store(&shared->has_id[number], true);
         atomic_store(&shared->joining, number);
@@ -114,7 +114,7 @@ static void *inject(void *arg)
     usleep((useconds_t)s->after_usec);
     if (s->signal == SIGKILL) {
         int64_t none = 0;
-        atomic_store(&shared->doomed[s->member->seat], true);
+        atomic_store(&shared->doomed[s->member->slot], true);
         atomic_compare_exchange_strong(&shared->scenes[s->member->step].injected_usec, &none,
                                        soak_now_usec());
     }
@@ -242,7 +242,7 @@ static void take_error(struct member *m, const struct plan *plan, uint64_t *stat
 static void await_all(const struct member *m)
 {
     for (int r = 0; r < m->nranks; r++) {
-        while (atomic_load(&m->world->shared->at_step[m->seats[r]]) < m->step) {
+        while (atomic_load(&m->world->shared->at_step[m->slots[r]]) < m->step) {
             usleep(100);
         }
     }
@@ -270,7 +270,7 @@ static ncclResult_t fault(struct member *m, uint64_t *state)
     for (int r = 0; r < m->nranks; r++) {
         if (is_out(&plan, r)) continue;
         if (r == m->rank) rank = left;
-        m->seats[left++] = m->seats[r];
+        m->slots[left++] = m->slots[r];
     }
     m->comm = smaller;
     m->rank = rank;

@@ -32,8 +32,8 @@ struct shared {
     _Atomic int whole;   /* deaths from which all have recovered */
     _Atomic int stop;
     _Atomic long step;       /* of rank 0 */
-    int dead[1024];          /* seats */
-    int nranks, seats[MOST]; /* for a newcomer: whose seat each rank is */
+    int dead[1024];          /* slots of workers that were killed */
+    int nranks, slots[MOST]; /* for a newcomer: whose slot each rank is */
 };
 
 struct worker {
@@ -41,7 +41,8 @@ struct worker {
     ncclComm_t comm;
     cudaStream_t stream;
     int64_t *device;
-    int seat, rank, nranks, seats[MOST], deaths; /* of which it has recovered */
+    int slot; /* number of the worker; the one that replaces it has the same */
+    int rank, nranks, slots[MOST], deaths; /* of which it has recovered */
     int64_t step, weight,
         before; /* before: the weight one step ago, as others may be a step behind */
 };
@@ -77,7 +78,7 @@ static int find_dead(const struct worker *w, int deaths, int *ranks)
     int count = 0;
     for (int r = 0; r < w->nranks; r++) {
         for (int k = w->deaths; k < deaths; k++) {
-            if (w->shared->dead[k] == w->seats[r]) ranks[count++] = r;
+            if (w->shared->dead[k] == w->slots[r]) ranks[count++] = r;
         }
     }
     return count;
@@ -99,7 +100,7 @@ static void recover(struct worker *w)
         if (k < count && dead[k] == r)
             k++;
         else
-            w->seats[left++] = w->seats[r];
+            w->slots[left++] = w->slots[r];
     }
     w->nranks = left;
     w->deaths = deaths;
@@ -112,13 +113,13 @@ static void recover(struct worker *w)
 }
 
 /* All old ranks come here after the same step; the newcomer takes the last rank. */
-static void grow(struct worker *w, int number, int seat)
+static void grow(struct worker *w, int number, int slot)
 {
     struct shared *shared = w->shared;
     ncclComm_t larger;
     if (w->rank == 0) {
         NCCL(ncclCommGetUniqueId(w->comm, &shared->id));
-        memcpy(shared->seats, w->seats, sizeof(w->seats));
+        memcpy(shared->slots, w->slots, sizeof(w->slots));
         shared->nranks = w->nranks;
         atomic_store(&shared->has_id, number);
     }
@@ -126,7 +127,7 @@ static void grow(struct worker *w, int number, int seat)
         ncclCommGrow(w->comm, w->nranks + 1, w->rank == 0 ? &shared->id : NULL, -1, &larger, NULL));
     NCCL(ncclCommDestroy(w->comm));
     w->comm = larger;
-    w->seats[w->nranks++] = seat;
+    w->slots[w->nranks++] = slot;
 }
 
 static void join(struct worker *w, int number)
@@ -136,8 +137,8 @@ static void join(struct worker *w, int number)
         usleep(200);
     w->rank = shared->nranks;
     w->nranks = shared->nranks + 1;
-    memcpy(w->seats, shared->seats, sizeof(w->seats));
-    w->seats[w->rank] = w->seat;
+    memcpy(w->slots, shared->slots, sizeof(w->slots));
+    w->slots[w->rank] = w->slot;
     w->deaths = atomic_load(&shared->deaths);
     NCCL(ncclCommGrow(NULL, w->nranks, &shared->id, w->rank, &w->comm, NULL));
 }
@@ -174,9 +175,9 @@ static int train(struct worker *w)
     w->weight += words[SUM];
     w->step++;
     if (words[JOIN]) {
-        int number = (int)(words[JOIN] / MOST), seat = (int)(words[JOIN] % MOST);
+        int number = (int)(words[JOIN] / MOST), slot = (int)(words[JOIN] % MOST);
         if (number > atomic_load(&shared->joined)) {
-            grow(w, number, seat);
+            grow(w, number, slot);
             share_state(w, number);
             while (atomic_load(&shared->joining)) /* until it is known that the newcomer is in */
                 usleep(200);
@@ -185,28 +186,28 @@ static int train(struct worker *w)
     return words[STOP] != 0;
 }
 
-static void work(struct shared *shared, int seat, int nranks, int number)
+static void work(struct shared *shared, int slot, int nranks, int number)
 {
-    struct worker w = {.shared = shared, .seat = seat, .rank = seat, .nranks = nranks};
+    struct worker w = {.shared = shared, .slot = slot, .rank = slot, .nranks = nranks};
     int64_t expected = 0;
     int devices;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(WAIT_SEC);
     CUDA(cudaGetDeviceCount(&devices));
-    CUDA(cudaSetDevice(seat % devices));
+    CUDA(cudaSetDevice(slot % devices));
     CUDA(cudaStreamCreate(&w.stream));
     CUDA(cudaMalloc((void **)&w.device, WORDS * sizeof(*w.device)));
     for (int r = 0; r < nranks; r++)
-        w.seats[r] = r;
+        w.slots[r] = r;
     if (number > 1) {
         join(&w, number);
         share_state(&w, number);
     } else {
-        if (seat == 0) NCCL(ncclGetUniqueId(&shared->id));
-        if (seat == 0) atomic_store(&shared->has_id, 1);
+        if (slot == 0) NCCL(ncclGetUniqueId(&shared->id));
+        if (slot == 0) atomic_store(&shared->has_id, 1);
         while (!atomic_load(&shared->has_id))
             usleep(200);
-        NCCL(ncclCommInitRank(&w.comm, nranks, shared->id, seat));
+        NCCL(ncclCommInitRank(&w.comm, nranks, shared->id, slot));
     }
     while (!train(&w)) {
         alarm(WAIT_SEC); /* whoever waits so long waits in vain */
@@ -224,11 +225,11 @@ static void work(struct shared *shared, int seat, int nranks, int number)
     exit(0);
 }
 
-static pid_t start(struct shared *shared, int seat, int nranks, int number)
+static pid_t start(struct shared *shared, int slot, int nranks, int number)
 {
     fflush(NULL);
     pid_t pid = fork();
-    if (pid == 0) work(shared, seat, nranks, number);
+    if (pid == 0) work(shared, slot, nranks, number);
     return pid;
 }
 
@@ -254,30 +255,30 @@ int main(int argc, char **argv)
         mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || workers < 2 || workers > MOST || deaths < 0 || deaths > 1024)
         return 2;
-    for (int seat = 0; seat < workers; seat++)
-        pids[seat] = start(shared, seat, workers, 1);
+    for (int slot = 0; slot < workers; slot++)
+        pids[slot] = start(shared, slot, workers, 1);
     for (int k = 0; k < deaths; k++) {
-        int seat = rand_r(&seed) % workers, number = k + 2;
+        int slot = rand_r(&seed) % workers, number = k + 2;
         long step = atomic_load(&shared->step) + 2 + rand_r(&seed) % 20;
         while (atomic_load(&shared->step) < step)
             await(&shared->whole, k); /* looks after them */
-        kill(pids[seat], SIGKILL);
-        waitpid(pids[seat], NULL, 0);
-        shared->dead[k] = seat;
+        kill(pids[slot], SIGKILL);
+        waitpid(pids[slot], NULL, 0);
+        shared->dead[k] = slot;
         atomic_store(&shared->deaths, k + 1);
         await(&shared->whole, k + 1);
-        printf("worker %d was killed after step %ld, the others go on\n", seat,
+        printf("worker %d was killed after step %ld, the others go on\n", slot,
                atomic_load(&shared->step));
-        pids[seat] = start(shared, seat, workers, number);
-        atomic_store(&shared->joining, number * MOST + seat);
+        pids[slot] = start(shared, slot, workers, number);
+        atomic_store(&shared->joining, number * MOST + slot);
         await(&shared->joined, number);
         atomic_store(&shared->joining, 0);
     }
     atomic_store(&shared->stop, 1);
-    for (int seat = 0; seat < workers; seat++) {
+    for (int slot = 0; slot < workers; slot++) {
         int status;
-        if (waitpid(pids[seat], &status, 0) < 0 || status) {
-            fprintf(stderr, "elastic: worker %d ended with status %d\n", seat, status);
+        if (waitpid(pids[slot], &status, 0) < 0 || status) {
+            fprintf(stderr, "elastic: worker %d ended with status %d\n", slot, status);
             return 1;
         }
     }

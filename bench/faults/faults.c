@@ -45,12 +45,12 @@ static void tell_wrong(const struct faults *f, const struct fault_scene *scene,
         word->word, fault_media[scene->medium], scene->nranks, scene->victim,
         (unsigned long long)scene->seed, (unsigned long long)scene->moment);
     for (int r = 0; r < scene->nranks; r++) {
-        const struct fault_seat *seat = &f->shared->seats[r];
-        fprintf(stderr, "    rank %d, %s: %s: code %d: %s\n", r, seat->step,
-                seat->end == END_NONE   ? "no end"
-                : seat->end == END_WELL ? "well"
-                                        : "error",
-                seat->code, seat->sentence);
+        const struct fault_report *report = &f->shared->reports[r];
+        fprintf(stderr, "    rank %d, %s: %s: code %d: %s\n", r, report->step,
+                report->end == END_NONE   ? "no end"
+                : report->end == END_WELL ? "well"
+                                          : "error",
+                report->code, report->sentence);
     }
 }
 
@@ -70,7 +70,7 @@ static bool be_calm(struct faults *f, const struct fault_scene *like)
     f->calm_usec[medium][n] = result.usec;
     for (int r = 0; r < n; r++) {
         for (int k = 0; k < FAULT_KINDS; k++)
-            f->counts[medium][n][r][k] = atomic_load(&f->shared->seats[r].counts[k]);
+            f->counts[medium][n][r][k] = atomic_load(&f->shared->reports[r].counts[k]);
     }
     return true;
 }

@@ -87,7 +87,7 @@ static bool counts_for(const void *caller)
 static uint64_t is_due(enum fault_kind kind, const void *caller, uint64_t n)
 {
     if (!counts_for(caller)) return 0;
-    uint64_t before = atomic_fetch_add(&shared->seats[own_rank].counts[kind], n);
+    uint64_t before = atomic_fetch_add(&shared->reports[own_rank].counts[kind], n);
     const struct fault_scene *scene = &shared->scene;
     if (scene->kind != kind || scene->victim != own_rank) return 0;
     return scene->moment > before && scene->moment <= before + n ? scene->moment - before : 0;
@@ -238,7 +238,7 @@ static time_t jump(void)
     if (!shared || shared->scene.kind != FAULT_CLOCK || shared->scene.victim != own_rank) return 0;
     if (!atomic_load(&shared->begin_usec)) return 0;
     uint64_t n =
-        atomic_fetch_add(&shared->seats[own_rank].counts[FAULT_CLOCK], 1) + shared->scene.moment;
+        atomic_fetch_add(&shared->reports[own_rank].counts[FAULT_CLOCK], 1) + shared->scene.moment;
     time_t by = (time_t)(1 + shared->scene.seed % (365 * 86400));
     inject();
     return n / JUMP_EVERY % 2 ? by : -by;

@@ -19,7 +19,7 @@ enum { CALLS = 6, CALLS_OF_SPLIT = 2, MOST_BYTES = FAULT_RANKS * SOAK_MOST_COUNT
 
 struct life {
     struct fault_shared *shared;
-    struct fault_seat *seat;
+    struct fault_report *report;
     int rank, nranks;
     ncclComm_t comm;
     cudaStream_t stream;
@@ -40,17 +40,17 @@ int64_t fault_now_usec(void)
 
 static void doing(struct life *life, const char *step)
 {
-    snprintf(life->seat->step, sizeof(life->seat->step), "%s", step);
+    snprintf(life->report->step, sizeof(life->report->step), "%s", step);
 }
 
 static void ends(struct life *life, enum fault_end end, int code, const char *sentence)
 {
-    struct fault_seat *seat = life->seat;
-    if (seat->end != END_NONE) return;
-    seat->code = code;
-    seat->end_usec = fault_now_usec();
-    snprintf(seat->sentence, sizeof(seat->sentence), "%s", sentence);
-    atomic_store(&seat->end, (int)end);
+    struct fault_report *report = life->report;
+    if (report->end != END_NONE) return;
+    report->code = code;
+    report->end_usec = fault_now_usec();
+    snprintf(report->sentence, sizeof(report->sentence), "%s", sentence);
+    atomic_store(&report->end, (int)end);
 }
 
 /* What a call said, or what the driver said of the memory it needs: kept, if it is an error. */
@@ -207,8 +207,8 @@ int fault_rank(int fd, int rank)
     int ndevices = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (shared == MAP_FAILED) return 2;
-    struct life life = {shared, &shared->seats[rank], rank, shared->scene.nranks, NULL, NULL, NULL,
-                        NULL};
+    struct life life = {
+        shared, &shared->reports[rank], rank, shared->scene.nranks, NULL, NULL, NULL, NULL};
     doing(&life, "start");
     ncclResult_t rc = cuda(&life, cudaGetDeviceCount(&ndevices));
     if (!rc) rc = cuda(&life, cudaSetDevice(rank % ndevices));

@@ -159,7 +159,7 @@ static void inject(struct play *p)
     }
     p->shared->all_called = true;
     for (int r = 0; r < scene->nranks; r++) {
-        p->shared->all_called &= !strcmp(p->shared->seats[r].step, "calls");
+        p->shared->all_called &= !strcmp(p->shared->reports[r].step, "calls");
     }
     atomic_store(&p->shared->injected_usec, now);
 }
@@ -204,7 +204,7 @@ static bool misses(const char *sentence, int rank)
 static bool tells_of(const struct fault_shared *shared, const char *sentence, int rank)
 {
     char pid[32];
-    snprintf(pid, sizeof(pid), "(pid %d", shared->seats[rank].pid);
+    snprintf(pid, sizeof(pid), "(pid %d", shared->reports[rank].pid);
     return names(sentence, rank) || misses(sentence, rank) || strstr(sentence, pid);
 }
 
@@ -222,7 +222,7 @@ static int aborter(const char *sentence)
 static bool names_other_end(const struct fault_shared *shared, int rank, bool in_part)
 {
     const struct fault_scene *scene = &shared->scene;
-    const char *sentence = shared->seats[rank].sentence;
+    const char *sentence = shared->reports[rank].sentence;
     int peer = (int)(shared->peer & 0xff) - 1;
     for (int r = 0; r < scene->nranks && (scene->kind == FAULT_PARTED || scene->kind == FAULT_CUT);
          r++) {
@@ -240,13 +240,13 @@ static bool names_other_end(const struct fault_shared *shared, int rank, bool in
 static bool names_culprit(const struct fault_shared *shared, int rank)
 {
     const struct fault_scene *scene = &shared->scene;
-    const char *sentence = shared->seats[rank].sentence;
+    const char *sentence = shared->reports[rank].sentence;
     int who = aborter(sentence);
-    bool in_part = !strcmp(shared->seats[rank].step, "calls of the split");
+    bool in_part = !strcmp(shared->reports[rank].step, "calls of the split");
     if (tells_of(shared, sentence, scene->victim)) return true;
     if (in_part && rank % 2 == scene->victim % 2 && names(sentence, scene->victim / 2)) return true;
     if (who >= 0 && who < scene->nranks && who % 2 == scene->victim % 2 &&
-        shared->seats[who].end == END_ERROR)
+        shared->reports[who].end == END_ERROR)
         return true;
     return names_other_end(shared, rank, in_part);
 }
@@ -257,7 +257,7 @@ static void judge_stop(const struct play *p, int r, struct fault_result *result)
     const struct fault_shared *shared = p->shared;
     char path[160], text[4096] = "";
     if (r == p->scene->victim || !shared->all_called) return;
-    if (shared->seats[r].end_usec - shared->injected_usec < STOPPED_USEC) return;
+    if (shared->reports[r].end_usec - shared->injected_usec < STOPPED_USEC) return;
     snprintf(path, sizeof(path), "%s/%d", hosts_folder("log"), r);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && read(fd, text, sizeof(text) - 1) < 0) text[0] = 0;
@@ -268,23 +268,23 @@ static void judge_stop(const struct play *p, int r, struct fault_result *result)
 
 static void judge_rank(const struct play *p, int r, struct fault_result *result)
 {
-    const struct fault_seat *seat = &p->shared->seats[r];
+    const struct fault_report *report = &p->shared->reports[r];
     const struct fault_scene *scene = p->scene;
     bool harmless = fault_words[scene->kind].is_harmless, victim = r == scene->victim;
     const char *wrong = NULL;
-    if (seat->end == END_NONE && !(victim && scene->kind == FAULT_KILLED)) wrong = "hangs";
-    if (seat->end == END_WRONG) wrong = "wrong data";
-    if (seat->end == END_WELL) result->well++;
-    if (seat->end == END_ERROR) {
-        int64_t took = result->injected ? seat->end_usec - p->shared->injected_usec : 0;
+    if (report->end == END_NONE && !(victim && scene->kind == FAULT_KILLED)) wrong = "hangs";
+    if (report->end == END_WRONG) wrong = "wrong data";
+    if (report->end == END_WELL) result->well++;
+    if (report->end == END_ERROR) {
+        int64_t took = result->injected ? report->end_usec - p->shared->injected_usec : 0;
         result->reported++;
         if (took > result->reported_usec) result->reported_usec = took;
         if (!victim) result->asked++;
         if (!victim && names_culprit(p->shared, r)) result->named++;
         if (harmless) wrong = "an error, although nothing was lost";
         if (!result->injected) wrong = "an error before the fault";
-        if (!seat->sentence[0]) wrong = "an error without a sentence";
-        if (seat->code == ncclInternalError) wrong = "an internal error";
+        if (!report->sentence[0]) wrong = "an error without a sentence";
+        if (report->code == ncclInternalError) wrong = "an internal error";
     }
     if (!wrong || result->wrong) return;
     result->wrong = wrong;
@@ -323,7 +323,7 @@ static void begin(struct play *p, int fd, const char *hooks)
     for (int r = 0; r < scene->nranks; r++) {
         p->pids[r] = fork();
         if (p->pids[r] == 0) become_rank(scene, fd, hooks, r);
-        p->shared->seats[r].pid = (int)p->pids[r];
+        p->shared->reports[r].pid = (int)p->pids[r];
         p->alive += p->pids[r] > 0;
     }
     if (scene->kind == FAULT_DISK || scene->kind == FAULT_LOSS)
@@ -357,7 +357,8 @@ struct fault_result fault_play(struct fault_shared *shared, int fd, const char *
     if (!p.undone) undo(&p);
     for (int r = 0; r < scene->nranks; r++) {
         if (p.pids[r] <= 0) continue;
-        if (shared->seats[r].end == END_WELL) shared->seats[r].end = END_NONE; /* it did not exit */
+        if (shared->reports[r].end == END_WELL)
+            shared->reports[r].end = END_NONE; /* it did not exit */
         kill(p.pids[r], SIGKILL);
         waitpid(p.pids[r], NULL, 0);
     }

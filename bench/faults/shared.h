@@ -41,7 +41,7 @@ struct fault_scene {
 
 enum fault_end { END_NONE, END_WELL, END_ERROR, END_WRONG };
 
-struct fault_seat { /* a rank */
+struct fault_report { /* of a rank */
     _Atomic int end;
     int code;
     int pid;
@@ -60,7 +60,7 @@ struct fault_shared {
     _Atomic int64_t injected_usec; /* 0: not yet */
     bool all_called;               /* then all ranks were in their calls, if it came from outside */
     _Atomic uint32_t peer;         /* address at the other end of the socket that was struck */
-    struct fault_seat seats[FAULT_RANKS];
+    struct fault_report reports[FAULT_RANKS];
 };
 
 int64_t fault_now_usec(void);

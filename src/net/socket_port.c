@@ -307,7 +307,7 @@ static ncclResult_t examine(struct socket_port *port, struct candidate *candidat
 }
 
 /* A proved lane finds its place. Lanes of an earlier attempt of the connector are closed. */
-static void seat(struct socket_listener *listener, const struct candidate *candidate)
+static void place_lane(struct socket_listener *listener, const struct candidate *candidate)
 {
     struct socket_ends *ends = &listener->ends;
     if (listener->connection != candidate->hello.connection) {
@@ -330,7 +330,7 @@ static void seat(struct socket_listener *listener, const struct candidate *candi
     tt_socket_tune(candidate->fd);
 }
 
-static void seat_again(struct socket_listener *listener, const struct candidate *candidate)
+static void replace_lane(struct socket_listener *listener, const struct candidate *candidate)
 {
     struct socket_comeback *entry = &listener->comebacks[candidate->hello.lane];
     if (entry->fd >= 0) close(entry->fd);
@@ -347,9 +347,9 @@ static void admit(struct socket_port *port, size_t i)
         return;
     }
     if (listener->comebacks) {
-        seat_again(listener, &port->candidates[i]);
+        replace_lane(listener, &port->candidates[i]);
     } else {
-        seat(listener, &port->candidates[i]);
+        place_lane(listener, &port->candidates[i]);
     }
     port->candidates[i] = port->candidates[--port->ncandidates];
 }

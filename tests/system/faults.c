@@ -18,9 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SEATS = 4, LIMIT_SEC = 30, COUNT = 100000, DESCRIPTORS = 64 };
+enum { PROCESSES = 4, LIMIT_SEC = 30, COUNT = 100000, DESCRIPTORS = 64 };
 
-struct seat { /* what a process found */
+struct finding { /* what a process found */
     int rc;
     char sentence[1024];
 };
@@ -29,7 +29,7 @@ struct shared { /* shared by all processes of a scene */
     ncclUniqueId ids[2];
     _Atomic int ids_made;
     _Atomic int entered; /* ranks that are about to make the call that cannot end well */
-    struct seat seats[SEATS];
+    struct finding findings[PROCESSES];
 };
 
 struct player {
@@ -52,9 +52,9 @@ struct scene {
 
 static _Noreturn void leave(const struct player *p, ncclResult_t rc)
 {
-    struct seat *seat = &p->shared->seats[p->index];
-    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
-    seat->rc = rc;
+    struct finding *finding = &p->shared->findings[p->index];
+    snprintf(finding->sentence, sizeof(finding->sentence), "%s", ncclGetLastError(NULL));
+    finding->rc = rc;
     exit(0);
 }
 
@@ -106,11 +106,11 @@ static _Noreturn void finish_stuck(const struct player *p, ncclComm_t comm, cuda
     if (cudaMalloc(&word, sizeof(float))) leave(p, ncclSuccess);
     ncclResult_t next = ncclAllReduce(word, word, 1, ncclFloat32, ncclSum, comm, stream);
     if (next != rc) rc = ncclSuccess;
-    struct seat *seat = &p->shared->seats[p->index];
-    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
+    struct finding *finding = &p->shared->findings[p->index];
+    snprintf(finding->sentence, sizeof(finding->sentence), "%s", ncclGetLastError(NULL));
     if (ncclCommAbort(comm)) rc = ncclSuccess;
     cudaStreamSynchronize(stream);
-    seat->rc = rc;
+    finding->rc = rc;
     exit(0);
 }
 
@@ -387,11 +387,11 @@ static void killed_in_split(struct player *p)
     }
     atomic_fetch_add(&p->shared->entered, 1);
     ncclResult_t rc = ncclCommSplit(comm, 0, 0, &child, NULL);
-    struct seat *seat = &p->shared->seats[p->index];
-    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
+    struct finding *finding = &p->shared->findings[p->index];
+    snprintf(finding->sentence, sizeof(finding->sentence), "%s", ncclGetLastError(NULL));
     ncclCommAbort(child);
     ncclCommAbort(comm);
-    seat->rc = rc;
+    finding->rc = rc;
     exit(0);
 }
 
@@ -406,11 +406,11 @@ static void fails_in_split(struct player *p)
         leave(p, ncclSuccess);
     if (p->index == 1) config.netName = "other";
     ncclResult_t rc = ncclCommSplit(comm, 0, 0, &child, &config);
-    struct seat *seat = &p->shared->seats[p->index];
-    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
+    struct finding *finding = &p->shared->findings[p->index];
+    snprintf(finding->sentence, sizeof(finding->sentence), "%s", ncclGetLastError(NULL));
     ncclCommAbort(child);
     ncclCommDestroy(comm);
-    seat->rc = rc;
+    finding->rc = rc;
     exit(0);
 }
 
@@ -443,11 +443,11 @@ static void abort_in_grow(struct player *p, bool late)
         if (p->index == 0 && late) usleep(300000);
         rc = ncclCommGrow(comm, old + 1, NULL, -1, &grown, NULL);
     }
-    struct seat *seat = &p->shared->seats[p->index];
-    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
+    struct finding *finding = &p->shared->findings[p->index];
+    snprintf(finding->sentence, sizeof(finding->sentence), "%s", ncclGetLastError(NULL));
     ncclCommAbort(grown);
     ncclCommAbort(comm);
-    seat->rc = rc;
+    finding->rc = rc;
     exit(0);
 }
 
@@ -490,7 +490,7 @@ static void recovers(struct player *p)
     if (ncclCommCount(child, &count) || count != 2) leave(p, ncclSuccess);
     if (ncclCommDestroy(child)) leave(p, ncclSuccess);
     ncclCommDestroy(comm);
-    p->shared->seats[p->index].rc = rc;
+    p->shared->findings[p->index].rc = rc;
     exit(0);
 }
 
@@ -528,12 +528,12 @@ static int judge(const struct scene *scene, const char *medium, const struct sha
 {
     int wrong = 0;
     for (int i = 0; i < scene->processes; i++) {
-        const struct seat *seat = &shared->seats[i];
+        const struct finding *finding = &shared->findings[i];
         if (i == scene->victim) continue;
-        bool code = scene->code ? seat->rc == (int)scene->code : seat->rc > 0;
-        if (code && strstr(seat->sentence, scene->words)) continue;
-        printf("wrong: %s (%s): process %d: code %d, \"%s\"\n", scene->name, medium, i, seat->rc,
-               seat->sentence);
+        bool code = scene->code ? finding->rc == (int)scene->code : finding->rc > 0;
+        if (code && strstr(finding->sentence, scene->words)) continue;
+        printf("wrong: %s (%s): process %d: code %d, \"%s\"\n", scene->name, medium, i, finding->rc,
+               finding->sentence);
         wrong++;
     }
     return wrong;
@@ -562,10 +562,10 @@ static bool await_all(const pid_t *pids, int n)
 
 static int perform(const struct scene *scene, const char *medium, struct shared *shared)
 {
-    pid_t pids[SEATS];
+    pid_t pids[PROCESSES];
     memset(shared, 0, sizeof(*shared));
     for (int i = 0; i < scene->processes; i++) {
-        shared->seats[i].rc = -1;
+        shared->findings[i].rc = -1;
         fflush(stdout);
         pids[i] = fork();
         if (pids[i] == 0) {

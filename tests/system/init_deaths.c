@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SEATS = 9, IDS = 3, LIMIT_SEC = 40, LANES_KILL = 4, LANES_STOP = 12 };
+enum { PROCESSES = 9, IDS = 3, LIMIT_SEC = 40, LANES_KILL = 4, LANES_STOP = 12 };
 
 /* ---- the strike ---- */
 
@@ -114,9 +114,9 @@ struct shared { /* shared by the processes of a scene */
     _Atomic int steps; /* calls of the victim */
     _Atomic int ended; /* survivors that have their result */
     _Atomic bool over, known;
-    int rc[SEATS];
-    pid_t pids[SEATS];
-    char sentences[SEATS][1024];
+    int rc[PROCESSES];
+    pid_t pids[PROCESSES];
+    char sentences[PROCESSES][1024];
 };
 
 struct player {
@@ -226,7 +226,7 @@ static double now_sec(void)
 static bool await_others(struct shared *shared, const struct scene *scene, bool injected)
 {
     double limit = now_sec() + LIMIT_SEC;
-    bool gone[SEATS] = {false};
+    bool gone[PROCESSES] = {false};
     int left = scene->n - injected;
     while (left > 0 && now_sec() < limit) {
         for (int i = 0; i < scene->n; i++) {
@@ -237,7 +237,7 @@ static bool await_others(struct shared *shared, const struct scene *scene, bool 
         if (left > 0) poll(NULL, 0, 1);
     }
     atomic_store(&shared->over, true);
-    for (int i = 0; i < SEATS; i++) {
+    for (int i = 0; i < PROCESSES; i++) {
         if (shared->pids[i] <= 0 || gone[i]) continue;
         if (i < scene->n) kill(shared->pids[i], SIGKILL);
         waitpid(shared->pids[i], NULL, 0);

@@ -56,7 +56,7 @@ struct row {
     bool circle; /* each rank's peer is the next one */
 };
 
-struct seat { /* what a rank found; shared between processes */
+struct finding { /* what a rank found; shared between processes */
     _Atomic int rc;
     double sec; /* from the last rank's call */
     char sentence[768];
@@ -65,7 +65,7 @@ struct seat { /* what a rank found; shared between processes */
 struct shared {
     ncclUniqueId id;
     _Atomic int ready, called, done;
-    struct seat seats[MOST_RANKS];
+    struct finding findings[MOST_RANKS];
 };
 
 struct stage {
@@ -127,7 +127,7 @@ static ncclResult_t await(ncclComm_t comm, const struct stage *stage, double sta
 static void play(const struct stage *stage, int rank)
 {
     struct shared *shared = stage->shared;
-    struct seat *seat = &shared->seats[rank];
+    struct finding *finding = &shared->findings[rank];
     bool odd = rank == stage->odd;
     const struct call *call = odd ? &stage->row->one : &stage->row->others;
     size_t bytes = (call->count + 1) * sizeof(double) * (size_t)stage->nranks;
@@ -150,9 +150,9 @@ static void play(const struct stage *stage, int rank)
         sched_yield();
     double start = now_sec();
     if (!rc || rc == ncclInvalidUsage) rc = await(comm, stage, start);
-    seat->sec = now_sec() - start;
-    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(comm));
-    atomic_store(&seat->rc, (int)rc);
+    finding->sec = now_sec() - start;
+    snprintf(finding->sentence, sizeof(finding->sentence), "%s", ncclGetLastError(comm));
+    atomic_store(&finding->rc, (int)rc);
     atomic_fetch_add(&shared->done, 1);
     while (atomic_load(&shared->done) < stage->nranks) /* an abort would be told to the others */
         sched_yield();
@@ -286,24 +286,24 @@ static void judge(const struct stage *stage, const char *transport, struct sum *
     const struct row *row = stage->row;
     sum->cases++;
     for (int r = 0; r < stage->nranks; r++) {
-        const struct seat *seat = &stage->shared->seats[r];
+        const struct finding *finding = &stage->shared->findings[r];
         int want = row->verdict == DIFFERS ? ncclInvalidUsage : ncclSuccess;
-        if (row->verdict == EITHER && atomic_load(&seat->rc)) want = ncclInvalidUsage;
-        bool reported = atomic_load(&seat->rc) == want;
+        if (row->verdict == EITHER && atomic_load(&finding->rc)) want = ncclInvalidUsage;
+        bool reported = atomic_load(&finding->rc) == want;
         const char *usual = row->circle ? "ncclGroupStart" : "called different operations";
-        bool words = want == ncclSuccess || strstr(seat->sentence, usual) ||
-                     strstr(seat->sentence, "wait for each other in messages") ||
-                     strstr(seat->sentence, "send and receive do not match");
+        bool words = want == ncclSuccess || strstr(finding->sentence, usual) ||
+                     strstr(finding->sentence, "wait for each other in messages") ||
+                     strstr(finding->sentence, "send and receive do not match");
         sum->ranks++;
         sum->reported += reported;
         sum->words += words;
-        if (row->verdict == DIFFERS) sum->times[sum->ntimes++] = seat->sec;
+        if (row->verdict == DIFFERS) sum->times[sum->ntimes++] = finding->sec;
         if (reported && words) continue;
         sum->wrong++;
         printf("wrong: %d ranks, %s, %zu elements, rank %d makes the first call of \"%s\": rank %d "
                "has code %d, \"%s\"\n",
                stage->nranks, transport, row->one.count, stage->odd, row->name, r,
-               atomic_load(&seat->rc), seat->sentence);
+               atomic_load(&finding->rc), finding->sentence);
     }
 }
 

@@ -43,7 +43,7 @@ static const struct scene scenes[] = {
     {"no Send", {NONE, 0}, {RECV, 1}, {NONE, 0}, LEFT, "Recv(count 4194304, float, from rank 1)"},
 };
 
-struct seat {
+struct finding {
     int rc;
     char sentence[768];
 };
@@ -53,7 +53,7 @@ struct stage {
     int nranks;
     ncclUniqueId id;
     _Atomic int ready;
-    struct seat seats[MOST_RANKS];
+    struct finding findings[MOST_RANKS];
 };
 
 static ncclResult_t make(const struct call *call, float *in, float *out, ncclComm_t comm,
@@ -74,7 +74,7 @@ static ncclResult_t make(const struct call *call, float *in, float *out, ncclCom
 static void play(struct stage *stage, int rank)
 {
     const struct scene *scene = stage->scene;
-    struct seat *seat = &stage->seats[rank];
+    struct finding *finding = &stage->findings[rank];
     const struct call *call = rank == 1 ? &scene->odd : &scene->others;
     bool bystander = (call->func == SEND || call->func == RECV) && rank > 1;
     ncclComm_t comm = NULL;
@@ -95,8 +95,8 @@ static void play(struct stage *stage, int rank)
     NCCL(ncclCommGetAsyncError(comm, &state));
     if (!rc) rc = state;
     state = ncclCommDestroy(comm);
-    seat->rc = rc ? rc : state;
-    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
+    finding->rc = rc ? rc : state;
+    snprintf(finding->sentence, sizeof(finding->sentence), "%s", ncclGetLastError(NULL));
     CUDA(cudaFree(in));
     CUDA(cudaFree(out));
     CUDA(cudaStreamDestroy(stream));
@@ -117,13 +117,13 @@ static void *thread_main(void *arg)
 static bool is_right(const struct stage *stage, int rank)
 {
     const struct scene *scene = stage->scene;
-    const struct seat *seat = &stage->seats[rank];
+    const struct finding *finding = &stage->findings[rank];
     bool waits = rank == 0 || scene->others.func == ALLREDUCE;
-    if (scene->outcome == WELL) return seat->rc == ncclSuccess;
+    if (scene->outcome == WELL) return finding->rc == ncclSuccess;
     if (scene->outcome == LEFT && (rank == 1 || !waits)) return true; /* as the others were seen */
-    bool code =
-        seat->rc == ncclInvalidUsage || (scene->outcome == LEFT && seat->rc == ncclRemoteError);
-    return code && strstr(seat->sentence, scene->words) && strstr(seat->sentence, "rank 1");
+    bool code = finding->rc == ncclInvalidUsage ||
+                (scene->outcome == LEFT && finding->rc == ncclRemoteError);
+    return code && strstr(finding->sentence, scene->words) && strstr(finding->sentence, "rank 1");
 }
 
 static void play_once(const struct scene *scene, int nranks, struct stage *stage)
@@ -151,7 +151,7 @@ static int play_scene(const struct scene *scene, const char *way, int nranks)
         if (is_right(&stage, r)) continue;
         wrong++;
         printf("wrong: %s, %d ranks, \"%s\": rank %d ended with %d, \"%s\"\n", way, nranks,
-               scene->name, r, stage.seats[r].rc, stage.seats[r].sentence);
+               scene->name, r, stage.findings[r].rc, stage.findings[r].sentence);
     }
     return wrong;
 }

@@ -98,50 +98,50 @@ static void where_text(const struct timeline *run, const struct timeline_flight 
 }
 
 /* A rank whose file is there. */
-struct seat {
+struct comm_rank {
     uint32_t comm;
     int rank;
     const struct timeline_flight *flight;
 };
 
-static int by_seat(const void *left, const void *right)
+static int by_comm_rank(const void *left, const void *right)
 {
-    const struct seat *a = left, *b = right;
+    const struct comm_rank *a = left, *b = right;
     if (a->comm != b->comm) return a->comm < b->comm ? -1 : 1;
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
 /* A rank that waits, or has begun fewer operations than `most`. */
-static void check_seat(const struct timeline *run, const struct seat *seat, uint64_t most,
+static void check_rank(const struct timeline *run, const struct comm_rank *own, uint64_t most,
                        const struct calls *calls, struct trace_findings *findings)
 {
-    const struct timeline_flight *flight = seat->flight;
-    const struct call wanted = {seat->comm, flight->begun, seat->rank, 0};
-    unsigned long long id = run->comms[seat->comm].id;
+    const struct timeline_flight *flight = own->flight;
+    const struct call wanted = {own->comm, flight->begun, own->rank, 0};
+    unsigned long long id = run->comms[own->comm].id;
     bool behind = flight->begun < most;
     char call[200], where[120];
     if (!behind && flight->waits_nsec < 0) return;
     if (!flight->begun) {
         trace_find(findings, "behind",
                    "communicator %016llx: rank %d has begun no operation, others have; %llu queued",
-                   id, seat->rank, (unsigned long long)flight->queued);
+                   id, own->rank, (unsigned long long)flight->queued);
         return;
     }
     name_call(run, calls, &wanted, call, sizeof(call));
     where_text(run, flight, where, sizeof(where));
     trace_find(findings, behind ? "behind" : "waits",
                "communicator %016llx: rank %d is %s operation %llu%s%s, %s%s; %llu queued", id,
-               seat->rank, behind ? "behind, at" : "at", (unsigned long long)flight->begun,
+               own->rank, behind ? "behind, at" : "at", (unsigned long long)flight->begun,
                *call ? " " : "", call, where, behind ? ", and others have begun more" : "",
                (unsigned long long)flight->queued);
 }
 
 /* Files that were asked for were not written at the same moment: ranks that are well differ by a
  * few operations. They stand still when one of them waits for long. */
-static bool at_work(const struct timeline *run, const struct seat *seats, uint32_t count)
+static bool at_work(const struct timeline *run, const struct comm_rank *ranks, uint32_t count)
 {
     for (uint32_t k = 0; k < count; k++) {
-        const struct timeline_flight *flight = seats[k].flight;
+        const struct timeline_flight *flight = ranks[k].flight;
         const struct timeline_process *process =
             &run->processes[run->members[flight->member].process];
         if (!strstr(process->flight, ASKED) || flight->waits_nsec >= LONG_NSEC) return false;
@@ -149,14 +149,14 @@ static bool at_work(const struct timeline *run, const struct seat *seats, uint32
     return true;
 }
 
-static void note_at_work(const struct timeline *run, const struct seat *seats, uint32_t count,
+static void note_at_work(const struct timeline *run, const struct comm_rank *ranks, uint32_t count,
                          struct trace_findings *findings)
 {
-    const struct timeline_comm *comm = &run->comms[seats->comm];
+    const struct timeline_comm *comm = &run->comms[ranks->comm];
     uint64_t least = UINT64_MAX, most = 0;
     char others[64] = "";
     for (uint32_t k = 0; k < count; k++) {
-        uint64_t begun = seats[k].flight->begun;
+        uint64_t begun = ranks[k].flight->begun;
         least = begun < least ? begun : least;
         most = begun > most ? begun : most;
     }
@@ -171,31 +171,31 @@ static void note_at_work(const struct timeline *run, const struct seat *seats, u
                (int)(LONG_NSEC / 1000000000), others);
 }
 
-/* The ranks [seats, seats + count) of a communicator: who has begun fewer operations than others,
+/* The `count` ranks of a communicator: who has begun fewer operations than others,
  * who waits, and whose file is missing. */
-static void check_comm(const struct timeline *run, const struct seat *seats, uint32_t count,
+static void check_comm(const struct timeline *run, const struct comm_rank *ranks, uint32_t count,
                        const struct calls *calls, struct trace_findings *findings)
 {
-    const struct timeline_comm *comm = &run->comms[seats->comm];
+    const struct timeline_comm *comm = &run->comms[ranks->comm];
     unsigned long long id = comm->id;
     uint64_t most = 0;
     int next = 0;
-    if (at_work(run, seats, count)) {
-        note_at_work(run, seats, count, findings);
+    if (at_work(run, ranks, count)) {
+        note_at_work(run, ranks, count, findings);
         return;
     }
     for (uint32_t k = 0; k <= count; k++) {
-        int rank = k < count ? seats[k].rank : comm->nranks;
+        int rank = k < count ? ranks[k].rank : comm->nranks;
         for (; next < rank && findings->count < TRACE_FINDINGS_KEPT; next++) {
             trace_find(findings, "missing",
                        "communicator %016llx: rank %d has no file: it was killed, or is still well",
                        id, next);
         }
         next = rank + 1;
-        if (k < count && seats[k].flight->begun > most) most = seats[k].flight->begun;
+        if (k < count && ranks[k].flight->begun > most) most = ranks[k].flight->begun;
     }
     for (uint32_t k = 0; k < count; k++)
-        check_seat(run, &seats[k], most, calls, findings);
+        check_rank(run, &ranks[k], most, calls, findings);
 }
 
 /* Messages between two ranks, from one's file. */
@@ -214,15 +214,15 @@ static int by_pair(const void *left, const void *right)
 }
 
 /* Whether the communicator's ranks are well. */
-static bool comm_at_work(const struct timeline *run, const struct seat *seats, uint32_t nseats,
+static bool comm_at_work(const struct timeline *run, const struct comm_rank *ranks, uint32_t nranks,
                          uint32_t comm)
 {
     uint32_t first = 0, last;
-    while (first < nseats && seats[first].comm != comm)
+    while (first < nranks && ranks[first].comm != comm)
         first++;
-    for (last = first; last < nseats && seats[last].comm == comm;)
+    for (last = first; last < nranks && ranks[last].comm == comm;)
         last++;
-    return at_work(run, &seats[first], last - first);
+    return at_work(run, &ranks[first], last - first);
 }
 
 /* All pairs in their order; the caller frees them. NULL: memory is short. */
@@ -258,8 +258,8 @@ static void tell_pair(const struct timeline *run, const struct pair *own, uint64
 }
 
 /* What one rank has sent and the other has not asked for, or the other way round. */
-static bool check_messages(const struct timeline *run, const struct seat *seats, uint32_t nseats,
-                           struct trace_findings *findings)
+static bool check_messages(const struct timeline *run, const struct comm_rank *ranks,
+                           uint32_t nranks, struct trace_findings *findings)
 {
     uint32_t npairs = run->nmessages, judged = TIMELINE_NONE;
     bool well = false;
@@ -267,13 +267,13 @@ static bool check_messages(const struct timeline *run, const struct seat *seats,
     if (!pairs) return false;
     for (uint32_t i = 0; i < npairs; i++) {
         const struct pair *own = &pairs[i], turned = {own->comm, own->peer, own->rank, 0, 0};
-        const struct seat seat = {own->comm, own->peer, NULL};
+        const struct comm_rank peer = {own->comm, own->peer, NULL};
         const struct pair *other = bsearch(&turned, pairs, npairs, sizeof(*pairs), by_pair);
         uint64_t received = other ? other->received : 0;
-        bool there = bsearch(&seat, seats, nseats, sizeof(*seats), by_seat) != NULL;
+        bool there = bsearch(&peer, ranks, nranks, sizeof(*ranks), by_comm_rank) != NULL;
         if (!there || own->comm == TIMELINE_NONE) continue;
         if (received == own->sent && (other || own->received == 0)) continue;
-        if (own->comm != judged) well = comm_at_work(run, seats, nseats, own->comm);
+        if (own->comm != judged) well = comm_at_work(run, ranks, nranks, own->comm);
         judged = own->comm;
         if (well) continue;
         tell_pair(run, own, received, findings);
@@ -309,16 +309,16 @@ static bool gather_calls(const struct timeline *run, struct calls *calls)
 bool trace_check_flights(const struct timeline *run, struct trace_findings *findings)
 {
     struct calls calls = {0};
-    uint32_t nseats = 0;
+    uint32_t nranks = 0;
     if (run->nflights == 0) return true;
-    struct seat *seats = tt_calloc(run->nflights, sizeof(*seats));
-    bool good = seats && gather_calls(run, &calls);
+    struct comm_rank *ranks = tt_calloc(run->nflights, sizeof(*ranks));
+    bool good = ranks && gather_calls(run, &calls);
     for (uint32_t f = 0; good && f < run->nflights; f++) {
         const struct timeline_member *member = &run->members[run->flights[f].member];
         if (member->comm == TIMELINE_NONE) continue;
-        seats[nseats++] = (struct seat){member->comm, member->rank, &run->flights[f]};
+        ranks[nranks++] = (struct comm_rank){member->comm, member->rank, &run->flights[f]};
     }
-    if (good) qsort(seats, nseats, sizeof(*seats), by_seat);
+    if (good) qsort(ranks, nranks, sizeof(*ranks), by_comm_rank);
     for (uint32_t k = 0, first = 0; good && k < calls.count; k++) {
         const struct call *call = &calls.list[k];
         if (k + 1 < calls.count && call[0].comm == call[1].comm && call[0].number == call[1].number)
@@ -326,14 +326,14 @@ bool trace_check_flights(const struct timeline *run, struct trace_findings *find
         check_calls(run, &calls.list[first], k + 1 - first, findings);
         first = k + 1;
     }
-    for (uint32_t k = 0, first = 0; good && k < nseats; k++) {
-        if (k + 1 < nseats && seats[k].comm == seats[k + 1].comm) continue;
-        check_comm(run, &seats[first], k + 1 - first, &calls, findings);
+    for (uint32_t k = 0, first = 0; good && k < nranks; k++) {
+        if (k + 1 < nranks && ranks[k].comm == ranks[k + 1].comm) continue;
+        check_comm(run, &ranks[first], k + 1 - first, &calls, findings);
         first = k + 1;
     }
-    if (good) good = check_messages(run, seats, nseats, findings);
+    if (good) good = check_messages(run, ranks, nranks, findings);
     if (good) check_reasons(run, findings);
-    free(seats);
+    free(ranks);
     free(calls.list);
     return good;
 }

@@ -408,7 +408,7 @@ static bool make(struct otf2_archive *archive)
                 slice_names_make(run, &archive->names);
     if (!good) return false;
     archive->nevents = tt_calloc(archive->lanes.nlanes + (size_t)1, sizeof(archive->nevents[0]));
-    good = archive->nevents && otf2_make_seats(archive);
+    good = archive->nevents && otf2_make_ranks(archive);
     if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
     if (good && run->nevents) {
         int64_t first_nsec = run->events[archive->lanes.order[0]].start_nsec;
@@ -451,7 +451,7 @@ bool trace_write_otf2(const struct timeline *run, const char *folder)
         (void)archive.otf2.on_error(before, NULL);
     }
     otf2_close(&archive.otf2);
-    free(archive.seats);
+    free(archive.ranks);
     free(archive.comm_rank);
     free(archive.station);
     free(archive.nevents);

@@ -5,7 +5,7 @@
 #include "slices.h"
 
 /* A rank whose collectives and messages are written as those of an MPI communicator. */
-struct otf2_seat {
+struct otf2_rank {
     uint32_t comm;
     int rank;
     uint32_t member;
@@ -24,10 +24,10 @@ struct otf2_archive {
     struct otf2 otf2;
     OTF2_Archive *archive;     /* owned */
     OTF2_AttributeList *facts; /* owned; of the next event */
-    struct otf2_seat *seats;   /* owned; by communicator and rank */
-    uint32_t nseats;
+    struct otf2_rank *ranks;   /* owned; by communicator and rank */
+    uint32_t nranks;
     uint32_t
-        *comm_rank;    /* owned; of a member: which of its communicator's seats, or TIMELINE_NONE */
+        *comm_rank;    /* owned; of a member: which of its communicator's ranks, or TIMELINE_NONE */
     uint32_t *station; /* owned; of a group of lanes: the lane that stands for it, or NONE */
     uint64_t *nevents; /* owned; of a lane */
     int64_t base_nsec; /* time 0 of the archive */
@@ -39,5 +39,5 @@ void otf2_check(struct otf2_archive *archive, OTF2_ErrorCode code);
 /* After the events. The words of the run are strings of the archive under their numbers, facts
  * attributes, names regions. */
 void otf2_write_definitions(struct otf2_archive *archive);
-/* otf2_seats.c. False: memory is short. */
-bool otf2_make_seats(struct otf2_archive *archive);
+/* otf2_ranks.c. False: memory is short. */
+bool otf2_make_ranks(struct otf2_archive *archive);

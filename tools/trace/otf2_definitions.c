@@ -225,12 +225,12 @@ static void write_stations(struct writing *writing, uint64_t *members, uint64_t 
 static void write_comms(struct writing *writing, uint64_t *members, const uint64_t *number)
 {
     struct otf2_archive *archive = writing->archive;
-    for (uint32_t s = 0, next; s < archive->nseats; s = next) {
-        uint32_t comm = archive->seats[s].comm;
+    for (uint32_t s = 0, next; s < archive->nranks; s = next) {
+        uint32_t comm = archive->ranks[s].comm;
         const struct timeline_comm *about = &archive->run->comms[comm];
         char name[TIMELINE_NAME_BYTES + 40];
-        for (next = s; next < archive->nseats && archive->seats[next].comm == comm; next++)
-            members[next - s] = number[archive->seats[next].group];
+        for (next = s; next < archive->nranks && archive->ranks[next].comm == comm; next++)
+            members[next - s] = number[archive->ranks[next].group];
         (void)snprintf(name, sizeof(name), "communicator %016llx%s%s",
                        (unsigned long long)about->id, *about->name ? " " : "", about->name);
         OTF2_StringRef text = string_of(writing, name);
@@ -246,7 +246,7 @@ static void write_comms(struct writing *writing, uint64_t *members, const uint64
 void otf2_write_definitions(struct otf2_archive *archive)
 {
     struct writing writing = {archive, archive->otf2.global(archive->archive), 0, 0};
-    size_t most = archive->names.count + (size_t)archive->lanes.ngroups + archive->nseats + 1;
+    size_t most = archive->names.count + (size_t)archive->lanes.ngroups + archive->nranks + 1;
     uint64_t *members = tt_calloc(most, sizeof(*members));
     uint64_t *number = tt_calloc(archive->lanes.ngroups + (size_t)1, sizeof(*number));
     if (!writing.to || !members || !number) {

@@ -14,14 +14,14 @@
 #include <unistd.h>
 
 struct runner {
-    struct team_seat seat;
+    struct team_rank self;
     team_body body;
 };
 
 static void *run_thread(void *arg)
 {
     struct runner *runner = arg;
-    runner->body(&runner->seat);
+    runner->body(&runner->self);
     return NULL;
 }
 
@@ -34,7 +34,7 @@ void team_run(struct team *team, enum team_form form, team_body body)
                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int r = 0; r < team->nranks; r++) {
         team->reports[r].rc = ncclNumResults; /* no report */
-        runners[r] = (struct runner){.seat = {.rank = r,
+        runners[r] = (struct runner){.self = {.rank = r,
                                               .nranks = team->nranks,
                                               .ids = team->ids,
                                               .nids = team->nids,
@@ -50,7 +50,7 @@ void team_run(struct team *team, enum team_form form, team_body body)
         pids[r] = fork();
         if (pids[r] == 0) {
             alarm(60);
-            body(&runners[r].seat);
+            body(&runners[r].self);
             exit(0);
         }
     }
@@ -69,25 +69,25 @@ void team_fini(struct team *team)
     team->reports = NULL;
 }
 
-ncclResult_t team_join(struct team_seat *seat, struct tt_member *member,
+ncclResult_t team_join(struct team_rank *self, struct tt_member *member,
                        struct tt_bootstrap **bootstrap_out, const void **records_out)
 {
     unsigned char record[TT_RECORD_BYTES];
-    memset(record, seat->rank + 1, sizeof(record));
-    member->rank = seat->rank;
-    member->nranks = seat->nranks;
-    member->comm_id = tt_id_comm(seat->ids, seat->nids);
+    memset(record, self->rank + 1, sizeof(record));
+    member->rank = self->rank;
+    member->nranks = self->nranks;
+    member->comm_id = tt_id_comm(self->ids, self->nids);
     member->name = "";
     struct tt_bootstrap_config config = {
         .member = member,
-        .ids = seat->ids,
-        .nids = seat->nids,
+        .ids = self->ids,
+        .nids = self->nids,
         .record = record,
-        .timeout_sec = seat->timeout_sec,
+        .timeout_sec = self->timeout_sec,
     };
     ncclResult_t rc = tt_bootstrap_join(&config, bootstrap_out, records_out);
-    seat->report->rc = rc;
-    if (rc) snprintf(seat->report->sentence, sizeof(seat->report->sentence), "%s", tt_last_error());
+    self->report->rc = rc;
+    if (rc) snprintf(self->report->sentence, sizeof(self->report->sentence), "%s", tt_last_error());
     return rc;
 }
 

@@ -15,7 +15,7 @@ struct team_report {
     char sentence[700];
 };
 
-struct team_seat { /* what a body gets */
+struct team_rank { /* what a body gets */
     int rank, nranks;
     const ncclUniqueId *ids;
     int nids;
@@ -23,7 +23,7 @@ struct team_seat { /* what a body gets */
     void *arg;
     struct team_report *report; /* in shared memory */
 };
-typedef void (*team_body)(struct team_seat *seat);
+typedef void (*team_body)(struct team_rank *self);
 
 struct team {
     int nranks;
@@ -43,5 +43,5 @@ int team_entries(const char *path);
 bool team_entries_fall(const char *path, int count);
 
 /* Join with a record that names the rank; fills the report on failure. */
-ncclResult_t team_join(struct team_seat *seat, struct tt_member *member,
+ncclResult_t team_join(struct team_rank *self, struct tt_member *member,
                        struct tt_bootstrap **bootstrap_out, const void **records_out);

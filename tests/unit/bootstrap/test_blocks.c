@@ -1,5 +1,5 @@
-/* The tree over blocks: parents, children, subtrees, ways and seats agree with each other for many
- * numbers of ranks and blocks, and no rank or root has more to do than promised. */
+/* The tree over blocks: parents, children, subtrees, routes and positions agree with each other for
+ * many numbers of ranks and blocks, and no rank or root has more to do than promised. */
 #include "bootstrap/tree/blocks.h"
 
 #include <setjmp.h>

@@ -27,23 +27,23 @@ static unsigned char pattern(int rank, size_t i, size_t round)
     return (unsigned char)(rank * 31 + (int)i * 7 + (int)round);
 }
 
-static void exchange_round(struct team_seat *seat, struct tt_bootstrap *b, size_t bytes)
+static void exchange_round(struct team_rank *self, struct tt_bootstrap *b, size_t bytes)
 {
-    size_t total = bytes * (size_t)seat->nranks;
+    size_t total = bytes * (size_t)self->nranks;
     unsigned char *mine = malloc(bytes + 1), *all = malloc(total + 1);
     for (size_t i = 0; i < bytes; i++)
-        mine[i] = pattern(seat->rank, i, bytes);
-    seat->report->rc = tt_bootstrap_allgather(b, mine, bytes, all);
-    for (int r = 0; r < seat->nranks && !seat->report->rc; r++) {
+        mine[i] = pattern(self->rank, i, bytes);
+    self->report->rc = tt_bootstrap_allgather(b, mine, bytes, all);
+    for (int r = 0; r < self->nranks && !self->report->rc; r++) {
         for (size_t i = 0; i < bytes; i++) {
-            seat->report->wrong += all[(size_t)r * bytes + i] != pattern(r, i, bytes);
+            self->report->wrong += all[(size_t)r * bytes + i] != pattern(r, i, bytes);
         }
     }
     free(mine);
     free(all);
 }
 
-static void receive(struct team_seat *seat, struct tt_bootstrap *b, int peer, uint32_t tag,
+static void receive(struct team_rank *self, struct tt_bootstrap *b, int peer, uint32_t tag,
                     int want)
 {
     int value[2] = {-1, -1};
@@ -53,40 +53,40 @@ static void receive(struct team_seat *seat, struct tt_bootstrap *b, int peer, ui
         rc = tt_bootstrap_poll(b, peer, tag, value, sizeof(value), &bytes);
         if (rc == ncclInProgress) tt_sleep_usec(100);
     } while (rc == ncclInProgress);
-    seat->report->wrong += rc != ncclSuccess || bytes != sizeof(int) || value[0] != want;
+    self->report->wrong += rc != ncclSuccess || bytes != sizeof(int) || value[0] != want;
 }
 
 /* Every rank writes twice to every rank, itself included. */
-static void messages(struct team_seat *seat, struct tt_bootstrap *b)
+static void messages(struct team_rank *self, struct tt_bootstrap *b)
 {
     for (int k = 0; k < 2; k++) {
-        for (int p = 0; p < seat->nranks; p++) {
-            int value = seat->rank * 1000 + p * 2 + k;
+        for (int p = 0; p < self->nranks; p++) {
+            int value = self->rank * 1000 + p * 2 + k;
             tt_bootstrap_send(b, p, 7, &value, sizeof(value));
         }
     }
-    for (int p = 0; p < seat->nranks; p++) {
-        receive(seat, b, p, 7, p * 1000 + seat->rank * 2);
-        receive(seat, b, p, 7, p * 1000 + seat->rank * 2 + 1);
+    for (int p = 0; p < self->nranks; p++) {
+        receive(self, b, p, 7, p * 1000 + self->rank * 2);
+        receive(self, b, p, 7, p * 1000 + self->rank * 2 + 1);
     }
 }
 
-static void body_all(struct team_seat *seat)
+static void body_all(struct team_rank *self)
 {
     struct tt_member member = {0};
     struct tt_bootstrap *b = NULL;
     const unsigned char *records;
     const void *opaque;
-    if (team_join(seat, &member, &b, &opaque)) return;
+    if (team_join(self, &member, &b, &opaque)) return;
     records = opaque;
-    for (int r = 0; r < seat->nranks; r++) {
-        seat->report->wrong += records[(size_t)r * TT_RECORD_BYTES] != (unsigned char)(r + 1);
+    for (int r = 0; r < self->nranks; r++) {
+        self->report->wrong += records[(size_t)r * TT_RECORD_BYTES] != (unsigned char)(r + 1);
     }
     static const size_t sizes[] = {0, 8, 1, 4096, 65536};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-        exchange_round(seat, b, sizes[i]);
-    messages(seat, b);
-    if (!seat->report->rc) seat->report->rc = tt_bootstrap_barrier(b);
+        exchange_round(self, b, sizes[i]);
+    messages(self, b);
+    if (!self->report->rc) self->report->rc = tt_bootstrap_barrier(b);
     tt_bootstrap_leave(b);
 }
 
@@ -127,18 +127,18 @@ static void several_ids(void **state)
     }
 }
 
-static void body_barrier(struct team_seat *seat)
+static void body_barrier(struct team_rank *self)
 {
     struct tt_member member = {0};
     struct tt_bootstrap *b = NULL;
     const void *records;
-    if (team_join(seat, &member, &b, &records)) return;
-    for (int r = 0; r < seat->nranks; r++) {
+    if (team_join(self, &member, &b, &records)) return;
+    for (int r = 0; r < self->nranks; r++) {
         const unsigned char *record = (const unsigned char *)records + (size_t)r * TT_RECORD_BYTES;
-        seat->report->wrong += *record != (unsigned char)(r + 1);
+        self->report->wrong += *record != (unsigned char)(r + 1);
     }
-    exchange_round(seat, b, 8);
-    if (!seat->report->rc) seat->report->rc = tt_bootstrap_barrier(b);
+    exchange_round(self, b, 8);
+    if (!self->report->rc) self->report->rc = tt_bootstrap_barrier(b);
     tt_bootstrap_leave(b);
 }
 
@@ -174,79 +174,79 @@ static void roots_share_the_work(void **state)
 
 /* ---- disagreement: every rank gets the reason ---- */
 
-static void body_join_only(struct team_seat *seat)
+static void body_join_only(struct team_rank *self)
 {
     struct tt_member member = {0};
     struct tt_bootstrap *b = NULL;
     const void *records;
-    if (!team_join(seat, &member, &b, &records)) tt_bootstrap_leave(b);
+    if (!team_join(self, &member, &b, &records)) tt_bootstrap_leave(b);
 }
 
-static void body_other_count(struct team_seat *seat)
+static void body_other_count(struct team_rank *self)
 {
-    if (seat->rank == 2) seat->nranks++;
-    body_join_only(seat);
+    if (self->rank == 2) self->nranks++;
+    body_join_only(self);
 }
 
-static void body_same_rank(struct team_seat *seat)
+static void body_same_rank(struct team_rank *self)
 {
-    if (seat->rank == 2) seat->rank = 1;
-    body_join_only(seat);
+    if (self->rank == 2) self->rank = 1;
+    body_join_only(self);
 }
 
-static void body_other_id(struct team_seat *seat)
+static void body_other_id(struct team_rank *self)
 {
-    const ncclUniqueId *spare = seat->arg;
-    ncclUniqueId mine[2] = {seat->ids[0], spare[0]};
-    if (seat->rank == 1) seat->ids = mine;
-    body_join_only(seat);
+    const ncclUniqueId *spare = self->arg;
+    ncclUniqueId mine[2] = {self->ids[0], spare[0]};
+    if (self->rank == 1) self->ids = mine;
+    body_join_only(self);
 }
 
 /* The last rank shows what ids it has only to the wrong root. */
-static void body_last_root(struct team_seat *seat)
+static void body_last_root(struct team_rank *self)
 {
-    const ncclUniqueId *spare = seat->arg;
-    ncclUniqueId mine[2] = {seat->ids[0], spare[0]};
-    if (seat->rank == 3) seat->ids = mine;
-    body_join_only(seat);
+    const ncclUniqueId *spare = self->arg;
+    ncclUniqueId mine[2] = {self->ids[0], spare[0]};
+    if (self->rank == 3) self->ids = mine;
+    body_join_only(self);
 }
 
 /* The last rank alone is in the third block, but goes to the first root too. */
-static void body_third_id(struct team_seat *seat)
+static void body_third_id(struct team_rank *self)
 {
-    const ncclUniqueId *spare = seat->arg;
-    ncclUniqueId mine[3] = {seat->ids[0], seat->ids[1], spare[0]};
-    if (seat->rank == 3) seat->ids = mine;
-    body_join_only(seat);
+    const ncclUniqueId *spare = self->arg;
+    ncclUniqueId mine[3] = {self->ids[0], self->ids[1], spare[0]};
+    if (self->rank == 3) self->ids = mine;
+    body_join_only(self);
 }
 
-static void body_swapped_ids(struct team_seat *seat)
+static void body_swapped_ids(struct team_rank *self)
 {
-    ncclUniqueId mine[2] = {seat->ids[1], seat->ids[0]};
-    if (seat->rank == 1) seat->ids = mine;
-    body_join_only(seat);
+    ncclUniqueId mine[2] = {self->ids[1], self->ids[0]};
+    if (self->rank == 1) self->ids = mine;
+    body_join_only(self);
 }
 
-static void body_absent(struct team_seat *seat)
+static void body_absent(struct team_rank *self)
 {
-    if (seat->rank == 1) {
-        seat->report->rc = ncclTimeout;
-        snprintf(seat->report->sentence, sizeof(seat->report->sentence), "missing 1");
+    if (self->rank == 1) {
+        self->report->rc = ncclTimeout;
+        snprintf(self->report->sentence, sizeof(self->report->sentence), "missing 1");
         return;
     }
-    body_join_only(seat);
+    body_join_only(self);
 }
 
-static void body_gives_up(struct team_seat *seat)
+static void body_gives_up(struct team_rank *self)
 {
     struct tt_member member = {0};
     struct tt_bootstrap *b = NULL;
     const void *records;
-    if (seat->rank == 1) atomic_store(&member.abort, ncclInternalError);
-    team_join(seat, &member, &b, &records);
-    if (seat->rank == 1) {
-        seat->report->rc = ncclRemoteError;
-        snprintf(seat->report->sentence, sizeof(seat->report->sentence), "gave up");
+    if (self->rank == 1) atomic_store(&member.abort, ncclInternalError);
+    team_join(self, &member, &b, &records);
+    if (self->rank == 1) {
+        self->report->rc = ncclRemoteError;
+        snprintf(self->report->sentence, sizeof(self->report->sentence), "gave up");
     }
 }
 
@@ -323,20 +323,20 @@ static void bad_ids(void **state)
 
 /* ---- death, children, fork ---- */
 
-static void body_death(struct team_seat *seat)
+static void body_death(struct team_rank *self)
 {
     struct tt_member member = {0};
     struct tt_bootstrap *b = NULL;
     const void *records;
     const char *sentence;
-    int victim = *(int *)seat->arg;
-    if (team_join(seat, &member, &b, &records)) return;
-    if (seat->rank == victim) kill(getpid(), SIGKILL);
+    int victim = *(int *)self->arg;
+    if (team_join(self, &member, &b, &records)) return;
+    if (self->rank == victim) kill(getpid(), SIGKILL);
     while (!tt_bootstrap_error(b, &sentence))
         tt_sleep_usec(1000);
-    seat->report->rc = tt_bootstrap_barrier(b);
-    seat->report->wrong = atomic_load(&member.abort) != ncclRemoteError;
-    snprintf(seat->report->sentence, sizeof(seat->report->sentence), "%s", sentence);
+    self->report->rc = tt_bootstrap_barrier(b);
+    self->report->wrong = atomic_load(&member.abort) != ncclRemoteError;
+    snprintf(self->report->sentence, sizeof(self->report->sentence), "%s", sentence);
     tt_bootstrap_leave(b);
 }
 
@@ -364,34 +364,34 @@ static void death_is_reported(void **state)
     }
 }
 
-static void body_child(struct team_seat *seat)
+static void body_child(struct team_rank *self)
 {
     struct tt_member member = {0}, child_member = {0};
     struct tt_bootstrap *b = NULL, *child = NULL;
     const void *records;
     int parents[TEAM_MAX];
     unsigned char record[TT_RECORD_BYTES] = {0}, keys[2][32];
-    if (team_join(seat, &member, &b, &records)) return;
-    int color = seat->rank % 2, count = 0;
-    for (int r = color; r < seat->nranks; r += 2)
+    if (team_join(self, &member, &b, &records)) return;
+    int color = self->rank % 2, count = 0;
+    for (int r = color; r < self->nranks; r += 2)
         parents[count++] = r;
-    child_member.rank = seat->rank / 2;
+    child_member.rank = self->rank / 2;
     child_member.nranks = count;
-    record[0] = (unsigned char)(seat->rank + 1);
+    record[0] = (unsigned char)(self->rank + 1);
     struct tt_bootstrap_child spec = {.member = &child_member,
                                       .parent_ranks = parents,
                                       .salt = {1, 1, (uint64_t)color},
                                       .record = record};
-    seat->report->rc = tt_bootstrap_child(b, &spec, &child, &records);
-    if (seat->report->rc) return;
+    self->report->rc = tt_bootstrap_child(b, &spec, &child, &records);
+    if (self->report->rc) return;
     for (int r = 0; r < count; r++) {
         const unsigned char *bytes = records;
-        seat->report->wrong += bytes[(size_t)r * TT_RECORD_BYTES] != parents[r] + 1;
+        self->report->wrong += bytes[(size_t)r * TT_RECORD_BYTES] != parents[r] + 1;
     }
     tt_bootstrap_key(b, "test", keys[0]);
     tt_bootstrap_key(child, "test", keys[1]);
-    seat->report->wrong += memcmp(keys[0], keys[1], sizeof(keys[0])) == 0;
-    struct team_seat sub = *seat;
+    self->report->wrong += memcmp(keys[0], keys[1], sizeof(keys[0])) == 0;
+    struct team_rank sub = *self;
     sub.rank = child_member.rank;
     sub.nranks = count;
     exchange_round(&sub, child, 100);
@@ -417,25 +417,25 @@ static void children(void **state)
 }
 
 /* Ranks 1 and 3 are to be a pair, and rank 3 does not come. */
-static void body_waits(struct team_seat *seat)
+static void body_waits(struct team_rank *self)
 {
     struct tt_member member = {0}, child_member = {.nranks = 2, .name = ""};
     struct tt_bootstrap *b = NULL, *child = NULL;
     static const int parents[] = {1, 3};
     static const unsigned char record[TT_RECORD_BYTES];
-    const struct team_report *waits = seat->report - seat->rank + 1;
+    const struct team_report *waits = self->report - self->rank + 1;
     const void *records;
-    if (team_join(seat, &member, &b, &records)) return;
+    if (team_join(self, &member, &b, &records)) return;
     tt_bootstrap_init_done(b);
-    if (seat->rank == 1) {
+    if (self->rank == 1) {
         struct tt_bootstrap_child spec = {.member = &child_member,
                                           .parent_ranks = parents,
                                           .salt = {1, 2, 0},
                                           .whole_parent = true,
                                           .record = record};
-        seat->report->rc = tt_bootstrap_child(b, &spec, &child, &records);
-        snprintf(seat->report->sentence, sizeof(seat->report->sentence), "%s", tt_last_error());
-        __atomic_store_n(&seat->report->wrong, 1, __ATOMIC_RELEASE); /* here: it is over */
+        self->report->rc = tt_bootstrap_child(b, &spec, &child, &records);
+        snprintf(self->report->sentence, sizeof(self->report->sentence), "%s", tt_last_error());
+        __atomic_store_n(&self->report->wrong, 1, __ATOMIC_RELEASE); /* here: it is over */
     }
     for (int k = 0; k < 60000 && !__atomic_load_n(&waits->wrong, __ATOMIC_ACQUIRE); k++)
         tt_sleep_usec(1000);
@@ -457,19 +457,19 @@ static void missing_in_child_is_named(void **state)
 }
 
 /* The second process to exit must not take the first one's exit for an error. */
-static void body_exit(struct team_seat *seat)
+static void body_exit(struct team_rank *self)
 {
     struct tt_member member = {0};
     struct tt_bootstrap *b = NULL;
     const void *records;
     char sentence[TT_RECORD_BYTES];
-    if (team_join(seat, &member, &b, &records)) return;
-    seat->report->rc = tt_bootstrap_barrier(b);
-    if (seat->rank == 1) return; /* exits without leaving */
+    if (team_join(self, &member, &b, &records)) return;
+    self->report->rc = tt_bootstrap_barrier(b);
+    if (self->rank == 1) return; /* exits without leaving */
     while (!tt_bootstrap_exited(b, sentence, sizeof(sentence)))
         tt_sleep_usec(1000);
-    seat->report->rc = tt_bootstrap_error(b, NULL);
-    seat->report->wrong = strstr(sentence, "rank 1 on host") == NULL;
+    self->report->rc = tt_bootstrap_error(b, NULL);
+    self->report->wrong = strstr(sentence, "rank 1 on host") == NULL;
     tt_bootstrap_leave(b);
 }
 

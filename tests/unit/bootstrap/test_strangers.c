@@ -39,13 +39,13 @@ static int open_socket(const ncclUniqueId *id)
     return fd;
 }
 
-static void body_barrier(struct team_seat *seat)
+static void body_barrier(struct team_rank *self)
 {
     struct tt_member member = {0};
     struct tt_bootstrap *b = NULL;
     const void *records;
-    if (team_join(seat, &member, &b, &records)) return;
-    seat->report->rc = tt_bootstrap_barrier(b);
+    if (team_join(self, &member, &b, &records)) return;
+    self->report->rc = tt_bootstrap_barrier(b);
     tt_bootstrap_leave(b);
 }
 
@@ -122,12 +122,12 @@ static void fork_is_harmless(void **state)
     if (form != TEAM_PROCESSES) return;
     assert_int_equal(tt_id_create(&id), ncclSuccess);
     struct team_report report = {0};
-    struct team_seat seat = {
+    struct team_rank self = {
         .rank = 0, .nranks = 1, .ids = &id, .nids = 1, .timeout_sec = 30, .report = &report};
     struct tt_member member = {0};
     struct tt_bootstrap *b = NULL;
     const void *records;
-    assert_int_equal(team_join(&seat, &member, &b, &records), ncclSuccess);
+    assert_int_equal(team_join(&self, &member, &b, &records), ncclSuccess);
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
@@ -136,9 +136,9 @@ static void fork_is_harmless(void **state)
         tt_bootstrap_leave(b);
         ncclUniqueId fresh; /* new ones work */
         wrong += tt_id_create(&fresh) != ncclSuccess;
-        seat.ids = &fresh;
+        self.ids = &fresh;
         atomic_store(&member.abort, 0);
-        wrong += team_join(&seat, &member, &b, &records) != ncclSuccess;
+        wrong += team_join(&self, &member, &b, &records) != ncclSuccess;
         wrong += tt_bootstrap_barrier(b) != ncclSuccess;
         tt_bootstrap_leave(b);
         exit(wrong);
@@ -151,14 +151,14 @@ static void fork_is_harmless(void **state)
 }
 
 /* A fixed address: no process makes the id, rank 0 opens the root; used twice in a row. */
-static void body_fixed(struct team_seat *seat)
+static void body_fixed(struct team_rank *self)
 {
     ncclUniqueId id;
-    seat->report->rc = tt_id_create(&id);
-    seat->ids = &id;
-    for (int round = 0; round < 3 && !seat->report->rc; round++)
-        body_barrier(seat);
-    seat->ids = NULL;
+    self->report->rc = tt_id_create(&id);
+    self->ids = &id;
+    for (int round = 0; round < 3 && !self->report->rc; round++)
+        body_barrier(self);
+    self->ids = NULL;
 }
 
 static void fixed_address(void **state)

@@ -86,13 +86,13 @@ static void lead_astray(const ncclUniqueId *id, ncclUniqueId *id_out, struct rel
     tt_id_pack(id_out, &parts, 0);
 }
 
-static void join_only(struct team_seat *seat)
+static void join_only(struct team_rank *self)
 {
     struct tt_member member = {0};
     struct tt_bootstrap *b = NULL;
     const void *records;
-    seat->ids = (const ncclUniqueId *)seat->arg + seat->rank;
-    if (!team_join(seat, &member, &b, &records)) tt_bootstrap_leave(b);
+    self->ids = (const ncclUniqueId *)self->arg + self->rank;
+    if (!team_join(self, &member, &b, &records)) tt_bootstrap_leave(b);
 }
 
 static void run_through(struct relay *relay, struct team *team, size_t spoil_at)

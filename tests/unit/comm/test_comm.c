@@ -23,20 +23,20 @@
 
 static enum team_form form = TEAM_THREADS;
 
-static ncclResult_t make(struct team_seat *seat, int device, struct tt_comm **comm_out)
+static ncclResult_t make(struct team_rank *self, int device, struct tt_comm **comm_out)
 {
     struct tt_comm *comm = NULL;
     const struct tt_comm_request request = {.func = "ncclCommInitRank",
-                                            .nranks = seat->nranks,
-                                            .rank = seat->rank,
+                                            .nranks = self->nranks,
+                                            .rank = self->rank,
                                             .device = device,
-                                            .ids = seat->ids,
-                                            .nids = seat->nids};
+                                            .ids = self->ids,
+                                            .nids = self->nids};
     ncclResult_t rc = tt_comm_alloc(&request, &comm);
     if (!rc) rc = tt_comm_init(comm, &request);
-    seat->report->rc = rc;
+    self->report->rc = rc;
     if (rc) {
-        snprintf(seat->report->sentence, sizeof(seat->report->sentence), "%s", tt_last_error());
+        snprintf(self->report->sentence, sizeof(self->report->sentence), "%s", tt_last_error());
         tt_comm_free(comm);
         return rc;
     }
@@ -56,21 +56,21 @@ static int inbox_wrong(const struct tt_comm *comm)
     return wrong;
 }
 
-static void body_init(struct team_seat *seat)
+static void body_init(struct team_rank *self)
 {
     struct tt_comm *comm;
-    if (make(seat, seat->rank, &comm)) return;
-    seat->report->wrong += inbox_wrong(comm);
-    seat->report->wrong += tt_comm_check(comm, "test") != ncclSuccess;
-    seat->report->wrong += comm->tune.nranks != seat->nranks || comm->tune.nnodes != 1;
-    seat->report->wrong += !comm->tune.all_direct || comm->tune.ppn != seat->nranks;
-    seat->report->wrong += comm->tune.oversubscribed != (seat->nranks > 2);
+    if (make(self, self->rank, &comm)) return;
+    self->report->wrong += inbox_wrong(comm);
+    self->report->wrong += tt_comm_check(comm, "test") != ncclSuccess;
+    self->report->wrong += comm->tune.nranks != self->nranks || comm->tune.nnodes != 1;
+    self->report->wrong += !comm->tune.all_direct || comm->tune.ppn != self->nranks;
+    self->report->wrong += comm->tune.oversubscribed != (self->nranks > 2);
     enum tt_reach want = form == TEAM_THREADS ? TT_REACH_PROCESS : TT_REACH_MAPPED;
-    for (int r = 0; r < seat->nranks; r++) {
-        if (r != seat->rank) seat->report->wrong += comm->peers[r].reach != want;
+    for (int r = 0; r < self->nranks; r++) {
+        if (r != self->rank) self->report->wrong += comm->peers[r].reach != want;
     }
-    seat->report->rc = tt_comm_finalize(comm);
-    seat->report->wrong += tt_comm_check(comm, "test") != ncclInvalidUsage;
+    self->report->rc = tt_comm_finalize(comm);
+    self->report->wrong += tt_comm_check(comm, "test") != ncclInvalidUsage;
     tt_comm_free(comm);
 }
 
@@ -101,10 +101,10 @@ static void inits(void **state)
     }
 }
 
-static void body_same_device(struct team_seat *seat)
+static void body_same_device(struct team_rank *self)
 {
     struct tt_comm *comm;
-    if (!make(seat, seat->rank / 2, &comm)) tt_comm_free(comm);
+    if (!make(self, self->rank / 2, &comm)) tt_comm_free(comm);
 }
 
 static void one_device_twice(void **state)
@@ -138,31 +138,31 @@ static ncclResult_t split(struct tt_comm *parent, int color, int key, struct tt_
 
 /* Rank 0 has no colour; odd and even ranks form two children, in reverse order by key; then all
  * again with equal keys. */
-static void body_split(struct team_seat *seat)
+static void body_split(struct team_rank *self)
 {
     struct tt_comm *comm, *child = NULL, *again = NULL;
-    if (make(seat, seat->rank, &comm)) return;
-    int color = seat->rank == 0 ? NCCL_SPLIT_NOCOLOR : seat->rank % 2;
-    seat->report->rc = split(comm, color, -seat->rank, &child);
-    if (!seat->report->rc) seat->report->rc = split(comm, 5, 0, &again);
-    seat->report->wrong += (child == NULL) != (seat->rank == 0);
+    if (make(self, self->rank, &comm)) return;
+    int color = self->rank == 0 ? NCCL_SPLIT_NOCOLOR : self->rank % 2;
+    self->report->rc = split(comm, color, -self->rank, &child);
+    if (!self->report->rc) self->report->rc = split(comm, 5, 0, &again);
+    self->report->wrong += (child == NULL) != (self->rank == 0);
     if (child) {
         int count = 0, above = 0;
-        for (int r = 1; r < seat->nranks; r++) {
+        for (int r = 1; r < self->nranks; r++) {
             if (r % 2 == color) count++;
-            if (r % 2 == color && r > seat->rank) above++;
+            if (r % 2 == color && r > self->rank) above++;
         }
-        seat->report->wrong += child->member.nranks != count || child->member.rank != above;
-        seat->report->wrong += child->member.comm_id == comm->member.comm_id;
-        seat->report->wrong += inbox_wrong(child);
+        self->report->wrong += child->member.nranks != count || child->member.rank != above;
+        self->report->wrong += child->member.comm_id == comm->member.comm_id;
+        self->report->wrong += inbox_wrong(child);
     }
     if (again) {
-        seat->report->wrong += again->member.rank != seat->rank;
-        seat->report->wrong += again->member.nranks != seat->nranks;
+        self->report->wrong += again->member.rank != self->rank;
+        self->report->wrong += again->member.nranks != self->nranks;
     }
     tt_comm_free(child);
     tt_comm_free(comm); /* before its child: each has its own connections */
-    if (again) seat->report->wrong += tt_bootstrap_barrier(again->bootstrap) != ncclSuccess;
+    if (again) self->report->wrong += tt_bootstrap_barrier(again->bootstrap) != ncclSuccess;
     tt_comm_free(again);
 }
 
@@ -172,68 +172,68 @@ static void splits(void **state)
     run(7, body_split, ncclSuccess, NULL);
 }
 
-static void body_shrink(struct team_seat *seat)
+static void body_shrink(struct team_rank *self)
 {
     static const int gone[] = {3, 0};
     struct tt_comm *comm, *child = NULL;
-    if (make(seat, seat->rank, &comm)) return;
-    if (seat->rank == 0 || seat->rank == 3) {
+    if (make(self, self->rank, &comm)) return;
+    if (self->rank == 0 || self->rank == 3) {
         if (form == TEAM_PROCESSES) kill(getpid(), SIGKILL);
         tt_comm_free(comm);
         return;
     }
     while (form == TEAM_PROCESSES && !tt_comm_state(comm))
         tt_sleep_usec(1000);
-    seat->report->rc = child_of(comm, "ncclCommShrink", &child);
-    if (!seat->report->rc) {
-        seat->report->rc = tt_comm_shrink(comm, gone, 2, child, NCCL_SHRINK_ABORT);
+    self->report->rc = child_of(comm, "ncclCommShrink", &child);
+    if (!self->report->rc) {
+        self->report->rc = tt_comm_shrink(comm, gone, 2, child, NCCL_SHRINK_ABORT);
     }
-    seat->report->wrong += child->member.nranks != seat->nranks - 2;
-    seat->report->wrong += child->member.rank != (seat->rank < 3 ? seat->rank - 1 : seat->rank - 2);
-    if (!seat->report->rc) seat->report->wrong += inbox_wrong(child);
+    self->report->wrong += child->member.nranks != self->nranks - 2;
+    self->report->wrong += child->member.rank != (self->rank < 3 ? self->rank - 1 : self->rank - 2);
+    if (!self->report->rc) self->report->wrong += inbox_wrong(child);
     tt_comm_free(comm);
     tt_comm_free(child);
 }
 
 /* Those that share resources have one issue queue, whoever ends first, and one abort ends all of
  * it. */
-static void body_sharers(struct team_seat *seat)
+static void body_sharers(struct team_rank *self)
 {
     struct tt_comm *comm, *child = NULL, *grandchild = NULL;
-    if (make(seat, seat->rank, &comm)) return;
+    if (make(self, self->rank, &comm)) return;
     comm->config.splitShare = 1;
-    seat->report->rc = split(comm, 0, 0, &child);
-    if (seat->report->rc) return;
+    self->report->rc = split(comm, 0, 0, &child);
+    if (self->report->rc) return;
     child->config.splitShare = 1;
-    seat->report->rc = split(child, 0, 0, &grandchild);
-    if (seat->report->rc) return;
-    seat->report->wrong += child->queue_used != &comm->queue;
-    seat->report->wrong += grandchild->queue_used != &comm->queue;
+    self->report->rc = split(child, 0, 0, &grandchild);
+    if (self->report->rc) return;
+    self->report->wrong += child->queue_used != &comm->queue;
+    self->report->wrong += grandchild->queue_used != &comm->queue;
     tt_comm_free(comm);
     tt_comm_abort(child, ncclInternalError);
-    seat->report->wrong += tt_comm_state(grandchild) != ncclInternalError;
-    seat->report->wrong += atomic_load(&grandchild->queue_used->issued) != 0; /* still there */
+    self->report->wrong += tt_comm_state(grandchild) != ncclInternalError;
+    self->report->wrong += atomic_load(&grandchild->queue_used->issued) != 0; /* still there */
     tt_comm_free(child);
     tt_comm_free(grandchild);
 }
 
 /* Who shares has no more channels than its parent, whatever it wants; others have their own. */
-static void body_channels(struct team_seat *seat)
+static void body_channels(struct team_rank *self)
 {
     struct tt_comm *comm;
-    if (make(seat, seat->rank, &comm)) return;
-    for (int share = 0; share < 2 && !seat->report->rc; share++) {
+    if (make(self, self->rank, &comm)) return;
+    for (int share = 0; share < 2 && !self->report->rc; share++) {
         struct tt_comm *child = NULL;
         comm->config.splitShare = share;
-        seat->report->rc = child_of(comm, "ncclCommSplit", &child);
-        if (seat->report->rc) break;
+        self->report->rc = child_of(comm, "ncclCommSplit", &child);
+        if (self->report->rc) break;
         child->config.minCTAs = 8;
-        const struct tt_comm_color own = {tt_comm_count_child(comm), 0, seat->rank};
-        seat->report->rc = tt_comm_split(comm, &own, child);
-        seat->report->wrong += child->topo.nchannels != (share ? comm->topo.nchannels : 8);
+        const struct tt_comm_color own = {tt_comm_count_child(comm), 0, self->rank};
+        self->report->rc = tt_comm_split(comm, &own, child);
+        self->report->wrong += child->topo.nchannels != (share ? comm->topo.nchannels : 8);
         tt_comm_free(child);
     }
-    seat->report->wrong += comm->topo.nchannels >= 8;
+    self->report->wrong += comm->topo.nchannels >= 8;
     tt_comm_free(comm);
 }
 
@@ -257,19 +257,19 @@ static void shrinks(void **state)
 
 /* ---- errors ---- */
 
-static void body_abort(struct team_seat *seat)
+static void body_abort(struct team_rank *self)
 {
     struct tt_comm *comm;
-    if (make(seat, seat->rank, &comm)) return;
-    if (seat->rank == 2) {
+    if (make(self, self->rank, &comm)) return;
+    if (self->rank == 2) {
         tt_comm_abort(comm, ncclInternalError);
-        seat->report->wrong += tt_comm_state(comm) != ncclInternalError;
+        self->report->wrong += tt_comm_state(comm) != ncclInternalError;
     } else {
         while (!tt_comm_state(comm))
             tt_sleep_usec(1000);
-        seat->report->wrong += tt_comm_state(comm) != ncclRemoteError;
-        seat->report->wrong += tt_comm_check(comm, "test") != ncclRemoteError;
-        seat->report->wrong += strstr(tt_last_error(), "rank 2 aborted") == NULL;
+        self->report->wrong += tt_comm_state(comm) != ncclRemoteError;
+        self->report->wrong += tt_comm_check(comm, "test") != ncclRemoteError;
+        self->report->wrong += strstr(tt_last_error(), "rank 2 aborted") == NULL;
     }
     tt_comm_free(comm);
 }
@@ -281,17 +281,17 @@ static void aborts(void **state)
 }
 
 /* Rank 1 revokes first; the others notice, revoke too, and all go on in a child. */
-static void body_revoke(struct team_seat *seat)
+static void body_revoke(struct team_rank *self)
 {
     struct tt_comm *comm, *child = NULL;
-    if (make(seat, seat->rank, &comm)) return;
-    while (seat->rank != 1 && !tt_comm_state(comm))
+    if (make(self, self->rank, &comm)) return;
+    while (self->rank != 1 && !tt_comm_state(comm))
         tt_sleep_usec(1000);
-    seat->report->rc = tt_comm_revoke(comm);
-    seat->report->wrong += tt_comm_state(comm) != ncclSuccess;
-    seat->report->wrong += tt_comm_check(comm, "test") != ncclInvalidUsage;
-    if (!seat->report->rc) seat->report->rc = split(comm, 0, 0, &child);
-    seat->report->wrong += !child || tt_comm_check(child, "test") != ncclSuccess;
+    self->report->rc = tt_comm_revoke(comm);
+    self->report->wrong += tt_comm_state(comm) != ncclSuccess;
+    self->report->wrong += tt_comm_check(comm, "test") != ncclInvalidUsage;
+    if (!self->report->rc) self->report->rc = split(comm, 0, 0, &child);
+    self->report->wrong += !child || tt_comm_check(child, "test") != ncclSuccess;
     tt_comm_free(comm);
     tt_comm_free(child);
 }

@@ -41,11 +41,11 @@ static void watched_init(struct watched *watched)
 {
     ncclUniqueId id;
     struct team_report report = {0};
-    struct team_seat seat = {.nranks = 1, .ids = &id, .nids = 1, .report = &report};
+    struct team_rank self = {.nranks = 1, .ids = &id, .nids = 1, .report = &report};
     const void *records;
     memset(watched, 0, sizeof(*watched));
     assert_int_equal(tt_id_create(&id), ncclSuccess);
-    assert_int_equal(team_join(&seat, &watched->member, &watched->bootstrap, &records),
+    assert_int_equal(team_join(&self, &watched->member, &watched->bootstrap, &records),
                      ncclSuccess);
     const struct tt_watch_subject subject = {
         .member = &watched->member, .queue = &watched->queue, .bootstrap = watched->bootstrap};
@@ -85,14 +85,14 @@ static void only_the_stuck_one_ends(void **state)
 
 /* Rank 0 is stuck; rank 1 sends it a verdict (whom it blames, then a sentence) of
  * nothing but text, and before that one that it is stopped itself, which it leaves out. */
-static void send_or_hear(struct team_seat *seat)
+static void send_or_hear(struct team_rank *self)
 {
     struct watched watched = {0};
     const void *records;
     char message[616], why[TT_WHY_BYTES];
-    seat->report->rc = team_join(seat, &watched.member, &watched.bootstrap, &records);
-    if (seat->report->rc) return;
-    if (seat->rank == 1) {
+    self->report->rc = team_join(self, &watched.member, &watched.bootstrap, &records);
+    if (self->report->rc) return;
+    if (self->rank == 1) {
         const uint64_t comm_id = htole64(watched.member.comm_id);
         memset(message, 'y', sizeof(message)); /* it stands still itself: no news to it */
         memcpy(message, &comm_id, sizeof(comm_id));
@@ -106,12 +106,12 @@ static void send_or_hear(struct team_seat *seat)
         while (tt_bootstrap_mail(watched.bootstrap) < 2)
             tt_sleep_usec(1000);
         atomic_store(&watched.queue.issued, 1);
-        seat->report->rc = tt_watch_add(&subject, &watched.watch);
+        self->report->rc = tt_watch_add(&subject, &watched.watch);
     }
-    while (!seat->report->rc && !tt_member_aborted(&watched.member))
+    while (!self->report->rc && !tt_member_aborted(&watched.member))
         tt_sleep_usec(1000); /* rank 0 by its time-out, and then rank 1 */
     tt_member_why(&watched.member, why);
-    if (seat->rank == 0) seat->report->wrong = !strstr(why, "operation 1 is next: xxxxx");
+    if (self->rank == 0) self->report->wrong = !strstr(why, "operation 1 is next: xxxxx");
     tt_watch_remove(watched.watch);
     tt_bootstrap_leave(watched.bootstrap);
 }

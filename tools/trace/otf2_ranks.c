@@ -9,7 +9,7 @@
 
 static int by_rank(const void *left, const void *right)
 {
-    const struct otf2_seat *a = left, *b = right;
+    const struct otf2_rank *a = left, *b = right;
     if (a->comm != b->comm) return a->comm < b->comm ? -1 : 1;
     if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
     return (a->member > b->member) - (a->member < b->member);
@@ -31,28 +31,28 @@ static void find_groups(struct otf2_archive *archive, uint32_t *group_of)
 static void close_group(struct otf2_archive *archive, uint32_t *taken)
 {
     uint32_t kept = 0, first = 0;
-    for (uint32_t s = 0; s < archive->nseats; s++) {
-        const struct otf2_seat seat = archive->seats[s];
-        if (kept > first && archive->seats[first].comm != seat.comm) first = kept;
-        bool twice = kept > first && archive->seats[kept - 1].rank == seat.rank;
-        if (twice || taken[seat.group] == seat.comm + 1) continue;
-        taken[seat.group] = seat.comm + 1;
-        archive->comm_rank[seat.member] = kept - first;
-        archive->seats[kept++] = seat;
+    for (uint32_t s = 0; s < archive->nranks; s++) {
+        const struct otf2_rank own = archive->ranks[s];
+        if (kept > first && archive->ranks[first].comm != own.comm) first = kept;
+        bool twice = kept > first && archive->ranks[kept - 1].rank == own.rank;
+        if (twice || taken[own.group] == own.comm + 1) continue;
+        taken[own.group] = own.comm + 1;
+        archive->comm_rank[own.member] = kept - first;
+        archive->ranks[kept++] = own;
     }
-    archive->nseats = kept;
+    archive->nranks = kept;
 }
 
-bool otf2_make_seats(struct otf2_archive *archive)
+bool otf2_make_ranks(struct otf2_archive *archive)
 {
     const struct timeline *run = archive->run;
     size_t groups = archive->lanes.ngroups + (size_t)1, members = run->nmembers + (size_t)1;
     uint32_t *group_of = tt_calloc(members, sizeof(*group_of));
     uint32_t *taken = tt_calloc(groups, sizeof(*taken));
-    archive->seats = tt_calloc(members, sizeof(archive->seats[0]));
+    archive->ranks = tt_calloc(members, sizeof(archive->ranks[0]));
     archive->comm_rank = tt_calloc(members, sizeof(archive->comm_rank[0]));
     archive->station = tt_calloc(groups, sizeof(archive->station[0]));
-    bool good = group_of && taken && archive->seats && archive->comm_rank && archive->station;
+    bool good = group_of && taken && archive->ranks && archive->comm_rank && archive->station;
     if (good) {
         memset(archive->comm_rank, 0xff, members * sizeof(archive->comm_rank[0]));
         memset(archive->station, 0xff, groups * sizeof(archive->station[0]));
@@ -62,11 +62,11 @@ bool otf2_make_seats(struct otf2_archive *archive)
             const struct timeline_member *member = &run->members[m];
             bool there = member->comm != TIMELINE_NONE && group_of[m] != TIMELINE_NONE;
             if (!there || member->rank < 0) continue;
-            archive->seats[archive->nseats++] =
-                (struct otf2_seat){member->comm, member->rank, m, group_of[m]};
+            archive->ranks[archive->nranks++] =
+                (struct otf2_rank){member->comm, member->rank, m, group_of[m]};
         }
-        if (archive->nseats)
-            qsort(archive->seats, archive->nseats, sizeof(archive->seats[0]), by_rank);
+        if (archive->nranks)
+            qsort(archive->ranks, archive->nranks, sizeof(archive->ranks[0]), by_rank);
         close_group(archive, taken);
     }
     free(group_of);
