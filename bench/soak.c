@@ -191,15 +191,15 @@ static void count(struct sums *sums, const struct world *world)
 {
     sums->worlds++;
     for (int step = 0; step < STEPS; step++) {
-        const struct scene *scene = &world->shared->scenes[step];
-        if (!scene->reported) continue;
-        int size = scene->nranks < 4 ? scene->nranks - 2 : SIZES - 1;
-        struct row *row = &sums->rows[world->medium][scene->fault][size];
-        if (row->faults < SAMPLES) row->usec[row->faults] = scene->reported_usec;
+        const struct incident *incident = &world->shared->incidents[step];
+        if (!incident->reported) continue;
+        int size = incident->nranks < 4 ? incident->nranks - 2 : SIZES - 1;
+        struct row *row = &sums->rows[world->medium][incident->fault][size];
+        if (row->faults < SAMPLES) row->usec[row->faults] = incident->reported_usec;
         row->faults++;
-        row->reported += scene->reported;
-        row->remote += scene->remote;
-        row->named += scene->named;
+        row->reported += incident->reported;
+        row->remote += incident->remote;
+        row->named += incident->named;
         sums->faults++;
     }
 }

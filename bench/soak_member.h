@@ -13,7 +13,7 @@ enum { MOST = 6, STEPS = 12, BURST = 4, BOUND_SEC = 30 };
 
 enum fault { KILL, ABORT, REVOKE, FAULTS };
 
-struct scene { /* a fault, as its survivors found it */
+struct incident { /* a fault, as its survivors found it */
     _Atomic int fault, nranks;
     _Atomic int64_t injected_usec,
         reported_usec; /* when it came, 0: not yet; until the last knew */
@@ -30,7 +30,7 @@ struct shared { /* shared by the processes of a world */
     _Atomic bool doomed[MOST];       /* by a signal of its own */
     const char *_Atomic doing[MOST]; /* the text lies at one address in all processes */
     _Atomic int at_step[MOST];       /* where each is */
-    struct scene scenes[STEPS];
+    struct incident incidents[STEPS];
 };
 
 struct world {

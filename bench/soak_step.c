@@ -115,7 +115,7 @@ static void *inject(void *arg)
     if (s->signal == SIGKILL) {
         int64_t none = 0;
         atomic_store(&shared->doomed[s->member->slot], true);
-        atomic_compare_exchange_strong(&shared->scenes[s->member->step].injected_usec, &none,
+        atomic_compare_exchange_strong(&shared->incidents[s->member->step].injected_usec, &none,
                                        soak_now_usec());
     }
     kill(getpid(), s->signal);
@@ -190,7 +190,7 @@ static void do_fault(struct member *m, const struct plan *plan, uint64_t *state)
         soak_must(m, soak_begin(m, &g, state, &burst), "under way at the fault");
     }
     usleep((useconds_t)soak_pick(&own, 1000));
-    atomic_store(&shared->scenes[m->step].injected_usec, soak_now_usec());
+    atomic_store(&shared->incidents[m->step].injected_usec, soak_now_usec());
     if (plan->fault == ABORT) {
         soak_must(m, ncclCommAbort(m->comm), "ncclCommAbort");
         m->comm = NULL;
@@ -203,18 +203,18 @@ static void do_fault(struct member *m, const struct plan *plan, uint64_t *state)
 /* The error that a fault of others brings: in time, and in words. */
 static void take_error(struct member *m, const struct plan *plan, uint64_t *state)
 {
-    struct scene *scene = &m->world->shared->scenes[m->step];
+    struct incident *incident = &m->world->shared->incidents[m->step];
     struct group g = soak_whole(m);
     ncclResult_t rc = ncclSuccess;
     bool named = false;
     while (!rc) {
         rc = plan->splits ? split(m, state) : soak_operate(m, &g, state);
     }
-    int64_t injected = atomic_load(&scene->injected_usec), took = soak_now_usec() - injected;
+    int64_t injected = atomic_load(&incident->injected_usec), took = soak_now_usec() - injected;
     if (!injected) soak_wrong(m, "an error before the fault", (int)rc);
     if (took > (int64_t)BOUND_SEC * 1000000) soak_wrong(m, "the error came late", (int)rc);
-    for (int64_t seen = scene->reported_usec; seen < took;) {
-        if (atomic_compare_exchange_weak(&scene->reported_usec, &seen, took)) break;
+    for (int64_t seen = incident->reported_usec; seen < took;) {
+        if (atomic_compare_exchange_weak(&incident->reported_usec, &seen, took)) break;
     }
     ncclAllReduce(m->in[0], m->out[0], 1, ncclUint8, ncclSum, m->comm, m->stream);
     const char *sentence = ncclGetLastError(m->comm);
@@ -231,14 +231,14 @@ static void take_error(struct member *m, const struct plan *plan, uint64_t *stat
         fprintf(stderr, "soak: seed %llu, step %d, rank %d: does not name rank %d: %s\n",
                 (unsigned long long)m->world->seed, m->step, m->rank,
                 plan->fault == REVOKE ? plan->revoker : plan->out[0], sentence);
-    scene->fault = (int)plan->fault;
-    scene->nranks = m->nranks;
-    atomic_fetch_add(&scene->reported, 1);
-    atomic_fetch_add(&scene->remote, rc == ncclRemoteError);
-    atomic_fetch_add(&scene->named, named);
+    incident->fault = (int)plan->fault;
+    incident->nranks = m->nranks;
+    atomic_fetch_add(&incident->reported, 1);
+    atomic_fetch_add(&incident->remote, rc == ncclRemoteError);
+    atomic_fetch_add(&incident->named, named);
 }
 
-/* Until all have ended the step before: a death there would be another scene. */
+/* Until all have ended the step before: a death there would be another incident. */
 static void await_all(const struct member *m)
 {
     for (int r = 0; r < m->nranks; r++) {

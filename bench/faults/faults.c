@@ -1,13 +1,13 @@
 /* A table of faults: each at moments by chance of a job's life, for each way that data can take and
  * 2 to 16 ranks. Every rank must end in time, well or with an error that names whom it is about; no
- * wrong byte, no crash, nothing left behind. A scene's arguments play it again; only the moment
+ * wrong byte, no crash, nothing left behind. A scenario's arguments play it again; only the moment
  * within a call at which something from outside comes is another one.
  * "quick" stands for all faults but those that take longer than a moment.
  * usage: bench-faults [POINTS [SEED [FAULT|all|quick [WAY|all [RANKS]]]]]
  *        bench-faults again FAULT WAY RANKS VICTIM SEED MOMENT */
 #include "../soak_call.h"
 #include "hosts.h"
-#include "scene.h"
+#include "scenario.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,23 +28,23 @@ struct faults {
     int fd;
     char hooks[512];
     const char *no_hosts; /* NULL: there are */
-    struct fault_scene calm[FAULT_MEDIA][FAULT_RANKS + 1];
+    struct fault_scenario calm[FAULT_MEDIA][FAULT_RANKS + 1];
     int64_t calm_usec[FAULT_MEDIA][FAULT_RANKS + 1];
     uint64_t counts[FAULT_MEDIA][FAULT_RANKS + 1][FAULT_RANKS][FAULT_KINDS];
     struct row rows[FAULT_KINDS][FAULT_MEDIA];
 };
 
-static void tell_wrong(const struct faults *f, const struct fault_scene *scene,
+static void tell_wrong(const struct faults *f, const struct fault_scenario *scenario,
                        const struct fault_result *result)
 {
-    const struct fault_word *word = &fault_words[scene->kind];
+    const struct fault_word *word = &fault_words[scenario->kind];
     fprintf(
         stderr,
         "faults: %s, %s, %d ranks: rank %d: %s; again: bench-faults again %s %s %d %d %llu %llu\n",
-        word->text, fault_media[scene->medium], scene->nranks, result->wrong_rank, result->wrong,
-        word->word, fault_media[scene->medium], scene->nranks, scene->victim,
-        (unsigned long long)scene->seed, (unsigned long long)scene->moment);
-    for (int r = 0; r < scene->nranks; r++) {
+        word->text, fault_media[scenario->medium], scenario->nranks, result->wrong_rank,
+        result->wrong, word->word, fault_media[scenario->medium], scenario->nranks,
+        scenario->victim, (unsigned long long)scenario->seed, (unsigned long long)scenario->moment);
+    for (int r = 0; r < scenario->nranks; r++) {
         const struct fault_report *report = &f->shared->reports[r];
         fprintf(stderr, "    rank %d, %s: %s: code %d: %s\n", r, report->step,
                 report->end == END_NONE   ? "no end"
@@ -55,16 +55,16 @@ static void tell_wrong(const struct faults *f, const struct fault_scene *scene,
 }
 
 /* What a job without a fault does, once for each way and number of ranks. */
-static bool be_calm(struct faults *f, const struct fault_scene *like)
+static bool be_calm(struct faults *f, const struct fault_scenario *like)
 {
     int medium = (int)like->medium, n = like->nranks;
-    struct fault_scene scene = *like;
+    struct fault_scenario scenario = *like;
     if (f->calm_usec[medium][n]) return true;
-    scene.kind = FAULT_NONE;
-    scene.moment = 0;
-    struct fault_result result = fault_play(f->shared, f->fd, f->hooks, &scene);
+    scenario.kind = FAULT_NONE;
+    scenario.moment = 0;
+    struct fault_result result = fault_play(f->shared, f->fd, f->hooks, &scenario);
     if (result.wrong) {
-        tell_wrong(f, &scene, &result);
+        tell_wrong(f, &scenario, &result);
         return false;
     }
     f->calm_usec[medium][n] = result.usec;
@@ -75,13 +75,13 @@ static bool be_calm(struct faults *f, const struct fault_scene *like)
     return true;
 }
 
-static uint64_t some_moment(const struct faults *f, const struct fault_scene *scene,
+static uint64_t some_moment(const struct faults *f, const struct fault_scenario *scenario,
                             uint64_t *state)
 {
-    int medium = (int)scene->medium, n = scene->nranks;
-    uint64_t most = f->counts[medium][n][scene->victim][scene->kind];
-    if (fault_words[scene->kind].is_timed) most = (uint64_t)f->calm_usec[medium][n];
-    if (scene->kind == FAULT_DESCRIPTORS) most = SPARE_DESCRIPTORS + 2 * (uint64_t)n;
+    int medium = (int)scenario->medium, n = scenario->nranks;
+    uint64_t most = f->counts[medium][n][scenario->victim][scenario->kind];
+    if (fault_words[scenario->kind].is_timed) most = (uint64_t)f->calm_usec[medium][n];
+    if (scenario->kind == FAULT_DESCRIPTORS) most = SPARE_DESCRIPTORS + 2 * (uint64_t)n;
     uint64_t chance = soak_mix(*state);
     soak_pick(state, 2);
     return most ? 1 + chance % most : 0;
@@ -107,10 +107,10 @@ static void tell_logs(int nranks)
     }
 }
 
-static void play(struct faults *f, const struct fault_scene *scene, bool is_loud)
+static void play(struct faults *f, const struct fault_scenario *scenario, bool is_loud)
 {
-    struct row *row = &f->rows[scene->kind][scene->medium];
-    struct fault_result result = fault_play(f->shared, f->fd, f->hooks, scene);
+    struct row *row = &f->rows[scenario->kind][scenario->medium];
+    struct fault_result result = fault_play(f->shared, f->fd, f->hooks, scenario);
     row->points++;
     row->injected += result.injected;
     row->wrong += result.wrong != NULL;
@@ -121,8 +121,8 @@ static void play(struct faults *f, const struct fault_scene *scene, bool is_loud
     if (result.reported && row->times < MOST_POINTS) row->usec[row->times++] = result.reported_usec;
     if (!result.wrong && result.asked > result.named) result.wrong = "somebody else is named";
     if (!result.wrong && is_loud) result.wrong = "as it must be";
-    if (result.wrong) tell_wrong(f, scene, &result);
-    if (is_loud) tell_logs(scene->nranks);
+    if (result.wrong) tell_wrong(f, scenario, &result);
+    if (is_loud) tell_logs(scenario->nranks);
 }
 
 static bool play_row(struct faults *f, enum fault_kind kind, enum fault_medium medium,
@@ -134,13 +134,14 @@ static bool play_row(struct faults *f, enum fault_kind kind, enum fault_medium m
     for (int k = 0; k < points; k++) {
         uint64_t state = soak_mix(seed + (uint64_t)k * FAULT_KINDS * FAULT_MEDIA +
                                   (uint64_t)(kind * FAULT_MEDIA + medium));
-        struct fault_scene scene = {.kind = kind, .medium = medium, .seed = soak_mix(state)};
-        scene.nranks = soak_pick(&state, 2) ? 2 + soak_pick(&state, 3) : 5 + soak_pick(&state, 12);
-        if (nranks) scene.nranks = nranks;
-        scene.victim = soak_pick(&state, scene.nranks);
-        if (!be_calm(f, &scene)) return false;
-        scene.moment = some_moment(f, &scene, &state);
-        play(f, &scene, false);
+        struct fault_scenario scenario = {.kind = kind, .medium = medium, .seed = soak_mix(state)};
+        scenario.nranks =
+            soak_pick(&state, 2) ? 2 + soak_pick(&state, 3) : 5 + soak_pick(&state, 12);
+        if (nranks) scenario.nranks = nranks;
+        scenario.victim = soak_pick(&state, scenario.nranks);
+        if (!be_calm(f, &scenario)) return false;
+        scenario.moment = some_moment(f, &scenario, &state);
+        play(f, &scenario, false);
     }
     return f->rows[kind][medium].wrong == 0;
 }
@@ -204,12 +205,13 @@ static bool play_again(struct faults *f, char **argv)
 {
     int kind = find_kind(argv[0]), medium = find_way(argv[1]);
     if (kind < 0 || kind == QUICK || medium < 0) usage();
-    struct fault_scene scene = {.kind = (enum fault_kind)kind, .medium = (enum fault_medium)medium};
-    scene.nranks = (int)number(argv[2], 2, FAULT_RANKS);
-    scene.victim = (int)number(argv[3], 0, (uint64_t)scene.nranks - 1);
-    scene.seed = number(argv[4], 0, UINT64_MAX);
-    scene.moment = number(argv[5], 0, UINT64_MAX);
-    play(f, &scene, true);
+    struct fault_scenario scenario = {.kind = (enum fault_kind)kind,
+                                      .medium = (enum fault_medium)medium};
+    scenario.nranks = (int)number(argv[2], 2, FAULT_RANKS);
+    scenario.victim = (int)number(argv[3], 0, (uint64_t)scenario.nranks - 1);
+    scenario.seed = number(argv[4], 0, UINT64_MAX);
+    scenario.moment = number(argv[5], 0, UINT64_MAX);
+    play(f, &scenario, true);
     return f->rows[kind][medium].wrong == 0;
 }
 

@@ -1,5 +1,5 @@
 /* Loaded before the C library into a rank of `bench-faults`: counts the calls that the library
- * makes, and lets those of the victim go wrong at the scene's moment. What others in the process
+ * makes, and lets those of the victim go wrong at the scenario's moment. What others in the process
  * call (the program, the C library itself) passes through. */
 #include "shared.h"
 
@@ -88,9 +88,10 @@ static uint64_t is_due(enum fault_kind kind, const void *caller, uint64_t n)
 {
     if (!counts_for(caller)) return 0;
     uint64_t before = atomic_fetch_add(&shared->reports[own_rank].counts[kind], n);
-    const struct fault_scene *scene = &shared->scene;
-    if (scene->kind != kind || scene->victim != own_rank) return 0;
-    return scene->moment > before && scene->moment <= before + n ? scene->moment - before : 0;
+    const struct fault_scenario *scenario = &shared->scenario;
+    if (scenario->kind != kind || scenario->victim != own_rank) return 0;
+    return scenario->moment > before && scenario->moment <= before + n ? scenario->moment - before
+                                                                       : 0;
 }
 
 static void inject(void)
@@ -106,7 +107,7 @@ static bool fails(enum fault_kind kind, const void *caller)
     bool due = is_due(kind, caller, 1) != 0;
     if (due) {
         inject();
-        atomic_store(&more[kind], (int)(shared->scene.seed % IN_A_ROW));
+        atomic_store(&more[kind], (int)(shared->scenario.seed % IN_A_ROW));
         return true;
     }
     return counts_for(caller) && atomic_load(&more[kind]) > 0 &&
@@ -150,7 +151,7 @@ void *mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
 int memfd_create(const char *name, unsigned flags)
 {
     resolve();
-    if (shared && shared->scene.kind == FAULT_MEMFD && shared->scene.victim == own_rank) {
+    if (shared && shared->scenario.kind == FAULT_MEMFD && shared->scenario.victim == own_rank) {
         inject();
         return errno = EPERM, -1;
     }
@@ -191,7 +192,7 @@ static void flip_at_moment(int fd, const struct iovec *pieces, size_t npieces, s
     for (size_t i = 0; at && i < npieces; i++) {
         if (at <= pieces[i].iov_len) {
             ((unsigned char *)pieces[i].iov_base)[at - 1] ^=
-                (unsigned char)(1u << shared->scene.seed % 8);
+                (unsigned char)(1u << shared->scenario.seed % 8);
             atomic_store(&shared->peer, ntohl(peer.sin_addr.s_addr));
             inject();
             break;
@@ -235,11 +236,12 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
  * clock that somebody sets. */
 static time_t jump(void)
 {
-    if (!shared || shared->scene.kind != FAULT_CLOCK || shared->scene.victim != own_rank) return 0;
+    if (!shared || shared->scenario.kind != FAULT_CLOCK || shared->scenario.victim != own_rank)
+        return 0;
     if (!atomic_load(&shared->begin_usec)) return 0;
-    uint64_t n =
-        atomic_fetch_add(&shared->reports[own_rank].counts[FAULT_CLOCK], 1) + shared->scene.moment;
-    time_t by = (time_t)(1 + shared->scene.seed % (365 * 86400));
+    uint64_t n = atomic_fetch_add(&shared->reports[own_rank].counts[FAULT_CLOCK], 1) +
+                 shared->scenario.moment;
+    time_t by = (time_t)(1 + shared->scenario.seed % (365 * 86400));
     inject();
     return n / JUMP_EVERY % 2 ? by : -by;
 }

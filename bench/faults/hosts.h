@@ -1,4 +1,4 @@
-/* Hosts of the scenes: network namespaces joined by a bridge, with folders of their own, in
+/* Hosts of the scenarios: network namespaces joined by a bridge, with folders of their own, in
  * namespaces that nobody else sees and that end with this process. */
 #pragma once
 

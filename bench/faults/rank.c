@@ -1,4 +1,4 @@
-/* A rank of a scene: an init, calls by chance, a split and calls in it, the end. Every result is
+/* A rank of a scenario: an init, calls by chance, a split and calls in it, the end. Every result is
  * compared with what it must be; the first error ends the life by an abort. What it came to stands
  * in the shared memory. */
 #include "../soak_call.h"
@@ -151,7 +151,7 @@ static ncclResult_t part(struct life *life, uint64_t *state)
 static ncclResult_t live(struct life *life)
 {
     struct fault_shared *shared = life->shared;
-    uint64_t state = shared->scene.seed;
+    uint64_t state = shared->scenario.seed;
     doing(life, "init");
     ncclResult_t rc =
         say(life, ncclCommInitRank(&life->comm, life->nranks, shared->id, life->rank), NULL);
@@ -169,21 +169,21 @@ static ncclResult_t live(struct life *life)
     return rc;
 }
 
-/* Descriptors for as many more as the scene says. */
+/* Descriptors for as many more as the scenario says. */
 static void limit_descriptors(const struct life *life)
 {
-    const struct fault_scene *scene = &life->shared->scene;
+    const struct fault_scenario *scenario = &life->shared->scenario;
     struct rlimit limit;
-    if (scene->kind != FAULT_DESCRIPTORS || scene->victim != life->rank) return;
+    if (scenario->kind != FAULT_DESCRIPTORS || scenario->victim != life->rank) return;
     int next = dup(0);
     close(next);
     getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = (rlim_t)next + scene->moment;
+    limit.rlim_cur = (rlim_t)next + scenario->moment;
     setrlimit(RLIMIT_NOFILE, &limit);
     atomic_store(&life->shared->injected_usec, fault_now_usec());
 }
 
-/* All begin together, so that what was told of the scene's moment has one meaning. */
+/* All begin together, so that what was told of the scenario's moment has one meaning. */
 static void barrier(struct life *life)
 {
     struct fault_shared *shared = life->shared;
@@ -208,7 +208,7 @@ int fault_rank(int fd, int rank)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (shared == MAP_FAILED) return 2;
     struct life life = {
-        shared, &shared->reports[rank], rank, shared->scene.nranks, NULL, NULL, NULL, NULL};
+        shared, &shared->reports[rank], rank, shared->scenario.nranks, NULL, NULL, NULL, NULL};
     doing(&life, "start");
     ncclResult_t rc = cuda(&life, cudaGetDeviceCount(&ndevices));
     if (!rc) rc = cuda(&life, cudaSetDevice(rank % ndevices));

@@ -1,5 +1,5 @@
-/* What the processes of a scene share: the driver, the ranks, and the hooks that are loaded into
- * the victim. A scene is one job that something happens to at one moment. */
+/* What the processes of a scenario share: the driver, the ranks, and the hooks that are loaded into
+ * the victim. A scenario is one job that something happens to at one moment. */
 #pragma once
 
 #include <nccl.h>
@@ -30,7 +30,7 @@ enum fault_kind {
 
 enum fault_medium { MEDIUM_MEMORY, MEDIUM_HOSTS, MEDIUM_SOCKETS, FAULT_MEDIA };
 
-struct fault_scene {
+struct fault_scenario {
     enum fault_kind kind;
     enum fault_medium medium;
     int nranks, victim;
@@ -51,7 +51,7 @@ struct fault_report { /* of a rank */
 };
 
 struct fault_shared {
-    struct fault_scene scene;
+    struct fault_scenario scenario;
     ncclUniqueId id;
     _Atomic bool has_id;
     _Atomic int ready;          /* ranks that are about to begin */

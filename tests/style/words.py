@@ -13,7 +13,8 @@ BANNED = {  # word: what to write instead
     "placed": "assigned, located", "struck": "injected", "strike": "inject", "crowd": "oversubscribed",
     "strand": "out_block, thread", "strands": "out_blocks, threads", "patience": "timeout", "nap": "sleep, backoff", "alike": "same, equal", "nalike": "nsame",
     "wish": "request, config, requested", "wishes": "requests, config", "wished": "requested, expected",
-    "seat": "rank, slot, report", "seats": "ranks, slots, reports", "nseats": "nranks, nslots", "naps": "sleeps",
+    "seat": "rank, slot, report", "seats": "ranks, slots, reports", "nseats": "nranks, nslots",
+    "scene": "scenario, fixture", "scenes": "scenarios, fixtures", "naps": "sleeps",
 }
 PROSE = (r"\bthe meeting\b", r"\bletters? (?:comes?|came)\b", r"\bmeeting place\b", r"\bthe board of\b", r"\bare told once\b",
          r"\bis told (?:once|at once)\b", r"\bWho (?:waits|frees|asks|posts|sends|knows|needs|does)\b(?![^.]*\?)", r"\bin vain\b")

@@ -1,7 +1,7 @@
 /* One rank of a job in which somebody keeps the others waiting: who is to blame is known, and
  * blame.py reads what the watchdogs say, flight.py what the flight recorder wrote. Ends by being
  * killed, or with status 3 after an error.
- * usage: blame SCENE RANKS RANK VICTIM FILE-FOR-THE-ID; BLAME_NAME names the communicator */
+ * usage: blame SCENARIO RANKS RANK VICTIM FILE-FOR-THE-ID; BLAME_NAME names the communicator */
 #include <cuda_runtime.h>
 #include <locale.h>
 #include <nccl.h>
@@ -174,10 +174,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*play)(struct own *own);
-    } scenes[] = {{"late", late},       {"stopped", stopped}, {"circle", circle},
-                  {"split", split},     {"differs", differs}, {"aborts", aborts},
-                  {"crashes", crashes}, {"absent", absent},   {"twice", twice},
-                  {"works", works}};
+    } scenarios[] = {{"late", late},       {"stopped", stopped}, {"circle", circle},
+                     {"split", split},     {"differs", differs}, {"aborts", aborts},
+                     {"crashes", crashes}, {"absent", absent},   {"twice", twice},
+                     {"works", works}};
     struct own own;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     if (argc != 6) return 2;
@@ -196,8 +196,8 @@ int main(int argc, char **argv)
     must(cudaMalloc((void **)&own.buffer, COUNT * sizeof(float)), "cudaMalloc");
     all_reduce(&own, own.comm);
     all_reduce(&own, own.comm);
-    for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
-        if (!strcmp(argv[1], scenes[i].name)) scenes[i].play(&own);
+    for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+        if (!strcmp(argv[1], scenarios[i].name)) scenarios[i].play(&own);
     }
     for (;;)
         pause();

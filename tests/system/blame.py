@@ -9,19 +9,19 @@ CASES = [("late", SOCKETS), ("stopped", SOCKETS), ("split", SOCKETS), ("circle",
 LIMIT_SEC = 60
 
 
-def wanted(scene, victim):
+def wanted(scenario, victim):
     """What the sentence must say."""
     return {"late": rf"rank {victim} on host \S+ \(pid \d+\) has not called AllReduce\(count 1000, float, sum\) as operation 3",
             "stopped": rf"rank {victim} on host \S+ \(pid \d+\) is stopped",
             "split": rf"rank {victim} .*has not called AllReduce|ranks [\d, ]*\b{victim}\b[\d, ]* have not called AllReduce",
-            "circle": r"ranks wait for each other: rank \d+ in Recv.*; Sends and Recvs that need each other go into one group"}[scene]
+            "circle": r"ranks wait for each other: rank \d+ in Recv.*; Sends and Recvs that need each other go into one group"}[scenario]
 
 
-def waiting(scene, ranks, victim):
+def waiting(scenario, ranks, victim):
     """The ranks that stand still and so must have a sentence."""
-    if scene == "split":
+    if scenario == "split":
         return [r for r in range(ranks) if r % 2 != victim % 2]
-    return [r for r in range(ranks) if r != victim or scene == "circle"]
+    return [r for r in range(ranks) if r != victim or scenario == "circle"]
 
 
 def verdicts(path):
@@ -32,16 +32,16 @@ def verdicts(path):
         return []
 
 
-def play(program, scene, env, ranks, victim):
+def play(program, scenario, env, ranks, victim):
     """Problems found."""
     with tempfile.TemporaryDirectory() as folder:
         logs = [os.path.join(folder, f"log{r}") for r in range(ranks)]
-        started = [subprocess.Popen([program, scene, str(ranks), str(r), str(victim), os.path.join(folder, "id")],
+        started = [subprocess.Popen([program, scenario, str(ranks), str(r), str(victim), os.path.join(folder, "id")],
                                     env={**os.environ, **env, "NCCL_DEBUG": "WARN", "TUTTI_WATCHDOG": "1", "TUTTI_CHECK_MATCH": "0",
                                          "NCCL_DEBUG_FILE": logs[r]}) for r in range(ranks)]
         try:
             end = time.monotonic() + LIMIT_SEC
-            wait = waiting(scene, ranks, victim)
+            wait = waiting(scenario, ranks, victim)
             while not all(verdicts(logs[r]) for r in wait) and time.monotonic() < end:
                 time.sleep(0.05)
             said = {r: verdicts(logs[r]) for r in wait}
@@ -50,8 +50,8 @@ def play(program, scene, env, ranks, victim):
                 process.send_signal(signal.SIGKILL)
             for process in started:
                 process.wait()
-    return [f"{scene} {sorted(env)} {ranks} ranks, victim {victim}: rank {r} says {lines or 'nothing'}"
-            for r, lines in said.items() if not lines or not all(re.search(wanted(scene, victim), line) for line in lines)]
+    return [f"{scenario} {sorted(env)} {ranks} ranks, victim {victim}: rank {r} says {lines or 'nothing'}"
+            for r, lines in said.items() if not lines or not all(re.search(wanted(scenario, victim), line) for line in lines)]
 
 
 def time_out(program):
@@ -76,13 +76,13 @@ def main():
     source, jobs = random.Random(seed), []
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         for _ in range(rounds):
-            for scene, env in CASES if rounds > 1 else CASES[:5]:
+            for scenario, env in CASES if rounds > 1 else CASES[:5]:
                 ranks = source.choice([4, 5, 6])
-                jobs.append(pool.submit(play, program, scene, env, ranks, source.randrange(ranks)))
+                jobs.append(pool.submit(play, program, scenario, env, ranks, source.randrange(ranks)))
         jobs.append(pool.submit(time_out, program))
     wrong, played = sum((job.result() for job in jobs), []), len(jobs)
     print("\n".join(wrong))
-    print(f"blame: {played} scenes, {len(wrong)} ranks said something wrong or nothing (seed {seed})")
+    print(f"blame: {played} scenarios, {len(wrong)} ranks said something wrong or nothing (seed {seed})")
     return 1 if wrong else 0
 
 

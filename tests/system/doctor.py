@@ -20,10 +20,10 @@ def tutti(*args, **kw):
 
 
 @contextlib.contextmanager
-def job(scene, env, first={}):
+def job(scenario, env, first={}):
     """Processes of the ranks; variables of all, and of rank 0."""
     with tempfile.TemporaryDirectory() as folder:
-        started = [subprocess.Popen([BLAME, scene, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")],
+        started = [subprocess.Popen([BLAME, scenario, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")],
                                     env={**os.environ, "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", **env,
                                          **(first if r == 0 else {})},
                                     stderr=subprocess.DEVNULL) for r in range(RANKS)]

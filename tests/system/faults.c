@@ -1,6 +1,7 @@
 /* What goes wrong with real processes: wrong ranks and ids, ranks that never come, die, leave or
  * abort, at every stage of a communicator. Each survivor gets the code and the sentence, and no
- * call hangs: a scene that is not over after LIMIT_SEC is killed and counts as wrong. usage: faults
+ * call hangs: a scenario that is not over after LIMIT_SEC is killed and counts as wrong. usage:
+ * faults
  */
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -25,7 +26,7 @@ struct finding { /* what a process found */
     char sentence[1024];
 };
 
-struct shared { /* shared by all processes of a scene */
+struct shared { /* shared by all processes of a scenario */
     ncclUniqueId ids[2];
     _Atomic int ids_made;
     _Atomic int entered; /* ranks that are about to make the call that cannot end well */
@@ -38,7 +39,7 @@ struct player {
     int rank, nranks; /* as this process believes */
 };
 
-struct scene {
+struct scenario {
     const char *name;
     int processes;
     void (*play)(struct player *player);
@@ -494,7 +495,7 @@ static void recovers(struct player *p)
     exit(0);
 }
 
-static const struct scene scenes[] = {
+static const struct scenario scenarios[] = {
     {"two processes with one rank", 3, same_rank, -1, ncclInvalidUsage, "already taken", false},
     {"different numbers of ranks", 3, other_count, -1, ncclInvalidUsage, "says", false},
     {"different ids", 3, other_id, -1, ncclTimeout, "missing", false},
@@ -524,16 +525,16 @@ static const struct scene scenes[] = {
 
 /* ---- the stage ---- */
 
-static int judge(const struct scene *scene, const char *medium, const struct shared *shared)
+static int judge(const struct scenario *scenario, const char *medium, const struct shared *shared)
 {
     int wrong = 0;
-    for (int i = 0; i < scene->processes; i++) {
+    for (int i = 0; i < scenario->processes; i++) {
         const struct finding *finding = &shared->findings[i];
-        if (i == scene->victim) continue;
-        bool code = scene->code ? finding->rc == (int)scene->code : finding->rc > 0;
-        if (code && strstr(finding->sentence, scene->words)) continue;
-        printf("wrong: %s (%s): process %d: code %d, \"%s\"\n", scene->name, medium, i, finding->rc,
-               finding->sentence);
+        if (i == scenario->victim) continue;
+        bool code = scenario->code ? finding->rc == (int)scenario->code : finding->rc > 0;
+        if (code && strstr(finding->sentence, scenario->words)) continue;
+        printf("wrong: %s (%s): process %d: code %d, \"%s\"\n", scenario->name, medium, i,
+               finding->rc, finding->sentence);
         wrong++;
     }
     return wrong;
@@ -560,26 +561,26 @@ static bool await_all(const pid_t *pids, int n)
     return false;
 }
 
-static int perform(const struct scene *scene, const char *medium, struct shared *shared)
+static int perform(const struct scenario *scenario, const char *medium, struct shared *shared)
 {
     pid_t pids[PROCESSES];
     memset(shared, 0, sizeof(*shared));
-    for (int i = 0; i < scene->processes; i++) {
+    for (int i = 0; i < scenario->processes; i++) {
         shared->findings[i].rc = -1;
         fflush(stdout);
         pids[i] = fork();
         if (pids[i] == 0) {
             struct player player = {
-                .shared = shared, .index = i, .rank = i, .nranks = scene->processes};
+                .shared = shared, .index = i, .rank = i, .nranks = scenario->processes};
             sigset_t none;
             sigemptyset(&none);
             sigprocmask(SIG_SETMASK, &none, NULL);
-            scene->play(&player);
+            scenario->play(&player);
             _exit(4);
         }
     }
-    if (await_all(pids, scene->processes)) return judge(scene, medium, shared);
-    printf("wrong: %s (%s): hung\n", scene->name, medium);
+    if (await_all(pids, scenario->processes)) return judge(scenario, medium, shared);
+    printf("wrong: %s (%s): hung\n", scenario->name, medium);
     return 1;
 }
 
@@ -600,8 +601,9 @@ int main(void)
     for (int medium = 0; medium < 3; medium++) {
         setenv("NCCL_P2P_DISABLE", medium > 0 ? "1" : "0", 1);
         setenv("NCCL_SHM_DISABLE", medium > 1 ? "1" : "0", 1);
-        for (size_t k = 0; k < sizeof(scenes) / sizeof(scenes[0]); k++) {
-            if (medium == 0 || scenes[k].wired) wrong += perform(&scenes[k], media[medium], shared);
+        for (size_t k = 0; k < sizeof(scenarios) / sizeof(scenarios[0]); k++) {
+            if (medium == 0 || scenarios[k].wired)
+                wrong += perform(&scenarios[k], media[medium], shared);
         }
     }
     printf("faults: %d wrong\n", wrong);

@@ -16,11 +16,11 @@ def check(what, good, seen=""):
 
 
 @contextlib.contextmanager
-def job(scene, env={}):
+def job(scenario, env={}):
     """Processes of the ranks, and the folder of their files."""
     with tempfile.TemporaryDirectory() as folder:
         setting = {**os.environ, "TUTTI_FLIGHT_FILE": f"{folder}/flight.%h.%p.jsonl", "TUTTI_WARN": "1", **env}
-        started = [subprocess.Popen([BLAME, scene, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")], env=setting,
+        started = [subprocess.Popen([BLAME, scenario, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")], env=setting,
                                     stderr=subprocess.PIPE, text=True) for r in range(RANKS)]
         try:
             yield started, folder
@@ -118,12 +118,12 @@ def hears(process):
     return caught and int(caught[0], 16) >> (signal.SIGUSR2 - 1) & 1
 
 
-def ended(scene, env={}):
-    """A scene in which all ranks end by themselves: their codes, files and what is found."""
-    with job(scene, env) as (ranks, folder):
+def ended(scenario, env={}):
+    """A scenario in which all ranks end by themselves: their codes, files and what is found."""
+    with job(scenario, env) as (ranks, folder):
         errors = [process.communicate(timeout=60)[1] for process in ranks]
         codes = [process.returncode for process in ranks]
-        check(f"{scene}: all ranks have a file", all(lines_of(folder, p) for p in ranks), (codes, errors))
+        check(f"{scenario}: all ranks have a file", all(lines_of(folder, p) for p in ranks), (codes, errors))
         return codes, findings(folder), [lines_of(folder, p) for p in ranks]
 
 

@@ -1,4 +1,4 @@
-/* Messages in groups that wait for each other across ranks. Every scene is one global order of
+/* Messages in groups that wait for each other across ranks. Every scenario is one global order of
  * messages, of which each rank calls its own, in that order, cut into groups: such a program is
  * legal wherever the cuts are (the first message that is not over has both its groups under way),
  * so it must end, and every message must arrive. usage: forwarding MODE */
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RANKS = 5, MESSAGES = 24, STUCK_SEC = 60, SCENES = 40 };
+enum { RANKS = 5, MESSAGES = 24, STUCK_SEC = 60, SCENARIOS = 40 };
 
 struct message {
     int from, to;
@@ -19,7 +19,7 @@ struct message {
     bool last_of_sender, last_of_receiver; /* ends the group of that rank */
 };
 
-struct scene {
+struct scenario {
     const char *name;
     int nmessages;
     struct message messages[MESSAGES];
@@ -33,9 +33,9 @@ static void stuck(int number)
     _exit(1);
 }
 
-static void add(struct scene *scene, int from, int to, size_t bytes, const char *ends)
+static void add(struct scenario *scenario, int from, int to, size_t bytes, const char *ends)
 {
-    scene->messages[scene->nmessages++] =
+    scenario->messages[scenario->nmessages++] =
         (struct message){.from = from,
                          .to = to,
                          .bytes = bytes,
@@ -45,41 +45,41 @@ static void add(struct scene *scene, int from, int to, size_t bytes, const char 
 
 /* 0 sends twice to 1 and once to 2 in one group; 1 receives both, then sends to 2; 2 receives from
  * 1, then from 0. */
-static void make_relay(struct scene *scene)
+static void make_relay(struct scenario *scenario)
 {
     const size_t bytes = 64 << 10;
-    *scene = (struct scene){.name = "relay"};
-    add(scene, 0, 1, bytes, "");
-    add(scene, 0, 1, bytes, "r");
-    add(scene, 1, 2, bytes, "sr");
-    add(scene, 0, 2, bytes, "sr");
+    *scenario = (struct scenario){.name = "relay"};
+    add(scenario, 0, 1, bytes, "");
+    add(scenario, 0, 1, bytes, "r");
+    add(scenario, 1, 2, bytes, "sr");
+    add(scenario, 0, 2, bytes, "sr");
 }
 
 /* 0 sends two tensors to each worker in one group; a worker takes the first, passes it to the next
  * worker, and only then takes the second. */
-static void make_fan(struct scene *scene, int nranks)
+static void make_fan(struct scenario *scenario, int nranks)
 {
     const size_t bytes = 256 << 10;
-    *scene = (struct scene){.name = "fan"};
+    *scenario = (struct scenario){.name = "fan"};
     for (int to = 1; to < nranks; to++)
-        add(scene, 0, to, bytes, "r");
+        add(scenario, 0, to, bytes, "r");
     for (int from = 1; from + 1 < nranks; from++)
-        add(scene, from, from + 1, bytes, "sr");
+        add(scenario, from, from + 1, bytes, "sr");
     for (int to = 1; to < nranks; to++)
-        add(scene, 0, to, bytes, "r");
+        add(scenario, 0, to, bytes, "r");
 }
 
-static void make_random(struct scene *scene, int nranks, unsigned seed)
+static void make_random(struct scenario *scenario, int nranks, unsigned seed)
 {
     static const size_t sizes[] = {1, 96, 97, 5000, 8192, 70000, 300001};
-    *scene = (struct scene){.name = "random"};
+    *scenario = (struct scenario){.name = "random"};
     int nmessages = 2 + rand_r(&seed) % (MESSAGES - 2);
     for (int k = 0; k < nmessages; k++) {
         int from = rand_r(&seed) % nranks;
         int to = (from + 1 + rand_r(&seed) % (nranks - 1)) % nranks;
         size_t bytes = sizes[rand_r(&seed) % (sizeof(sizes) / sizeof(sizes[0]))];
         static const char *const ends[] = {"", "s", "r", "sr"};
-        add(scene, from, to, bytes, ends[rand_r(&seed) % 4]);
+        add(scenario, from, to, bytes, ends[rand_r(&seed) % 4]);
     }
 }
 
@@ -89,11 +89,11 @@ static unsigned char byte_of(int message, size_t at)
 }
 
 /* The messages of one rank, in order, in their groups. */
-static void call_messages(struct world_rank *rank, const struct scene *scene, char **memory)
+static void call_messages(struct world_rank *rank, const struct scenario *scenario, char **memory)
 {
     bool open = false;
-    for (int k = 0; k < scene->nmessages; k++) {
-        const struct message *message = &scene->messages[k];
+    for (int k = 0; k < scenario->nmessages; k++) {
+        const struct message *message = &scenario->messages[k];
         bool sends = message->from == rank->rank;
         if (!sends && message->to != rank->rank) continue;
         if (!open) world_check(ncclGroupStart(), "ncclGroupStart");
@@ -114,25 +114,25 @@ static void call_messages(struct world_rank *rank, const struct scene *scene, ch
     if (open) world_check(ncclGroupEnd(), "ncclGroupEnd");
 }
 
-static int play(struct world_rank *rank, const struct scene *scene, unsigned seed)
+static int play(struct world_rank *rank, const struct scenario *scenario, unsigned seed)
 {
     char *memory[MESSAGES] = {NULL};
     int failures = 0;
-    for (int k = 0; k < scene->nmessages; k++) {
-        const struct message *message = &scene->messages[k];
+    for (int k = 0; k < scenario->nmessages; k++) {
+        const struct message *message = &scenario->messages[k];
         bool mine = message->from == rank->rank || message->to == rank->rank;
         if (!mine) continue;
         world_check_cuda(cudaMalloc((void **)&memory[k], message->bytes), "cudaMalloc");
         for (size_t i = 0; i < message->bytes; i++)
             memory[k][i] = message->from == rank->rank ? (char)byte_of(k, i) : 0;
     }
-    call_messages(rank, scene, memory);
+    call_messages(rank, scenario, memory);
     world_check_cuda(cudaStreamSynchronize(rank->stream), "cudaStreamSynchronize");
-    for (int k = 0; k < scene->nmessages; k++) {
-        for (size_t i = 0; memory[k] && i < scene->messages[k].bytes; i++) {
+    for (int k = 0; k < scenario->nmessages; k++) {
+        for (size_t i = 0; memory[k] && i < scenario->messages[k].bytes; i++) {
             if ((unsigned char)memory[k][i] == byte_of(k, i)) continue;
-            printf("%s %u: rank %d, message %d of %zu bytes: byte %zu is wrong\n", scene->name,
-                   seed, rank->rank, k, scene->messages[k].bytes, i);
+            printf("%s %u: rank %d, message %d of %zu bytes: byte %zu is wrong\n", scenario->name,
+                   seed, rank->rank, k, scenario->messages[k].bytes, i);
             failures++;
             break;
         }
@@ -143,18 +143,18 @@ static int play(struct world_rank *rank, const struct scene *scene, unsigned see
 
 static int play_all(struct world_team *team)
 {
-    struct scene scene;
+    struct scenario scenario;
     int failures = 0;
     alarm(STUCK_SEC);
     if (team->nranks == 3) {
-        make_relay(&scene);
-        failures += play(team->ranks, &scene, 0);
+        make_relay(&scenario);
+        failures += play(team->ranks, &scenario, 0);
     }
-    make_fan(&scene, team->nranks);
-    failures += play(team->ranks, &scene, 0);
-    for (unsigned seed = 1; seed <= SCENES; seed++) {
-        make_random(&scene, team->nranks, seed);
-        failures += play(team->ranks, &scene, seed);
+    make_fan(&scenario, team->nranks);
+    failures += play(team->ranks, &scenario, 0);
+    for (unsigned seed = 1; seed <= SCENARIOS; seed++) {
+        make_random(&scenario, team->nranks, seed);
+        failures += play(team->ranks, &scenario, seed);
     }
     return failures;
 }

@@ -1,7 +1,7 @@
 /* A rank that is killed or stopped at any call of its init: the program counts the victim's calls
  * of the C library and strikes at the n-th, so every stage from the first socket to the last
  * barrier is hit. All others must end with an error that names the victim, also when it holds the
- * root. usage: init-deaths kill|stop POINTS   (moments per scene; 0: every call) */
+ * root. usage: init-deaths kill|stop POINTS   (moments per scenario; 0: every call) */
 #include <cuda_runtime.h>
 #include <errno.h>
 #include <nccl.h>
@@ -87,11 +87,11 @@ void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
     return mapped;
 }
 
-/* ---- a scene ---- */
+/* ---- a scenario ---- */
 
 enum form { INIT, SCALABLE, SPLIT };
 
-struct scene {
+struct scenario {
     enum form form;
     int n, victim;
     int maker; /* place that makes the ids; n: a process of its own, that is no rank */
@@ -99,7 +99,7 @@ struct scene {
     bool early; /* also before it has spoken: then it is one that never comes */
 };
 
-static const struct scene scenes[] = {
+static const struct scenario scenarios[] = {
     {INIT, 2, 1, 0, false, true},      {INIT, 3, 0, 0, false, false},
     {INIT, 4, 2, 0, true, false},      {INIT, 4, 0, 1, false, false},
     {INIT, 4, 3, 3, false, false},     {INIT, 8, 5, 8, false, false},
@@ -108,7 +108,7 @@ static const struct scene scenes[] = {
     {SPLIT, 4, 0, 0, false, false},    {SPLIT, 4, 3, 0, true, false},
 };
 
-struct shared { /* shared by the processes of a scene */
+struct shared { /* shared by the processes of a scenario */
     ncclUniqueId ids[IDS];
     _Atomic int ids_made;
     _Atomic int steps; /* calls of the victim */
@@ -120,17 +120,17 @@ struct shared { /* shared by the processes of a scene */
 };
 
 struct player {
-    const struct scene *scene;
+    const struct scenario *scenario;
     struct shared *shared;
     int index;
 };
 
-static void make_ids(struct shared *shared, int index, const struct scene *scene)
+static void make_ids(struct shared *shared, int index, const struct scenario *scenario)
 {
     for (int i = 0; i < IDS; i++) {
-        bool mine = index == scene->maker;
+        bool mine = index == scenario->maker;
         /* several ids: one more root in the victim's process, one in the last rank's */
-        if (scene->form == SCALABLE && i > 0) mine = index == (i == 1 ? 1 : scene->n - 1);
+        if (scenario->form == SCALABLE && i > 0) mine = index == (i == 1 ? 1 : scenario->n - 1);
         if (!mine) continue;
         if (ncclGetUniqueId(&shared->ids[i])) _exit(3);
         atomic_fetch_add(&shared->ids_made, 1);
@@ -141,10 +141,10 @@ static void make_ids(struct shared *shared, int index, const struct scene *scene
 
 static ncclResult_t first_init(const struct player *p, ncclComm_t *comm)
 {
-    const struct scene *scene = p->scene;
-    if (scene->form == SCALABLE)
-        return ncclCommInitRankScalable(comm, scene->n, p->index, IDS, p->shared->ids, NULL);
-    return ncclCommInitRank(comm, scene->n, p->shared->ids[0], p->index);
+    const struct scenario *scenario = p->scenario;
+    if (scenario->form == SCALABLE)
+        return ncclCommInitRankScalable(comm, scenario->n, p->index, IDS, p->shared->ids, NULL);
+    return ncclCommInitRank(comm, scenario->n, p->shared->ids[0], p->index);
 }
 
 static ncclResult_t async_error(ncclComm_t comm)
@@ -179,28 +179,28 @@ static void survive(const struct player *p, ncclResult_t rc, ncclComm_t comm)
     shared->rc[p->index] = (int)rc;
     atomic_fetch_add(&shared->ended, 1);
     /* the parent of a split ends only when nobody is in it any more */
-    int others = p->scene->n - (atomic_load(&inject.at) ? 1 : 0);
-    while (p->scene->form == SPLIT && atomic_load(&shared->ended) < others)
+    int others = p->scenario->n - (atomic_load(&inject.at) ? 1 : 0);
+    while (p->scenario->form == SPLIT && atomic_load(&shared->ended) < others)
         poll(NULL, 0, 1);
     ncclCommAbort(comm);
 }
 
 static void play(struct player *p)
 {
-    const struct scene *scene = p->scene;
-    bool victim = p->index == scene->victim;
+    const struct scenario *scenario = p->scenario;
+    bool victim = p->index == scenario->victim;
     ncclComm_t world = NULL, comm = NULL;
     ncclResult_t rc = ncclSuccess;
-    make_ids(p->shared, p->index, scene);
-    while (p->index >= scene->n && !atomic_load(&p->shared->over))
+    make_ids(p->shared, p->index, scenario);
+    while (p->index >= scenario->n && !atomic_load(&p->shared->over))
         poll(NULL, 0, 1); /* only holds the roots */
-    if (p->index >= scene->n) return;
+    if (p->index >= scenario->n) return;
     cudaSetDevice(p->index);
-    if (scene->form == SPLIT && first_init(p, &world)) _exit(4);
+    if (scenario->form == SPLIT && first_init(p, &world)) _exit(4);
     inject.known = &p->shared->known;
-    inject.enough = scene->form == SCALABLE ? 8 : 2; /* heads visit two roots, and may be one */
-    if (scene->form == SPLIT || scene->maker == scene->victim) inject.enough = 0;
-    inject.early = scene->early || inject.signal == SIGSTOP;
+    inject.enough = scenario->form == SCALABLE ? 8 : 2; /* heads visit two roots, and may be one */
+    if (scenario->form == SPLIT || scenario->maker == scenario->victim) inject.enough = 0;
+    inject.early = scenario->early || inject.signal == SIGSTOP;
     atomic_store(&inject.armed, victim);
     rc = world ? ncclCommSplit(world, 0, p->index, &comm, NULL) : first_init(p, &comm);
     atomic_store(&inject.armed, false);
@@ -223,14 +223,14 @@ static double now_sec(void)
 }
 
 /* Who still runs after LIMIT_SEC hangs. The victim is not waited for. */
-static bool await_others(struct shared *shared, const struct scene *scene, bool injected)
+static bool await_others(struct shared *shared, const struct scenario *scenario, bool injected)
 {
     double limit = now_sec() + LIMIT_SEC;
     bool gone[PROCESSES] = {false};
-    int left = scene->n - injected;
+    int left = scenario->n - injected;
     while (left > 0 && now_sec() < limit) {
-        for (int i = 0; i < scene->n; i++) {
-            if ((injected && i == scene->victim) || gone[i]) continue;
+        for (int i = 0; i < scenario->n; i++) {
+            if ((injected && i == scenario->victim) || gone[i]) continue;
             gone[i] = waitpid(shared->pids[i], NULL, WNOHANG) == shared->pids[i];
             left -= gone[i];
         }
@@ -239,55 +239,56 @@ static bool await_others(struct shared *shared, const struct scene *scene, bool 
     atomic_store(&shared->over, true);
     for (int i = 0; i < PROCESSES; i++) {
         if (shared->pids[i] <= 0 || gone[i]) continue;
-        if (i < scene->n) kill(shared->pids[i], SIGKILL);
+        if (i < scenario->n) kill(shared->pids[i], SIGKILL);
         waitpid(shared->pids[i], NULL, 0);
     }
     return left == 0;
 }
 
-static bool named(const struct shared *shared, const struct scene *scene, int index)
+static bool named(const struct shared *shared, const struct scenario *scenario, int index)
 {
     char rank[32], list[32], pid[32];
-    snprintf(rank, sizeof(rank), "rank %d ", scene->victim);
-    snprintf(list, sizeof(list), "missing %d", scene->victim);
-    snprintf(pid, sizeof(pid), "pid %d", (int)shared->pids[scene->victim]);
+    snprintf(rank, sizeof(rank), "rank %d ", scenario->victim);
+    snprintf(list, sizeof(list), "missing %d", scenario->victim);
+    snprintf(pid, sizeof(pid), "pid %d", (int)shared->pids[scenario->victim]);
     return strstr(shared->sentences[index], rank) || strstr(shared->sentences[index], list) ||
            strstr(shared->sentences[index], pid);
 }
 
 /* A stopped one may have given all it had to; one that is killed before it spoke to anybody is one
  * that never comes; all others are noticed, and named. */
-static bool good(const struct shared *shared, const struct scene *scene, int at, int index)
+static bool good(const struct shared *shared, const struct scenario *scenario, int at, int index)
 {
     ncclResult_t rc = (ncclResult_t)shared->rc[index];
     bool stopped = inject.signal == SIGSTOP;
     if (at == 0 || (stopped && rc == ncclSuccess)) return rc == ncclSuccess;
-    bool late_allowed = stopped || (!atomic_load(&shared->known) && scene->form != SPLIT);
+    bool late_allowed = stopped || (!atomic_load(&shared->known) && scenario->form != SPLIT);
     if (rc == ncclTimeout && !late_allowed) return false;
-    return (int)rc > 0 && named(shared, scene, index);
+    return (int)rc > 0 && named(shared, scenario, index);
 }
 
-static int judge(const struct shared *shared, const struct scene *scene, int at)
+static int judge(const struct shared *shared, const struct scenario *scenario, int at)
 {
     int wrong = 0;
-    for (int i = 0; i < scene->n; i++) {
-        if (at && i == scene->victim) continue;
-        if (good(shared, scene, at, i)) continue;
+    for (int i = 0; i < scenario->n; i++) {
+        if (at && i == scenario->victim) continue;
+        if (good(shared, scenario, at, i)) continue;
         printf("wrong: form %d n %d victim %d maker %d call %d: rank %d: code %d, \"%s\"\n",
-               (int)scene->form, scene->n, scene->victim, scene->maker, at, i, shared->rc[i],
-               shared->sentences[i]);
+               (int)scenario->form, scenario->n, scenario->victim, scenario->maker, at, i,
+               shared->rc[i], shared->sentences[i]);
         wrong++;
     }
     return wrong;
 }
 
-static void start(struct shared *shared, const struct scene *scene, int index, const char *init_sec)
+static void start(struct shared *shared, const struct scenario *scenario, int index,
+                  const char *init_sec)
 {
-    struct player player = {.scene = scene, .shared = shared, .index = index};
+    struct player player = {.scenario = scenario, .shared = shared, .index = index};
     pid_t pid = fork();
     if (pid) shared->pids[index] = pid; /* the page is the child's too */
     if (pid) return;
-    if (scene->sockets) {
+    if (scenario->sockets) {
         setenv("NCCL_P2P_DISABLE", "1", 1);
         setenv("NCCL_SHM_DISABLE", "1", 1);
     }
@@ -296,44 +297,45 @@ static void start(struct shared *shared, const struct scene *scene, int index, c
     exit(0);
 }
 
-static int perform_once(struct shared *shared, const struct scene *scene, int at,
+static int perform_once(struct shared *shared, const struct scenario *scenario, int at,
                         const char *init_sec)
 {
-    int nplaces = scene->n + (scene->maker >= scene->n);
+    int nplaces = scenario->n + (scenario->maker >= scenario->n);
     memset(shared, 0, sizeof(*shared));
     atomic_store(&inject.at, at);
     fflush(stdout);
     for (int i = 0; i < nplaces; i++) {
         shared->rc[i] = -1;
-        start(shared, scene, i, at == 0 ? "60" : init_sec);
+        start(shared, scenario, i, at == 0 ? "60" : init_sec);
     }
-    bool over = await_others(shared, scene, at != 0);
+    bool over = await_others(shared, scenario, at != 0);
     if (!over) {
-        printf("wrong: form %d n %d victim %d maker %d call %d: hung\n", (int)scene->form, scene->n,
-               scene->victim, scene->maker, at);
+        printf("wrong: form %d n %d victim %d maker %d call %d: hung\n", (int)scenario->form,
+               scenario->n, scenario->victim, scenario->maker, at);
     }
-    return judge(shared, scene, at) + !over;
+    return judge(shared, scenario, at) + !over;
 }
 
 /* A time-out names who is late, which on a oversubscribed machine may be another: then give them
  * more time.
  */
-static int perform(struct shared *shared, const struct scene *scene, int at)
+static int perform(struct shared *shared, const struct scenario *scenario, int at)
 {
-    if (inject.signal == SIGKILL) return perform_once(shared, scene, at, scene->early ? "2" : "60");
-    int wrong = perform_once(shared, scene, at, "2");
-    if (wrong && at) wrong = perform_once(shared, scene, at, "20");
+    if (inject.signal == SIGKILL)
+        return perform_once(shared, scenario, at, scenario->early ? "2" : "60");
+    int wrong = perform_once(shared, scenario, at, "2");
+    if (wrong && at) wrong = perform_once(shared, scenario, at, "20");
     return wrong;
 }
 
 /* Once without harm, which counts the calls; then a blow at each of `points` of them. */
-static int perform_all(struct shared *shared, const struct scene *scene, int points)
+static int perform_all(struct shared *shared, const struct scenario *scenario, int points)
 {
-    int wrong = perform(shared, scene, 0);
+    int wrong = perform(shared, scenario, 0);
     int calls = atomic_load(&shared->steps);
     if (points == 0 || points > calls) points = calls;
     for (int k = 0; k < points; k++) {
-        wrong += perform(shared, scene, 1 + (int)((long long)k * calls / points));
+        wrong += perform(shared, scenario, 1 + (int)((long long)k * calls / points));
     }
     if (calls == 0) printf("wrong: no call was counted\n");
     return wrong + (calls == 0);
@@ -353,9 +355,9 @@ int main(int argc, char **argv)
             struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
                                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
             int wrong = 0;
-            for (size_t k = (size_t)lane; k < sizeof(scenes) / sizeof(scenes[0]);
+            for (size_t k = (size_t)lane; k < sizeof(scenarios) / sizeof(scenarios[0]);
                  k += (size_t)lanes)
-                wrong += perform_all(shared, &scenes[k], points);
+                wrong += perform_all(shared, &scenarios[k], points);
             fflush(stdout);
             _exit(wrong != 0);
         }

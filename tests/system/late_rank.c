@@ -11,7 +11,7 @@
 
 enum { COUNT = 1000 };
 
-struct scene {
+struct fixture {
     ncclUniqueId id;
     _Atomic int saw_progress; /* the early rank has its control back and saw ncclInProgress */
     _Atomic int failures;
@@ -34,31 +34,31 @@ static void await_ready(ncclComm_t comm)
     world_check(state, "non-blocking call");
 }
 
-static void expect(struct scene *scene, bool holds, const char *what)
+static void expect(struct fixture *fixture, bool holds, const char *what)
 {
     if (holds) return;
     printf("wrong: %s\n", what);
-    scene->failures++;
+    fixture->failures++;
 }
 
-static ncclComm_t start_init(struct scene *scene, int rank)
+static ncclComm_t start_init(struct fixture *fixture, int rank)
 {
     ncclComm_t comm = NULL;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     world_check_cuda(cudaSetDevice(rank), "cudaSetDevice");
-    if (scene->grouped) world_check(ncclGroupStart(), "ncclGroupStart");
-    ncclResult_t rc = ncclCommInitRankConfig(&comm, 2, scene->id, rank, &config);
-    if (scene->grouped) {
-        expect(scene, rc == ncclSuccess || rc == ncclInProgress, "init in a group");
+    if (fixture->grouped) world_check(ncclGroupStart(), "ncclGroupStart");
+    ncclResult_t rc = ncclCommInitRankConfig(&comm, 2, fixture->id, rank, &config);
+    if (fixture->grouped) {
+        expect(fixture, rc == ncclSuccess || rc == ncclInProgress, "init in a group");
         rc = ncclGroupEnd();
     }
-    expect(scene, rc == ncclInProgress || rc == ncclSuccess, "answer of a non-blocking init");
-    expect(scene, comm != NULL, "a handle at once");
+    expect(fixture, rc == ncclInProgress || rc == ncclSuccess, "answer of a non-blocking init");
+    expect(fixture, comm != NULL, "a handle at once");
     return comm;
 }
 
-static void use(struct scene *scene, ncclComm_t comm, int rank)
+static void use(struct fixture *fixture, ncclComm_t comm, int rank)
 {
     void *in, *out;
     cudaStream_t stream;
@@ -69,12 +69,12 @@ static void use(struct scene *scene, ncclComm_t comm, int rank)
         ((float *)in)[i] = (float)(rank + 1);
     }
     ncclResult_t rc = ncclAllReduce(in, out, COUNT, ncclFloat32, ncclSum, comm, stream);
-    expect(scene, rc == ncclSuccess || rc == ncclInProgress, "non-blocking AllReduce");
+    expect(fixture, rc == ncclSuccess || rc == ncclInProgress, "non-blocking AllReduce");
     await_ready(comm);
     world_check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    expect(scene, ((float *)out)[COUNT - 1] == 3, "sum");
+    expect(fixture, ((float *)out)[COUNT - 1] == 3, "sum");
     rc = ncclCommFinalize(comm);
-    expect(scene, rc == ncclSuccess || rc == ncclInProgress, "non-blocking finalize");
+    expect(fixture, rc == ncclSuccess || rc == ncclInProgress, "non-blocking finalize");
     await_ready(comm);
     world_check(ncclCommDestroy(comm), "ncclCommDestroy");
     world_check_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy");
@@ -84,28 +84,29 @@ static void use(struct scene *scene, ncclComm_t comm, int rank)
 
 static void *early(void *arg)
 {
-    struct scene *scene = arg;
-    ncclComm_t comm = start_init(scene, 0);
+    struct fixture *fixture = arg;
+    ncclComm_t comm = start_init(fixture, 0);
     int count;
     for (int k = 0; k < 100; k++) {
-        expect(scene, state_of(comm) == ncclInProgress, "in progress while a rank is missing");
+        expect(fixture, state_of(comm) == ncclInProgress, "in progress while a rank is missing");
     }
-    expect(scene, ncclCommCount(comm, &count) == ncclInvalidArgument, "no query before it is made");
-    scene->saw_progress = 1;
+    expect(fixture, ncclCommCount(comm, &count) == ncclInvalidArgument,
+           "no query before it is made");
+    fixture->saw_progress = 1;
     await_ready(comm);
-    use(scene, comm, 0);
+    use(fixture, comm, 0);
     return NULL;
 }
 
 static void *late(void *arg)
 {
-    struct scene *scene = arg;
-    while (!scene->saw_progress) {
+    struct fixture *fixture = arg;
+    while (!fixture->saw_progress) {
         sched_yield();
     }
-    ncclComm_t comm = start_init(scene, 1);
+    ncclComm_t comm = start_init(fixture, 1);
     await_ready(comm);
-    use(scene, comm, 1);
+    use(fixture, comm, 1);
     return NULL;
 }
 
@@ -113,14 +114,14 @@ int main(void)
 {
     int failures = 0;
     for (int grouped = 0; grouped < 2; grouped++) {
-        struct scene scene = {.grouped = grouped == 1};
+        struct fixture fixture = {.grouped = grouped == 1};
         pthread_t threads[2];
-        world_check(ncclGetUniqueId(&scene.id), "ncclGetUniqueId");
-        pthread_create(&threads[0], NULL, early, &scene);
-        pthread_create(&threads[1], NULL, late, &scene);
+        world_check(ncclGetUniqueId(&fixture.id), "ncclGetUniqueId");
+        pthread_create(&threads[0], NULL, early, &fixture);
+        pthread_create(&threads[1], NULL, late, &fixture);
         pthread_join(threads[0], NULL);
         pthread_join(threads[1], NULL);
-        failures += scene.failures;
+        failures += fixture.failures;
     }
     printf("%d wrong\n", failures);
     return failures ? 1 : 0;

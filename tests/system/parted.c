@@ -21,14 +21,14 @@ struct call {
     int root;
 };
 
-struct scene {
+struct scenario {
     const char *name;
     struct call odd, others, then; /* of rank 1, of the others; then all make the last one */
     enum { WELL, PARTED, LEFT } outcome;
     const char *words; /* in the sentence of each rank that fails */
 };
 
-static const struct scene scenes[] = {
+static const struct scenario scenarios[] = {
     {"the same", {BROADCAST, 0}, {BROADCAST, 0}, {NONE, 0}, WELL, ""},
     {"Broadcast: root", {BROADCAST, 1}, {BROADCAST, 0}, {NONE, 0}, PARTED, "as operation 1"},
     {"Scatter: root", {SCATTER, 1}, {SCATTER, 0}, {NONE, 0}, PARTED, "as operation 1"},
@@ -49,7 +49,7 @@ struct finding {
 };
 
 struct stage {
-    const struct scene *scene;
+    const struct scenario *scenario;
     int nranks;
     ncclUniqueId id;
     _Atomic int ready;
@@ -73,9 +73,9 @@ static ncclResult_t make(const struct call *call, float *in, float *out, ncclCom
 
 static void play(struct stage *stage, int rank)
 {
-    const struct scene *scene = stage->scene;
+    const struct scenario *scenario = stage->scenario;
     struct finding *finding = &stage->findings[rank];
-    const struct call *call = rank == 1 ? &scene->odd : &scene->others;
+    const struct call *call = rank == 1 ? &scenario->odd : &scenario->others;
     bool bystander = (call->func == SEND || call->func == RECV) && rank > 1;
     ncclComm_t comm = NULL;
     cudaStream_t stream;
@@ -90,7 +90,7 @@ static void play(struct stage *stage, int rank)
     while (atomic_load(&stage->ready) < stage->nranks)
         sched_yield();
     ncclResult_t rc = bystander ? ncclSuccess : make(call, in, out, comm, stream);
-    if (!rc) rc = make(&scene->then, in, out, comm, stream);
+    if (!rc) rc = make(&scenario->then, in, out, comm, stream);
     cudaStreamSynchronize(stream);
     NCCL(ncclCommGetAsyncError(comm, &state));
     if (!rc) rc = state;
@@ -116,22 +116,24 @@ static void *thread_main(void *arg)
 
 static bool is_right(const struct stage *stage, int rank)
 {
-    const struct scene *scene = stage->scene;
+    const struct scenario *scenario = stage->scenario;
     const struct finding *finding = &stage->findings[rank];
-    bool waits = rank == 0 || scene->others.func == ALLREDUCE;
-    if (scene->outcome == WELL) return finding->rc == ncclSuccess;
-    if (scene->outcome == LEFT && (rank == 1 || !waits)) return true; /* as the others were seen */
+    bool waits = rank == 0 || scenario->others.func == ALLREDUCE;
+    if (scenario->outcome == WELL) return finding->rc == ncclSuccess;
+    if (scenario->outcome == LEFT && (rank == 1 || !waits))
+        return true; /* as the others were seen */
     bool code = finding->rc == ncclInvalidUsage ||
-                (scene->outcome == LEFT && finding->rc == ncclRemoteError);
-    return code && strstr(finding->sentence, scene->words) && strstr(finding->sentence, "rank 1");
+                (scenario->outcome == LEFT && finding->rc == ncclRemoteError);
+    return code && strstr(finding->sentence, scenario->words) &&
+           strstr(finding->sentence, "rank 1");
 }
 
-static void play_once(const struct scene *scene, int nranks, struct stage *stage)
+static void play_once(const struct scenario *scenario, int nranks, struct stage *stage)
 {
     pthread_t threads[MOST_RANKS];
     struct actor actors[MOST_RANKS];
     memset(stage, 0, sizeof(*stage));
-    stage->scene = scene;
+    stage->scenario = scenario;
     stage->nranks = nranks;
     NCCL(ncclGetUniqueId(&stage->id));
     for (int r = 0; r < nranks; r++) {
@@ -142,16 +144,16 @@ static void play_once(const struct scene *scene, int nranks, struct stage *stage
         pthread_join(threads[r], NULL);
 }
 
-static int play_scene(const struct scene *scene, const char *way, int nranks)
+static int play_scenario(const struct scenario *scenario, const char *way, int nranks)
 {
     static struct stage stage;
     int wrong = 0;
-    play_once(scene, nranks, &stage);
+    play_once(scenario, nranks, &stage);
     for (int r = 0; r < nranks; r++) {
         if (is_right(&stage, r)) continue;
         wrong++;
         printf("wrong: %s, %d ranks, \"%s\": rank %d ended with %d, \"%s\"\n", way, nranks,
-               scene->name, r, stage.findings[r].rc, stage.findings[r].sentence);
+               scenario->name, r, stage.findings[r].rc, stage.findings[r].sentence);
     }
     return wrong;
 }
@@ -171,8 +173,8 @@ int main(int argc, char **argv)
             setenv("NCCL_P2P_DISABLE", medium ? "1" : "0", 1);
             setenv("NCCL_SHM_DISABLE", medium ? "1" : "0", 1);
             for (int n = only ? only : 2; n <= (only ? only : 3); n++) {
-                for (size_t k = 0; k < sizeof(scenes) / sizeof(scenes[0]); k++)
-                    wrong += play_scene(&scenes[k], medium_names[medium], n);
+                for (size_t k = 0; k < sizeof(scenarios) / sizeof(scenarios[0]); k++)
+                    wrong += play_scenario(&scenarios[k], medium_names[medium], n);
             }
             exit(wrong ? 1 : 0);
         }

@@ -67,12 +67,12 @@ void racy_finish_ranks(void)
 
 /* ---- each form in a process of its own ---- */
 
-static int run_here(const struct racy_scene *scene, bool sound)
+static int run_here(const struct racy_scenario *scenario, bool sound)
 {
-    bool leaks = !strcmp(scene->says, "leak"); /* then what we set up must not be there */
+    bool leaks = !strcmp(scenario->says, "leak"); /* then what we set up must not be there */
     setenv("TUTTI_CHECK", leaks ? "race:exit,leaks" : "race:exit", 1);
     if (!leaks) set_up();
-    scene->run(sound);
+    scenario->run(sound);
     for (int d = 0; d < 2; d++) { /* nothing is left for the leak sanitizer */
         OK(cudaSetDevice(d));
         OK(cudaDeviceSynchronize());
@@ -81,7 +81,7 @@ static int run_here(const struct racy_scene *scene, bool sound)
 }
 
 struct form {
-    const struct racy_scene *scene;
+    const struct racy_scenario *scenario;
     bool sound;
     pid_t child;
     FILE *from; /* what it says on stderr */
@@ -98,7 +98,7 @@ static void start_form(struct form *form)
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         close(ends[1]);
-        exit(run_here(form->scene, form->sound));
+        exit(run_here(form->scenario, form->sound));
     }
     close(ends[1]);
     form->from = fdopen(ends[0], "r"); /* read(2) is left to programs that hand it closed pages */
@@ -117,17 +117,17 @@ static bool is_right(struct form *form)
     if (form->from) fclose(form->from);
     OK(waitpid(form->child, &status, 0) != form->child);
     status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-    snprintf(want, sizeof(want), "tutti check: %s: ", form->scene->says);
+    snprintf(want, sizeof(want), "tutti check: %s: ", form->scenario->says);
     bool right = form->sound ? status == 0 && !strstr(said, "tutti check")
                              : status == STATUS_FOUND && strstr(said, want);
     if (!right)
-        printf("%s, %s form: status %d, said:\n%s\n", form->scene->name,
+        printf("%s, %s form: status %d, said:\n%s\n", form->scenario->name,
                form->sound ? "sound" : "racy", status, said);
     return right;
 }
 
 static const struct {
-    const struct racy_scene *at;
+    const struct racy_scenario *at;
     const size_t *count;
 } files[] = {
     /* each in a file of its own */
@@ -140,7 +140,7 @@ static const struct {
     {racy_together, &racy_ntogether},
 };
 
-static const struct racy_scene *scene_at(size_t i)
+static const struct racy_scenario *scenario_at(size_t i)
 {
     for (size_t k = 0; k < sizeof(files) / sizeof(files[0]); k++) {
         if (i < *files[k].count) return &files[k].at[i];
@@ -153,8 +153,9 @@ static int run_every(size_t step)
 {
     int wrong = 0;
     size_t count = 0;
-    for (size_t i = 0; scene_at(i); i += step, count++) {
-        struct form racy = {.scene = scene_at(i)}, sound = {.scene = racy.scene, .sound = true};
+    for (size_t i = 0; scenario_at(i); i += step, count++) {
+        struct form racy = {.scenario = scenario_at(i)},
+                    sound = {.scenario = racy.scenario, .sound = true};
         start_form(&racy);
         start_form(&sound);
         wrong += !is_right(&racy);
@@ -170,10 +171,10 @@ int main(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], "lend")) return racy_lend();
     if (argc < 3) return run_every(1);
     if (!strcmp(argv[1], "every") && atoi(argv[2]) > 0) return run_every((size_t)atoi(argv[2]));
-    for (size_t i = 0; scene_at(i); i++) {
-        const struct racy_scene *scene = scene_at(i);
-        if (!strcmp(scene->name, argv[1])) return run_here(scene, !strcmp(argv[2], "sound"));
+    for (size_t i = 0; scenario_at(i); i++) {
+        const struct racy_scenario *scenario = scenario_at(i);
+        if (!strcmp(scenario->name, argv[1])) return run_here(scenario, !strcmp(argv[2], "sound"));
     }
-    fprintf(stderr, "no scene %s\n", argv[1]);
+    fprintf(stderr, "no scenario %s\n", argv[1]);
     return 2;
 }

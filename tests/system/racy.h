@@ -1,5 +1,5 @@
-/* What the scenes of the race checker share: memory, streams, ranks, and the waits that the racy
- * form of a scene lacks. */
+/* What the scenarios of the race checker share: memory, streams, ranks, and the waits that the racy
+ * form of a scenario lacks. */
 #pragma once
 
 #include "cuda.h"
@@ -40,39 +40,39 @@ void racy_join(cudaStream_t second, cudaStream_t first);
 void racy_start_ranks(void);
 void racy_finish_ranks(void);
 
-struct racy_scene {
+struct racy_scenario {
     const char *name;
     void (*run)(bool sound);
     const char *says; /* of the racy form */
 };
-extern const struct racy_scene racy_basics[];
+extern const struct racy_scenario racy_basics[];
 extern const size_t racy_nbasics;
-extern const struct racy_scene racy_patterns[];
+extern const struct racy_scenario racy_patterns[];
 extern const size_t racy_npatterns;
-extern const struct racy_scene racy_order[];
+extern const struct racy_scenario racy_order[];
 extern const size_t racy_norder;
-extern const struct racy_scene racy_kernels[]; /* whose accesses nobody tells */
+extern const struct racy_scenario racy_kernels[]; /* whose accesses nobody tells */
 extern const size_t racy_nkernels;
-extern const struct racy_scene racy_parts[]; /* of pages, and device memory */
+extern const struct racy_scenario racy_parts[]; /* of pages, and device memory */
 extern const size_t racy_nparts;
-extern const struct racy_scene racy_training[]; /* as programs that train have them */
+extern const struct racy_scenario racy_training[]; /* as programs that train have them */
 extern const size_t racy_ntraining;
-extern const struct racy_scene racy_parallel[]; /* and models in parts */
+extern const struct racy_scenario racy_parallel[]; /* and models in parts */
 extern const size_t racy_nparallel;
 int racy_lend(void);
-extern const struct racy_scene racy_sides[];
+extern const struct racy_scenario racy_sides[];
 extern const size_t racy_nsides;
-extern const struct racy_scene racy_fresh[];
+extern const struct racy_scenario racy_fresh[];
 extern const size_t racy_nfresh;
-extern const struct racy_scene racy_lives[]; /* of memory and graphs */
+extern const struct racy_scenario racy_lives[]; /* of memory and graphs */
 extern const size_t racy_nlives;
-extern const struct racy_scene racy_more[];
+extern const struct racy_scenario racy_more[];
 extern const size_t racy_nmore;
-extern const struct racy_scene racy_inside[]; /* of variables, graphs, registered memory */
+extern const struct racy_scenario racy_inside[]; /* of variables, graphs, registered memory */
 extern const size_t racy_ninside;
-extern const struct racy_scene racy_together[]; /* graphs of several ranks */
+extern const struct racy_scenario racy_together[]; /* graphs of several ranks */
 extern const size_t racy_ntogether;
-extern const struct racy_scene racy_host[]; /* plain loads and stores of the program */
+extern const struct racy_scenario racy_host[]; /* plain loads and stores of the program */
 extern const size_t racy_nhost;
 
 static inline cudaStream_t make_stream(void)

@@ -1,4 +1,4 @@
-/* Scenes of each kind of order: streams, default streams, the host, the life of memory, graphs,
+/* Scenarios of each kind of order: streams, default streams, the host, the life of memory, graphs,
  * collectives. */
 #include "racy.h"
 
@@ -505,7 +505,7 @@ static void captured_collective(bool sound)
     racy_finish_ranks();
 }
 
-const struct racy_scene racy_basics[] = {
+const struct racy_scenario racy_basics[] = {
     {"write-then-read", write_then_read, "race"},
     {"write-then-write", write_then_write, "race"},
     {"read-then-write", read_then_write, "race"},

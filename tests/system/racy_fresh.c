@@ -1,5 +1,5 @@
-/* Scenes as a stranger would write them: events that are destroyed or stale, streams whose handles
- * come again, host functions, kernels, threads. */
+/* Scenarios as a user would write them: events that are destroyed or stale, streams whose
+ * handles come again, host functions, kernels, threads. */
 #include "racy.h"
 
 #include <pthread.h>
@@ -307,7 +307,7 @@ static void handed_over(bool sound) /* racy: the wait comes before the record */
     OK(pthread_join(thread, NULL));
 }
 
-const struct racy_scene racy_fresh[] = {
+const struct racy_scenario racy_fresh[] = {
     {"event-comes-again", event_comes_again, "race"},
     {"event-gone", event_gone, "race"},
     {"stream-comes-again", stream_comes_again, "race"},

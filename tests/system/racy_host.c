@@ -1,5 +1,5 @@
-/* Scenes of one kind, "missing synchronise": the program loads and stores plainly, as programs do,
- * and tells the checker nothing. What it races with may be over when it does. */
+/* Scenarios of one kind, "missing synchronise": the program loads and stores plainly, as programs
+ * do, and tells the checker nothing. What it races with may be over when it does. */
 #include "racy.h"
 
 #include <pthread.h>
@@ -538,7 +538,7 @@ static void group_of_copies(bool sound) /* each rank's result comes to the host 
     racy_finish_ranks();
 }
 
-const struct racy_scene racy_host[] = {
+const struct racy_scenario racy_host[] = {
     {"plain-result", result, "race"},
     {"plain-result-that-is-there", result_that_is_there, "race"},
     {"plain-large-result", large_result, "race"},

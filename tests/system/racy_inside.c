@@ -1,4 +1,4 @@
-/* Scenes of what lies inside of something: parts of variables, kernels between nodes of graphs,
+/* Scenarios of what lies inside of something: parts of variables, kernels between nodes of graphs,
  * registered memory. */
 #include "racy.h"
 
@@ -379,7 +379,7 @@ static void registered_forked(bool sound)
     own[COUNT] = 1;
 }
 
-const struct racy_scene racy_inside[] = {
+const struct racy_scenario racy_inside[] = {
     {"variable-part", variable_part, "race"},
     {"inside-kernels", inside_kernels, "race"},
     {"inside-halves", inside_halves, "race"},

@@ -1,4 +1,4 @@
-/* Scenes of kernels that tell nothing: what they touch is seen while they run. They come as
+/* Scenarios of kernels that tell nothing: what they touch is seen while they run. They come as
  * programs write them, with device, managed and pinned memory, messages and graphs around them. */
 #include "racy.h"
 
@@ -627,7 +627,7 @@ static void given_unused(bool sound) /* an address that the kernel leaves alone 
 
 /* ---- the table ---- */
 
-const struct racy_scene racy_kernels[] = {
+const struct racy_scenario racy_kernels[] = {
     {"kernel-then-copy", then_copy, "race"},
     {"kernel-behind-copy", behind_copy, "race"},
     {"kernel-behind-fill", behind_fill, "race"},

@@ -1,4 +1,4 @@
-/* Scenes as a stranger would write them: pools, memory that is not written or not there, graphs
+/* Scenarios as a user would write them: pools, memory that is not written or not there, graphs
  * that are edited, ranks. */
 #include "racy.h"
 
@@ -392,7 +392,7 @@ static void launch_event(bool sound) /* what waits for the wrong rank's stream *
     racy_finish_ranks();
 }
 
-const struct racy_scene racy_lives[] = {
+const struct racy_scenario racy_lives[] = {
     {"pool-hands-on", pool_hands_on, "use after free"},
     {"pool-freed-at-once", pool_freed_at_once, "race"},
     {"pool-forgotten", pool_forgotten, "unwritten"},

@@ -1,5 +1,6 @@
-/* More scenes as a stranger would write them: ends of allocations of all kinds, frees, graphs that
- * are built, cloned and edited by hand, ranks in one graph, what collectives of all kinds touch. */
+/* More scenarios as a user would write them: ends of allocations of all kinds, frees, graphs
+ * that are built, cloned and edited by hand, ranks in one graph, what collectives of all kinds
+ * touch. */
 #include "racy.h"
 
 static void behind(cudaStream_t second, cudaStream_t first, bool sound)
@@ -481,7 +482,7 @@ static void group_of_two_communicators(bool sound) /* racy: the second reads the
     racy_finish_ranks();
 }
 
-const struct racy_scene racy_more[] = {
+const struct racy_scenario racy_more[] = {
     {"group-of-two-communicators", group_of_two_communicators, "race"},
     {"past-pinned", past_pinned, "outside"},
     {"past-managed", past_managed, "outside"},

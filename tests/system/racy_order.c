@@ -1,6 +1,6 @@
-/* Scenes whose order is finer than that of whole launches and collectives: events and collectives
- * amid a graph, what a peer's end says, ends of communicators; and memory that has two addresses,
- * or no bytes yet. */
+/* Scenarios whose order is finer than that of whole launches and collectives: events and
+ * collectives amid a graph, what a peer's end says, ends of communicators; and memory that has two
+ * addresses, or no bytes yet. */
 #include "racy.h"
 
 #include <sys/wait.h>
@@ -401,7 +401,7 @@ static void kernel_past_the_end(bool sound)
     OK(cudaLaunchKernel((const void *)stub, (dim3){1, 1, 1}, (dim3){1, 1, 1}, args, 0, my.a));
 }
 
-const struct racy_scene racy_order[] = {
+const struct racy_scenario racy_order[] = {
     {"recorded-amid", recorded_amid, "race"},
     {"awaited-amid", awaited_amid, "race"},
     {"barrier-amid", barrier_amid, "race"},

@@ -1,4 +1,4 @@
-/* Scenes of models in parts: groups of ranks inside of others, experts, flags between streams,
+/* Scenarios of models in parts: groups of ranks inside of others, experts, flags between streams,
  * registered buffers, graphs that are updated, events from outside of captures. */
 #include "racy.h"
 
@@ -294,7 +294,7 @@ static void spare_streams(bool sound) /* streams of a pool take work in turns */
     }
 }
 
-const struct racy_scene racy_parallel[] = {
+const struct racy_scenario racy_parallel[] = {
     {"parallel-two-groups", two_groups, "race"},
     {"parallel-experts", experts, "race"},
     {"parallel-reduced-to-root", reduced_to_root, "race"},

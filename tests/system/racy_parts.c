@@ -1,4 +1,4 @@
-/* Scenes of plain loads and stores of the host to device memory, which it can reach here, and to
+/* Scenarios of plain loads and stores of the host to device memory, which it can reach here, and to
  * parts of pages of pinned and managed memory. */
 #include "racy.h"
 
@@ -311,7 +311,7 @@ static void rows_without_end(bool sound)
 
 /* ---- the table ---- */
 
-const struct racy_scene racy_parts[] = {
+const struct racy_scenario racy_parts[] = {
     {"device-fill-then-read", fill_then_read, "race"},
     {"device-fill-then-read-end", fill_then_read_end, "race"},
     {"device-store-while-copied", store_while_copied, "race"},

@@ -1,4 +1,4 @@
-/* Scenes as programs have them: buffers that take turns, buckets of gradients, pipelines, graphs
+/* Scenarios as programs have them: buffers that take turns, buckets of gradients, pipelines, graphs
  * that are changed, memory that is used again. */
 #include "racy.h"
 
@@ -341,7 +341,7 @@ static void word_copied(bool sound)
     word_of_device(sound, true);
 }
 
-const struct racy_scene racy_patterns[] = {
+const struct racy_scenario racy_patterns[] = {
     {"double-buffering", double_buffering, "race"},
     {"staging", staging, "race"},
     {"event-in-loop", event_in_loop, "race"},

@@ -1,4 +1,4 @@
-/* Scenes of words that streams write and wait for, of what runs side by side (copies of a batch,
+/* Scenarios of words that streams write and wait for, of what runs side by side (copies of a batch,
  * calls of a group), and of order that ranks make by messages and collectives alone. */
 #include "racy.h"
 
@@ -399,7 +399,7 @@ static void reported_late(bool sound) /* order by a late wait goes on to a third
     put(my.a, word, 1);
 }
 
-const struct racy_scene racy_sides[] = {
+const struct racy_scenario racy_sides[] = {
     {"word-loop", word_loop, "race"},
     {"word-back-and-forth", word_back_and_forth, "race"},
     {"word-of-two", word_of_two, "race"},

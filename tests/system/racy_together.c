@@ -1,5 +1,5 @@
-/* Scenes of graphs that hold calls of several ranks: what meets in a collective, or sends a message
- * to the other, is ordered without an edge between them. */
+/* Scenarios of graphs that hold calls of several ranks: what meets in a collective, or sends a
+ * message to the other, is ordered without an edge between them. */
 #include "racy.h"
 
 #include <stdint.h>
@@ -251,7 +251,7 @@ static void together_ahead(bool sound)
     racy_finish_ranks();
 }
 
-const struct racy_scene racy_together[] = {
+const struct racy_scenario racy_together[] = {
     {"together-all-reduce", together_all_reduce, "race"},
     {"together-number", together_number, "race"},
     {"together-reused", together_reused, "race"},

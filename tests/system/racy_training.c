@@ -1,4 +1,4 @@
-/* Scenes of programs that train: buckets of gradients, loaders that run ahead, buffers that take
+/* Scenarios of programs that train: buckets of gradients, loaders that run ahead, buffers that take
  * turns, graphs that are replayed, pipelines of stages, memory of pools, threads per device. */
 #include "racy.h"
 
@@ -549,7 +549,7 @@ static void said_by_function(bool sound) /* racy: it runs before the copy */
     OK(cudaStreamSynchronize(my.a));
 }
 
-const struct racy_scene racy_training[] = {
+const struct racy_scenario racy_training[] = {
     {"training-one-event-for-buckets", one_event_for_buckets, "race"},
     {"training-norm-of-gradients", norm_of_gradients, "race"},
     {"training-micro-batches", micro_batches, "race"},

@@ -21,8 +21,8 @@ def free_port():
 
 
 @contextlib.contextmanager
-def job(scene, env, folder, devices=lambda rank: {}, prefix=[]):
-    started = [subprocess.Popen([*prefix, BLAME, scene, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")],
+def job(scenario, env, folder, devices=lambda rank: {}, prefix=[]):
+    started = [subprocess.Popen([*prefix, BLAME, scenario, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")],
                                 env={**os.environ, **env, **devices(r)}, stderr=subprocess.DEVNULL) for r in range(RANKS)]
     try:
         yield started

@@ -1,7 +1,7 @@
 /* What a user is told of mistakes that end in a wait, or well: a group that is not ended, two
  * communicators used in different orders, messages that nobody received, memory that was freed
- * between two calls of one kind. Each scene is a process of its own, whose ranks are threads; they
- * play at the same time, and each reads its own log. */
+ * between two calls of one kind. Each scenario is a process of its own, whose ranks are threads;
+ * they play at the same time, and each reads its own log. */
 #include "harness.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ struct stage {
     ncclComm_t first[NRANKS], second[NRANKS];
     pthread_barrier_t barrier;
     _Atomic bool go;
-    int turn; /* of a scene that is played several times */
+    int turn; /* of a scenario that is played several times */
     bool sockets;
 };
 
@@ -281,11 +281,11 @@ static void freed(struct stage *stage)
         NCCL(ncclCommAbort(stage->first[r]));
 }
 
-static const struct scene {
+static const struct scenario {
     const char *name;
     void (*play)(struct stage *stage);
     bool sockets;
-} scenes[] = {
+} scenarios[] = {
     {"open group", open_group, false},
     {"two orders", two_orders, false},
     {"unreceived", unreceived, false},
@@ -295,33 +295,33 @@ static const struct scene {
     {"left behind over sockets", left_behind, true},
     {"freed", freed, false},
 };
-enum { NSCENES = sizeof(scenes) / sizeof(scenes[0]) };
+enum { NSCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
 
 int main(void)
 {
-    char folder[] = "/tmp/sentences-XXXXXX", logs[NSCENES][64];
-    pid_t pids[NSCENES];
+    char folder[] = "/tmp/sentences-XXXXXX", logs[NSCENARIOS][64];
+    pid_t pids[NSCENARIOS];
     int failed = 0;
     CHECK(mkdtemp(folder));
     setenv("TUTTI_DEVICES", "2", 1);
     setenv("TUTTI_WATCHDOG", "1", 1);
     setenv("NCCL_DEBUG", "WARN", 1);
-    for (int k = 0; k < NSCENES; k++) {
+    for (int k = 0; k < NSCENARIOS; k++) {
         snprintf(logs[k], sizeof(logs[k]), "%s/%d", folder, k);
         pids[k] = fork();
         CHECK(pids[k] >= 0);
         if (pids[k]) continue;
-        struct stage stage = {.log = logs[k], .sockets = scenes[k].sockets};
+        struct stage stage = {.log = logs[k], .sockets = scenarios[k].sockets};
         setenv("NCCL_DEBUG_FILE", logs[k], 1);
-        setenv("NCCL_P2P_DISABLE", scenes[k].sockets ? "1" : "0", 1);
-        setenv("NCCL_SHM_DISABLE", scenes[k].sockets ? "1" : "0", 1);
-        scenes[k].play(&stage);
+        setenv("NCCL_P2P_DISABLE", scenarios[k].sockets ? "1" : "0", 1);
+        setenv("NCCL_SHM_DISABLE", scenarios[k].sockets ? "1" : "0", 1);
+        scenarios[k].play(&stage);
         exit(0);
     }
-    for (int k = 0; k < NSCENES; k++) {
+    for (int k = 0; k < NSCENARIOS; k++) {
         int status = 1;
         CHECK(waitpid(pids[k], &status, 0) == pids[k]);
-        if (status) printf("sentences: \"%s\" failed\n", scenes[k].name);
+        if (status) printf("sentences: \"%s\" failed\n", scenarios[k].name);
         failed += status != 0;
         unlink(logs[k]);
     }

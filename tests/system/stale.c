@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct scene {
+struct fixture {
     ncclComm_t comm;     /* after its end */
     float *buffer;       /* of COUNT */
     cudaStream_t stream; /* the null stream */
@@ -13,15 +13,15 @@ struct scene {
 };
 enum { COUNT = 64, TURNS = 40 };
 
-static void expect(struct scene *scene, const char *what, ncclResult_t got)
+static void expect(struct fixture *fixture, const char *what, ncclResult_t got)
 {
     const char *why = ncclGetLastError(NULL);
     if (got == ncclInvalidArgument && strstr(why, "was destroyed or aborted before")) return;
-    scene->failures++;
+    fixture->failures++;
     printf("wrong: %s: code %d: %s\n", what, (int)got, why);
 }
 
-static void collectives(struct scene *s)
+static void collectives(struct fixture *s)
 {
     float *b = s->buffer;
     expect(s, "AllReduce", ncclAllReduce(b, b, 8, ncclFloat, ncclSum, s->comm, s->stream));
@@ -40,7 +40,7 @@ static void collectives(struct scene *s)
     expect(s, "GroupEnd", ncclGroupEnd());
 }
 
-static void queries(struct scene *s)
+static void queries(struct fixture *s)
 {
     int number = 0;
     uint64_t stat = 0;
@@ -55,7 +55,7 @@ static void queries(struct scene *s)
     if (ncclTeamWorld(s->comm).nRanks || ncclTeamLsa(s->comm).nRanks) s->failures++;
 }
 
-static void lives(struct scene *s)
+static void lives(struct fixture *s)
 {
     ncclComm_t child = NULL;
     ncclUniqueId id;
@@ -75,7 +75,7 @@ static void lives(struct scene *s)
     expect(s, "CommAbort", ncclCommAbort(s->comm));
 }
 
-static void memory(struct scene *s)
+static void memory(struct fixture *s)
 {
     void *handle = NULL;
     ncclWindow_t window = NULL, some = (ncclWindow_t)(void *)s;
@@ -95,7 +95,7 @@ static void memory(struct scene *s)
     expect(s, "DevCommDestroy", ncclDevCommDestroy(s->comm, &device));
 }
 
-static void every_call(struct scene *s, const char *name, ncclComm_t comm)
+static void every_call(struct fixture *s, const char *name, ncclComm_t comm)
 {
     int before = s->failures;
     s->comm = comm;
@@ -115,7 +115,7 @@ static ncclComm_t lone(void)
 }
 
 /* A child that shares its parent's resources, in both orders of their ends. */
-static void shared(struct scene *s, int parent_first)
+static void shared(struct fixture *s, int parent_first)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId id;
@@ -134,21 +134,21 @@ static void shared(struct scene *s, int parent_first)
 
 int main(void)
 {
-    struct scene scene = {0};
+    struct fixture fixture = {0};
     ncclComm_t first = lone(), aborted = lone();
-    if (cudaMalloc((void **)&scene.buffer, COUNT * sizeof(float)) || ncclCommDestroy(first) ||
+    if (cudaMalloc((void **)&fixture.buffer, COUNT * sizeof(float)) || ncclCommDestroy(first) ||
         ncclCommAbort(aborted))
         return 1;
-    every_call(&scene, "destroyed", first);
-    every_call(&scene, "aborted", aborted);
-    shared(&scene, 0);
-    shared(&scene, 1);
+    every_call(&fixture, "destroyed", first);
+    every_call(&fixture, "aborted", aborted);
+    shared(&fixture, 0);
+    shared(&fixture, 1);
     for (int turn = 0; turn < TURNS; turn++) { /* none of these takes their place yet */
         ncclComm_t other = lone();
-        if (other == first || other == aborted || ncclCommDestroy(other)) scene.failures++;
+        if (other == first || other == aborted || ncclCommDestroy(other)) fixture.failures++;
     }
-    every_call(&scene, "destroyed long ago", first);
-    (void)cudaFree(scene.buffer);
-    printf("%d wrong\n", scene.failures);
-    return scene.failures > 0;
+    every_call(&fixture, "destroyed long ago", first);
+    (void)cudaFree(fixture.buffer);
+    printf("%d wrong\n", fixture.failures);
+    return fixture.failures > 0;
 }

@@ -10,31 +10,31 @@ enum { RANKS = 3, COUNT = 64 };
 enum state { READY, FINALIZED, REVOKED, STATES };
 static const char *const state_names[] = {"ready", "finalized", "revoked"};
 
-struct scene { /* what the calls work on */
+struct fixture { /* what the calls work on */
     float *buffer[RANKS];
     cudaStream_t stream[RANKS];
     ncclComm_t comm[RANKS], child[RANKS];
     int failures;
 };
 
-static void expect(struct scene *scene, const char *state, const char *call, ncclResult_t got,
+static void expect(struct fixture *fixture, const char *state, const char *call, ncclResult_t got,
                    ncclResult_t want)
 {
     if (got == want) return;
-    scene->failures++;
+    fixture->failures++;
     printf("wrong: %s, %s: code %d, not %d (%s)\n", state, call, (int)got, (int)want,
            ncclGetLastError(NULL));
 }
 
 /* ---- the calls, of one rank ---- */
 
-static ncclResult_t all_reduce(struct scene *s, int r)
+static ncclResult_t all_reduce(struct fixture *s, int r)
 {
     return ncclAllReduce(s->buffer[r], s->buffer[r], COUNT, ncclFloat, ncclSum, s->comm[r],
                          s->stream[r]);
 }
 
-static ncclResult_t ring(struct scene *s, int r)
+static ncclResult_t ring(struct fixture *s, int r)
 {
     ncclResult_t rc =
         ncclSend(s->buffer[r], COUNT, ncclFloat, (r + 1) % RANKS, s->comm[r], s->stream[r]);
@@ -43,33 +43,33 @@ static ncclResult_t ring(struct scene *s, int r)
     return rc ? rc : also;
 }
 
-static ncclResult_t split(struct scene *s, int r)
+static ncclResult_t split(struct fixture *s, int r)
 {
     return ncclCommSplit(s->comm[r], 0, -r, &s->child[r], NULL);
 }
 
-static ncclResult_t shrink(struct scene *s, int r)
+static ncclResult_t shrink(struct fixture *s, int r)
 {
     int excluded[] = {RANKS - 1};
     if (r == excluded[0]) return ncclSuccess;
     return ncclCommShrink(s->comm[r], excluded, 1, &s->child[r], NULL, NCCL_SHRINK_DEFAULT);
 }
 
-static ncclResult_t count(struct scene *s, int r)
+static ncclResult_t count(struct fixture *s, int r)
 {
     int n = 0;
     ncclResult_t rc = ncclCommCount(s->comm[r], &n);
     return rc || n == RANKS ? rc : ncclInternalError;
 }
 
-static ncclResult_t async_error(struct scene *s, int r)
+static ncclResult_t async_error(struct fixture *s, int r)
 {
     ncclResult_t state = ncclInternalError;
     ncclResult_t rc = ncclCommGetAsyncError(s->comm[r], &state);
     return rc ? rc : state;
 }
 
-static ncclResult_t redop(struct scene *s, int r)
+static ncclResult_t redop(struct fixture *s, int r)
 {
     ncclRedOp_t op;
     float scalar = 2;
@@ -78,24 +78,24 @@ static ncclResult_t redop(struct scene *s, int r)
     return rc ? rc : ncclRedOpDestroy(op, s->comm[r]);
 }
 
-static ncclResult_t finalize(struct scene *s, int r)
+static ncclResult_t finalize(struct fixture *s, int r)
 {
     return ncclCommFinalize(s->comm[r]);
 }
 
-static ncclResult_t revoke(struct scene *s, int r)
+static ncclResult_t revoke(struct fixture *s, int r)
 {
     return ncclCommRevoke(s->comm[r], NCCL_REVOKE_DEFAULT);
 }
 
-static ncclResult_t destroy(struct scene *s, int r)
+static ncclResult_t destroy(struct fixture *s, int r)
 {
     ncclComm_t comm = s->comm[r];
     s->comm[r] = NULL;
     return ncclCommDestroy(comm);
 }
 
-static ncclResult_t abort_comm(struct scene *s, int r)
+static ncclResult_t abort_comm(struct fixture *s, int r)
 {
     ncclComm_t comm = s->comm[r];
     s->comm[r] = NULL;
@@ -104,7 +104,7 @@ static ncclResult_t abort_comm(struct scene *s, int r)
 
 static const struct {
     const char *name;
-    ncclResult_t (*call)(struct scene *scene, int rank);
+    ncclResult_t (*call)(struct fixture *fixture, int rank);
     ncclResult_t rc[STATES];
 } rows[] = {
     {"AllReduce", all_reduce, {ncclSuccess, ncclInvalidUsage, ncclInvalidUsage}},
@@ -122,13 +122,13 @@ static const struct {
 
 /* ---- the table ---- */
 
-static void sync_all(struct scene *s)
+static void sync_all(struct fixture *s)
 {
     for (int r = 0; r < RANKS; r++)
         world_check_cuda(cudaStreamSynchronize(s->stream[r]), "cudaStreamSynchronize");
 }
 
-static void enter(struct scene *s, enum state state)
+static void enter(struct fixture *s, enum state state)
 {
     memset(s->child, 0, sizeof(s->child));
     world_check(ncclCommInitAll(s->comm, RANKS, NULL), "ncclCommInitAll");
@@ -140,7 +140,7 @@ static void enter(struct scene *s, enum state state)
     world_check(ncclGroupEnd(), "ncclGroupEnd");
 }
 
-static void leave(struct scene *s, const char *state, const char *name)
+static void leave(struct fixture *s, const char *state, const char *name)
 {
     sync_all(s);
     for (int r = 0; r < RANKS; r++) {
@@ -150,7 +150,7 @@ static void leave(struct scene *s, const char *state, const char *name)
 }
 
 /* In one group for all ranks: refused by each call, and the next group is clean. */
-static void every_call_in_every_state(struct scene *s)
+static void every_call_in_every_state(struct fixture *s)
 {
     for (int state = 0; state < STATES; state++) {
         for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
@@ -185,7 +185,7 @@ static ncclComm_t start_lone(void)
 }
 
 /* Its peer never comes: whatever is called too early is refused, and abort and revoke end it. */
-static void too_early(struct scene *s)
+static void too_early(struct fixture *s)
 {
     int n;
     ncclResult_t state;
@@ -210,7 +210,7 @@ static void too_early(struct scene *s)
 
 /* ---- while ranks wait in an operation that one does not join ---- */
 
-static void stuck(struct scene *s)
+static void stuck(struct fixture *s)
 {
     world_check(ncclCommInitAll(s->comm, RANKS, NULL), "ncclCommInitAll");
     memset(s->child, 0, sizeof(s->child));
@@ -218,7 +218,7 @@ static void stuck(struct scene *s)
         world_check(all_reduce(s, r), "ncclAllReduce");
 }
 
-static void survivors_work(struct scene *s, const char *how)
+static void survivors_work(struct fixture *s, const char *how)
 {
     for (int r = 0; r < RANKS - 1; r++) {
         cudaStreamSynchronize(s->stream[r]); /* the operation that was given up */
@@ -238,7 +238,7 @@ static void survivors_work(struct scene *s, const char *how)
     printf("wrong: %s: the sum of the survivors is %g\n", how, (double)s->buffer[0][0]);
 }
 
-static void end_stuck(struct scene *s, const char *how)
+static void end_stuck(struct fixture *s, const char *how)
 {
     for (int r = 0; r < RANKS; r++) {
         expect(s, how, "Destroy of the child", ncclCommDestroy(s->child[r]), ncclSuccess);
@@ -246,7 +246,7 @@ static void end_stuck(struct scene *s, const char *how)
     }
 }
 
-static void shrink_group(struct scene *s, const char *how, int flags)
+static void shrink_group(struct fixture *s, const char *how, int flags)
 {
     int excluded[] = {RANKS - 1};
     world_check(ncclGroupStart(), "ncclGroupStart");
@@ -259,7 +259,7 @@ static void shrink_group(struct scene *s, const char *how, int flags)
     end_stuck(s, how);
 }
 
-static void way_out(struct scene *s)
+static void way_out(struct fixture *s)
 {
     stuck(s);
     shrink_group(s, "shrink by abort", NCCL_SHRINK_ABORT);
@@ -271,18 +271,18 @@ static void way_out(struct scene *s)
 
 int main(void)
 {
-    static struct scene scene;
+    static struct fixture fixture;
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (int r = 0; r < RANKS; r++) {
         void *buffer;
         world_check_cuda(cudaSetDevice(r), "cudaSetDevice");
         world_check_cuda(cudaMalloc(&buffer, 4 * COUNT * sizeof(float)), "cudaMalloc");
-        world_check_cuda(cudaStreamCreate(&scene.stream[r]), "cudaStreamCreate");
-        scene.buffer[r] = buffer;
+        world_check_cuda(cudaStreamCreate(&fixture.stream[r]), "cudaStreamCreate");
+        fixture.buffer[r] = buffer;
     }
-    every_call_in_every_state(&scene);
-    too_early(&scene);
-    way_out(&scene);
-    printf("%d wrong\n", scene.failures);
-    return scene.failures ? 1 : 0;
+    every_call_in_every_state(&fixture);
+    too_early(&fixture);
+    way_out(&fixture);
+    printf("%d wrong\n", fixture.failures);
+    return fixture.failures ? 1 : 0;
 }

@@ -13,14 +13,14 @@
 
 enum { MOST_CPU_MSEC = 100, BYTES = 1 << 20 };
 
-struct scene { /* shared by the two processes of a row */
+struct fixture { /* shared by the two processes of a row */
     _Atomic int ready;
     ncclUniqueId id;
     unsigned late_usec;
 };
 
 struct rank {
-    struct scene *scene;
+    struct fixture *fixture;
     bool late; /* this one keeps the other waiting */
     ncclComm_t comm;
     cudaStream_t stream;
@@ -36,12 +36,12 @@ static double cpu_msec(void)
 
 static void be_late(const struct rank *rank)
 {
-    if (rank->late) usleep(rank->scene->late_usec);
+    if (rank->late) usleep(rank->fixture->late_usec);
 }
 
 static void init(struct rank *rank)
 {
-    NCCL(ncclCommInitRank(&rank->comm, 2, rank->scene->id, rank->late));
+    NCCL(ncclCommInitRank(&rank->comm, 2, rank->fixture->id, rank->late));
 }
 
 static void reduce(struct rank *rank, cudaStream_t stream, size_t bytes)
@@ -130,24 +130,24 @@ static void row_destroy(struct rank *rank)
 static void row_nobody(struct rank *rank)
 {
     reduce(rank, rank->stream, 8);
-    if (!rank->late) usleep(rank->scene->late_usec);
+    if (!rank->late) usleep(rank->fixture->late_usec);
     CUDA(cudaStreamSynchronize(rank->stream));
 }
 
 static void sleep_on_host(void *arg)
 {
-    usleep(((const struct scene *)arg)->late_usec);
+    usleep(((const struct fixture *)arg)->late_usec);
 }
 
 static void row_function(struct rank *rank)
 {
-    CUDA(cudaLaunchHostFunc(rank->stream, sleep_on_host, rank->scene));
+    CUDA(cudaLaunchHostFunc(rank->stream, sleep_on_host, rank->fixture));
     CUDA(cudaStreamSynchronize(rank->stream));
 }
 
 static void row_abort(struct rank *rank)
 {
-    if (!rank->late) CUDA(cudaLaunchHostFunc(rank->stream, sleep_on_host, rank->scene));
+    if (!rank->late) CUDA(cudaLaunchHostFunc(rank->stream, sleep_on_host, rank->fixture));
     if (rank->late) {
         be_late(rank);
     } else {
@@ -178,14 +178,14 @@ static const struct row {
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-static int run_rank(const struct row *row, struct scene *scene, bool late)
+static int run_rank(const struct row *row, struct fixture *fixture, bool late)
 {
-    struct rank rank = {.scene = scene, .late = late};
+    struct rank rank = {.fixture = fixture, .late = late};
     if (!late) {
-        NCCL(ncclGetUniqueId(&scene->id));
-        atomic_store(&scene->ready, 1);
+        NCCL(ncclGetUniqueId(&fixture->id));
+        atomic_store(&fixture->ready, 1);
     }
-    while (!atomic_load(&scene->ready)) {
+    while (!atomic_load(&fixture->ready)) {
         usleep(1000);
     }
     CUDA(cudaSetDevice(late));
@@ -193,7 +193,7 @@ static int run_rank(const struct row *row, struct scene *scene, bool late)
     rank.buffer = harness_device_alloc(BYTES);
     if (!row->makes_comm) init(&rank);
     if (!row->makes_comm) { /* connections are made */
-        reduce(&(struct rank){.scene = scene, .comm = rank.comm, .buffer = rank.buffer},
+        reduce(&(struct rank){.fixture = fixture, .comm = rank.comm, .buffer = rank.buffer},
                rank.stream, 8);
         CUDA(cudaStreamSynchronize(rank.stream));
     }
@@ -206,12 +206,12 @@ static int run_rank(const struct row *row, struct scene *scene, bool late)
     return !late && burnt > MOST_CPU_MSEC;
 }
 
-static pid_t start(int row, struct scene *scene, unsigned late_usec, bool late)
+static pid_t start(int row, struct fixture *fixture, unsigned late_usec, bool late)
 {
     pid_t pid = fork();
     CHECK(pid >= 0);
-    scene->late_usec = late_usec;
-    if (pid == 0) exit(run_rank(&rows[row], scene, late));
+    fixture->late_usec = late_usec;
+    if (pid == 0) exit(run_rank(&rows[row], fixture, late));
     return pid;
 }
 
@@ -228,14 +228,14 @@ int main(int argc, char **argv)
 {
     unsigned late_usec = argc > 1 ? (unsigned)(atof(argv[1]) * 1e6) : 1000000;
     int only = argc > 2 ? atoi(argv[2]) : -1;
-    struct scene *scenes = mmap(NULL, 2 * ROWS * sizeof(*scenes), PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct fixture *fixtures = mmap(NULL, 2 * ROWS * sizeof(*fixtures), PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t pids[2 * ROWS];
     bool well[ROWS];
     int wrong = 0;
-    CHECK(scenes != MAP_FAILED);
+    CHECK(fixtures != MAP_FAILED);
     for (int k = 0; only < 0 && k < 2 * ROWS; k++)
-        pids[k] = start(k / 2, &scenes[k / 2], late_usec, k % 2);
+        pids[k] = start(k / 2, &fixtures[k / 2], late_usec, k % 2);
     for (int row = 0; row < ROWS; row++) {
         well[row] = only < 0 && is_well(pids[2 * row]);
         if (only < 0) well[row] &= is_well(pids[2 * row + 1]);
@@ -244,8 +244,8 @@ int main(int argc, char **argv)
         if (well[row] || (only >= 0 && row != only)) continue;
         if (only < 0) printf("alone: ");
         fflush(stdout);
-        pid_t early = start(row, &scenes[ROWS + row], late_usec, false);
-        pid_t late = start(row, &scenes[ROWS + row], late_usec, true);
+        pid_t early = start(row, &fixtures[ROWS + row], late_usec, false);
+        pid_t late = start(row, &fixtures[ROWS + row], late_usec, true);
         bool both = is_well(early);
         both &= is_well(late);
         wrong += !both;

@@ -19,7 +19,7 @@
 enum { LIVES = 3, THREADS = 4, ROUNDS = 20, MOST = 1024 };
 enum { CALL_INIT = 1, CALL_GET, CALL_FINALIZE };
 
-struct scene {
+struct fixture {
     struct check_case_state *state;
     struct tt_library library;
     struct tt_plugin_found found;
@@ -28,56 +28,56 @@ struct scene {
     size_t count;
 };
 
-static bool scene_open(struct scene *scene, struct check_case_state *state,
-                       const struct check_options *options, const char *doing)
+static bool fixture_open(struct fixture *fixture, struct check_case_state *state,
+                         const struct check_options *options, const char *doing)
 {
-    *scene = (struct scene){.state = state};
+    *fixture = (struct fixture){.state = state};
     snprintf(state->doing, sizeof(state->doing), "%s", doing);
-    if (!tt_library_open("ENV", 0, "libnccl-env", options->file, &scene->library) ||
-        !tt_library_find(&scene->library, tt_env_symbols, TT_ENV_VERSIONS, &scene->found)) {
-        snprintf(state->note, sizeof(state->note), "cannot be loaded: %s", scene->library.why);
+    if (!tt_library_open("ENV", 0, "libnccl-env", options->file, &fixture->library) ||
+        !tt_library_find(&fixture->library, tt_env_symbols, TT_ENV_VERSIONS, &fixture->found)) {
+        snprintf(state->note, sizeof(state->note), "cannot be loaded: %s", fixture->library.why);
         return false;
     }
-    scene->plugin = scene->found.object;
-    scene->variables = tt_param_table(&scene->count);
+    fixture->plugin = fixture->found.object;
+    fixture->variables = tt_param_table(&fixture->count);
     snprintf(state->name, sizeof(state->name), "%s",
-             scene->plugin->name ? scene->plugin->name : "");
-    if (!scene->plugin->name) check_breach(state, "the table: name: there is none");
-    if (!scene->plugin->init || !scene->plugin->getEnv) {
+             fixture->plugin->name ? fixture->plugin->name : "");
+    if (!fixture->plugin->name) check_breach(state, "the table: name: there is none");
+    if (!fixture->plugin->init || !fixture->plugin->getEnv) {
         check_breach(state, "the table: %s: it is missing",
-                     scene->plugin->init ? "getEnv" : "init");
+                     fixture->plugin->init ? "getEnv" : "init");
         return false;
     }
     state->call = CALL_INIT;
     state->calls++;
-    ncclResult_t rc = tt_env_init(&scene->found);
+    ncclResult_t rc = tt_env_init(&fixture->found);
     if (rc) check_result(state, "init", rc);
-    if (!rc) state->version = scene->found.version;
+    if (!rc) state->version = fixture->found.version;
     return rc == ncclSuccess;
 }
 
-static int scene_close(struct scene *scene)
+static int fixture_close(struct fixture *fixture)
 {
-    scene->state->call = CALL_FINALIZE;
-    scene->state->calls++;
-    ncclResult_t rc = scene->plugin->finalize ? scene->plugin->finalize() : ncclSuccess;
-    if (rc) check_result(scene->state, "finalize", rc);
-    tt_library_close(&scene->library);
-    return scene->state->nbreaches > 0;
+    fixture->state->call = CALL_FINALIZE;
+    fixture->state->calls++;
+    ncclResult_t rc = fixture->plugin->finalize ? fixture->plugin->finalize() : ncclSuccess;
+    if (rc) check_result(fixture->state, "finalize", rc);
+    tt_library_close(&fixture->library);
+    return fixture->state->nbreaches > 0;
 }
 
 /* `number` of a variable of the table, for a report on a crash. */
-static const char *ask(struct scene *scene, const char *name, size_t number)
+static const char *ask(struct fixture *fixture, const char *name, size_t number)
 {
-    scene->state->call = CALL_GET;
-    scene->state->detail = number;
-    scene->state->calls++;
-    return scene->plugin->getEnv(name);
+    fixture->state->call = CALL_GET;
+    fixture->state->detail = number;
+    fixture->state->calls++;
+    return fixture->plugin->getEnv(name);
 }
 
-static const char *ask_row(struct scene *scene, size_t row)
+static const char *ask_row(struct fixture *fixture, size_t row)
 {
-    return ask(scene, scene->variables[row].name, row);
+    return ask(fixture, fixture->variables[row].name, row);
 }
 
 static bool same(const char *one, const char *other)
@@ -89,11 +89,11 @@ static bool same(const char *one, const char *other)
 
 static int check_life(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
-    if (!scene_open(&scene, state, options, "every variable once")) return 1;
-    for (size_t k = 0; k < scene.count; k++)
-        state->mask += ask_row(&scene, k) != NULL;
-    return scene_close(&scene);
+    struct fixture fixture;
+    if (!fixture_open(&fixture, state, options, "every variable once")) return 1;
+    for (size_t k = 0; k < fixture.count; k++)
+        state->mask += ask_row(&fixture, k) != NULL;
+    return fixture_close(&fixture);
 }
 
 /* As the library reads them. */
@@ -123,20 +123,20 @@ static int check_names(struct check_case_state *state, const struct check_option
         "",           "=",           "NCCL_",         "NCCL_NOBODY_SETS_THIS",
         "nccl_debug", "NCCL_%s%n%d", "NCCL_\xff\xfe", "NCCL_A B\n"};
     char lengthy[4096];
-    struct scene scene;
-    if (!scene_open(&scene, state, options, "names that nobody sets")) return 1;
+    struct fixture fixture;
+    if (!fixture_open(&fixture, state, options, "names that nobody sets")) return 1;
     for (size_t k = 0; k < TT_LEN(names); k++) {
-        if (!ask(&scene, names[k], scene.count)) continue;
+        if (!ask(&fixture, names[k], fixture.count)) continue;
         check_breach(state, "getEnv: name: '%.24s' has a value", k == 6 ? "not UTF-8" : names[k]);
     }
     memset(lengthy, 'N', sizeof(lengthy) - 1);
     for (size_t bytes = 255; bytes < sizeof(lengthy); bytes = bytes * 4 + 3) {
         lengthy[bytes] = '\0';
-        if (ask(&scene, lengthy, scene.count))
+        if (ask(&fixture, lengthy, fixture.count))
             check_breach(state, "getEnv: name: one of %zu bytes has a value", bytes);
         lengthy[bytes] = 'N';
     }
-    return scene_close(&scene);
+    return fixture_close(&fixture);
 }
 
 /* A text may change when its own name is asked for again, and is the same then. */
@@ -144,26 +144,27 @@ static int check_texts(struct check_case_state *state, const struct check_option
 {
     const char *texts[MOST];
     char *copies[MOST];
-    struct scene scene;
-    if (!scene_open(&scene, state, options, "texts that stay")) return 1;
-    for (size_t k = 0; k < scene.count; k++) {
-        texts[k] = ask_row(&scene, k);
+    struct fixture fixture;
+    if (!fixture_open(&fixture, state, options, "texts that stay")) return 1;
+    for (size_t k = 0; k < fixture.count; k++) {
+        texts[k] = ask_row(&fixture, k);
         copies[k] = texts[k] ? strdup(texts[k]) : NULL;
     }
-    if (scene.count % 2 == 0) ask(&scene, "NCCL_", scene.count); /* an even number is a period */
-    for (size_t k = 0; k < scene.count; k++) {
-        const char *name = scene.variables[k].name;
+    if (fixture.count % 2 == 0)
+        ask(&fixture, "NCCL_", fixture.count); /* an even number is a period */
+    for (size_t k = 0; k < fixture.count; k++) {
+        const char *name = fixture.variables[k].name;
         if (texts[k] && !same(texts[k], copies[k]))
             check_breach(state, "getEnv: %s: its text changed when others were asked for", name);
-        if (!same(ask_row(&scene, k), copies[k]))
+        if (!same(ask_row(&fixture, k), copies[k]))
             check_breach(state, "getEnv: %s: another answer the second time", name);
         free(copies[k]);
     }
-    return scene_close(&scene);
+    return fixture_close(&fixture);
 }
 
 struct worker {
-    struct scene scene;
+    struct fixture fixture;
     struct check_case_state state; /* its own: what it finds is taken over at the end */
     char *const *expected;
 };
@@ -172,10 +173,10 @@ static void *ask_all(void *arg)
 {
     struct worker *own = arg;
     for (int round = 0; round < ROUNDS; round++) {
-        for (size_t k = 0; k < own->scene.count; k++) {
-            if (same(ask_row(&own->scene, k), own->expected[k])) continue;
+        for (size_t k = 0; k < own->fixture.count; k++) {
+            if (same(ask_row(&own->fixture, k), own->expected[k])) continue;
             check_breach(&own->state, "getEnv: %s: another answer while four threads ask",
-                         own->scene.variables[k].name);
+                         own->fixture.variables[k].name);
         }
     }
     return NULL;
@@ -185,18 +186,18 @@ static int check_threads(struct check_case_state *state, const struct check_opti
 {
     char *expected[MOST];
     pthread_t threads[THREADS];
-    struct scene scene;
+    struct fixture fixture;
     struct worker workers[THREADS];
-    if (!scene_open(&scene, state, options, "four threads ask")) return 1;
-    for (size_t k = 0; k < scene.count; k++) {
-        const char *text = ask_row(&scene, k);
+    if (!fixture_open(&fixture, state, options, "four threads ask")) return 1;
+    for (size_t k = 0; k < fixture.count; k++) {
+        const char *text = ask_row(&fixture, k);
         expected[k] = text ? strdup(text) : NULL;
     }
     state->call = 0;
     for (int t = 0; t < THREADS; t++) {
         memset(&workers[t], 0, sizeof(workers[t]));
-        workers[t].scene = scene;
-        workers[t].scene.state = &workers[t].state;
+        workers[t].fixture = fixture;
+        workers[t].fixture.state = &workers[t].state;
         workers[t].expected = expected;
         if (pthread_create(&threads[t], NULL, ask_all, &workers[t]) != 0) abort();
     }
@@ -206,55 +207,55 @@ static int check_threads(struct check_case_state *state, const struct check_opti
         for (int b = 0; b < workers[t].state.nbreaches; b++)
             check_breach(state, "%s", workers[t].state.breaches[b]);
     }
-    for (size_t k = 0; k < scene.count; k++)
+    for (size_t k = 0; k < fixture.count; k++)
         free(expected[k]);
-    return scene_close(&scene);
+    return fixture_close(&fixture);
 }
 
 /* Programs fork after they have made communicators: Python's data loaders. */
 static int check_fork(struct check_case_state *state, const struct check_options *options)
 {
     int status = -1;
-    struct scene scene;
-    if (!scene_open(&scene, state, options, "a child of fork asks")) return 1;
+    struct fixture fixture;
+    if (!fixture_open(&fixture, state, options, "a child of fork asks")) return 1;
     const pid_t child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* it may hang */
-        for (size_t k = 0; k < scene.count; k++)
-            ask_row(&scene, k);
+        for (size_t k = 0; k < fixture.count; k++)
+            ask_row(&fixture, k);
         _exit(0);
     }
     if (waitpid(child, &status, 0) != child || status != 0)
         check_breach(state, "getEnv: it does not return in a child of fork");
-    return scene_close(&scene);
+    return fixture_close(&fixture);
 }
 
 static int check_lives(struct check_case_state *state, const struct check_options *options)
 {
     for (int k = 0; k < LIVES; k++) {
-        struct scene scene;
-        if (!scene_open(&scene, state, options, "three lives of the library")) return 1;
-        for (size_t row = 0; row < scene.count; row++)
-            ask_row(&scene, row);
-        scene_close(&scene);
+        struct fixture fixture;
+        if (!fixture_open(&fixture, state, options, "three lives of the library")) return 1;
+        for (size_t row = 0; row < fixture.count; row++)
+            ask_row(&fixture, row);
+        fixture_close(&fixture);
     }
     return state->nbreaches > 0;
 }
 
 static int check_cost(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
-    if (!scene_open(&scene, state, options, "cost of a question")) return 1;
+    struct fixture fixture;
+    if (!fixture_open(&fixture, state, options, "cost of a question")) return 1;
     const long half = options->iterations / 2;
     for (long k = 0; k < half; k++)
-        ask_row(&scene, (size_t)k % scene.count);
+        ask_row(&fixture, (size_t)k % fixture.count);
     const double bytes = check_resident_bytes();
     const uint64_t start = tt_now_nsec();
     for (long k = 0; k < half; k++)
-        ask_row(&scene, (size_t)k % scene.count);
+        ask_row(&fixture, (size_t)k % fixture.count);
     state->nsec_per_call = (double)(tt_now_nsec() - start) / (double)half;
     state->bytes_per_turn = (check_resident_bytes() - bytes) / (double)half;
-    return scene_close(&scene);
+    return fixture_close(&fixture);
 }
 
 static const struct check_case cases[] = {

@@ -24,16 +24,16 @@ enum { ALL = sizeof(all_sizes) / sizeof(*all_sizes) };
 enum { MIXED = sizeof(mixed_sizes) / sizeof(*mixed_sizes) };
 enum { SMALL = sizeof(small_sizes) / sizeof(*small_sizes) };
 
-struct scene { /* one communicator and one connection of it */
+struct fixture { /* one communicator and one connection of it */
     struct net_drive drive;
     struct net_end ends[2]; /* sender, receiver */
 };
 
-static bool scene_open(struct scene *scene, struct check_case_state *state, const char *doing)
+static bool fixture_open(struct fixture *fixture, struct check_case_state *state, const char *doing)
 {
     snprintf(state->doing, sizeof(state->doing), "%s", doing);
-    return net_drive_open(&scene->drive, COMM_ID, state) &&
-           net_drive_connect(&scene->drive, &scene->drive, 0, scene->ends);
+    return net_drive_open(&fixture->drive, COMM_ID, state) &&
+           net_drive_connect(&fixture->drive, &fixture->drive, 0, fixture->ends);
 }
 
 /* 0: all was well. */
@@ -42,12 +42,12 @@ static int verdict(const struct check_case_state *state, bool good)
     return !good || state->nbreaches > 0;
 }
 
-static int scene_close(struct scene *scene, bool good)
+static int fixture_close(struct fixture *fixture, bool good)
 {
     for (int e = 0; e < 2 && good; e++)
-        good = net_drive_disconnect(&scene->ends[e]);
-    struct check_case_state *state = scene->drive.state;
-    if (good) net_drive_close(&scene->drive); /* else requests may be under way */
+        good = net_drive_disconnect(&fixture->ends[e]);
+    struct check_case_state *state = fixture->drive.state;
+    if (good) net_drive_close(&fixture->drive); /* else requests may be under way */
     return verdict(state, good);
 }
 
@@ -109,69 +109,69 @@ static int check_nobody(struct check_case_state *state, const struct check_optio
 
 static int check_sizes(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     (void)options;
-    bool good = scene_open(&scene, state, "messages of 0 bytes to 1 MiB, one at a time");
+    bool good = fixture_open(&fixture, state, "messages of 0 bytes to 1 MiB, one at a time");
     for (int k = 0; good && k < ALL; k++) {
-        struct net_plan plan = plan_of(&scene.drive, &all_sizes[k], 1);
-        good = net_transfer(scene.ends, &plan);
+        struct net_plan plan = plan_of(&fixture.drive, &all_sizes[k], 1);
+        good = net_transfer(fixture.ends, &plan);
     }
-    return scene_close(&scene, good);
+    return fixture_close(&fixture, good);
 }
 
 static int check_in_flight(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     (void)options;
-    bool good = scene_open(&scene, state, "eight messages under way");
+    bool good = fixture_open(&fixture, state, "eight messages under way");
     for (int turn = 0; good && turn < 3; turn++) {
-        struct net_plan plan = plan_of(&scene.drive, mixed_sizes, MIXED);
-        good = net_transfer(scene.ends, &plan);
+        struct net_plan plan = plan_of(&fixture.drive, mixed_sizes, MIXED);
+        good = net_transfer(fixture.ends, &plan);
     }
-    return scene_close(&scene, good);
+    return fixture_close(&fixture, good);
 }
 
 /* Sends that no receive waits for yet. */
 static int check_early(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     struct net_batch batch = {.nsides = 0};
     (void)options;
-    bool good = scene_open(&scene, state, "sends before their receives");
+    bool good = fixture_open(&fixture, state, "sends before their receives");
     if (good) {
-        struct net_plan plan = plan_of(&scene.drive, mixed_sizes, MIXED);
-        good = net_batch_add(&batch, &scene.ends[0], &plan, 1) &&
-               net_batch_add(&batch, &scene.ends[1], &plan, 1) &&
-               net_batch_run(&scene.drive, &batch);
+        struct net_plan plan = plan_of(&fixture.drive, mixed_sizes, MIXED);
+        good = net_batch_add(&batch, &fixture.ends[0], &plan, 1) &&
+               net_batch_add(&batch, &fixture.ends[1], &plan, 1) &&
+               net_batch_run(&fixture.drive, &batch);
     }
-    return scene_close(&scene, good);
+    return fixture_close(&fixture, good);
 }
 
 static int check_room(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     (void)options;
-    bool good = scene_open(&scene, state, "receives with more room than comes");
+    bool good = fixture_open(&fixture, state, "receives with more room than comes");
     if (good) {
-        struct net_plan plan = plan_of(&scene.drive, mixed_sizes, MIXED);
-        size_t largest = net_drive_most(&scene.drive, MIB);
+        struct net_plan plan = plan_of(&fixture.drive, mixed_sizes, MIXED);
+        size_t largest = net_drive_most(&fixture.drive, MIB);
         plan.spare = largest < 100000 + 4096 ? 0 : 4096;
-        good = net_transfer(scene.ends, &plan);
+        good = net_transfer(fixture.ends, &plan);
     }
-    return scene_close(&scene, good);
+    return fixture_close(&fixture, good);
 }
 
 static int check_tags(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     (void)options;
-    bool good = scene_open(&scene, state, "a tag for each message");
+    bool good = fixture_open(&fixture, state, "a tag for each message");
     if (good) {
-        struct net_plan plan = plan_of(&scene.drive, small_sizes, SMALL);
+        struct net_plan plan = plan_of(&fixture.drive, small_sizes, SMALL);
         plan.tag_step = 1;
-        good = net_transfer(scene.ends, &plan);
+        good = net_transfer(fixture.ends, &plan);
     }
-    return scene_close(&scene, good);
+    return fixture_close(&fixture, good);
 }
 
 /* All messages of two connections are under way together; `back`: they run in opposite directions.
@@ -188,89 +188,90 @@ static bool two_at_once(struct net_end *a, struct net_end *b, struct net_drive *
 static int check_two_connections(struct check_case_state *state,
                                  const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     struct net_end other[2] = {{.comm = NULL}, {.comm = NULL}};
     (void)options;
-    bool good = scene_open(&scene, state, "two connections at once") &&
-                net_drive_connect(&scene.drive, &scene.drive, scene.drive.net->ndevs - 1, other) &&
-                two_at_once(scene.ends, other, &scene.drive);
+    bool good =
+        fixture_open(&fixture, state, "two connections at once") &&
+        net_drive_connect(&fixture.drive, &fixture.drive, fixture.drive.net->ndevs - 1, other) &&
+        two_at_once(fixture.ends, other, &fixture.drive);
     good = good && net_drive_disconnect(&other[0]) && net_drive_disconnect(&other[1]);
-    return scene_close(&scene, good);
+    return fixture_close(&fixture, good);
 }
 
 static int check_two_communicators(struct check_case_state *state,
                                    const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     struct net_drive second;
     struct net_end between[2] = {{.comm = NULL}, {.comm = NULL}};
     struct net_plan plan;
     (void)options;
-    bool good = scene_open(&scene, state, "two communicators of one process") &&
+    bool good = fixture_open(&fixture, state, "two communicators of one process") &&
                 net_drive_open(&second, COMM_ID, state) &&
-                net_drive_connect(&second, &scene.drive, 0, between) &&
-                two_at_once(scene.ends, between, &scene.drive) &&
+                net_drive_connect(&second, &fixture.drive, 0, between) &&
+                two_at_once(fixture.ends, between, &fixture.drive) &&
                 net_drive_disconnect(&between[0]) && net_drive_disconnect(&between[1]);
     if (good) {
         net_drive_close(&second); /* the first one lives on */
-        plan = plan_of(&scene.drive, small_sizes, SMALL);
-        good = net_transfer(scene.ends, &plan);
+        plan = plan_of(&fixture.drive, small_sizes, SMALL);
+        good = net_transfer(fixture.ends, &plan);
     }
-    return scene_close(&scene, good);
+    return fixture_close(&fixture, good);
 }
 
 /* Regions that lie in each other, one of them twice, ended in another order. */
 static int check_memory(struct check_case_state *state, const struct check_options *options)
 {
     char memory[REGIONS * 8 * KIB] = "";
-    struct scene scene;
+    struct fixture fixture;
     struct net_plan plan;
     void *mhandles[2][REGIONS];
     (void)options;
-    bool good = scene_open(&scene, state, "registrations in each other");
+    bool good = fixture_open(&fixture, state, "registrations in each other");
     for (int k = 0; good && k < 2 * REGIONS; k++) {
         size_t at = (size_t)(k / 4) * 1001;
-        good = net_drive_register(&scene.ends[k % 2], memory + at, sizeof(memory) - 2 * at,
+        good = net_drive_register(&fixture.ends[k % 2], memory + at, sizeof(memory) - 2 * at,
                                   &mhandles[k % 2][k / 2]);
     }
     for (int k = 0; good && k < 2 * REGIONS; k++) {
-        plan = plan_of(&scene.drive, small_sizes, SMALL);
-        good = net_drive_deregister(&scene.ends[k % 2], mhandles[k % 2][(k / 2 * 3) % REGIONS]) &&
-               net_transfer(scene.ends, &plan);
+        plan = plan_of(&fixture.drive, small_sizes, SMALL);
+        good = net_drive_deregister(&fixture.ends[k % 2], mhandles[k % 2][(k / 2 * 3) % REGIONS]) &&
+               net_transfer(fixture.ends, &plan);
     }
-    return scene_close(&scene, good);
+    return fixture_close(&fixture, good);
 }
 
 /* As an aborted communicator leaves it: a receive that nothing comes for. */
 static int check_abort(struct check_case_state *state, const struct check_options *options)
 {
     char memory[4 * KIB] = "";
-    struct scene scene;
+    struct fixture fixture;
     (void)options;
-    bool good = scene_open(&scene, state, "closing with a receive under way");
-    struct net_message message = {.end = &scene.ends[1],
+    bool good = fixture_open(&fixture, state, "closing with a receive under way");
+    struct net_message message = {.end = &fixture.ends[1],
                                   .part = {.data = memory, .bytes = sizeof(memory)}};
     good =
-        good && net_drive_register(&scene.ends[1], memory, sizeof(memory), &message.part.mhandle);
+        good && net_drive_register(&fixture.ends[1], memory, sizeof(memory), &message.part.mhandle);
     while (good && !message.posted)
-        good = net_drive_post(&message) && net_drive_goes_on(&scene.drive);
-    good = good && net_drive_deregister(&scene.ends[1], message.part.mhandle);
-    if (good) (void)net_drive_disconnect(&scene.ends[1]);
+        good = net_drive_post(&message) && net_drive_goes_on(&fixture.drive);
+    good = good && net_drive_deregister(&fixture.ends[1], message.part.mhandle);
+    if (good) (void)net_drive_disconnect(&fixture.ends[1]);
     if (good) state->note[0] = '\0'; /* it may fail here, but must come back */
-    return scene_close(&scene, good);
+    return fixture_close(&fixture, good);
 }
 
 static int check_reload(struct check_case_state *state, const struct check_options *options)
 {
     (void)options;
     for (int k = 0; k < LIVES; k++) {
-        struct scene scene;
-        bool good = scene_open(&scene, state, "loaded again and again");
+        struct fixture fixture;
+        bool good = fixture_open(&fixture, state, "loaded again and again");
         if (good) {
-            struct net_plan plan = plan_of(&scene.drive, small_sizes, SMALL);
-            good = net_transfer(scene.ends, &plan);
+            struct net_plan plan = plan_of(&fixture.drive, small_sizes, SMALL);
+            good = net_transfer(fixture.ends, &plan);
         }
-        if (scene_close(&scene, good)) return 1;
+        if (fixture_close(&fixture, good)) return 1;
     }
     return 0;
 }

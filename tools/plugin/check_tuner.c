@@ -30,24 +30,24 @@ static const uint32_t tables[] = {
     ENTRY(NCCL_ALGO_NVLS, NCCL_PROTO_SIMPLE) | ENTRY(NCCL_ALGO_RING, NCCL_PROTO_LL128),
 };
 
-struct scene {
+struct fixture {
     struct tuner_plugin plugin;
     struct tuner_drive drive;
 };
 
-static bool scene_open(struct scene *scene, struct check_case_state *state,
-                       const struct check_options *options, const char *doing)
+static bool fixture_open(struct fixture *fixture, struct check_case_state *state,
+                         const struct check_options *options, const char *doing)
 {
     snprintf(state->doing, sizeof(state->doing), "%s", doing);
-    return tuner_load(&scene->plugin, options->file, state) &&
-           tuner_open(&scene->drive, &scene->plugin, state, 8, 2);
+    return tuner_load(&fixture->plugin, options->file, state) &&
+           tuner_open(&fixture->drive, &fixture->plugin, state, 8, 2);
 }
 
-static int scene_close(struct scene *scene)
+static int fixture_close(struct fixture *fixture)
 {
-    const struct check_case_state *state = scene->drive.state;
-    tuner_close(&scene->drive);
-    tuner_unload(&scene->plugin);
+    const struct check_case_state *state = fixture->drive.state;
+    tuner_close(&fixture->drive);
+    tuner_unload(&fixture->plugin);
     return state->nbreaches > 0;
 }
 
@@ -78,63 +78,64 @@ static void compare(struct check_case_state *state, const struct tuner_answer *o
 
 static int check_life(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     struct tuner_answer answer;
     const struct tt_tuner_query query = {.func = 4, .bytes = 1 << 20, .nops = 1};
-    if (!scene_open(&scene, state, options, "init, a question, end")) return 1;
-    tuner_ask(&scene.drive, &query, all_entries, &answer);
-    return scene_close(&scene);
+    if (!fixture_open(&fixture, state, options, "init, a question, end")) return 1;
+    tuner_ask(&fixture.drive, &query, all_entries, &answer);
+    return fixture_close(&fixture);
 }
 
 static int check_shapes(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     struct tuner_answer answers[ASKS];
-    if (!scene_open(&scene, state, options, "communicators of 1 to 1024 ranks")) return 1;
+    if (!fixture_open(&fixture, state, options, "communicators of 1 to 1024 ranks")) return 1;
     for (size_t k = 0; k < TT_LEN(shapes); k++) {
         struct tuner_drive drive;
-        if (!tuner_open(&drive, &scene.plugin, state, shapes[k].nranks, shapes[k].nnodes)) return 1;
+        if (!tuner_open(&drive, &fixture.plugin, state, shapes[k].nranks, shapes[k].nnodes))
+            return 1;
         for (int nops = 1; nops <= 16; nops += 15) {
             ask_all(&drive, all_entries, nops, false, answers);
             ask_all(&drive, all_entries, nops, true, answers);
         }
         tuner_close(&drive);
     }
-    return scene_close(&scene);
+    return fixture_close(&fixture);
 }
 
 static int check_tables(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     struct tuner_answer answers[ASKS];
-    if (!scene_open(&scene, state, options, "tables with few possible entries")) return 1;
+    if (!fixture_open(&fixture, state, options, "tables with few possible entries")) return 1;
     for (size_t k = 0; k < TT_LEN(tables); k++)
-        ask_all(&scene.drive, tables[k], 1, false, answers);
-    return scene_close(&scene);
+        ask_all(&fixture.drive, tables[k], 1, false, answers);
+    return fixture_close(&fixture);
 }
 
 /* Twice, at another rank of the process, and after what another communicator asked. */
 static int check_agreement(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     struct tuner_drive rank, other;
     const struct tt_tuner_query odd = {.func = 4, .bytes = 77, .nops = 1};
     struct tuner_answer first[ASKS], again[ASKS];
-    if (!scene_open(&scene, state, options, "the same questions again")) return 1;
-    if (!tuner_open(&rank, &scene.plugin, state, 8, 2)) return 1;
-    ask_all(&scene.drive, all_entries, 1, false, first);
-    tuner_ask(&scene.drive, &odd, all_entries, &again[0]); /* an even number is a period, too */
-    ask_all(&scene.drive, all_entries, 1, false, again);
+    if (!fixture_open(&fixture, state, options, "the same questions again")) return 1;
+    if (!tuner_open(&rank, &fixture.plugin, state, 8, 2)) return 1;
+    ask_all(&fixture.drive, all_entries, 1, false, first);
+    tuner_ask(&fixture.drive, &odd, all_entries, &again[0]); /* an even number is a period, too */
+    ask_all(&fixture.drive, all_entries, 1, false, again);
     compare(state, first, again, "the second time");
     ask_all(&rank, all_entries, 1, false, again);
     compare(state, first, again, "at another rank");
-    if (!tuner_open(&other, &scene.plugin, state, 64, 8)) return 1;
+    if (!tuner_open(&other, &fixture.plugin, state, 64, 8)) return 1;
     ask_all(&other, all_entries, 1, false, again);
     tuner_close(&other);
-    ask_all(&scene.drive, all_entries, 1, false, again);
+    ask_all(&fixture.drive, all_entries, 1, false, again);
     compare(state, first, again, "after another communicator");
     tuner_close(&rank);
-    return scene_close(&scene);
+    return fixture_close(&fixture);
 }
 
 struct worker {
@@ -158,16 +159,16 @@ static void *live(void *arg)
 
 static int check_threads(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     pthread_t threads[THREADS];
     struct tuner_answer first[ASKS];
     struct worker workers[THREADS];
-    if (!scene_open(&scene, state, options, "four ranks as threads")) return 1;
-    ask_all(&scene.drive, all_entries, 1, false, first);
+    if (!fixture_open(&fixture, state, options, "four ranks as threads")) return 1;
+    ask_all(&fixture.drive, all_entries, 1, false, first);
     state->call = 0;
     for (int k = 0; k < THREADS; k++) {
         memset(&workers[k], 0, sizeof(workers[k]));
-        workers[k].plugin = &scene.plugin;
+        workers[k].plugin = &fixture.plugin;
         if (pthread_create(&threads[k], NULL, live, &workers[k]) != 0) abort();
     }
     for (int k = 0; k < THREADS; k++) {
@@ -179,39 +180,39 @@ static int check_threads(struct check_case_state *state, const struct check_opti
         if (workers[k].opened) compare(state, first, workers[k].answers, "in another thread");
         if (!workers[k].opened) check_breach(state, "init: it fails in a second thread");
     }
-    return scene_close(&scene);
+    return fixture_close(&fixture);
 }
 
 static int check_lives(struct check_case_state *state, const struct check_options *options)
 {
     struct tuner_answer first[ASKS], again[ASKS];
     for (int k = 0; k < LIVES; k++) {
-        struct scene scene;
-        if (!scene_open(&scene, state, options, "three lives of the library")) return 1;
-        ask_all(&scene.drive, all_entries, 1, false, k ? again : first);
+        struct fixture fixture;
+        if (!fixture_open(&fixture, state, options, "three lives of the library")) return 1;
+        ask_all(&fixture.drive, all_entries, 1, false, k ? again : first);
         if (k) compare(state, first, again, "in another life");
-        scene_close(&scene);
+        fixture_close(&fixture);
     }
     return state->nbreaches > 0;
 }
 
 static int check_cost(struct check_case_state *state, const struct check_options *options)
 {
-    struct scene scene;
+    struct fixture fixture;
     struct tuner_answer answer;
     const struct tt_tuner_query query = {.func = 4, .bytes = 1 << 20, .nops = 1};
-    if (!scene_open(&scene, state, options, "cost of a question")) return 1;
+    if (!fixture_open(&fixture, state, options, "cost of a question")) return 1;
     const long half = options->iterations / 2;
     for (long k = 0; k < half; k++)
-        tuner_ask(&scene.drive, &query, all_entries, &answer);
+        tuner_ask(&fixture.drive, &query, all_entries, &answer);
     const uint64_t calls = state->calls;
     const double bytes = check_resident_bytes();
     const uint64_t start = tt_now_nsec();
     for (long k = 0; k < half; k++)
-        tuner_ask(&scene.drive, &query, all_entries, &answer);
+        tuner_ask(&fixture.drive, &query, all_entries, &answer);
     state->nsec_per_call = (double)(tt_now_nsec() - start) / (double)(state->calls - calls);
     state->bytes_per_turn = (check_resident_bytes() - bytes) / (double)half;
-    return scene_close(&scene);
+    return fixture_close(&fixture);
 }
 
 static const struct check_case cases[] = {

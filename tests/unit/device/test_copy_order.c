@@ -132,7 +132,7 @@ enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* ---- one copy behind work that writes its source ---- */
 
-struct scene {
+struct fixture {
     struct CUstream_st *stream;
     struct gate gate;
     char *from, *to;
@@ -141,94 +141,94 @@ struct scene {
 
 static void write_source(void *arg)
 {
-    const struct scene *scene = arg;
-    memset(scene->from, 'n', LEN);
+    const struct fixture *fixture = arg;
+    memset(fixture->from, 'n', LEN);
 }
 
 static void *open_later(void *arg)
 {
-    struct scene *scene = arg;
-    while (!atomic_load(&scene->copying))
+    struct fixture *fixture = arg;
+    while (!atomic_load(&fixture->copying))
         sched_yield();
     for (int i = 0; i < 200; i++)
         sched_yield(); /* so that a copy that comes too early has the time to */
-    atomic_store(&scene->gate.open, 1);
+    atomic_store(&fixture->gate.open, 1);
     return NULL;
 }
 
-static void close_gate(struct scene *scene)
+static void close_gate(struct fixture *fixture)
 {
-    scene->gate = (struct gate){{.step = gate_step}, 0};
-    memset(scene->from, 'o', LEN);
-    memset(scene->to, '-', LEN);
-    assert_int_equal(tuttiHostSubmit(scene->stream, &scene->gate.item, true), 0);
-    assert_int_equal(tuttiHostCall(scene->stream, write_source, scene), 0);
+    fixture->gate = (struct gate){{.step = gate_step}, 0};
+    memset(fixture->from, 'o', LEN);
+    memset(fixture->to, '-', LEN);
+    assert_int_equal(tuttiHostSubmit(fixture->stream, &fixture->gate.item, true), 0);
+    assert_int_equal(tuttiHostCall(fixture->stream, write_source, fixture), 0);
 }
 
-static int copy(const struct scene *scene, bool rows)
+static int copy(const struct fixture *fixture, bool rows)
 {
-    const struct tt_copy boxes = {.dst = scene->to,
-                                  .src = scene->from,
+    const struct tt_copy boxes = {.dst = fixture->to,
+                                  .src = fixture->from,
                                   .dst_pitch = LEN / 4,
                                   .src_pitch = LEN / 4,
                                   .width = LEN / 4,
                                   .height = 4};
-    return rows ? tuttiHostCopy(scene->stream, &boxes)
-                : tuttiHostCopyBytes(scene->stream, scene->to, scene->from, LEN);
+    return rows ? tuttiHostCopy(fixture->stream, &boxes)
+                : tuttiHostCopyBytes(fixture->stream, fixture->to, fixture->from, LEN);
 }
 
 /* The caller of such a copy may stay: somebody else lets the stream go on. */
-static void check_read_late(struct scene *scene, bool rows, bool finished)
+static void check_read_late(struct fixture *fixture, bool rows, bool finished)
 {
     pthread_t thread;
-    close_gate(scene);
-    atomic_store(&scene->copying, 0);
-    assert_int_equal(pthread_create(&thread, NULL, open_later, scene), 0);
-    atomic_store(&scene->copying, 1);
-    assert_int_equal(copy(scene, rows), 0);
-    if (finished) assert_int_equal(scene->to[LEN - 1], 'n');
-    assert_int_equal(tuttiHostStreamSynchronize(scene->stream), 0);
+    close_gate(fixture);
+    atomic_store(&fixture->copying, 0);
+    assert_int_equal(pthread_create(&thread, NULL, open_later, fixture), 0);
+    atomic_store(&fixture->copying, 1);
+    assert_int_equal(copy(fixture, rows), 0);
+    if (finished) assert_int_equal(fixture->to[LEN - 1], 'n');
+    assert_int_equal(tuttiHostStreamSynchronize(fixture->stream), 0);
     pthread_join(thread, NULL);
     for (int i = 0; i < LEN; i++) {
-        assert_int_equal(scene->to[i], 'n');
+        assert_int_equal(fixture->to[i], 'n');
     }
 }
 
 /* The caller of such a copy must not stay: he himself lets the stream go on. */
-static void check_returns(struct scene *scene, bool rows)
+static void check_returns(struct fixture *fixture, bool rows)
 {
-    close_gate(scene);
-    assert_int_equal(copy(scene, rows), 0);
-    assert_int_equal(scene->to[0], '-');
-    atomic_store(&scene->gate.open, 1);
-    assert_int_equal(tuttiHostStreamSynchronize(scene->stream), 0);
-    assert_int_equal(scene->to[LEN - 1], 'n');
+    close_gate(fixture);
+    assert_int_equal(copy(fixture, rows), 0);
+    assert_int_equal(fixture->to[0], '-');
+    atomic_store(&fixture->gate.open, 1);
+    assert_int_equal(tuttiHostStreamSynchronize(fixture->stream), 0);
+    assert_int_equal(fixture->to[LEN - 1], 'n');
 }
 
-static void check_kinds(struct scene *scene, const struct kind *from, const struct kind *to)
+static void check_kinds(struct fixture *fixture, const struct kind *from, const struct kind *to)
 {
     bool finished = from->pageable || to->pageable || (from->host && to->host);
     print_message("case: %s to %s\n", from->name, to->name);
-    scene->from = from->make();
-    scene->to = to->make() + LEN;
+    fixture->from = from->make();
+    fixture->to = to->make() + LEN;
     for (int rows = 0; rows < 2; rows++) {
-        check_read_late(scene, rows, finished);
-        if (!finished) check_returns(scene, rows);
+        check_read_late(fixture, rows, finished);
+        if (!finished) check_returns(fixture, rows);
     }
-    from->drop(scene->from);
-    to->drop(scene->to - LEN);
+    from->drop(fixture->from);
+    to->drop(fixture->to - LEN);
 }
 
 static void sources_are_read_in_stream_order(void **state)
 {
-    struct scene scene = {.stream = new_stream()};
+    struct fixture fixture = {.stream = new_stream()};
     (void)state;
     for (int from = 0; from < KINDS; from++) {
         for (int to = 0; to < KINDS; to++) {
-            check_kinds(&scene, &kinds[from], &kinds[to]);
+            check_kinds(&fixture, &kinds[from], &kinds[to]);
         }
     }
-    tuttiHostStreamDestroy(scene.stream);
+    tuttiHostStreamDestroy(fixture.stream);
 }
 
 /* ---- at replay ---- */
@@ -237,30 +237,30 @@ static void captured_sources_are_read_at_replay(void **state)
 {
     struct CUgraph_st *graph = NULL;
     struct CUgraphExec_st *exec = NULL;
-    struct scene scene = {.stream = new_stream()};
+    struct fixture fixture = {.stream = new_stream()};
     (void)state;
     for (int k = 0; k < KINDS; k++) {
         print_message("case: %s\n", kinds[k].name);
-        scene.from = kinds[k].make();
-        scene.to = on_device();
-        memset(scene.from, 'o', LEN);
-        assert_int_equal(tuttiHostCaptureBegin(scene.stream, 2), 0);
-        assert_int_equal(tuttiHostCall(scene.stream, write_source, &scene), 0);
-        assert_int_equal(copy(&scene, false), 0);
-        assert_int_equal(tuttiHostCaptureEnd(scene.stream, &graph), 0);
-        assert_int_equal(scene.from[0], 'o');
+        fixture.from = kinds[k].make();
+        fixture.to = on_device();
+        memset(fixture.from, 'o', LEN);
+        assert_int_equal(tuttiHostCaptureBegin(fixture.stream, 2), 0);
+        assert_int_equal(tuttiHostCall(fixture.stream, write_source, &fixture), 0);
+        assert_int_equal(copy(&fixture, false), 0);
+        assert_int_equal(tuttiHostCaptureEnd(fixture.stream, &graph), 0);
+        assert_int_equal(fixture.from[0], 'o');
         assert_int_equal(tuttiHostGraphInstantiate(graph, 0, &exec), 0);
-        scene.gate = (struct gate){{.step = gate_step}, 0};
-        assert_int_equal(tuttiHostSubmit(scene.stream, &scene.gate.item, true), 0);
-        assert_int_equal(tuttiHostGraphLaunch(exec, scene.stream), 0); /* stays for no memory */
-        atomic_store(&scene.gate.open, 1);
-        assert_int_equal(tuttiHostStreamSynchronize(scene.stream), 0);
-        assert_int_equal(scene.to[LEN - 1], 'n');
+        fixture.gate = (struct gate){{.step = gate_step}, 0};
+        assert_int_equal(tuttiHostSubmit(fixture.stream, &fixture.gate.item, true), 0);
+        assert_int_equal(tuttiHostGraphLaunch(exec, fixture.stream), 0); /* stays for no memory */
+        atomic_store(&fixture.gate.open, 1);
+        assert_int_equal(tuttiHostStreamSynchronize(fixture.stream), 0);
+        assert_int_equal(fixture.to[LEN - 1], 'n');
         tuttiHostGraphExecDestroy(exec);
         tuttiHostGraphDestroy(graph);
-        kinds[k].drop(scene.from);
+        kinds[k].drop(fixture.from);
     }
-    tuttiHostStreamDestroy(scene.stream);
+    tuttiHostStreamDestroy(fixture.stream);
 }
 
 /* ---- memory of another process ---- */
@@ -346,7 +346,7 @@ static void check_closed(struct CUstream_st *stream, char *opened, char *own)
 static void opened_memory_is_device_memory(void **state)
 {
     unsigned char token[TT_IPC_BYTES];
-    struct scene scene = {0};
+    struct fixture fixture = {0};
     int tokens[2], end[2], status = 0;
     void *ptr = NULL;
     (void)state;
@@ -361,16 +361,16 @@ static void opened_memory_is_device_memory(void **state)
     }
     assert_int_equal(read(tokens[0], token, sizeof(token)), (ssize_t)sizeof(token));
     assert_int_equal(tuttiHostIpcOpen(token, &ptr), 0);
-    scene.stream = new_stream();
+    fixture.stream = new_stream();
     char *own = on_device();
     for (int into = 0; into < 2; into++) {
-        scene.from = into ? own : ptr;
-        scene.to = into ? ptr : own;
-        check_read_late(&scene, false, false);
-        check_returns(&scene, false);
+        fixture.from = into ? own : ptr;
+        fixture.to = into ? ptr : own;
+        check_read_late(&fixture, false, false);
+        check_returns(&fixture, false);
     }
-    check_closed(scene.stream, ptr, own);
-    tuttiHostStreamDestroy(scene.stream);
+    check_closed(fixture.stream, ptr, own);
+    tuttiHostStreamDestroy(fixture.stream);
     close(end[0]);
     close(end[1]);
     close(tokens[0]);
@@ -382,7 +382,7 @@ static void opened_memory_is_device_memory(void **state)
 /* ---- host functions ---- */
 
 struct asker {
-    struct scene scene;
+    struct fixture fixture;
     struct CUstream_st *other;
     int rc;
 };
@@ -390,26 +390,26 @@ struct asker {
 static void ask_for_copy(void *arg)
 {
     struct asker *asker = arg;
-    asker->rc = copy(&asker->scene, false);
+    asker->rc = copy(&asker->fixture, false);
 }
 
 /* A host function that waits for a stream might wait for itself. */
 static void host_functions_wait_for_no_copy(void **state)
 {
-    struct asker asker = {.scene = {.stream = new_stream()}, .other = new_stream()};
+    struct asker asker = {.fixture = {.stream = new_stream()}, .other = new_stream()};
     (void)state;
-    asker.scene.from = pageable();
-    asker.scene.to = on_device();
-    close_gate(&asker.scene);
+    asker.fixture.from = pageable();
+    asker.fixture.to = on_device();
+    close_gate(&asker.fixture);
     assert_int_equal(tuttiHostCall(asker.other, ask_for_copy, &asker), 0);
     assert_int_equal(tuttiHostStreamSynchronize(asker.other), 0);
     assert_int_equal(asker.rc, 800);
-    atomic_store(&asker.scene.gate.open, 1);
-    assert_int_equal(tuttiHostStreamSynchronize(asker.scene.stream), 0);
-    assert_int_equal(asker.scene.to[0], '-');
-    tuttiHostStreamDestroy(asker.scene.stream);
+    atomic_store(&asker.fixture.gate.open, 1);
+    assert_int_equal(tuttiHostStreamSynchronize(asker.fixture.stream), 0);
+    assert_int_equal(asker.fixture.to[0], '-');
+    tuttiHostStreamDestroy(asker.fixture.stream);
     tuttiHostStreamDestroy(asker.other);
-    free(asker.scene.from);
+    free(asker.fixture.from);
 }
 
 int main(void)

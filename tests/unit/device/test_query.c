@@ -28,7 +28,7 @@ static enum tt_step gate_step(struct tt_item *item, enum tt_item_call call)
     return atomic_load(&gate->open) ? TT_STEP_DONE : TT_STEP_WAIT;
 }
 
-struct scene {
+struct fixture {
     struct gate holder, gate;
     struct CUstream_st *kept, *asked, *busy[STREAMS];
     struct CUevent_st *event;
@@ -43,116 +43,116 @@ static struct CUstream_st *new_stream(void)
 }
 
 /* The worker is away, and the event's stream waits for a gate. */
-static void begin(struct scene *scene)
+static void begin(struct fixture *fixture)
 {
-    memset(scene, 0, sizeof(*scene));
-    scene->holder = (struct gate){.item = {.step = gate_step}, .blocks = true};
-    scene->gate = (struct gate){.item = {.step = gate_step}};
-    scene->kept = new_stream();
-    scene->asked = new_stream();
-    assert_int_equal(tuttiHostSubmit(scene->kept, &scene->holder.item, false), 0);
-    while (!atomic_load(&scene->holder.entered)) {
+    memset(fixture, 0, sizeof(*fixture));
+    fixture->holder = (struct gate){.item = {.step = gate_step}, .blocks = true};
+    fixture->gate = (struct gate){.item = {.step = gate_step}};
+    fixture->kept = new_stream();
+    fixture->asked = new_stream();
+    assert_int_equal(tuttiHostSubmit(fixture->kept, &fixture->holder.item, false), 0);
+    while (!atomic_load(&fixture->holder.entered)) {
         sched_yield();
     }
-    assert_int_equal(tuttiHostSubmit(scene->asked, &scene->gate.item, false), 0);
-    assert_int_equal(tuttiHostEventCreate(TT_EVENT_NO_TIMING, &scene->event), 0);
-    assert_int_equal(tuttiHostEventRecord(scene->event, scene->asked), 0);
+    assert_int_equal(tuttiHostSubmit(fixture->asked, &fixture->gate.item, false), 0);
+    assert_int_equal(tuttiHostEventCreate(TT_EVENT_NO_TIMING, &fixture->event), 0);
+    assert_int_equal(tuttiHostEventRecord(fixture->event, fixture->asked), 0);
     for (int i = 0; i < STREAMS; i++) {
-        scene->busy[i] = new_stream();
-        assert_int_equal(tuttiHostMalloc(0, BYTES, (void **)&scene->from[i]), 0);
-        assert_int_equal(tuttiHostMalloc(0, BYTES, (void **)&scene->to[i]), 0);
-        memset(scene->from[i], 1, BYTES);
-        memset(scene->to[i], 0, BYTES);
+        fixture->busy[i] = new_stream();
+        assert_int_equal(tuttiHostMalloc(0, BYTES, (void **)&fixture->from[i]), 0);
+        assert_int_equal(tuttiHostMalloc(0, BYTES, (void **)&fixture->to[i]), 0);
+        memset(fixture->from[i], 1, BYTES);
+        memset(fixture->to[i], 0, BYTES);
     }
 }
 
 /* A byte of each page is looked at: as much as a page a stream too many. */
-static size_t count_moved(const struct scene *scene)
+static size_t count_moved(const struct fixture *fixture)
 {
     size_t moved = 0;
     for (int i = 0; i < STREAMS; i++) {
         for (size_t at = 0; at < BYTES; at += STRIDE) {
-            if (scene->to[i][at]) moved += STRIDE;
+            if (fixture->to[i][at]) moved += STRIDE;
         }
     }
     return moved;
 }
 
-static void end(struct scene *scene)
+static void end(struct fixture *fixture)
 {
-    atomic_store(&scene->gate.open, 1);
-    atomic_store(&scene->holder.open, 1);
+    atomic_store(&fixture->gate.open, 1);
+    atomic_store(&fixture->holder.open, 1);
     assert_int_equal(tuttiHostDeviceSynchronize(0), 0);
-    assert_int_equal(count_moved(scene), (size_t)STREAMS * BYTES);
+    assert_int_equal(count_moved(fixture), (size_t)STREAMS * BYTES);
     for (int i = 0; i < STREAMS; i++) {
-        assert_int_equal(tuttiHostStreamDestroy(scene->busy[i]), 0);
-        assert_int_equal(tuttiHostFree(scene->from[i]), 0);
-        assert_int_equal(tuttiHostFree(scene->to[i]), 0);
+        assert_int_equal(tuttiHostStreamDestroy(fixture->busy[i]), 0);
+        assert_int_equal(tuttiHostFree(fixture->from[i]), 0);
+        assert_int_equal(tuttiHostFree(fixture->to[i]), 0);
     }
-    assert_int_equal(tuttiHostEventDestroy(scene->event), 0);
-    assert_int_equal(tuttiHostStreamDestroy(scene->kept), 0);
-    assert_int_equal(tuttiHostStreamDestroy(scene->asked), 0);
+    assert_int_equal(tuttiHostEventDestroy(fixture->event), 0);
+    assert_int_equal(tuttiHostStreamDestroy(fixture->kept), 0);
+    assert_int_equal(tuttiHostStreamDestroy(fixture->asked), 0);
 }
 
-static int ask_event(struct scene *scene)
+static int ask_event(struct fixture *fixture)
 {
-    return tuttiHostEventQuery(scene->event);
+    return tuttiHostEventQuery(fixture->event);
 }
 
-static int ask_stream(struct scene *scene)
+static int ask_stream(struct fixture *fixture)
 {
-    return tuttiHostStreamQuery(scene->asked);
+    return tuttiHostStreamQuery(fixture->asked);
 }
 
-static int help(struct scene *scene)
+static int help(struct fixture *fixture)
 {
-    (void)scene;
+    (void)fixture;
     tuttiHostHelp();
     return 600;
 }
 
-static int put_copy(struct scene *scene, int i)
+static int put_copy(struct fixture *fixture, int i)
 {
-    return tuttiHostCopyBytes(scene->busy[i], scene->to[i], scene->from[i], BYTES);
+    return tuttiHostCopyBytes(fixture->busy[i], fixture->to[i], fixture->from[i], BYTES);
 }
 
-static int put_rows(struct scene *scene, int i)
+static int put_rows(struct fixture *fixture, int i)
 {
     const size_t row = BYTES / ROWS;
-    const struct tt_copy copy = {.dst = scene->to[i],
-                                 .src = scene->from[i],
+    const struct tt_copy copy = {.dst = fixture->to[i],
+                                 .src = fixture->from[i],
                                  .dst_pitch = row,
                                  .src_pitch = row,
                                  .width = row,
                                  .height = ROWS};
-    return tuttiHostCopy(scene->busy[i], &copy);
+    return tuttiHostCopy(fixture->busy[i], &copy);
 }
 
-static int put_fill(struct scene *scene, int i)
+static int put_fill(struct fixture *fixture, int i)
 {
     const struct tt_set set = {
-        .ptr = scene->to[i], .value = 0x0101, .elem_bytes = 2, .width = BYTES / 2, .height = 1};
-    return tuttiHostSet(scene->busy[i], &set);
+        .ptr = fixture->to[i], .value = 0x0101, .elem_bytes = 2, .width = BYTES / 2, .height = 1};
+    return tuttiHostSet(fixture->busy[i], &set);
 }
 
-static int put_rows_of_fill(struct scene *scene, int i)
+static int put_rows_of_fill(struct fixture *fixture, int i)
 {
     const size_t row = BYTES / ROWS;
-    const struct tt_set set = {.ptr = scene->to[i],
+    const struct tt_set set = {.ptr = fixture->to[i],
                                .value = 0x01010101,
                                .elem_bytes = 4,
                                .pitch = row,
                                .width = row / 4,
                                .height = ROWS};
-    return tuttiHostSet(scene->busy[i], &set);
+    return tuttiHostSet(fixture->busy[i], &set);
 }
 
 static void question_does_a_share(void **state)
 {
     static const struct {
         const char *name;
-        int (*ask)(struct scene *scene);
-        int (*put)(struct scene *scene, int i);
+        int (*ask)(struct fixture *fixture);
+        int (*put)(struct fixture *fixture, int i);
     } cases[] = {
         {"event, copies", ask_event, put_copy},
         {"event, copies of rows", ask_event, put_rows},
@@ -163,36 +163,36 @@ static void question_does_a_share(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct scene scene;
+        struct fixture fixture;
         print_message("case: %s\n", cases[i].name);
-        begin(&scene);
+        begin(&fixture);
         for (int s = 0; s < STREAMS; s++) {
-            assert_int_equal(cases[i].put(&scene, s), 0);
+            assert_int_equal(cases[i].put(&fixture, s), 0);
         }
-        assert_int_equal(cases[i].ask(&scene), 600);
-        assert_true(count_moved(&scene) <= SHARE + STREAMS * (size_t)STRIDE);
-        assert_int_equal(cases[i].ask(&scene), 600);
-        assert_true(count_moved(&scene) <= 2 * (size_t)SHARE + STREAMS * (size_t)STRIDE);
-        end(&scene);
+        assert_int_equal(cases[i].ask(&fixture), 600);
+        assert_true(count_moved(&fixture) <= SHARE + STREAMS * (size_t)STRIDE);
+        assert_int_equal(cases[i].ask(&fixture), 600);
+        assert_true(count_moved(&fixture) <= 2 * (size_t)SHARE + STREAMS * (size_t)STRIDE);
+        end(&fixture);
     }
 }
 
 /* The stream that is asked gets on by questions alone, behind what it waits for, too. */
 static void questions_bring_it_on(void **state)
 {
-    struct scene scene;
+    struct fixture fixture;
     int questions = 0;
     (void)state;
-    begin(&scene);
+    begin(&fixture);
     for (int i = 0; i < STREAMS; i++) {
-        assert_int_equal(put_rows(&scene, i), 0);
-        if (i > 0) assert_int_equal(tuttiHostStreamJoin(scene.busy[i], scene.busy[i - 1]), 0);
+        assert_int_equal(put_rows(&fixture, i), 0);
+        if (i > 0) assert_int_equal(tuttiHostStreamJoin(fixture.busy[i], fixture.busy[i - 1]), 0);
     }
-    while (tuttiHostStreamQuery(scene.busy[STREAMS - 1])) {
+    while (tuttiHostStreamQuery(fixture.busy[STREAMS - 1])) {
         questions++;
     }
     assert_in_range(questions, 2 * (BYTES / SHARE), 100 * (BYTES / SHARE));
-    end(&scene);
+    end(&fixture);
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* Memory that runs short, once at each allocation that some scenes make: every call answers,
+/* Memory that runs short, once at each allocation that some scenarios make: every call answers,
  * nothing crashes or leaks, and what comes afterwards works. */
 #include "../check.h"
 #include "../starve.h"
@@ -30,7 +30,7 @@ static enum tt_step gate_step(struct tt_item *item, enum tt_item_call call)
     return atomic_load(&gate->open) ? TT_STEP_DONE : TT_STEP_WAIT;
 }
 
-static int refused; /* calls of the scene that did not answer 0 */
+static int refused; /* calls of the scenario that did not answer 0 */
 
 static bool works(int rc)
 {
@@ -76,7 +76,7 @@ static void end_event(struct CUevent_st *event)
     if (event) assert_int_equal(tuttiHostEventDestroy(event), 0);
 }
 
-/* ---- scenes ---- */
+/* ---- scenarios ---- */
 
 static void queues(void)
 {
@@ -335,22 +335,22 @@ static void each_allocation_may_fail(void **state)
     static const struct {
         const char *name;
         void (*play)(void);
-    } scenes[] = {
+    } scenarios[] = {
         {"queues", queues}, {"kernels", kernels}, {"captures", captures},
         {"graphs", graphs}, {"pools", pools},     {"memory", memory},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
+    for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
         bool failed = true;
         long n = 0;
         while (failed && n < MOST) {
             refused = 0;
             starve_at(++n);
-            scenes[i].play();
+            scenarios[i].play();
             failed = starve_end();
             afterwards();
         }
-        print_message("%s: %ld allocations\n", scenes[i].name, n - 1);
+        print_message("%s: %ld allocations\n", scenarios[i].name, n - 1);
         assert_false(failed);
         assert_int_equal(refused, 0);
     }

@@ -16,7 +16,7 @@ static const char *folder;
 
 enum { HOSTS = 2, GPUS = 2, RANKS = HOSTS * GPUS };
 
-struct scene { /* two hosts, of one file or of two */
+struct scenario { /* two hosts, of one file or of two */
     const char *name;
     int domain;     /* of the second host */
     bool completed; /* by what takes part */
@@ -25,21 +25,21 @@ struct scene { /* two hosts, of one file or of two */
 
 static struct tt_topo_rank ranks[RANKS];
 
-static void place_ranks(const struct scene *scene)
+static void place_ranks(const struct scenario *scenario)
 {
     for (int r = 0; r < RANKS; r++) {
         ranks[r] = (struct tt_topo_rank){.node = r / GPUS, .local_rank = r % GPUS};
-        (void)snprintf(ranks[r].bus_id, sizeof(ranks[r].bus_id), "%s", scene->bus_ids[r % GPUS]);
+        (void)snprintf(ranks[r].bus_id, sizeof(ranks[r].bus_id), "%s", scenario->bus_ids[r % GPUS]);
     }
 }
 
-static ncclResult_t read_file(const struct scene *scene, struct tt_topo_file **file_out)
+static ncclResult_t read_file(const struct scenario *scenario, struct tt_topo_file **file_out)
 {
     char path[512];
-    (void)snprintf(path, sizeof(path), "%s/%s.xml", folder, scene->name);
-    if (!scene->completed) return tt_topo_file_read(path, file_out);
-    const struct tt_topo_device devices[GPUS] = {{scene->bus_ids[0], 0, 90},
-                                                 {scene->bus_ids[1], 1, 90}};
+    (void)snprintf(path, sizeof(path), "%s/%s.xml", folder, scenario->name);
+    if (!scenario->completed) return tt_topo_file_read(path, file_out);
+    const struct tt_topo_device devices[GPUS] = {{scenario->bus_ids[0], 0, 90},
+                                                 {scenario->bus_ids[1], 1, 90}};
     const struct tt_topo_nic nics[] = {{.name = "new0", .mbps = 100000, .rail = -1, .plane = -1}};
     const struct tt_topo_local local = {
         .devices = devices, .ndevices = GPUS, .nics = nics, .nnics = 1};
@@ -74,13 +74,13 @@ static void forget(struct reports *reports)
         free(reports->texts[k]);
 }
 
-static ncclResult_t run(const struct scene *scene, struct reports *reports)
+static ncclResult_t run(const struct scenario *scenario, struct reports *reports)
 {
     struct tt_topo_file *file = NULL;
     struct tt_topo_plan plan = {0};
     *reports = (struct reports){0};
-    ncclResult_t rc = read_file(scene, &file);
-    const struct tt_topo_host hosts[HOSTS] = {{file, 1, 0}, {file, 2, scene->domain}};
+    ncclResult_t rc = read_file(scenario, &file);
+    const struct tt_topo_host hosts[HOSTS] = {{file, 1, 0}, {file, 2, scenario->domain}};
     const struct tt_topo_machine machine = {
         .hosts = hosts, .nhosts = HOSTS, .ranks = ranks, .nranks = RANKS, .no_collnet = true};
     if (!rc) rc = tell(&machine, &plan, reports->texts);
@@ -99,17 +99,17 @@ static void assert_same(const struct reports *reports, const struct reports *wan
     assert_memory_equal(reports->ring, wanted->ring, sizeof(reports->ring));
 }
 
-static void starve(const struct scene *scene)
+static void starve(const struct scenario *scenario)
 {
     struct reports wanted, reports;
     long n = 0, survived = 0, silent = 0;
     bool failed = true;
-    place_ranks(scene);
-    assert_int_equal(run(scene, &wanted), ncclSuccess);
+    place_ranks(scenario);
+    assert_int_equal(run(scenario, &wanted), ncclSuccess);
     while (failed) {
         (void)tt_fail(ncclInternalError, "nobody said anything");
         starve_at(++n);
-        ncclResult_t rc = run(scene, &reports);
+        ncclResult_t rc = run(scenario, &reports);
         failed = starve_end();
         if (rc != ncclSuccess && (rc != ncclSystemError || !strstr(tt_last_error(), "memory")))
             print_message("allocation %ld: code %d: %s\n", n, (int)rc, tt_last_error());
@@ -119,20 +119,21 @@ static void starve(const struct scene *scene)
         forget(&reports);
         if (n > 100) n += n / 6; /* the rest by samples */
     }
-    print_message("%s: %ld allocations, %ld of them are done without\n", scene->name, n, survived);
+    print_message("%s: %ld allocations, %ld of them are done without\n", scenario->name, n,
+                  survived);
     forget(&wanted);
     assert_int_equal(silent, 0);
 }
 
 static void every_allocation(void **state)
 {
-    static const struct scene scenes[] = {
+    static const struct scenario scenarios[] = {
         {"c08-gb200-tray", 0, false, {"0000:06:00.0", "0009:06:00.0"}},
         {"c06-dgxh100", 1, true, {"0000:14:00.0", "0000:2c:00.0"}},
     };
     (void)state;
-    for (size_t s = 0; s < TT_LEN(scenes); s++)
-        starve(&scenes[s]);
+    for (size_t s = 0; s < TT_LEN(scenarios); s++)
+        starve(&scenarios[s]);
 }
 
 int main(int argc, char **argv)

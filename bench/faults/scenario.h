@@ -26,4 +26,4 @@ extern const char *const fault_media[FAULT_MEDIA];
 
 /* Run it; the shared memory keeps what the ranks reported. `fd` is its, `hooks` the library. */
 struct fault_result fault_play(struct fault_shared *shared, int fd, const char *hooks,
-                               const struct fault_scene *scene);
+                               const struct fault_scenario *scenario);

@@ -1,5 +1,5 @@
 /* Starts the ranks, injects the fault, waits, and judges what they wrote. */
-#include "scene.h"
+#include "scenario.h"
 
 #include "hosts.h"
 
@@ -53,9 +53,9 @@ const struct fault_word fault_words[FAULT_KINDS] = {
 };
 const char *const fault_media[FAULT_MEDIA] = {"memory", "hosts", "sockets"};
 
-struct play { /* a scene under way */
+struct play { /* a scenario under way */
     struct fault_shared *shared;
-    const struct fault_scene *scene;
+    const struct fault_scenario *scenario;
     pid_t pids[FAULT_RANKS];
     int alive, crashed; /* rank that ended as it should not; -1: none */
     bool began, undone;
@@ -64,20 +64,20 @@ struct play { /* a scene under way */
 
 /* ---- ranks ---- */
 
-static int host_of(const struct fault_scene *scene, int rank)
+static int host_of(const struct fault_scenario *scenario, int rank)
 {
-    if (scene->medium == MEDIUM_MEMORY) return 0;
-    return scene->medium == MEDIUM_SOCKETS ? rank : rank * 2 / scene->nranks;
+    if (scenario->medium == MEDIUM_MEMORY) return 0;
+    return scenario->medium == MEDIUM_SOCKETS ? rank : rank * 2 / scenario->nranks;
 }
 
-static void set_environment(const struct fault_scene *scene, int rank)
+static void set_environment(const struct fault_scenario *scenario, int rank)
 {
     char text[160];
-    bool sockets = scene->medium == MEDIUM_SOCKETS, disk = scene->kind == FAULT_DISK;
+    bool sockets = scenario->medium == MEDIUM_SOCKETS, disk = scenario->kind == FAULT_DISK;
     setenv("NCCL_P2P_DISABLE", sockets ? "1" : "0", 1);
     setenv("NCCL_SHM_DISABLE", sockets ? "1" : "0", 1);
-    snprintf(text, sizeof(text), "host%d", host_of(scene, rank));
-    if (scene->medium == MEDIUM_HOSTS) setenv("NCCL_HOSTID", text, 1);
+    snprintf(text, sizeof(text), "host%d", host_of(scenario, rank));
+    if (scenario->medium == MEDIUM_HOSTS) setenv("NCCL_HOSTID", text, 1);
     setenv("TUTTI_INIT_TIMEOUT", "20", 1);
     setenv("TUTTI_DEVICES", "16", 1);
     if (!*hosts_folder("log")) return;
@@ -87,14 +87,14 @@ static void set_environment(const struct fault_scene *scene, int rank)
     setenv("NCCL_DEBUG_FILE", text, 1);
 }
 
-static _Noreturn void become_rank(const struct fault_scene *scene, int fd, const char *hooks,
+static _Noreturn void become_rank(const struct fault_scenario *scenario, int fd, const char *hooks,
                                   int rank)
 {
     char shared[16], number[16];
     snprintf(shared, sizeof(shared), "%d", fd);
     snprintf(number, sizeof(number), "%d", rank);
-    hosts_enter(host_of(scene, rank));
-    set_environment(scene, rank);
+    hosts_enter(host_of(scenario, rank));
+    set_environment(scenario, rank);
     setenv("LD_PRELOAD", hooks, 1);
     setenv("FAULTS_SHARED", shared, 1);
     setenv("FAULTS_RANK", number, 1);
@@ -107,12 +107,12 @@ static void look_after(struct play *p)
     int status = 0;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        for (int r = 0; r < p->scene->nranks; r++) {
+        for (int r = 0; r < p->scenario->nranks; r++) {
             if (p->pids[r] != pid) continue;
             p->pids[r] = 0;
             p->alive--;
             bool by_us = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && p->began &&
-                         p->scene->kind == FAULT_KILLED && r == p->scene->victim;
+                         p->scenario->kind == FAULT_KILLED && r == p->scenario->victim;
             if (!by_us && status != 0) p->crashed = r;
         }
     }
@@ -120,11 +120,11 @@ static void look_after(struct play *p)
 
 /* ---- the fault, as far as it comes from outside ---- */
 
-static void fill_disk(const struct fault_scene *scene)
+static void fill_disk(const struct fault_scenario *scenario)
 {
     static const char zeros[4096];
     char path[160];
-    int64_t left = DISK_BYTES - (int64_t)(scene->seed % DISK_BYTES);
+    int64_t left = DISK_BYTES - (int64_t)(scenario->seed % DISK_BYTES);
     snprintf(path, sizeof(path), "%s/fill", hosts_folder("disk"));
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     while (fd >= 0 && left > 0 && write(fd, zeros, sizeof(zeros)) > 0) {
@@ -135,30 +135,30 @@ static void fill_disk(const struct fault_scene *scene)
 
 static void inject(struct play *p)
 {
-    const struct fault_scene *scene = p->scene;
-    int host = host_of(scene, scene->victim);
-    pid_t pid = p->pids[scene->victim];
+    const struct fault_scenario *scenario = p->scenario;
+    int host = host_of(scenario, scenario->victim);
+    pid_t pid = p->pids[scenario->victim];
     p->began = true;
     int64_t now = fault_now_usec();
-    switch (scene->kind) {
+    switch (scenario->kind) {
     case FAULT_KILLED:
         if (pid) kill(pid, SIGKILL);
         break;
     case FAULT_PAUSED:
         if (pid) kill(pid, SIGSTOP);
-        p->undo_usec = now + 50000 + (int64_t)(scene->seed % 250000);
+        p->undo_usec = now + 50000 + (int64_t)(scenario->seed % 250000);
         break;
     case FAULT_STOPPED:
         if (pid) kill(pid, SIGSTOP);
         p->undo_usec = now + STOPPED_USEC;
         break;
     case FAULT_CUT:
-        p->undo_usec = now + 200000 + (int64_t)(scene->seed % 2800000); /* fall through */
+        p->undo_usec = now + 200000 + (int64_t)(scenario->seed % 2800000); /* fall through */
     case FAULT_PARTED: hosts_link(host, false); break;
     default: return;
     }
     p->shared->all_called = true;
-    for (int r = 0; r < scene->nranks; r++) {
+    for (int r = 0; r < scenario->nranks; r++) {
         p->shared->all_called &= !strcmp(p->shared->reports[r].step, "calls");
     }
     atomic_store(&p->shared->injected_usec, now);
@@ -166,12 +166,12 @@ static void inject(struct play *p)
 
 static void undo(struct play *p)
 {
-    const struct fault_scene *scene = p->scene;
-    int host = host_of(scene, scene->victim);
+    const struct fault_scenario *scenario = p->scenario;
+    int host = host_of(scenario, scenario->victim);
     p->undone = true;
-    if (scene->kind == FAULT_CUT || scene->kind == FAULT_PARTED) hosts_link(host, true);
-    if (scene->kind == FAULT_LOSS) hosts_loss(host, 0);
-    if (p->pids[scene->victim]) kill(p->pids[scene->victim], SIGCONT);
+    if (scenario->kind == FAULT_CUT || scenario->kind == FAULT_PARTED) hosts_link(host, true);
+    if (scenario->kind == FAULT_LOSS) hosts_loss(host, 0);
+    if (p->pids[scenario->victim]) kill(p->pids[scenario->victim], SIGCONT);
 }
 
 /* ---- the judgement ---- */
@@ -221,17 +221,18 @@ static int aborter(const char *sentence)
 /* Both ends of what broke are to blame: of a connection, or of a link, which parts hosts. */
 static bool names_other_end(const struct fault_shared *shared, int rank, bool in_part)
 {
-    const struct fault_scene *scene = &shared->scene;
+    const struct fault_scenario *scenario = &shared->scenario;
     const char *sentence = shared->reports[rank].sentence;
     int peer = (int)(shared->peer & 0xff) - 1;
-    for (int r = 0; r < scene->nranks && (scene->kind == FAULT_PARTED || scene->kind == FAULT_CUT);
+    for (int r = 0;
+         r < scenario->nranks && (scenario->kind == FAULT_PARTED || scenario->kind == FAULT_CUT);
          r++) {
-        bool apart = host_of(scene, r) != host_of(scene, rank);
-        if (scene->medium == MEDIUM_HOSTS && apart && tells_of(shared, sentence, r)) return true;
+        bool apart = host_of(scenario, r) != host_of(scenario, rank);
+        if (scenario->medium == MEDIUM_HOSTS && apart && tells_of(shared, sentence, r)) return true;
     }
-    if (scene->kind != FAULT_CLOSED && scene->kind != FAULT_FLIPPED) return false;
+    if (scenario->kind != FAULT_CLOSED && scenario->kind != FAULT_FLIPPED) return false;
     /* which ranks share an address cannot be told here */
-    if (scene->medium != MEDIUM_SOCKETS) return strstr(sentence, "rank ") != NULL;
+    if (scenario->medium != MEDIUM_SOCKETS) return strstr(sentence, "rank ") != NULL;
     return names(sentence, peer) || (in_part && names(sentence, peer / 2));
 }
 
@@ -239,13 +240,14 @@ static bool names_other_end(const struct fault_shared *shared, int rank, bool in
  * gave up because of it. */
 static bool names_culprit(const struct fault_shared *shared, int rank)
 {
-    const struct fault_scene *scene = &shared->scene;
+    const struct fault_scenario *scenario = &shared->scenario;
     const char *sentence = shared->reports[rank].sentence;
     int who = aborter(sentence);
     bool in_part = !strcmp(shared->reports[rank].step, "calls of the split");
-    if (tells_of(shared, sentence, scene->victim)) return true;
-    if (in_part && rank % 2 == scene->victim % 2 && names(sentence, scene->victim / 2)) return true;
-    if (who >= 0 && who < scene->nranks && who % 2 == scene->victim % 2 &&
+    if (tells_of(shared, sentence, scenario->victim)) return true;
+    if (in_part && rank % 2 == scenario->victim % 2 && names(sentence, scenario->victim / 2))
+        return true;
+    if (who >= 0 && who < scenario->nranks && who % 2 == scenario->victim % 2 &&
         shared->reports[who].end == END_ERROR)
         return true;
     return names_other_end(shared, rank, in_part);
@@ -256,23 +258,23 @@ static void judge_stop(const struct play *p, int r, struct fault_result *result)
 {
     const struct fault_shared *shared = p->shared;
     char path[160], text[4096] = "";
-    if (r == p->scene->victim || !shared->all_called) return;
+    if (r == p->scenario->victim || !shared->all_called) return;
     if (shared->reports[r].end_usec - shared->injected_usec < STOPPED_USEC) return;
     snprintf(path, sizeof(path), "%s/%d", hosts_folder("log"), r);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && read(fd, text, sizeof(text) - 1) < 0) text[0] = 0;
     if (fd >= 0) close(fd);
     result->asked++;
-    result->named += names(text, p->scene->victim) && strstr(text, "is stopped");
+    result->named += names(text, p->scenario->victim) && strstr(text, "is stopped");
 }
 
 static void judge_rank(const struct play *p, int r, struct fault_result *result)
 {
     const struct fault_report *report = &p->shared->reports[r];
-    const struct fault_scene *scene = p->scene;
-    bool harmless = fault_words[scene->kind].is_harmless, victim = r == scene->victim;
+    const struct fault_scenario *scenario = p->scenario;
+    bool harmless = fault_words[scenario->kind].is_harmless, victim = r == scenario->victim;
     const char *wrong = NULL;
-    if (report->end == END_NONE && !(victim && scene->kind == FAULT_KILLED)) wrong = "hangs";
+    if (report->end == END_NONE && !(victim && scenario->kind == FAULT_KILLED)) wrong = "hangs";
     if (report->end == END_WRONG) wrong = "wrong data";
     if (report->end == END_WELL) result->well++;
     if (report->end == END_ERROR) {
@@ -295,9 +297,9 @@ static void judge(const struct play *p, struct fault_result *result)
 {
     result->injected = p->shared->injected_usec != 0;
     result->usec = p->shared->ended_usec - p->shared->begin_usec;
-    for (int r = 0; r < p->scene->nranks; r++) {
+    for (int r = 0; r < p->scenario->nranks; r++) {
         judge_rank(p, r, result);
-        if (p->scene->kind == FAULT_STOPPED && *hosts_folder("log")) judge_stop(p, r, result);
+        if (p->scenario->kind == FAULT_STOPPED && *hosts_folder("log")) judge_stop(p, r, result);
     }
     if (p->crashed >= 0 && !result->wrong) {
         result->wrong = "crashed";
@@ -314,40 +316,40 @@ static void judge(const struct play *p, struct fault_result *result)
 
 static void begin(struct play *p, int fd, const char *hooks)
 {
-    const struct fault_scene *scene = p->scene;
+    const struct fault_scenario *scenario = p->scenario;
     hosts_sweep(hosts_folder("log"));
-    if (scene->kind == FAULT_DISK) fill_disk(scene);
-    if (scene->kind == FAULT_LOSS)
-        hosts_loss(host_of(scene, scene->victim), 1 + (int)(scene->seed % 5));
+    if (scenario->kind == FAULT_DISK) fill_disk(scenario);
+    if (scenario->kind == FAULT_LOSS)
+        hosts_loss(host_of(scenario, scenario->victim), 1 + (int)(scenario->seed % 5));
     fflush(NULL);
-    for (int r = 0; r < scene->nranks; r++) {
+    for (int r = 0; r < scenario->nranks; r++) {
         p->pids[r] = fork();
-        if (p->pids[r] == 0) become_rank(scene, fd, hooks, r);
+        if (p->pids[r] == 0) become_rank(scenario, fd, hooks, r);
         p->shared->reports[r].pid = (int)p->pids[r];
         p->alive += p->pids[r] > 0;
     }
-    if (scene->kind == FAULT_DISK || scene->kind == FAULT_LOSS)
+    if (scenario->kind == FAULT_DISK || scenario->kind == FAULT_LOSS)
         atomic_store(&p->shared->injected_usec, fault_now_usec());
 }
 
 struct fault_result fault_play(struct fault_shared *shared, int fd, const char *hooks,
-                               const struct fault_scene *scene)
+                               const struct fault_scenario *scenario)
 {
-    struct play p = {.shared = shared, .scene = scene, .crashed = -1};
+    struct play p = {.shared = shared, .scenario = scenario, .crashed = -1};
     struct fault_result result = {0};
     int64_t start = fault_now_usec(), now = start;
     memset(shared, 0, sizeof(*shared));
-    shared->scene = *scene;
+    shared->scenario = *scenario;
     begin(&p, fd, hooks);
     while (p.alive > 0) {
-        bool ready = atomic_load(&shared->ready) >= scene->nranks;
+        bool ready = atomic_load(&shared->ready) >= scenario->nranks;
         if (ready && !shared->begin_usec) atomic_store(&shared->begin_usec, fault_now_usec());
         int64_t end = ready ? shared->begin_usec + (int64_t)BOUND_SEC * 1000000
                             : start + (int64_t)START_SEC * 1000000;
         now = fault_now_usec();
         if (now > end) break;
-        if (ready && !p.began && fault_words[scene->kind].is_timed &&
-            now >= shared->begin_usec + (int64_t)scene->moment)
+        if (ready && !p.began && fault_words[scenario->kind].is_timed &&
+            now >= shared->begin_usec + (int64_t)scenario->moment)
             inject(&p);
         if (p.undo_usec && !p.undone && now >= p.undo_usec) undo(&p);
         look_after(&p);
@@ -355,7 +357,7 @@ struct fault_result fault_play(struct fault_shared *shared, int fd, const char *
     }
     shared->ended_usec = fault_now_usec();
     if (!p.undone) undo(&p);
-    for (int r = 0; r < scene->nranks; r++) {
+    for (int r = 0; r < scenario->nranks; r++) {
         if (p.pids[r] <= 0) continue;
         if (shared->reports[r].end == END_WELL)
             shared->reports[r].end = END_NONE; /* it did not exit */
