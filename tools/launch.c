@@ -305,8 +305,9 @@ static void tell_failure(const struct launch *launch, int rank, int status, bool
                 name_of(launch), rank, name, how, number, name_of(launch), remote_shell(), name);
         return;
     }
-    fprintf(stderr, "tutti %s: rank %d %s %d; ending the others\n", name_of(launch), rank, how,
-            number);
+    const char *meaning = signalled ? strsignal(number) : NULL;
+    fprintf(stderr, "tutti %s: rank %d %s %d%s%s%s; ending the others\n", name_of(launch), rank,
+            how, number, meaning ? " (" : "", meaning ? meaning : "", meaning ? ")" : "");
 }
 
 /* Note in which order ranks said that they exit. */

@@ -4,6 +4,7 @@
 #include "launch_same.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,14 @@
 
 enum { SAYINGS = 16, KEY_BYTES = 1024, SHOWN_BYTES = 72, RANGES_BYTES = 160, GATHER_MSEC = 300 };
 
+struct keys {
+    char all[KEY_BYTES];   /* the sentence with * for the rank's own number wherever it stands; "":
+                              none, */
+    char first[KEY_BYTES]; /* and where it stands first */
+};
+
 struct saying {
-    char key[KEY_BYTES]; /* the sentence with * for the rank's own number; "": none */
+    struct keys keys;
     char words[SHOWN_BYTES];
     uint16_t *times; /* owned; how often each rank gave it */
     bool *repeats;   /* owned; ranks to be named */
@@ -66,27 +73,45 @@ static const char *sentence_of(const char *line, size_t bytes, size_t *sentence_
     return at;
 }
 
-/* "rank 12" becomes "rank *" where that is the rank's own number. False: too long to be compared.
- */
-static bool make_key(int rank, const char *sentence, size_t bytes, char key[KEY_BYTES])
+/* Bytes of an address or a size in hex at `at` that each process has its own of; of a
+ * communicator's hash, which all share, 0. */
+static size_t address_bytes(const char *sentence, size_t at, size_t bytes)
+{
+    static const char comm[] = "comm ", communicator[] = "communicator ";
+    size_t end = at + 2;
+    if (bytes - at < 3 || sentence[at] != '0' || sentence[at + 1] != 'x') return 0;
+    if (at >= sizeof(comm) - 1 && !memcmp(sentence + at - 5, comm, 5)) return 0;
+    if (at >= sizeof(communicator) - 1 && !memcmp(sentence + at - 13, communicator, 13)) return 0;
+    while (end < bytes && isxdigit((unsigned char)sentence[end]))
+        end++;
+    return end - at;
+}
+
+/* "rank 12" becomes "rank *" where that is the rank's own number, `most` times; addresses become
+ * "0x*". */
+static void make_key(int rank, const char *sentence, size_t bytes, int most, char key[KEY_BYTES])
 {
     char own[24];
     size_t used = 0, at = 0, own_bytes = (size_t)snprintf(own, sizeof(own), "rank %d", rank);
-    if (bytes >= KEY_BYTES) return false;
-    while (at < bytes) {
+    while (at < bytes && used + sizeof(own) < KEY_BYTES) {
+        const size_t address = address_bytes(sentence, at, bytes);
         bool is_own =
-            bytes - at >= own_bytes && !memcmp(sentence + at, own, own_bytes) &&
+            most > 0 && bytes - at >= own_bytes && !memcmp(sentence + at, own, own_bytes) &&
             (at + own_bytes == bytes || !isdigit((unsigned char)sentence[at + own_bytes]));
         if (is_own) {
             memcpy(key + used, "rank *", 6);
             used += 6;
             at += own_bytes;
+            most--;
+        } else if (address) {
+            memcpy(key + used, "0x*", 3);
+            used += 3;
+            at += address;
         } else {
             key[used++] = sentence[at++];
         }
     }
     key[used] = '\0';
-    return used > 0;
 }
 
 /* The words as they were printed, for the line that names the others. */
@@ -98,22 +123,26 @@ static void keep_words(struct saying *saying, const char *sentence, size_t bytes
                    whole ? "" : "...");
 }
 
-static struct saying *find(struct launch_same *same, const char *key)
+/* What a rank says of itself has its number anywhere ("rank 3: ... rank 3 waits"), what ranks say
+ * of each other at the start alone ("rank 3: rank 0 called ..., rank 3 called ..."). */
+static struct saying *find(struct launch_same *same, const struct keys *keys)
 {
     for (int k = 0; k < SAYINGS; k++) {
-        if (!strcmp(same->sayings[k].key, key)) return &same->sayings[k];
+        struct saying *saying = &same->sayings[k];
+        if (!strcmp(saying->keys.all, keys->all) || !strcmp(saying->keys.first, keys->first))
+            return saying;
     }
     return NULL;
 }
 
 /* In place of the oldest one whose repeats are told. NULL: there is none. */
-static struct saying *add(struct launch_same *same, const char *key)
+static struct saying *add(struct launch_same *same, const struct keys *keys)
 {
     for (int k = 0; k < SAYINGS; k++) {
         struct saying *saying = &same->sayings[(same->next + k) % SAYINGS];
         if (saying->untold) continue;
         same->next = (same->next + k + 1) % SAYINGS;
-        (void)snprintf(saying->key, sizeof(saying->key), "%s", key);
+        saying->keys = *keys;
         memset(saying->times, 0, (size_t)same->nranks * sizeof(*saying->times));
         saying->most = 0;
         return saying;
@@ -123,12 +152,14 @@ static struct saying *add(struct launch_same *same, const char *key)
 
 bool launch_same_repeats(struct launch_same *same, int rank, const char *line, size_t bytes)
 {
-    char key[KEY_BYTES];
+    struct keys keys;
     size_t sentence_bytes = 0;
     const char *sentence = sentence_of(line, bytes, &sentence_bytes);
-    if (!sentence || !make_key(rank, sentence, sentence_bytes, key)) return false;
-    struct saying *saying = find(same, key);
-    if (!saying) saying = add(same, key);
+    if (!sentence || sentence_bytes == 0 || sentence_bytes >= KEY_BYTES) return false;
+    make_key(rank, sentence, sentence_bytes, INT_MAX, keys.all);
+    make_key(rank, sentence, sentence_bytes, 1, keys.first);
+    struct saying *saying = find(same, &keys);
+    if (!saying) saying = add(same, &keys);
     if (!saying || saying->times[rank] == UINT16_MAX) return false;
     bool repeats = ++saying->times[rank] <= saying->most;
     if (!repeats) {

@@ -80,6 +80,13 @@ def same_warnings():
     check("who repeats it", named(r.stderr) | {int(a) for a, _ in warnings} | {9} == set(range(11)), r.stderr)
     check("other lines stay", r.stderr.count("rank 9 exited twice") == 1 and r.stderr.count("] plain\n") == 11, r.stderr)
     check("an empty line before each", len(re.findall(r"^\[\d+\] $", r.stderr, re.M)) == 5, r.stderr)
+    differ = 'printf "h:1:$$ [0] a.c:1 (f) NCCL WARN comm 0x1 rank $RANK: rank 0 called A of 0x7f0$RANK, rank 1 called B\n" >&2'
+    r = tutti("run", "-n", "3", "sh", "-c", differ)
+    check("who is named need not be another rank", r.stderr.count("NCCL WARN") == 1 and "warn of the same: comm 0x1 rank" in r.stderr
+          .replace("warns", "warn"), r.stderr)
+    other = 'printf "h:1:$$ [0] a.c:1 (f) NCCL WARN comm 0x$RANK rank $RANK: rank 9 exited\n" >&2'
+    r = tutti("run", "-n", "3", "sh", "-c", other)
+    check("other communicators", r.stderr.count("NCCL WARN") == 3 and "of the same" not in r.stderr, r.stderr)
     r = tutti("run", "-n", "3", "sh", "-c", script, env={"NCCL_DEBUG": "WARN"})
     check("each rank's with NCCL_DEBUG", r.stderr.count("NCCL WARN") == 6 and "of the same" not in r.stderr, r.stderr)
 
@@ -118,8 +125,8 @@ def input_of_rank_0():
 def failing():
     cases = [
         ("exit code", "[ $RANK = 2 ] && exit 7; sleep 300", 7, "rank 2 exited with 7"),
-        ("killed", "[ $RANK = 1 ] && kill -KILL $$; sleep 300", 137, "rank 1 was ended by signal 9"),
-        ("crashed", "[ $RANK = 0 ] && kill -SEGV $$; sleep 300", 139, "rank 0 was ended by signal 11"),
+        ("killed", "[ $RANK = 1 ] && kill -KILL $$; sleep 300", 137, "rank 1 was ended by signal 9 (Killed)"),
+        ("crashed", "[ $RANK = 0 ] && kill -SEGV $$; sleep 300", 139, "rank 0 was ended by signal 11 (Segmentation fault)"),
         ("deaf to TERM", "trap '' TERM; [ $RANK = 0 ] && exit 3; while :; do sleep 1; done", 3, "rank 0 exited with 3"),
         ("grandchildren", "sleep 300 & echo $!; [ $RANK = 0 ] && { sleep 0.3; exit 4; }; wait", 4, "rank 0 exited with 4"),
     ]
@@ -298,7 +305,7 @@ cuda.cudaStreamSynchronize(None)
 sys.exit(1)
 """
     for how, status, said in (("sys.exit(3)", 3, "rank 1 exited with 3"), ("os._exit(3)", 3, "rank 1 exited with 3"),
-                              ("os.kill(os.getpid(), 9)", 137, "rank 1 was ended by signal 9")) * 2:
+                              ("os.kill(os.getpid(), 9)", 137, "rank 1 was ended by signal 9 (Killed)")) * 2:
         r = tutti("run", "-n", "3", sys.executable, "-c", program.replace("HOW", "import os; " + how))
         check(f"who exits first: {how}", r.returncode == status and f"tutti run: {said}; ending" in r.stderr, (r.returncode, r.stderr))
 
