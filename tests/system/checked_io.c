@@ -151,13 +151,46 @@ static void ended_by_signal(const char *program)
 
 static const struct {
     const char *name;
-    bool stores; /* to the buffer */
+    bool stores;        /* to the buffer */
+    const char *report; /* what it is called there; NULL: the same */
 } calls[] = {
-    {"read()", true},    {"pread()", true},   {"recv()", true},     {"recvfrom()", true},
-    {"fread()", true},   {"readv()", true},   {"preadv()", true},   {"recvmsg()", true},
-    {"write()", false},  {"pwrite()", false}, {"send()", false},    {"sendto()", false},
-    {"fwrite()", false}, {"writev()", false}, {"pwritev()", false}, {"sendmsg()", false},
+    {"read()", true, NULL},
+    {"pread()", true, NULL},
+    {"recv()", true, NULL},
+    {"recvfrom()", true, NULL},
+    {"fread()", true, NULL},
+    {"readv()", true, NULL},
+    {"preadv()", true, NULL},
+    {"preadv2()", true, NULL},
+    {"recvmsg()", true, NULL},
+    {"write()", false, NULL},
+    {"pwrite()", false, NULL},
+    {"send()", false, NULL},
+    {"sendto()", false, NULL},
+    {"fwrite()", false, NULL},
+    {"writev()", false, NULL},
+    {"pwritev()", false, NULL},
+    {"pwritev2()", false, NULL},
+    {"sendmsg()", false, NULL},
+    /* as the compiler names them where it knows the buffer's size, and for one thread */
+    {"__read_chk()", true, "read()"},
+    {"__pread_chk()", true, "pread()"},
+    {"__recv_chk()", true, "recv()"},
+    {"__recvfrom_chk()", true, "recv()"},
+    {"__fread_chk()", true, "fread()"},
+    {"fread_unlocked()", true, "fread()"},
+    {"__fread_unlocked_chk()", true, "fread()"},
+    {"fwrite_unlocked()", false, "fwrite()"},
 };
+/* NOLINTBEGIN(bugprone-reserved-identifier): the C library's */
+ssize_t __read_chk(int file, void *ptr, size_t bytes, size_t room);
+ssize_t __pread_chk(int file, void *ptr, size_t bytes, off_t at, size_t room);
+ssize_t __recv_chk(int file, void *ptr, size_t bytes, size_t room, int flags);
+ssize_t __recvfrom_chk(int file, void *ptr, size_t bytes, size_t room, int flags,
+                       struct sockaddr *from, socklen_t *from_bytes);
+size_t __fread_chk(void *ptr, size_t room, size_t each, size_t count, FILE *file);
+size_t __fread_unlocked_chk(void *ptr, size_t room, size_t each, size_t count, FILE *file);
+/* NOLINTEND(bugprone-reserved-identifier) */
 enum { NCALLS = sizeof(calls) / sizeof(calls[0]) };
 
 struct ends { /* full of data, but for the file's second half */
@@ -175,8 +208,27 @@ static ssize_t call_parts(const struct ends *ends, char *buffer, const char *nam
     if (!strcmp(name, "writev()")) return writev(ends->pipe[1], parts, 2);
     if (!strcmp(name, "preadv()")) return preadv(fileno(ends->file), parts, 2, 0);
     if (!strcmp(name, "pwritev()")) return pwritev(fileno(ends->file), parts, 2, 0);
+    if (!strcmp(name, "preadv2()")) return preadv2(fileno(ends->file), parts, 2, 0, 0);
+    if (!strcmp(name, "pwritev2()")) return pwritev2(fileno(ends->file), parts, 2, 0, 0);
     if (!strcmp(name, "recvmsg()")) return recvmsg(ends->stream[0], &message, 0);
     return !strcmp(name, "sendmsg()") ? sendmsg(ends->stream[0], &message, 0) : -1;
+}
+
+static ssize_t call_named_otherwise(const struct ends *ends, char *buffer, const char *name)
+{
+    FILE *file = ends->file;
+    if (!strcmp(name, "__read_chk()")) return __read_chk(ends->pipe[0], buffer, 8, BYTES);
+    if (!strcmp(name, "__pread_chk()")) return __pread_chk(fileno(file), buffer, 4, 0, BYTES);
+    if (!strcmp(name, "__recv_chk()")) return __recv_chk(ends->stream[0], buffer, 8, BYTES, 0);
+    if (!strcmp(name, "__recvfrom_chk()"))
+        return __recvfrom_chk(ends->datagrams[0], buffer, 8, BYTES, 0, NULL, NULL);
+    if (!strcmp(name, "__fread_chk()")) return (ssize_t)__fread_chk(buffer, BYTES, 2, 2, file);
+    if (!strcmp(name, "fread_unlocked()"))
+        return (ssize_t)fread_unlocked(buffer, 4, 4, file); /* less is inlined */
+    if (!strcmp(name, "__fread_unlocked_chk()"))
+        return (ssize_t)__fread_unlocked_chk(buffer, BYTES, 2, 2, file);
+    if (strcmp(name, "fwrite_unlocked()")) return call_parts(ends, buffer, name);
+    return (ssize_t)fwrite_unlocked(buffer, 1, BYTES, file);
 }
 
 static ssize_t call_one(const struct ends *ends, char *buffer, const char *name)
@@ -194,7 +246,7 @@ static ssize_t call_one(const struct ends *ends, char *buffer, const char *name)
     if (!strcmp(name, "fwrite()")) return (ssize_t)fwrite(buffer, 1, BYTES, ends->file);
     if (!strcmp(name, "recvfrom()"))
         return recvfrom(ends->datagrams[0], buffer, 8, MSG_TRUNC, address, &bytes);
-    if (strcmp(name, "sendto()")) return call_parts(ends, buffer, name);
+    if (strcmp(name, "sendto()")) return call_named_otherwise(ends, buffer, name);
     OK(getsockname(ends->datagrams[1], address, &bytes));
     return sendto(ends->datagrams[0], buffer, 64, 0, address, bytes);
 }
@@ -230,7 +282,7 @@ static void race_by(struct shared *my, const char *name)
     CHECK(call_one(&ends, own, name) > 0);
 }
 
-static void named(const char *program, const char *name)
+static void named(const char *program, const char *name, const char *report)
 {
     static char said[1 << 14];
     char want[64];
@@ -251,7 +303,7 @@ static void named(const char *program, const char *name)
     said[len] = 0;
     close(ends[0]);
     CHECK(waitpid(pid, &status, 0) == pid);
-    snprintf(want, sizeof(want), "tutti check: race: %s ", name);
+    snprintf(want, sizeof(want), "tutti check: race: %s ", report ? report : name);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 66 && strstr(said, want)) return;
     fprintf(stderr, "%s: status %d, said:\n%s\n", name, status, said);
     exit(2);
@@ -276,7 +328,7 @@ static void bad_lists(void)
 static void all_named(const char *program)
 {
     for (int k = 0; k < NCALLS; k++)
-        named(program, calls[k].name);
+        named(program, calls[k].name, calls[k].report);
 }
 
 static void *work(void *arg)

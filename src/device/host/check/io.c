@@ -149,6 +149,12 @@ static ssize_t on_pread(int file, void *ptr, size_t bytes, off_t at)
     return n;
 }
 
+static ssize_t on_pread_chk(int file, void *ptr, size_t bytes, off_t at, size_t room)
+{
+    if (bytes > room) abort();
+    return on_pread(file, ptr, bytes, at);
+}
+
 static ssize_t on_pwrite(int file, const void *ptr, size_t bytes, off_t at)
 {
     const struct iovec part = {(void *)(uintptr_t)ptr, bytes};
@@ -220,6 +226,40 @@ static size_t on_fwrite(const void *ptr, size_t each, size_t count, FILE *file)
     return n;
 }
 
+static size_t on_fread_chk(void *ptr, size_t room, size_t each, size_t count, FILE *file)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(each, count, &bytes) || bytes > room) abort();
+    return on_fread(ptr, each, count, file);
+}
+
+static size_t on_fread_unlocked(void *ptr, size_t each, size_t count, FILE *file)
+{
+    struct iovec part = {ptr, 0};
+    if (__builtin_mul_overflow(each, count, &part.iov_len)) part.iov_len = 0;
+    const struct io io = begin(&part, 1, true, "fread()");
+    size_t n = fread_unlocked(ptr, each, count, file);
+    end(&io, (ssize_t)(n * each));
+    return n;
+}
+
+static size_t on_fread_unlocked_chk(void *ptr, size_t room, size_t each, size_t count, FILE *file)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(each, count, &bytes) || bytes > room) abort();
+    return on_fread_unlocked(ptr, each, count, file);
+}
+
+static size_t on_fwrite_unlocked(const void *ptr, size_t each, size_t count, FILE *file)
+{
+    struct iovec part = {(void *)(uintptr_t)ptr, 0};
+    if (__builtin_mul_overflow(each, count, &part.iov_len)) part.iov_len = 0;
+    const struct io io = begin(&part, 1, false, "fwrite()");
+    size_t n = fwrite_unlocked(ptr, each, count, file);
+    end(&io, (ssize_t)(n * each));
+    return n;
+}
+
 /* ---- several buffers ---- */
 
 /* How many parts the list has that can be read, from its first to its last; a bad list is left to
@@ -282,6 +322,24 @@ static ssize_t on_pwritev(int file, const struct iovec *parts, int count, off_t 
     return n;
 }
 
+static ssize_t on_preadv2(int file, const struct iovec *parts, int count, off_t at, int flags)
+{
+    const struct io io =
+        begin(parts, parts_of(parts, count > 0 ? (size_t)count : 0), true, "preadv2()");
+    ssize_t n = preadv2(file, parts, count, at, flags);
+    end(&io, n);
+    return n;
+}
+
+static ssize_t on_pwritev2(int file, const struct iovec *parts, int count, off_t at, int flags)
+{
+    const struct io io =
+        begin(parts, parts_of(parts, count > 0 ? (size_t)count : 0), false, "pwritev2()");
+    ssize_t n = pwritev2(file, parts, count, at, flags);
+    end(&io, n);
+    return n;
+}
+
 static ssize_t on_recvmsg(int file, struct msghdr *message, int flags)
 {
     size_t nparts = parts_of_message(message);
@@ -313,13 +371,19 @@ void *tt_check_io_instead(const char *name)
         {"write", (void (*)(void))on_write},
         {"pread", (void (*)(void))on_pread},
         {"pread64", (void (*)(void))on_pread},
+        {"__pread_chk", (void (*)(void))on_pread_chk},
+        {"__pread64_chk", (void (*)(void))on_pread_chk},
         {"pwrite", (void (*)(void))on_pwrite},
         {"pwrite64", (void (*)(void))on_pwrite},
         {"recv", (void (*)(void))on_recv},
         {"__recv_chk", (void (*)(void))on_recv_chk},
         {"send", (void (*)(void))on_send},
         {"fread", (void (*)(void))on_fread},
+        {"__fread_chk", (void (*)(void))on_fread_chk},
+        {"fread_unlocked", (void (*)(void))on_fread_unlocked},
+        {"__fread_unlocked_chk", (void (*)(void))on_fread_unlocked_chk},
         {"fwrite", (void (*)(void))on_fwrite},
+        {"fwrite_unlocked", (void (*)(void))on_fwrite_unlocked},
         {"recvfrom", (void (*)(void))on_recvfrom},
         {"sendto", (void (*)(void))on_sendto},
         {"__recvfrom_chk", (void (*)(void))on_recvfrom_chk},
@@ -329,6 +393,10 @@ void *tt_check_io_instead(const char *name)
         {"pwritev", (void (*)(void))on_pwritev},
         {"preadv64", (void (*)(void))on_preadv},
         {"pwritev64", (void (*)(void))on_pwritev},
+        {"preadv2", (void (*)(void))on_preadv2},
+        {"pwritev2", (void (*)(void))on_pwritev2},
+        {"preadv64v2", (void (*)(void))on_preadv2},
+        {"pwritev64v2", (void (*)(void))on_pwritev2},
         {"recvmsg", (void (*)(void))on_recvmsg},
         {"sendmsg", (void (*)(void))on_sendmsg},
     };
