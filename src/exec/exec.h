@@ -49,7 +49,7 @@ struct tt_reduce_job {
 /* Run it. Any thread; blocks for as long as the bytes take. */
 void tt_reduce_run(const struct tt_reduce_job *job);
 
-/* Copy with the instruction mix that suits the size; `stream` as above. */
+/* Copy with the instructions that are fastest for the size; `stream` as in struct tt_reduce_job. */
 void tt_copy_run(void *dst, const void *src, size_t bytes, bool stream);
 
 /* One program of an operation, bound. Everything a cursor needs; plan/ fills it. A program without
@@ -62,20 +62,20 @@ struct tt_frame {
     struct tt_reduction reduction;
     const char *in;
     char *out;
-    char *scratch;              /* exec's: the queue's, while the work has its turn */
+    char *scratch;              /* written by exec: the queue's, during the work's turn */
     size_t in_bytes, out_bytes; /* whole buffers, for staging */
     size_t elem_bytes;
-    uint32_t fingerprint; /* of the operation, equal on all ranks; between two ranks (TT_CONN_P2P)
-                             exec puts the bytes in its place, and counts messages per edge in place
-                             of operations */
+    uint32_t fingerprint; /* of the operation, equal on all ranks; for messages between two ranks
+                             (TT_CONN_P2P) exec uses the size instead, and numbers messages per edge
+                             instead of operations */
     struct tt_call call;  /* the user's, for reports */
     int channel;
     int conn;    /* enum tt_conn_index */
     int after;   /* 0, or 1 + index of the frame of this work that must end before this one starts:
                     messages to one peer share an edge and keep their order */
-    bool begins; /* a call of its own, behind others: the run counts one more operation for it */
-    uint64_t match; /* exec's: the match header of the run; */
-    int nsame;      /* so many frames from here on are calls of the same kind */
+    bool begins; /* begins a further call of the group: the run counts one more operation */
+    uint64_t match; /* written by exec: the match header of the run */
+    int nsame;      /* number of frames from this one on that are calls of the same kind */
     void *event;    /* parent of this frame's profiler events (its own P2p); NULL: the work's */
     struct tt_edge *
         *send_edges; /* [channel of the program][peer]; NULL where it has none; borrowed */
@@ -85,22 +85,23 @@ struct tt_frame {
 /* The issue queue of a communicator: its operations run one after the other in issue order,
  * whatever streams they are on. One per communicator, shared by those that share resources. */
 struct tt_issue_queue {
-    _Atomic uint32_t issuing; /* held by who takes a position on a stream and the number that
-                                 goes with it */
-    int nheld;                /* items of the graph launch that holds it */
+    _Atomic uint32_t issuing; /* lock: a position on a stream and its sequence number are taken
+                                 together */
+    int nheld;                /* items of the graph launch that holds the lock */
     _Atomic uint64_t issued;  /* sequence numbers handed out */
     _Atomic uint64_t served;  /* sequence numbers finished */
     struct tt_work *_Atomic spare[4]; /* owned: works to use again */
-    char *staging;                    /* owned: range memory for buffers out of the peers' reach; */
-    size_t staging_bytes;             /* used by the work whose turn it is, */
-    char *scratch;                    /* as is this: owned, what programs call scratch */
+    /* used by the work whose turn it is: */
+    char *staging; /* owned: range memory for buffers that peers cannot reach */
+    size_t staging_bytes;
+    char *scratch; /* owned: what programs call scratch */
     size_t scratch_bytes;
 };
 
-/* Free what the queue keeps; zeroed storage is a valid queue. After tt_exec_drain(). */
+/* Free what the queue owns, after tt_exec_drain(). Zeroed storage is a valid queue. */
 void tt_issue_queue_fini(struct tt_issue_queue *queue);
 
-struct tt_work_events {                   /* what the profiler seam needs */
+struct tt_work_events {                   /* what the profiler needs */
     struct tt_profiler *profiler;         /* borrowed; NULL: none */
     void *parent;                         /* Coll or P2p event; NULL: not tracked */
     uint32_t mask;                        /* sampled when the call was made */
@@ -138,21 +139,20 @@ ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **wo
 /* Free a work that was never submitted, or a kept one that is idle. Accepts NULL. */
 void tt_work_destroy(struct tt_work *work);
 
-/* A kept work: is it idle, so that it may be bound again, submitted or destroyed? Any thread. hot
- */
+/* True when a kept work is idle: it may be bound again, submitted or destroyed. Any thread. hot */
 bool tt_work_idle(const struct tt_work *work);
-/* All its frames are small messages in one flat list: calls of a group overlap in it. */
+/* True when all frames are small messages in one flat list, in which calls of a group overlap. */
 bool tt_work_is_flat(const struct tt_work *work);
-/* Give all frames of a kept work new buffers of the same sizes. False: it is not idle. hot */
+/* Give all frames of a kept work new buffers of the same sizes. False: it is busy. hot */
 bool tt_work_rebind(struct tt_work *work, const void *in, void *out);
 struct tt_buffers { /* of one frame; borrowed until the work ends */
     const void *in;
     void *out;
 };
-/* The same of an idle one with buffers for each frame: as many as it has frames. hot */
+/* Give each frame of an idle kept work its own buffers; `buffers` has one entry per frame. hot */
 void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers);
 
-/* For the race checker, inside of an item that is asked: what a call reads and writes. */
+/* What a call reads and writes, for the race checker; inside of step(item, TT_ITEM_TOUCH). */
 struct tt_touched {
     enum tt_func func;
     bool root; /* this rank is */
@@ -161,24 +161,24 @@ struct tt_touched {
 };
 void tt_touch_buffers(const struct tt_touched *touched);
 
-/* Put the work on the stream. On an idle one it runs here and now for about 2 us at most, one pass
- * where ranks outnumber cores, and what is unfinished is left to waiters and workers:
- * TT_CLAIM_TAKEN. Otherwise it is queued: TT_CLAIM_BUSY with *rc_out as of tt_exec_submit(). Its
- * position on the stream and its sequence number are taken as one step: another thread's call, or
- * its launch of a graph, comes before both or after both, so that the order on a stream is that of
- * the queue. A stream that is captured, or none, gets tuttiHostClaim()'s answer and nothing was
- * done. The work frees itself unless kept. One thread at a time per communicator; blocks as
- * tt_exec_submit() alone. hot */
+/* Put the work on the stream. On an idle stream the work runs here for about 2 us at most (one pass
+ * where ranks outnumber cores), and waiters and workers finish the rest: returns TT_CLAIM_TAKEN. On
+ * a busy stream it is queued: returns TT_CLAIM_BUSY, with *rc_out as of tt_exec_submit(). For a
+ * captured or invalid stream it returns tuttiHostClaim()'s answer and does nothing.
+ * The position on the stream and the sequence number are taken in one step: a call or graph launch
+ * of another thread comes before both or after both, so streams and queue have the same order. The
+ * work frees itself unless kept. One thread at a time per communicator; blocks only where
+ * tt_exec_submit() does. hot */
 enum tt_claim tt_exec_launch(struct tt_work *work, struct CUstream_st *stream,
                              ncclResult_t *rc_out);
 
-/* Put the work at the end of what the stream has: it is captured, or takes a sequence number. The
- * work frees itself unless kept. On error it is destroyed (kept: idle again). One thread at a time
- * per communicator; never blocks, but when the stream refuses the work: then the number's turn is
- * waited for. Errors: ncclUnhandledCudaError. */
+/* Put the work at the end of the stream's queue: it is captured, or takes a sequence number. The
+ * work frees itself unless kept; after an error it is destroyed (a kept one is idle again). One
+ * thread at a time per communicator. Blocks only when the stream refuses the work: it then waits
+ * for the turn of the number taken. Errors: ncclUnhandledCudaError. */
 ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream);
 
-/* Wait until `queue` served all sequence numbers, running streams' work meanwhile. Blocks. Works of
- * a member that was aborted may stay on streams that stand still, where they end when their turn
- * comes: they are waited for half a second. Errors: the member's abort code. */
+/* Wait until all sequence numbers of `queue` are served, and run streams' work meanwhile. Blocks;
+ * at most half a second when the member was aborted, since works may then stay on streams that
+ * stand still (they end when their turn comes). Errors: the member's abort code. */
 ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_issue_queue *queue);

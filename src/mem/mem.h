@@ -18,44 +18,46 @@ struct tt_registry; /* opaque; any thread */
 
 /* What a peer must know to map this process's segment; goes into the record of a rank. */
 struct tt_segment_record {
-    struct tt_fd_name served; /* by whom the descriptor is handed over */
+    struct tt_fd_name served; /* where to ask for the descriptor */
     uint64_t process_id;      /* random, unique */
     uint64_t probe;           /* random word that lies at offset probe_offset */
     uint64_t probe_offset;
     uint64_t bytes;            /* 0: there is nothing to map */
-    uint64_t fs_device, inode; /* of the memfd: distinguish it from another file with its number */
+    uint64_t fs_device, inode; /* of the memfd: tell it from another file behind the same number */
     int32_t pid, fd;           /* as the process itself sees them */
 };
 
-/* Let peers map this process's segment; counted, undone by as many tt_segment_unpublish().
+/* Let peers map this process's segment. Counted: ends with as many calls of tt_segment_unpublish().
  * Errors: ncclSystemError. */
 ncclResult_t tt_segment_publish(struct tt_segment_record *record_out);
 void tt_segment_unpublish(void);
 
-/* Map a peer's segment here (once per process, shared by communicators) and compare the probe word.
- * ncclSuccess with *base_out NULL: not reachable (other namespace, forbidden, ...), why in the log.
- * The last tt_segment_unmap() unmaps. Errors: ncclSystemError (out of memory). */
+/* Map a peer's segment here and compare its probe word. A segment is mapped once per process and
+ * counted; the last tt_segment_unmap() unmaps it.
+ * *base_out  where it is mapped; NULL when it cannot be reached (other namespace, forbidden, ...):
+ *            this is no error, the reason is in the log
+ * Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_segment_map(const struct tt_segment_record *peer, char **base_out);
 void tt_segment_unmap(const struct tt_segment_record *peer);
 
 /* ---- registered buffers ---- */
 
-/* Make a communicator's registry, known to the process from now on; `member` is borrowed until
- * tt_registry_destroy(). Errors: ncclSystemError (out of memory). */
+/* Make a communicator's registry; from now on tt_window_find() looks into it. `member` is borrowed
+ * until tt_registry_destroy(). Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_registry_create(const struct tt_member *member, struct tt_registry **registry_out);
-/* Frees what is left. Accepts NULL. */
+/* Free the registry with all buffers' entries and windows. Accepts NULL. */
 void tt_registry_destroy(struct tt_registry *registry);
 
-/* A covering registration is counted and its handle returned again.
- * Errors: ncclSystemError (memory). */
+/* Register a buffer. When a registration covers it already, that one is counted once more and its
+ * handle returned. Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_registry_add(struct tt_registry *registry, void *buff, size_t bytes,
                              void **handle_out);
-/* ncclInvalidUsage when the handle is unknown. */
+/* Undo one registration of the handle. Errors: ncclInvalidUsage when the handle is unknown. */
 ncclResult_t tt_registry_remove(struct tt_registry *registry, void *handle);
 
-/* True when every byte lies in one registered buffer or window; so do no bytes. */
+/* True when one registered buffer or window holds every byte; true for 0 bytes. */
 bool tt_registry_covers(struct tt_registry *registry, const void *at, size_t bytes);
-/* True when every byte lies in one window of NCCL_WIN_COLL_SYMMETRIC. */
+/* True when one window of NCCL_WIN_COLL_SYMMETRIC holds every byte. */
 bool tt_registry_is_symmetric(struct tt_registry *registry, const void *at, size_t bytes);
 
 /* ---- windows ---- */
@@ -83,25 +85,27 @@ struct tt_window_request { /* all borrowed */
     void *buff;
     size_t bytes;
     int flags;
-    ncclResult_t rc; /* why this rank refuses its part already; then the registry may be NULL */
+    ncclResult_t
+        rc; /* an error of this rank so far, which fails at all; the registry may be NULL */
 };
 
-/* Let all ranks know where every rank's part lies; the window is the registry's. What one rank
- * refuses fails at all. Collective, blocking. Errors: ncclUnhandledCudaError (no memory of a
- * device), ncclInvalidArgument (alignment, end of the allocation), ncclSystemError (memory), those
- * of other ranks and of tt_bootstrap_allgather(). */
+/* Exchange where every rank's part lies and make the window, which the registry owns. Collective,
+ * blocking; an error of one rank is returned at all ranks.
+ * Errors: ncclUnhandledCudaError (not memory of a device), ncclInvalidArgument (alignment, end of
+ * the allocation), ncclSystemError (out of memory), those of tt_bootstrap_allgather(). */
 ncclResult_t tt_window_register(struct tt_registry *registry,
                                 const struct tt_window_request *request,
                                 struct tt_window **window_out);
 
-/* Accepts NULL and half-built ones; it is in no registry. */
+/* Free a window that is in no registry. Accepts NULL and half-built ones. */
 void tt_window_free(struct tt_window *window);
 
-/* Take a window over (allocated with tt_calloc, parts and sizes too). */
+/* Add a window, which the registry owns from now on. The window, its parts and its sizes were
+ * allocated with tt_calloc(). */
 void tt_registry_window_add(struct tt_registry *registry, struct tt_window *window);
-/* The window of that handle, or NULL: unknown here, or of another communicator. */
+/* The window of that handle in this registry; NULL: unknown, or of another communicator. */
 struct tt_window *tt_registry_window(struct tt_registry *registry, ncclWindow_t handle);
-/* Any registry's live window of that handle, or NULL. */
+/* The window of that handle in any registry of the process; NULL: there is none. */
 struct tt_window *tt_window_find(ncclWindow_t handle);
 /* Forget and free the window. */
 void tt_registry_window_remove(struct tt_registry *registry, struct tt_window *window);

@@ -96,8 +96,7 @@ struct tt_edge_key {
 ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_edge_key *key,
                                struct tt_edge **edge_out);
 
-/* True when every rank's mapped user memory can be addressed by every other (programs with ENTER).
- */
+/* True when each rank can address every other's mapped user memory (programs with ENTER). */
 bool tt_transport_all_direct(const struct tt_transport *transport);
 size_t tt_transport_slice(const struct tt_transport *transport); /* payload bytes of a slot */
 
@@ -110,44 +109,43 @@ int tt_edge_peer(const struct tt_edge *edge);
  * match: the match header, (operation number << 32) | fingerprint; it differs at the two ends only
  * when the ranks called different operations. */
 
-/* Payload of the next free slot for a message of that many bytes (slice_bytes at most), or NULL
- * when none is free yet. Up to TT_SLOT_INLINE_BYTES only tt_edge_post_small() may follow, and the
- * payload must not be written: more small messages may be under way than there are payloads. */
+/* Payload of the next free slot for a message of `bytes` bytes (slice_bytes at most), or NULL when
+ * no slot is free yet. For a message of up to TT_SLOT_INLINE_BYTES call tt_edge_post_small() next
+ * and do not write the payload: more small messages may be in flight than there are payloads. */
 char *tt_edge_acquire(struct tt_edge *edge, size_t bytes); /* hot */
-/* Hand the acquired slot over with that many bytes (0 is a message too). */
+/* Send the acquired slot with `bytes` bytes of payload (0 is allowed: a message without one). */
 void tt_edge_post(struct tt_edge *edge, uint64_t match, size_t bytes); /* hot */
-/* The same with `len_bytes` <= TT_SLOT_INLINE_BYTES copied from `bytes` (not from the acquired
- * payload): one cache line in memory edges up to 32 bytes, else two. Needs a prior acquire. */
+/* Send the acquired slot with `len_bytes` <= TT_SLOT_INLINE_BYTES copied from `bytes`, not from its
+ * payload. In memory edges that is one cache line up to 32 bytes, else two. */
 void tt_edge_post_small(struct tt_edge *edge, uint64_t match, const void *bytes,
                         size_t len_bytes); /* hot */
-/* Hand a free slot over that refers to `bytes` at `ptr` in this rank's memory; false when the edge
- * or the memory cannot (then copy). The memory must stay until tt_edge_drained(). Needs a prior
- * acquire. */
+/* Send the acquired slot as a reference to `bytes` bytes at `ptr` in this rank's memory, which must
+ * stay valid until tt_edge_drained(). False when the edge or the memory does not allow references:
+ * nothing was sent, copy instead. */
 bool tt_edge_post_ref(struct tt_edge *edge, uint64_t match, const void *ptr, size_t bytes);
-size_t tt_edge_message_bytes(const struct tt_edge *edge); /* of a Send, by one slot; 0: a slice */
-/* Memory must not change meanwhile (MACs, plugins); of others one gets the one or the other. */
+size_t tt_edge_message_bytes(const struct tt_edge *edge); /* of a Send per slot; 0: slice_bytes */
+/* True when memory that a slot refers to must not change before the edge has drained (it is read
+ * twice: MACs, plugins). On other edges the peer then gets old or new bytes. */
 bool tt_edge_wants_still(const struct tt_edge *edge);
-bool tt_edge_reads_once(const struct tt_edge *edge); /* it may change once the peer took it */
-/* An operation failed: from now on no edge reads or writes the user's memory that it was given for
- * one. Edges that had something under way there are broken. Any thread; waits for the thread that
- * moves the network just now. */
+bool tt_edge_reads_once(const struct tt_edge *edge); /* may change once the peer took the slot */
+/* After an operation has failed: no edge reads or writes memory of the user any more. Edges with
+ * transfers in flight there are broken. Any thread; waits for the thread that moves the network. */
 void tt_transport_release_memory(struct tt_transport *transport);
-/* The user registered that memory, and will not free it before it is forgotten or the transport is
- * gone: networks may take and put payloads there. `key` stands for it; the same key may come again,
- * and is forgotten as often. Any thread. Both accept a `transport` of NULL. */
+/* Let networks read and write payloads in memory that the user has registered. The user frees it
+ * only after tt_transport_forget() or the transport's end. `key` names it; a key that is registered
+ * n times must be forgotten n times. Any thread. Both functions accept a `transport` of NULL. */
 void tt_transport_register(struct tt_transport *transport, const void *key, void *base,
                            size_t bytes);
-/* From now on no network has it registered; nothing is under way there. Waits for the thread that
- * moves the network just now. */
+/* Undo that; no transfer may be in flight. Waits for the thread that moves the network. */
 void tt_transport_forget(struct tt_transport *transport, const void *key);
 /* True when the peer has consumed every posted reference (net: every posted byte was handed over).
  */
 bool tt_edge_drained(struct tt_edge *edge);
 
-/* The network wants hints of the messages that will come: tt_edge_expect(). */
+/* True when the network wants to be told of messages in advance, by tt_edge_expect(). */
 bool tt_transport_expects(const struct tt_transport *transport);
-/* The operation that begins will peek so many messages more: the network is asked for them before
- * they are waited for, as many at a time as there are slots. */
+/* The operation that begins will peek `nmessages` more messages: their receives are posted to the
+ * network before anybody waits for them, as many at a time as there are slots. */
 void tt_edge_expect(struct tt_edge *edge, uint64_t nmessages);
 
 /* Next full slot: *payload_out set (readable here) and *bytes_out, or ncclInProgress.
@@ -155,12 +153,12 @@ void tt_edge_expect(struct tt_edge *edge, uint64_t nmessages);
  * ncclRemoteError when the connection broke. */
 ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t match, const char **payload_out,
                           size_t *bytes_out); /* hot */
-/* Before the next message is peeked: the first `room` bytes at `at` are free for its payload, or,
- * where it is shorter, for those of the messages after it, until they were peeked or the operation
- * failed (tt_transport_release_memory()). Then the payload may lie there already; the caller
- * looks where it lies. at NULL: nowhere, but the next message has `room` bytes. */
+/* Offer `room` bytes at `at` for the payloads of the next messages, before the first of them is
+ * peeked. tt_edge_peek() then returns a payload there or elsewhere; the caller compares addresses.
+ * The offer ends when the messages were peeked, or with tt_transport_release_memory().
+ * at  NULL: no memory is offered, but the next message has `room` bytes */
 void tt_edge_land(struct tt_edge *edge, uint64_t match, char *at, size_t room);
-void tt_edge_release(struct tt_edge *edge); /* give the peeked slot back; hot */
+void tt_edge_release(struct tt_edge *edge); /* free the peeked slot for the sender; hot */
 struct tt_edge_small;                       /* small.h */
 const struct tt_edge_small *tt_edge_small(const struct tt_edge *edge);
 
@@ -170,8 +168,8 @@ struct tt_edge_track { /* what the profiler wants to know of an operation's use 
     uint32_t mask;                /* sampled with the operation */
     int nsteps;                   /* slots that will be moved; 0 unknown */
 };
-/* The operation that begins (NULL: ends) to use the edge, which then expects its messages. Only
- * with a profiler; memory edges have no events. */
+/* Report the edge's steps to the profiler, for the operation that begins to use it; NULL: it ends.
+ * Memory edges have no such events. */
 void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track);
 
 /* TT_CONN_P2P: number of the next message over this end, counted from 0. The k-th send of a pair
@@ -180,19 +178,19 @@ uint32_t tt_edge_next_message(struct tt_edge *edge);
 
 /* ---- which call every rank is in (call_log.c) ---- */
 
-/* Match header of this communicator's next collective operation, whose number counts from 1; all
- * ranks count alike. Called when the operation starts, in issue order. Publishes it with the call
- * for the peers. hot */
+/* Begin the communicator's next collective operation and return its match header. Operations are
+ * numbered from 1, equally on all ranks. Call it when the operation starts, in issue order. The
+ * call is published for the peers. hot */
 uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint,
                             const struct tt_call *call);
-/* Counts the collective operations that began. Lives as the transport; any thread may read it. */
+/* Counter of the collective operations begun. Valid as long as the transport. Any thread. */
 const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport);
-/* How long what `rank` sent before its process ended may still be on its way, in nanoseconds: 0 in
- * memory and without a connection; UINT64_MAX when the network will report its end, or just now
- * nobody can say. Never blocks. */
+/* How long bytes that `rank` sent before its process ended may still be in flight, in nanoseconds.
+ * 0: memory, or no connection. UINT64_MAX: the network itself will report the end, or this cannot
+ * be looked up now. Never blocks. */
 uint64_t tt_transport_in_flight_nsec(struct tt_transport *transport, int rank);
-/* ncclInvalidUsage (reported to all ranks, naming both) when `rank`, in reach of this host's
- * memory, is in an operation of the same number with another fingerprint; for long waits. */
+/* Compare this rank's operation with that of `rank`, if its memory is mapped here. Errors:
+ * ncclInvalidUsage (reported to all ranks) for one number with different fingerprints. */
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank);
 
 #define TT_CALL_LOG_LEN 64 /* the last operations that a rank remembers */
@@ -200,14 +198,17 @@ ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match
 #define TT_CALL_LOG_WORDS (1 + TT_SLOTS * TT_CALL_ENTRY_WORDS)
 /* This rank's last operations, packed for another rank. Any thread. */
 void tt_call_log_pack(const struct tt_transport *transport, uint64_t words_out[TT_CALL_LOG_WORDS]);
-/* Compare them with what `rank` packed: ncclInvalidUsage (reported to all ranks) when one of the
- * operations that both know, or anything before it, differs. Any thread. */
+/* Compare this rank's operations with those that `rank` packed. Any thread. Errors:
+ * ncclInvalidUsage (reported to all ranks) when an operation that both still know differs, or an
+ * earlier one did. */
 ncclResult_t tt_call_log_compare(struct tt_transport *transport, int rank,
                                  const uint64_t words[TT_CALL_LOG_WORDS]);
-/* Of all ranks in the operations up to `number`, this rank's last: the greatest. Any thread. */
+/* Unseen: the other's memory is not mapped here. Late: it has not begun the operation. */
 enum tt_calls_match { TT_CALLS_AGREE, TT_CALLS_UNSEEN, TT_CALLS_LATE, TT_CALLS_DIFFER };
+/* Compare the operations up to `number`, this rank's last, with each other rank's; the greatest
+ * result. Any thread. */
 enum tt_calls_match tt_transport_agree(struct tt_transport *transport, uint64_t number);
-/* The call of the operation with that number; false when it is too long ago. Any thread. */
+/* The call of the operation with that number; false when it is no longer in the log. Any thread. */
 bool tt_call_log_get(const struct tt_transport *transport, uint64_t number,
                      struct tt_call *call_out);
 /* Messages that this rank has begun to send to `rank`, or to receive from it. Any thread. */
@@ -217,30 +218,29 @@ uint32_t tt_transport_messages(const struct tt_transport *transport, int rank, b
 ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Move network steps and connections of this communicator on; called by the proxy and by executors
- * that wait. Never blocks; one thread works, others return at once. *moved_out true when something
- * happened. Errors: the first failure of a network edge (reported once). */
+/* Advance network transfers and connections of this communicator; called by the proxy and by
+ * executors that wait. Never blocks; one thread works, others return at once.
+ * *moved_out  true when something advanced
+ * Errors: the first failure of a network edge (reported once). */
 ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_out);
 
-/* ---- shared barrier: one cell per rank, readable by all; only when tt_transport_all_direct() ----
- */
+/* ---- shared barrier: a cell per rank, readable by all; needs tt_transport_all_direct() ---- */
 
-struct tt_arrival { /* what a rank publishes when it enters an operation; addresses valid HERE */
+struct tt_arrival { /* what a rank publishes when it enters an operation; addresses of the reader */
     const char *in;
     char *out;
     uint64_t word; /* the rank's own, unchanged */
 };
 
-/* Publish own buffers and word for the operation. in/out must be reachable by the peers (the caller
- * stages foreign memory). The barrier counts entered operations itself. ncclInProgress: a rank is
- * still TT_SLOTS operations behind, call again. */
+/* Publish own buffers and word for the operation. Peers must reach in and out (the caller stages
+ * foreign memory). ncclInProgress: a rank is still TT_SLOTS operations behind, call again. */
 ncclResult_t tt_barrier_enter(struct tt_transport *transport, uint64_t match,
                               const struct tt_arrival *own);
 /* ncclSuccess when `rank` entered the same operation (own rank: always), ncclInProgress before,
  * ncclInvalidUsage when it entered another one. */
 ncclResult_t tt_barrier_arrived(struct tt_transport *transport, uint64_t match, int rank,
                                 struct tt_arrival *arrival_out);
-/* Say: I shall not touch the others' buffers of this operation any more. */
+/* Tell the peers that this rank touches their buffers of this operation no more. */
 void tt_barrier_leave(struct tt_transport *transport);
 /* True when `rank` has left the operation that this rank is in or has just left. */
 bool tt_barrier_left(struct tt_transport *transport, int rank);
