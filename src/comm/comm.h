@@ -91,7 +91,7 @@ struct tt_comm {
     bool serves_range;            /* counted in tt_segment_publish() */
     struct tt_watch *watch;       /* owned */
     struct tt_comm *parent;       /* for logs only: may be gone; NULL unless split or shrunk */
-    uint64_t child_count;         /* splits and grows called so far, on all ranks alike */
+    uint64_t child_count;         /* splits and grows called so far; equal on all ranks */
     bool grow_id_made;            /* by tt_comm_grow_id(), for the next child */
     ncclUniqueId grow_id;
     struct tt_shrinks *shrinks; /* owned list: shrinks so far by their survivors, who alone count */
@@ -118,80 +118,87 @@ struct tt_comm_request { /* one init */
 ncclResult_t tt_config_parse(const ncclConfig_t *config, const ncclConfig_t *inherit,
                              ncclConfig_t *effective_out);
 
-/* Allocate in phase INIT; no communication. *comm_out is the caller's: tt_comm_free(), after what
- * api keeps on it. Errors: those of tt_config_parse(), ncclSystemError (out of memory). */
+/* Allocate a communicator in phase INIT, without communication.
+ * *comm_out  owned by the caller, who frees its plan and registry and then calls tt_comm_free()
+ * Errors: those of tt_config_parse(), ncclSystemError (out of memory). */
 ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm **comm_out);
-/* Meet the others and become READY. Blocking; also through a parent (split, shrink). */
+/* Join the other ranks and become READY. Blocks. Errors: those of tt_bootstrap_join() and of what
+ * each room needs. */
 ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *request);
 struct tt_comm_color { /* what a rank says in a split */
     uint64_t number;   /* tt_comm_count_child(), when Split was called */
     int color, key;
 };
 
-/* A split or grow was called: its number, equal on all ranks of the parent. The caller's thread. */
+/* Number of the Split or Grow that is called now, equal on all ranks of the parent. In the thread
+ * that called. */
 uint64_t tt_comm_count_child(struct tt_comm *parent);
 
-/* Split: all ranks of the parent call. Shrink: the survivors call; `exclude` lists nexclude ranks,
- * flags as of ncclCommShrink(). Blocking. The child was allocated by tt_comm_alloc() with nranks
- * and rank of the parent as placeholders (checked config, own device) and gets its own here; it
- * stays the caller's, after an error too. `child` is NULL for NCCL_SPLIT_NOCOLOR. */
+/* Make a child of the parent. Split: all ranks of the parent call. Shrink: the survivors call.
+ * Blocks; the errors are those of tt_comm_init().
+ * child    allocated by tt_comm_alloc() with the parent's nranks and rank, which are replaced here;
+ *          owned by the caller, also after an error; NULL for NCCL_SPLIT_NOCOLOR
+ * exclude  `nexclude` ranks of the parent that are left out
+ * flags    of ncclCommShrink() */
 ncclResult_t tt_comm_split(struct tt_comm *parent, const struct tt_comm_color *color,
                            struct tt_comm *child);
 ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,
                             struct tt_comm *child, int flags);
 
-/* Id for new ranks of `comm`, also handed to the ranks that exist (n - 1 small messages). Local.
- * Errors as tt_id_create_grow(). */
+/* Make the id for new ranks of `comm` and send it to the existing ranks (n - 1 small messages).
+ * Waits for no rank. Errors as tt_id_create_grow(). */
 ncclResult_t tt_comm_grow_id(struct tt_comm *comm, ncclUniqueId *id_out);
-/* True, once, when this rank made the id for its next child: *id_out is it. Of Grow, which was
- * given an id, or NULL; the caller's thread. */
+/* Called by Grow, with the id it was given or NULL. True when this rank has made an id since its
+ * last child: *id_out is that id. In the thread that called. */
 bool tt_comm_grow_made(struct tt_comm *parent, const ncclUniqueId *given, ncclUniqueId *id_out);
-/* Existing ranks: the id by which `child` (allocated with the new size and the old rank) is joined
- * with tt_comm_init(): the given one, or (`given` NULL) the one that another rank handed out; waits
- * for it within TUTTI_INIT_TIMEOUT. Rank 0's is compared with each other rank's (n - 1 small
- * messages each way at rank 0, one at the others; 1 s is waited for rank 0 at most). Wrong or
- * different ones are ncclInvalidArgument here, and at all ranks, old and new, that wait by them;
- * those hear of the parent's failure or the child's abort meanwhile, too.
+/* Find the id with which an existing rank joins `child` (allocated with the new size and the old
+ * rank) in tt_comm_init(). Blocks until another rank has handed the id out, TUTTI_INIT_TIMEOUT at
+ * most. The ids of all ranks are compared with rank 0's (rank 0 sends and receives n - 1 small
+ * messages, the others one; they wait for rank 0 for 1 s at most).
  * number   tt_comm_count_child(), when Grow was called
- * request  of the call, for its ranks */
+ * given    the id that Grow was given; NULL: the one that another rank handed out
+ * request  of the call
+ * Errors: ncclInvalidArgument (wrong or different ids, at all old and new ranks that use them), the
+ * parent's failure, the child's abort. */
 ncclResult_t tt_comm_grow_take(struct tt_comm *parent, struct tt_comm *child, uint64_t number,
                                const ncclUniqueId *given, const struct tt_comm_request *request,
                                ncclUniqueId *id_out);
 
-/* Phases: alloc INIT, init READY (state ncclSuccess in both cases unless the request is
- * non-blocking: then the background group sets the state); api sets FINALIZING, finalize sets
- * FINALIZED, revoke REVOKED, free DESTROYED. */
+/* Who sets the phase: alloc INIT, init READY, api FINALIZING, finalize FINALIZED, revoke REVOKED,
+ * free DESTROYED. After alloc and init the state is ncclSuccess, unless the request is
+ * non-blocking: then the background group sets it. */
 
-/* Work was drained. Waits for no rank: one thread may end all ranks of a process. */
+/* End the communicator in order, after its work was drained. Does not wait for other ranks, since
+ * one thread may end all ranks of a process. */
 ncclResult_t tt_comm_finalize(struct tt_comm *comm);
 /* Stop all operations (abort flag up, wait until quiet, flag down) and stay in REVOKED: only
  * queries, split, shrink, abort and destroy remain. Local. */
 ncclResult_t tt_comm_revoke(struct tt_comm *comm);
-/* The program is done with it, though works and graphs may still refer to it: no call, watchdog or
- * other that shares its resources finds it any more. */
+/* Take the communicator out of all lists: no call, watchdog or communicator that shares its
+ * resources finds it any more. Works and graphs may still refer to it. */
 void tt_comm_hide(struct tt_comm *comm);
-/* Close and free everything but what api keeps on it. Local. Accepts NULL and half-built ones. */
+/* Close and free everything but the plan and the registry. Local. Accepts NULL and half-built ones.
+ */
 void tt_comm_free(struct tt_comm *comm);
-/* Make every wait in it and in those that share its resources return `rc`, and tell the other
- * ranks. Any thread; waits for nothing. */
+/* Make every wait in this communicator, and in those that share its resources, return `rc`, and
+ * tell the other ranks. Any thread; does not block. */
 void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc);
 
-/* State for the API: ncclSuccess, ncclInProgress, or the error. Looks at abort, bootstrap, proxy.
- */
+/* State for ncclCommGetAsyncError: ncclSuccess, ncclInProgress, or the first error known to the
+ * communicator, its bootstrap or its proxy. */
 ncclResult_t tt_comm_state(struct tt_comm *comm);
-/* Let the state be `rc`; of an error, its sentence is kept, unless one was kept before. Any thread.
- */
+/* Set the state to `rc`. The sentence of the first error is kept. Any thread. */
 void tt_comm_show(struct tt_comm *comm, ncclResult_t rc, const char *why);
-/* tt_comm_state(), said: an error with the first failure's sentence, ncclInProgress as
- * ncclInvalidArgument. */
+/* tt_comm_state() as the result of the public function `func`, reported with the sentence of the
+ * first failure. ncclInProgress becomes ncclInvalidArgument. */
 ncclResult_t tt_comm_check_state(struct tt_comm *comm, const char *func);
-/* Report to the caller that the communicator has failed with `rc`: the text of the last error is
- * why, and not what followed from it. */
+/* Report to the caller that the communicator has failed with `rc`: the text of ncclGetLastError
+ * becomes the first cause, not what followed from it. */
 void tt_comm_recall(struct tt_comm *comm, ncclResult_t rc);
-/* What every call checks first: NULL, dead, revoked, not ready, broken. `func` is named in the
- * message. hot */
+/* Check a caller's communicator: not NULL, alive, ready, not revoked, without an error. `func` is
+ * named in the message. hot */
 ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func);
-/* Nothing that tt_comm_check() would refuse or look at more closely. hot */
+/* True when tt_comm_check() would certainly accept it; false: call that. hot */
 static inline bool tt_comm_is_usual(const struct tt_comm *comm)
 {
     return comm && comm->magic == TT_COMM_MAGIC &&

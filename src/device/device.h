@@ -55,9 +55,9 @@ int tuttiHostControlAlloc(size_t bytes, void **ptr_out);
 void tuttiHostControlFree(void *ptr, size_t bytes);
 
 int tuttiHostMalloc(int device, size_t bytes, void **ptr_out); /* as cudaMalloc */
-int tuttiHostFree(void *ptr); /* of tuttiHostMalloc(); nothing uses it any more */
-/* As cudaFree but for its wait: also memory of a pool. At once nobody finds it any more; its bytes
- * are kept for the work of any device that is queued now and may use it. */
+int tuttiHostFree(void *ptr); /* of tuttiHostMalloc(); no work may use it any more */
+/* As cudaFree, but without waiting; also for memory of a pool. From now on no look-up finds the
+ * allocation; its bytes stay valid for all work that is queued now on any device. */
 int tuttiHostFreeUsed(void *ptr);
 
 enum tt_memory_kind {
@@ -74,16 +74,16 @@ struct tt_pointer {
     size_t bytes;
 };
 int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out);
-/* Grows with each allocation of that range that is freed: while it does not, what was live still
- * is. Lives as long as the process. */
+/* Count of allocations of the range that were freed: while it does not change, allocations that
+ * were live still are. Valid as long as the process. */
 const _Atomic uint64_t *tuttiHostFrees(void);
-/* tuttiHostPointer(), and of memory outside of the range that CUDA knows: parts that are mapped
- * side by side, what another process owns, and host memory that was registered (as pinned). */
+/* As tuttiHostPointer(), also for memory outside of the range that CUDA knows: parts that are
+ * mapped next to each other, memory of another process, and registered host memory (as pinned). */
 int tuttiHostLocate(const void *ptr, struct tt_pointer *pointer_out);
 
-/* Under the race checker the program's own mapping of pinned and managed memory is closed while
- * work that it has not waited for uses it. What runs on streams takes the address that is always
- * open. */
+/* Under the race checker the program's own mapping of pinned and managed memory is closed to it
+ * while work uses that memory and the program has not waited for the work. Work on streams
+ * therefore uses a second address of the same memory, which is always open: the view. */
 bool tuttiHostHasViews(void);
 void *tuttiHostView(const void *ptr);
 
@@ -97,10 +97,10 @@ enum tt_step {
 enum tt_item_call {
     TT_ITEM_STEP,    /* do a slice of work, never block */
     TT_ITEM_RELEASE, /* no call will follow: free yourself */
-    TT_ITEM_HOLD,    /* captured and `wants_issue`: a graph launch with this item gets its place */
-    TT_ITEM_ISSUE,   /* that launch was issued, */
-    TT_ITEM_LET,     /* or it was not, as the stream did not take it */
-    TT_ITEM_TOUCH,   /* `tells_touches`: say by tuttiHostTouch() what a run reads and writes */
+    TT_ITEM_HOLD,  /* captured and `wants_issue`: a graph with this item is about to be launched */
+    TT_ITEM_ISSUE, /* after HOLD: the launch has its position on the stream */
+    TT_ITEM_LET,   /* after HOLD instead: the stream refused the launch */
+    TT_ITEM_TOUCH, /* `tells_touches`: say by tuttiHostTouch() what a run reads and writes */
 };
 
 /* One unit of work in stream order. The only function pointer that crosses the house upward.
@@ -115,13 +115,13 @@ struct tt_item {
     enum tt_step (*step)(struct tt_item *item, enum tt_item_call call);
     bool wants_issue;
     bool tells_touches; /* else the checker knows nothing of what it does */
-    bool asks_one;      /* waits for one peer alone, which may answer at once */
+    bool asks_one;      /* waits for one peer only, which may answer at once */
 };
 
 /* ---- what items report to the checker (TUTTI_CHECK=race), inside step(item, TT_ITEM_TOUCH) ----
  */
 void tuttiHostTouch(const void *ptr, size_t bytes, bool write);
-/* What follows is another part of the item; its parts run side by side. */
+/* The touches that follow belong to part `part` of the item; parts run concurrently. */
 void tuttiHostTouchPart(int part);
 void tuttiHostTouchName(const char *name); /* of the operation, for reports; copied */
 void tuttiHostTouchUnknown(void);          /* it may touch more than it reports */
@@ -132,19 +132,19 @@ struct tt_word {
     unsigned compare; /* CU_STREAM_WAIT_VALUE_* */
     bool wide, waits; /* wide: 64 bits */
 };
-/* Whether the word lies in memory that may be read, and written unless it is waited for. Of memory
- * that the program has by itself nothing is known. */
+/* True when the word's memory may be read, and written unless the stream waits for it. Memory that
+ * did not come from this runtime is not checked. */
 bool tuttiHostWordFits(const struct tt_word *word);
 bool tuttiHostWordHolds(const struct tt_word *word, uint64_t now);
 uint64_t tuttiHostWordNow(const struct tt_word *word); /* what it holds, loaded to acquire */
 void tuttiHostTouchWord(const struct tt_word *word);
-/* A collective of the ranks of `group` that are in this process. `member` is this rank's, counted
- * by calls. */
+/* A collective of the ranks of `group` that are in this process. `member` identifies this rank; its
+ * n-th call meets the n-th of the others. */
 enum tt_sync_role {
-    TT_SYNC_ALL,    /* waits for what all others bring, and they for it */
-    TT_SYNC_SOURCE, /* they wait for it, it for nobody: the root that gives */
-    TT_SYNC_SINK,   /* it waits for them */
-    TT_SYNC_NONE,   /* work of the member all the same */
+    TT_SYNC_ALL,    /* this rank and all others wait for each other */
+    TT_SYNC_SOURCE, /* the others wait for this rank, it waits for nobody: a root that sends */
+    TT_SYNC_SINK,   /* this rank waits for the others */
+    TT_SYNC_NONE,   /* nobody waits; still work of the member */
 };
 struct tt_collective {
     uint64_t group;
@@ -152,19 +152,20 @@ struct tt_collective {
     enum tt_sync_role role;
 };
 void tuttiHostTouchCollective(const void *member, const struct tt_collective *collective);
-/* A message from rank to rank of the group: who receives it waits for who sends it. */
+/* A message between two ranks of the group: the receiver waits for the sender. */
 struct tt_peer_message {
     uint64_t group;
     int from, to;
 };
 void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends);
-/* Outside of items: parts of what goes onto the stream as several items run side by side, and
- * `item`, which is asked here and not put on it, reports them. Call it under tuttiHostChecks(). */
+/* True when the race checker is on. The functions that follow are called outside of items. */
 bool tuttiHostChecks(void);
-/* Outside of items: an allocation is nobody's business but the caller's, who orders its uses. */
+/* Do not check an allocation: the caller alone uses it and orders the uses. */
 void tuttiHostTouchNever(const void *base);
+/* The stream gets several items that run concurrently. `item` reports for all of them: its step is
+ * called here with TT_ITEM_TOUCH, and it is not put on the stream. Only with tuttiHostChecks(). */
 void tuttiHostCheckParts(struct CUstream_st *stream, struct tt_item *item);
-/* Outside of items: the caller has waited for all work of the member, and none follows. */
+/* The caller has waited for all work of the member, and no more follows. */
 void tuttiHostMemberOver(const void *member);
 
 /* Put an item on a stream.
@@ -173,20 +174,20 @@ void tuttiHostMemberOver(const void *member);
  * Errors (nothing was queued, RELEASE was not called): 400 bad stream, 900.. capture errors. */
 int tuttiHostSubmit(struct CUstream_st *stream, struct tt_item *item, bool allow_inline);
 
-/* For a caller that steps its item itself, as nothing stands before it: that is two calls and no
- * pointer upward. */
+/* Claim an idle stream, for a caller that steps its item itself: two direct calls instead of one
+ * through a function pointer. */
 enum tt_claim {
-    TT_CLAIM_TAKEN, /* idle: the caller holds its only place until release or park */
+    TT_CLAIM_TAKEN, /* it was idle: the caller owns it until tuttiHostClaimEnd() or ...Park() */
     TT_CLAIM_BUSY,  /* tuttiHostSubmit() without `allow_inline` queues */
     TT_CLAIM_CAPTURING,
     TT_CLAIM_INVALID, /* no stream: tuttiHostSubmit() says why */
 };
-/* *stream_out is set when it is taken. Under the race checker, which wants to see items, streams
- * are busy.                                                                                 hot */
+/* *stream_out is set when the stream is taken. With the race checker, which must see all items,
+ * streams count as busy.                                                                    hot */
 enum tt_claim tuttiHostClaim(struct CUstream_st *handle, struct CUstream_st **stream_out);
-/* The item of a taken stream is done and was released.                                      hot */
+/* End the claim: the item is done and was released.                                         hot */
 void tuttiHostClaimEnd(struct CUstream_st *stream);
-/* It is not: it is left to waiters and workers. */
+/* End the claim with an unfinished item: waiters and workers step it. */
 void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item);
 
 struct tt_stream_info {
@@ -201,11 +202,10 @@ int tuttiHostStreamInfo(struct CUstream_st *stream, struct tt_stream_info *info)
  * event); in capture this adds the dependency to the graph. */
 int tuttiHostStreamJoin(struct CUstream_st *after, struct CUstream_st *before);
 
-/* An event of the stream's device is reached when the stream's present work is done. 400 when they
- * are of different devices. In capture it becomes a captured one. */
+/* Record an event: it completes when the work that is on the stream now is done. 400 when stream
+ * and event belong to different devices. On a capturing stream the event is captured. */
 int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *stream);
-/* 0 when the event lives, takes no time and is known to this process alone; 1 otherwise, 400 when
- * it is none. */
+/* 0 when the event has no timing and is not shared with other processes; else 1. 400: no event. */
 int tuttiHostEventPlain(const struct CUevent_st *event);
 
 /* Block until the stream's present work is done, running work of this process meanwhile. */
@@ -218,13 +218,13 @@ bool tuttiHostHelp(void);
 /* Number of threads that may run at once (cores this process may use). */
 int tuttiHostCores(void);
 
-/* The ranks on this host, in all processes, outnumber the cores that they may use: from now on
- * waits of this process give the core away at once. */
+/* Note that the ranks on this host, in all processes, outnumber the cores that they may use: from
+ * now on waits of this process give the core away at once. */
 void tuttiHostOversubscribe(void);
-bool tuttiHostOversubscribed(void); /* it was said */
+bool tuttiHostOversubscribed(void); /* true after that */
 
-/* At the program's end: it ends with this status, once all have said what they have to say. A
- * finding of the checker outranks it. */
+/* Set the exit status of the process, after all reports at its end were written. A finding of the
+ * race checker replaces it. */
 void tuttiHostExitStatus(int status);
 
 /* The marker by which our faces differ from NVIDIA's: version text. */
