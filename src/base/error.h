@@ -18,23 +18,23 @@ static inline ncclResult_t tt_fail_code(ncclResult_t rc) /* inline: analysers se
 void tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Keep a text for ncclGetLastError as tt_fail() does, without a line in the log: where a flag that
- * others see goes up before the failure is reported. */
+/* Keep a text for ncclGetLastError as tt_fail() does, without a line in the log. For failures whose
+ * flag other threads may see before the failure is reported. */
 void tt_error_keep(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Leave this caller's line of the trail that log parsers follow down to the first failure
- * ("file:line (function) -> code", INFO), return `rc`. Success and ncclInProgress leave none. */
+/* Log the line "file:line (function) -> code" (INFO) by which log parsers follow an error down to
+ * its origin, and return `rc`. ncclSuccess and ncclInProgress log nothing. */
 #define tt_trail(rc) tt_trail_at((rc), __FILE__, __LINE__, __func__)
 ncclResult_t tt_trail_at(ncclResult_t rc, const char *file, int line, const char *func);
 
-/* Text of the thread's own last tt_fail(); of the process's last one where the thread has none; ""
- * before the first. So a rank that is a thread reads why its own call failed, whatever other ranks
- * say meanwhile. Valid until the thread's next call. */
+/* Text of the last tt_fail() of this thread, else of the process; "" before the first. A rank that
+ * is a thread so reads why its own call failed, not another rank's. Valid until the thread's next
+ * call. */
 const char *tt_last_error(void);
 
-/* Text of the thread's own last tt_fail(), once; of the process's when it said nothing since the
- * last time, which then counts as the thread's own. Other threads may fail meanwhile: this is the
- * one that belongs to the code which the caller just got. */
+/* Copy the text that belongs to the error code which the caller has just got: that of the thread's
+ * last tt_fail(). When the thread had none since its last take, the process's last text is copied
+ * and becomes the thread's own. */
 void tt_error_take(char *text_out, size_t text_bytes);
 
 /* Fixed sentence per code; never NULL. */

@@ -28,30 +28,33 @@ static inline bool tt_member_aborted(const struct tt_member *member)
     return atomic_load_explicit(&member->abort, memory_order_relaxed) != 0;
 }
 
+/* True when the operation with sequence number `seq` must end without running. */
 static inline bool tt_member_gives_up(const struct tt_member *member, uint64_t seq)
 {
     return atomic_load_explicit(&member->abort, memory_order_acquire) != 0 ||
            seq < atomic_load_explicit(&member->given_up, memory_order_relaxed);
 }
 
-/* Why every wait returns; ncclSuccess while none has to. Any thread. */
+/* The code that every wait returns; ncclSuccess when the member is not aborted. Any thread. */
 static inline ncclResult_t tt_member_abort_code(const struct tt_member *member)
 {
     return (ncclResult_t)atomic_load_explicit(&member->abort, memory_order_acquire);
 }
 
-/* Make every wait return `code`, unless another one came first, and keep why: the sentence, or the
- * text of the last failure. True when this call was the first. Any thread; wakes nobody who
- * sleeps. */
+/* Make every wait return `code`, unless an earlier call has set another one, and keep the reason:
+ * `why`, or (tt_member_abort) the text of the thread's last failure. True when this call was the
+ * first. Any thread. Does not wake sleeping threads. */
 bool tt_member_abort_why(struct tt_member *member, ncclResult_t code, const char *why);
 bool tt_member_abort(struct tt_member *member, ncclResult_t code);
-/* In a child of fork, which has no other threads: every call fails as usage, and says why. */
+/* In a child of fork, which has no other threads: make every call fail with ncclInvalidUsage and
+ * that reason. */
 void tt_member_forked(struct tt_member *member);
-/* The abort flag goes down and the reason is forgotten, but operations with sequence numbers below
- * `seq` end all the same: who waits for a stream may reach them much later. */
+/* Clear the abort flag and the reason. Operations with sequence numbers below `seq` still end
+ * without running, even when a thread that waits for their stream reaches them much later. */
 void tt_member_resume(struct tt_member *member, uint64_t seq);
 
-/* Keep `why` unless a failure was kept before, without aborting anything. Any thread. */
+/* Keep `why` as the first failure's reason unless there is one already; aborts nothing. Any thread.
+ */
 void tt_member_keep_why(struct tt_member *member, const char *why);
-/* What was kept; "" for nothing. Any thread. */
+/* Copy the reason that was kept; "" when there is none. Any thread. */
 void tt_member_why(struct tt_member *member, char text_out[TT_WHY_BYTES]);

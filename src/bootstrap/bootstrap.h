@@ -199,8 +199,8 @@ uint32_t tt_bootstrap_exit_begun(struct tt_bootstrap *bootstrap);
 
 /* Connect a membership with its owner. Both are borrowed until this is called with NULL and -1.
  * begun     count of collectives that this rank has begun; the exit of the process reports it
- * event_fd  an eventfd (-1: none): posted when another rank's exit becomes known, and when a message
- *           for the owner comes (tags from TT_TAG_OWNER to TT_TAG_OWN - 1) */
+ * event_fd  an eventfd (-1: none): posted when another rank's exit becomes known, and when a
+ *           message for the owner comes (tags from TT_TAG_OWNER to TT_TAG_OWN - 1) */
 void tt_bootstrap_attach(struct tt_bootstrap *bootstrap, const _Atomic uint64_t *begun,
                          int event_fd);
 #define TT_TAG_OWNER 0xfffe0000u

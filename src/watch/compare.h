@@ -1,5 +1,6 @@
-/* Do the ranks mean the same calls? Slots show it to those that exchange data; here ask those that
- * share no edge, or whose part ended before the other's call came. Private to the room. */
+/* Compares the calls of ranks. Ranks that exchange data compare match headers in slots; this
+ * compares ranks that share no edge, or whose part ended before the other's call came. Private to
+ * the room. */
 #pragma once
 
 #include "transport/transport.h"
@@ -23,9 +24,9 @@ struct tt_watch_compare { /* of one subject; zero: nothing known. The watchdog's
     uint64_t passed[TT_COMPARE_PASSED]; /* who began them, and their round */
 };
 
-/* Compare with the neighbours when this rank's calls have come to rest, and ask whom a message or a
- * collective has waited for long. A difference fails the communicator at all ranks, through room
- * transport. Sends at most two short messages over the bootstrap. */
+/* Compare with the neighbour ranks when this rank makes no calls for a while, and with the peer of
+ * a message or collective that has waited for long. A difference fails the communicator at all
+ * ranks (room transport). Sends at most two short messages over the bootstrap. */
 void tt_compare_look(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
                      uint64_t now);
 
@@ -42,28 +43,29 @@ struct tt_closing {          /* of one subject; zero: nothing known */
     void *messages;  /* owned, of rank 0: the last one of each rank */
 };
 
-/* Answer and ask, once a look of the watchdog. */
+/* Answer and ask; called at each look of the watchdog. */
 void tt_closing_look(struct tt_closing *closing, const struct tt_watch_subject *subject);
-/* Wait until all ranks are known to have made the same calls: ncclSuccess, or what the communicator
- * has failed with. At most 2 s, and not for ranks that have gone. */
+/* Wait until all ranks are known to have made the same calls. Blocks 2 s at most, and does not wait
+ * for ranks that are gone. Errors: that of the communicator. */
 ncclResult_t tt_closing_wait(struct tt_closing *closing, const struct tt_watch_subject *subject,
                              int event_fd);
 void tt_closing_fini(struct tt_closing *closing);
 
 /* ---- unreceived.c: was each message received? ---- */
 
-struct tt_unreceived {      /* of one subject; zero: nothing is compared */
-    _Atomic uint32_t *sent; /* owned, nranks: messages to this rank, as each said that has ended */
-    _Atomic bool open;      /* somebody's may not have been answered yet */
-    uint32_t *answered;     /* owned, nranks: of them, as it was answered. The watchdog's thread */
-    uint64_t mail;          /* of the bootstrap, when it was looked through; the same thread */
+struct tt_unreceived { /* of one subject; zero: nothing is compared */
+    _Atomic uint32_t
+        *sent;          /* owned, nranks: messages to this rank, as reported by ranks that end */
+    _Atomic bool open;  /* a report may not have been answered yet */
+    uint32_t *answered; /* owned, nranks: what was answered. The watchdog's thread */
+    uint64_t mail;      /* of the bootstrap, when it was looked through; the same thread */
 };
 
 void tt_unreceived_init(struct tt_unreceived *unreceived, int nranks);
 void tt_unreceived_fini(struct tt_unreceived *unreceived);
-/* Answer those that ask, once a look of the watchdog. */
+/* Answer ranks that ask; called at each look of the watchdog. */
 void tt_unreceived_look(struct tt_unreceived *unreceived, const struct tt_watch_subject *subject);
-/* The program ends the communicator, whose works are done: a warning for each rank that has sent
- * more than this one received, or received less than this one sent. Waits 100 ms at most, for ranks
- * that have not received what was sent to them. */
+/* At the end of a communicator whose works are done: warn for each rank that has sent more messages
+ * than this one received, or received fewer than this one sent. Blocks 100 ms at most, while ranks
+ * have not received all that was sent to them. */
 void tt_unreceived_close(struct tt_unreceived *unreceived, const struct tt_watch_subject *subject);

@@ -24,15 +24,16 @@ struct tt_flight { /* of one communicator; the watchdog's thread writes, a signa
     bool stands; /* what is dumped is that it stands still */
 };
 
-/* Under the lock of the room, but for the last one. Enter a communicator (the first one prepares
- * the file and the signals), and take it out; one that failed is written before. */
+/* Add a communicator (the first one prepares the file and the signals) and remove it; one that has
+ * failed is written before. All functions but tt_flight_forget() are called under the room's lock.
+ */
 void tt_flight_add(struct tt_watch *watch);
 void tt_flight_remove(struct tt_watch *watch);
-/* A look of the watchdog at one communicator: note what changed; one that has failed by now, or for
- * which `stands_still`, is written once, with all others. One that goes on after it stood still is
- * as if it had never stood. */
+/* Note what has changed in one communicator; called at each look of the watchdog. When it has
+ * failed or `stands_still`, all communicators are written, once. When it then makes progress again,
+ * it may be written again. */
 void tt_flight_look(struct tt_watch *watch, uint64_t now, bool stands_still);
-/* The same lines to a descriptor, now. */
+/* Write the lines of the file to a descriptor now. */
 void tt_flight_write(int fd, const char *reason);
-/* The child of a fork has no communicators. */
+/* Forget all communicators, in a child of fork. */
 void tt_flight_forget(void);

@@ -1,5 +1,5 @@
-/* RAS's monitor: what becomes of the processes that this one has communicators with. Private to the
- * room; the watchdog's thread alone. */
+/* RAS's command MONITOR: changes in the state of the processes that share a communicator with this
+ * one. Private to the room; called by the watchdog's thread only. */
 #pragma once
 
 #include "watch/inquiry.h"
@@ -33,12 +33,12 @@ struct tt_monitor {
     uint64_t looked_nsec;
 };
 
-/* Look at all peers, a few times a second whatever the number of calls. What changed since the last
- * look is said by `tell`; the first look says nothing. */
+/* Look at all peers, a few times a second at most however often it is called. `tell` is called for
+ * each change since the last look; the first look reports nothing. */
 void tt_monitor_look(struct tt_monitor *monitor, const struct tt_watch *watches, uint64_t now,
                      void (*tell)(void *to, const struct tt_monitor_event *event), void *to);
-/* Nobody listens any more. */
+/* Forget all peers, when no client monitors any more. */
 void tt_monitor_reset(struct tt_monitor *monitor);
 
-/* An event as a client reads it, with its end of line: owned by the caller, NULL: out of memory. */
+/* An event as a line of text or JSON for clients; owned by the caller. NULL: out of memory. */
 char *tt_monitor_text(const struct tt_monitor_event *event, bool json);

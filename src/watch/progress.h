@@ -7,8 +7,8 @@
 
 struct tt_watch;
 
-/* Look at one communicator: note what was finished, report that nothing is, and abort what cannot
- * succeed or has lasted too long. `now`: of tt_now_nsec(). */
+/* Look at one communicator: note the operations that ended, report when none does, and abort it
+ * when its waits cannot succeed or have lasted too long. `now` is of tt_now_nsec(). */
 void tt_progress_look(struct tt_watch *watch, uint64_t now);
-/* Some communicator has work while one of its ranks is gone. */
+/* True when some communicator has work while one of its ranks is gone. */
 bool tt_progress_exit_pending(void);

@@ -1,5 +1,5 @@
-/* What one rank of one communicator is doing, as its process sees it, and how that travels. Every
- * report (watchdog, doctor, RAS) is made from these. Private to the room. */
+/* What one rank of one communicator is doing, as its process sees it, and its form on the wire.
+ * Every report (watchdog, doctor, RAS) is made from these. Private to the room. */
 #pragma once
 
 #include "program/program.h"
@@ -39,9 +39,10 @@ struct tt_status {
     uint64_t comm_id;
     char name[TT_STATUS_NAME_BYTES];
     int rank, nranks, device;
-    uint64_t issued, served; /* operations; communicators that share resources count together */
+    uint64_t issued, served; /* operations issued and finished; communicators that share resources
+                                count them together */
     uint64_t begun;          /* collectives */
-    uint32_t idle_msec;      /* work is there and nothing was finished for so long; 0: no work */
+    uint32_t idle_msec;      /* how long no issued operation has finished; 0: no work */
     uint32_t quiet_msec;     /* since the last collective began, or the communicator was made */
     uint32_t init;           /* ncclInProgress in its init, else ncclSuccess */
     uint32_t abort;          /* ncclResult_t of a communicator that failed */
@@ -52,16 +53,18 @@ struct tt_status {
     struct tt_status_wait waits[TT_STATUS_WAITS];
 };
 
-/* Look at a communicator of this process. idle and quiet are the caller's. */
+/* Fill the status of a communicator of this process, but for `process`, idle_msec and quiet_msec.
+ */
 void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
                     struct tt_status *status_out);
 
-/* Bytes of a status and back; without its process. False when the bytes are no status. */
+/* Pack a status without its process, and unpack it. False when the bytes are not a status. */
 void tt_status_pack(const struct tt_status *status, unsigned char bytes[TT_STATUS_BYTES]);
 bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STATUS_BYTES]);
 
-/* What callers and peers have named goes into logs and JSON: quotes, backslashes and whatever is
- * not printable ASCII become '?'. */
+/* Make a name of a caller or peer safe for logs and JSON: quotes, backslashes and characters other
+ * than printable ASCII become '?'. */
 void tt_status_clean(char *text);
 
+/* True when operations are issued and not finished. */
 bool tt_status_has_work(const struct tt_status *status);

@@ -1,32 +1,32 @@
-/* Whose fault is it that a rank waits? Private to the room. */
+/* Which rank is the cause when a rank waits. Private to the room. */
 #pragma once
 
 #include "watch/inquiry.h"
 
 enum tt_verdict_kind {
-    TT_VERDICT_NONE,       /* nobody stands still */
-    TT_VERDICT_STOPPED,    /* a process is stopped, */
-    TT_VERDICT_ENDED,      /* is gone, */
-    TT_VERDICT_SILENT,     /* or does not answer: stopped, or out of reach */
+    TT_VERDICT_NONE,       /* no cause found */
+    TT_VERDICT_STOPPED,    /* a process is stopped */
+    TT_VERDICT_ENDED,      /* a process is gone */
+    TT_VERDICT_SILENT,     /* a process does not answer: stopped, or out of reach */
     TT_VERDICT_NOT_CALLED, /* a rank has not made the call that others are in */
-    TT_VERDICT_QUEUED,     /* it has, but its stream has not come to it */
+    TT_VERDICT_QUEUED,     /* it has made the call, but its stream has not reached it */
     TT_VERDICT_CIRCLE,     /* ranks wait for each other */
 };
 
 struct tt_verdict {
     enum tt_verdict_kind kind;
-    uint64_t comm_id; /* of the rank that is to blame */
+    uint64_t comm_id; /* and rank: the cause */
     int rank;
     char sentence[600];
 };
 
-/* Follow who waits for whom from a rank, across communicators, to the one that waits for nobody.
- * watches  communicators of this process: they know host and pid of ranks that do not answer */
+/* Follow the waits from a rank, across communicators, to the rank that waits for nobody.
+ * watches  communicators of this process, which know host and pid of ranks that do not answer */
 void tt_verdict_find(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
                      uint64_t comm_id, int rank, struct tt_verdict *verdict_out);
 const char *tt_verdict_name(enum tt_verdict_kind kind);
 
-/* What /proc says of a process of this host: STOPPED, ENDED, or NONE where it runs. */
+/* State of a process of this host, from /proc: STOPPED, ENDED, or NONE when it runs. */
 enum tt_verdict_kind tt_verdict_process(int pid);
 
 /* What is known of a rank that has not answered. */

@@ -1,5 +1,5 @@
-/* Who waits for whom and why. Reads counters and the wait registry; moves nothing but the abort
- * flag of a communicator that is beyond hope. */
+/* Who waits for whom and why. Reads counters and the wait registry. Writes only the abort flag of a
+ * communicator that cannot go on. */
 #pragma once
 
 #include "nccl.h"
@@ -20,28 +20,29 @@ struct tt_watch_subject { /* borrowed until tt_watch_remove() */
     struct tt_member *member;
     const struct tt_issue_queue *queue;
     struct tt_bootstrap *bootstrap;
-    /* Says whether a wait for a rank cannot succeed; NULL: only time-outs decide. */
+    /* Asked whether a wait for a rank can still succeed; NULL: only time-outs decide. */
     struct tt_transport *transport;
-    const struct tt_peer_reach *peers; /* their devices; NULL: not known */
+    const struct tt_peer_reach *peers; /* of all ranks, for their devices; NULL: not known */
     const _Atomic uint64_t *calls;     /* made, by function (enum tt_func); NULL: not counted */
     const _Atomic bool *grouped;       /* an open group holds calls; NULL: not known */
 };
 
-/* A communicator that is in its init: it is listed as such in reports from begin to end. Nothing
- * that goes wrong here is an error. end accepts NULL. */
+/* List a communicator as being in its init, from begin to end, in reports. begin returns NULL when
+ * memory is short: the communicator is then not listed. end accepts NULL. Any thread. */
 struct tt_watch_init;
 struct tt_watch_init *tt_watch_init_begin(const struct tt_member *member);
 void tt_watch_init_end(struct tt_watch_init *init);
 
-/* Start and stop watching (TUTTI_WATCHDOG, TUTTI_TIMEOUT, exits of other ranks). One
- * thread per process looks at all subjects while there are any. After tt_watch_remove() returned
- * nothing of the subject is touched. remove accepts NULL. */
+/* Start and stop watching (TUTTI_WATCHDOG, TUTTI_TIMEOUT, exits of other ranks). One thread per
+ * process watches all subjects. After tt_watch_remove() has returned, it does not touch the
+ * subject. remove accepts NULL. Errors: ncclSystemError (out of memory, no thread). */
 ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watch **watch_out);
 void tt_watch_remove(struct tt_watch *watch);
-/* The program ends the communicator, whose works are done: wait until all ranks are known to have
- * made the same calls. ncclInvalidUsage, reported to all ranks, where they have not; or what the
- * communicator has failed with. Takes 2 s at most (ranks that do not come), and accepts NULL. */
+/* At the end of a communicator whose works are done: wait until all ranks are known to have made
+ * the same calls. Blocks 2 s at most, when ranks do not come. Accepts NULL. Errors:
+ * ncclInvalidUsage, reported to all ranks, when the calls differ; the error with which the
+ * communicator has failed before. */
 ncclResult_t tt_watch_close(struct tt_watch *watch);
-/* Write to this eventfd to have the thread look at once: any thread, never waits. It lives as long
- * as the process; to be asked for after tt_watch_add(). */
+/* An eventfd: a write to it (from any thread) makes the watchdog look at once. Valid as long as the
+ * process; call this after tt_watch_add(). */
 int tt_watch_event(void);
