@@ -16,12 +16,11 @@
 /* Zeroed array, aligned to a cache line; NULL on overflow or exhaustion. Release with free(). */
 void *tt_calloc(size_t count, size_t size);
 
-/* Tests only: let `allocation` calls of tt_calloc succeed and the next one fail; -1 ends it. */
+/* Tests only: `allocation` more calls of tt_calloc succeed, the next one fails; -1: none fails. */
 void tt_fault_at(int64_t allocation);
 
-/* FNV-1a: for comparing texts and tables between ranks, not against anybody who means harm. The
- * hash of what was hashed so far (TT_HASH_START: nothing) and these bytes; the same on all
- * machines. */
+/* Add bytes to a hash and return it; begin with TT_HASH_START. FNV-1a, equal on all machines: for
+ * comparing texts and tables between ranks, not against attackers. */
 #define TT_HASH_START 0xcbf29ce484222325ull
 static inline uint64_t tt_hash_bytes(uint64_t hash, const void *bytes, size_t count)
 {

@@ -29,7 +29,7 @@ struct tt_param {
     bool obeyed;          /* false: known, accepted, without effect on the host device */
 };
 
-/* Its values are words or texts, not numbers. */
+/* True when the values are words or texts, not numbers. */
 static inline bool tt_param_is_text(const struct tt_param *param)
 {
     return param->type == TT_PARAM_STR || param->type == TT_PARAM_WORD;
@@ -38,7 +38,7 @@ static inline bool tt_param_is_text(const struct tt_param *param)
 /* All known variables, sorted by name. *count_out entries. */
 const struct tt_param *tt_param_table(size_t *count_out);
 
-/* Names of the table's rows in its order, an array of the process's. NULL when out of memory. */
+/* Names of the table's rows, in its order; valid for ever. NULL: out of memory. */
 const char **tt_param_names(void);
 
 /* Value of a variable of the table; asserts on an unknown name. The first read logs
@@ -53,13 +53,13 @@ const char *tt_param_str(const char *name); /* any type; NULL when unset without
 const char *tt_param_shown(const char *name);
 bool tt_param_is_set(const char *name);
 
-/* Who answers for variables in place of the process's environment: an environment plugin. */
+/* Where values come from instead of the process's environment: an environment plugin. */
 struct tt_param_source {
     const char *origin;                      /* "plugin <name>" */
     const char *(*lookup)(const char *name); /* NULL: unset. Any thread; valid for ever */
 };
-/* Ask `source` (NULL: the environment) for all that has not been read yet. What says which plugin
- * and which files there are, and how to log, comes from the environment all the same. */
+/* Read variables that have not been read yet from `source` (NULL: the environment). The variables
+ * that name plugins and files, and those of the log, are still read from the environment. */
 void tt_param_set_source(const struct tt_param_source *source);
 /* The text of a variable as the environment or the source has it now; NULL: unset. */
 const char *tt_param_text(const char *name);
@@ -67,35 +67,35 @@ const char *tt_param_text(const char *name);
 /* "environment", "file <path>", "plugin <name>", "default": where the value came from. */
 const char *tt_param_origin(const char *name);
 
-/* What is wrong with the name of an environment variable ("is not a known variable and has no
- * effect; did you mean ...?") into `text`. False: it is known, or not addressed to the library. */
+/* Write what is wrong with the name of an environment variable into `text` ("is not a known
+ * variable and has no effect; did you mean ...?"). False: it is known, or is not one of the
+ * library's. */
 bool tt_param_name_wrong(const char *name, char *text, size_t text_bytes);
 
 #define TT_MACHINE_FILE_BYTES 1024
 
-/* Path of the machine file in use: NCCL_TOPO_FILE (empty: none), else where virtual machines keep
- * theirs (/var/run/nvidia-topologyd/virtualTopology.xml below HWLOC_FSROOT) if it can be read.
- * False: none. One that NCCL_TOPO_FILE names need not exist. */
+/* Path of the machine file in use: that of NCCL_TOPO_FILE (empty: none), which need not exist; else
+ * that of virtual machines (/var/run/nvidia-topologyd/virtualTopology.xml below HWLOC_FSROOT) if it
+ * can be read. False: none. */
 bool tt_param_machine_file(char path[TT_MACHINE_FILE_BYTES]);
 
 /* Read configuration files into the environment (once), then name every unknown NCCL_ and TUTTI_
  * variable once, with the nearest known one. Called by every init entry. */
 void tt_param_load(void);
 
-/* Sum over the NCCL_ and TUTTI_ variables of the environment but for those that `tutti run` gives
- * each rank: equal sums, equal settings. */
+/* Hash of the NCCL_ and TUTTI_ variables of the environment, without those that `tutti run` sets
+ * differently for each rank: ranks with equal settings have equal hashes. */
 uint64_t tt_param_job_sum(void);
 
-/* Warn of a setting that will not do what it says: misspelt, not understood, out of bounds, a file
- * or plugin that is missing. Under TUTTI_STRICT the first such sentence is kept, and the next look
- * by tt_param_forbidden() fails. Any thread, set-up paths only. */
+/* Warn of a setting that has no effect: misspelt, not understood, out of bounds, or naming a
+ * missing file or plugin. Under TUTTI_STRICT the first such sentence is kept for
+ * tt_param_forbidden(). Any thread, set-up paths only. */
 #define tt_warn_setting(...)                                                                       \
     tt_warn_setting_at(&(const struct tt_log_location){__FILE__, __LINE__, __func__}, __VA_ARGS__)
 void tt_warn_setting_at(const struct tt_log_location *location, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Under TUTTI_STRICT: the first sentence of tt_warn_setting() into `text`. False: there is none, or
- * such settings are tolerated. */
+/* True when TUTTI_STRICT is set and tt_warn_setting() was called: `text` is its first sentence. */
 bool tt_param_forbidden(char *text, size_t text_bytes);
 
 /* Tests only: forget cached values. */

@@ -1,14 +1,14 @@
-/* The one handshake: three messages of fixed sizes by which both ends prove that they hold a key
- * before any byte of a connection is interpreted. What a hello and an answer say beside that is
- * their owner's (bootstrap/wire/handshake.c, net/socket_shake.c).
+/* The handshake of all connections: three messages of fixed sizes by which both ends prove that
+ * they hold a key, before any other byte of the connection is interpreted. The further contents of
+ * hello and answer belong to the callers (bootstrap/wire/handshake.c, net/socket_shake.c).
  *
  *   C -> S  hello: what the client says, and its nonce
  *   S -> C  answer: nonce | what the server says | MAC(K, "S" | hello | answer up to here)
  *   C -> S  proof: MAC(K, "C" | the same)
  *
- * Keyed BLAKE2b. Role, and whatever names the ends, are inside every MAC, so no message can be
- * reflected, replayed or led elsewhere. Of a sealed connection both nonces are public keys of
- * crypto_kx, made for it alone. Pure computation. */
+ * MACs are keyed BLAKE2b. Each covers the role and all that names the ends, so no message can be
+ * reflected, replayed or redirected. On an encrypted ("sealed") connection both nonces are public
+ * keys of crypto_kx, made for this connection alone. Pure computation: no I/O, any thread. */
 #pragma once
 
 #include "base/seal.h"
@@ -37,7 +37,7 @@ static inline void tt_proof_nonce(struct tt_seal_pair *pair, bool sealed)
     }
 }
 
-/* The MAC of one role; of `more` too, which is said after the handshake. */
+/* Make the MAC of one role; it also covers `more`, bytes that are sent after the handshake. */
 static inline void tt_proof_sign(const struct tt_key_proof *proof, char role, const void *more,
                                  size_t more_bytes, unsigned char mac_out[TT_PROOF_BYTES])
 {
@@ -50,7 +50,7 @@ static inline void tt_proof_sign(const struct tt_key_proof *proof, char role, co
     crypto_generichash_final(&state, mac_out, TT_PROOF_BYTES);
 }
 
-/* Server: the end of message 2. */
+/* Server: write the MAC that ends message 2. */
 static inline void tt_proof_answer(const struct tt_key_proof *proof)
 {
     tt_proof_sign(proof, 'S', NULL, 0, proof->answer + proof->signed_bytes);
@@ -66,7 +66,7 @@ static inline bool tt_proof_prove(const struct tt_key_proof *proof)
     return true;
 }
 
-/* Server: check message 3. */
+/* Server: check message 3. False: the client does not hold the key. */
 static inline bool tt_proof_check(const struct tt_key_proof *proof)
 {
     unsigned char mac[TT_PROOF_BYTES];
@@ -74,9 +74,9 @@ static inline bool tt_proof_check(const struct tt_key_proof *proof)
     return sodium_memcmp(mac, proof->proof, sizeof(mac)) == 0;
 }
 
-/* Both, afterwards: a key of this connection alone, for what `purpose` names. `pair`: of a sealed
- * connection, whose key no later holder of the key can find; NULL: another. False: the other side
- * sent no public key. */
+/* Both ends, after the handshake: derive a key of this connection for `purpose`.
+ * pair  of an encrypted connection; somebody who learns the handshake's key later cannot derive
+ * this one. NULL: the connection is not encrypted False: the other side's public key is invalid. */
 static inline bool tt_proof_session(const struct tt_key_proof *proof, const char *purpose,
                                     const struct tt_seal_pair *pair, bool server,
                                     unsigned char key_out[TT_PROOF_KEY_BYTES])

@@ -1,6 +1,6 @@
-/* Secrecy of a connection: ephemeral keys for forward secrecy, then ChaCha20-Poly1305 with one key
- * per direction. A nonce is the number of the message under its key, so no key may be used for two
- * connections, and a message that is changed, left out, doubled or moved does not open. */
+/* Encryption of a connection: ephemeral keys for forward secrecy, then ChaCha20-Poly1305 with one
+ * key per direction. The nonce is the number of the message, so a key must never be used for two
+ * connections. A message that was changed, left out, doubled or moved fails to open. */
 #pragma once
 
 #include "base/encryption.h"
@@ -30,8 +30,8 @@ static inline void tt_seal_pair_make(struct tt_seal_pair *pair)
     crypto_kx_keypair(pair->open, pair->secret);
 }
 
-/* What only the two ends know; the same bytes at both, to be mixed into the keys. False when the
- * other side's public key is none. */
+/* Compute the shared secret: the same bytes at both ends, to be mixed into the keys. False when the
+ * other side's public key is invalid. */
 static inline bool tt_seal_agree(const struct tt_seal_pair *own, const unsigned char *theirs,
                                  bool server, unsigned char shared_out[TT_SEAL_SHARED_BYTES])
 {
@@ -42,7 +42,7 @@ static inline bool tt_seal_agree(const struct tt_seal_pair *own, const unsigned 
     return !crypto_kx_client_session_keys(to_client, to_server, own->open, own->secret, theirs);
 }
 
-/* Make the process's own key part of the key of a handshake; without one it stays as it is. */
+/* Mix the key of ncclSetEncryption, if the process has one, into the key of a handshake. */
 static inline void tt_seal_mix(unsigned char key[TT_SEAL_KEY_BYTES])
 {
     const unsigned char *own = tt_encryption_key();
@@ -53,7 +53,7 @@ static inline void tt_seal_mix(unsigned char key[TT_SEAL_KEY_BYTES])
     sodium_memzero(mixed, sizeof(mixed));
 }
 
-struct tt_seal_text { /* a message: what is readable but genuine, and what is hidden */
+struct tt_seal_text { /* a message: the head is authenticated, the body is encrypted as well */
     const unsigned char *head;
     size_t head_bytes;
     const unsigned char *body;
@@ -67,7 +67,7 @@ static inline void tt_seal_nonce(unsigned char *nonce, uint64_t number)
         nonce[i] = (unsigned char)(number >> (8 * i));
 }
 
-/* `out` gets the hidden body and the tag; it may be the body itself. */
+/* Encrypt. `out` gets the encrypted body and the tag; it may be the body itself. */
 static inline void tt_seal_shut(const unsigned char *key, uint64_t number,
                                 const struct tt_seal_text *text, unsigned char *out)
 {
@@ -77,7 +77,8 @@ static inline void tt_seal_shut(const unsigned char *key, uint64_t number,
                                               text->head_bytes, NULL, nonce, key);
 }
 
-/* The body includes the tag; `out` may be the body itself. False: not genuine. */
+/* Decrypt and check. The body includes the tag; `out` may be the body itself. False: not genuine.
+ */
 static inline bool tt_seal_open(const unsigned char *key, uint64_t number,
                                 const struct tt_seal_text *text, unsigned char *out)
 {

@@ -15,15 +15,16 @@ extern const ncclNet_v12_t tt_net_socket;
 
 #define TT_NET_KEY_BYTES 32
 
-/* What the built-in knows beyond the ABI: who it is, and how it proves that to its peers. */
+/* What the built-in networks get beyond the ABI: their rank, and the key that proves it to peers.
+ */
 struct tt_net_trust {
     unsigned char key[TT_NET_KEY_BYTES]; /* of tt_bootstrap_key(): the communicator's */
     int rank;                            /* part of every proof, and named in messages */
 };
-/* Copies `trust` into a context of tt_net_socket; between init and the first listen or connect. */
+/* Copy `trust` into a context of tt_net_socket. Call it after init, before listen and connect. */
 void tt_net_socket_set_trust(void *ctx, const struct tt_net_trust *trust);
 
-/* RDMA over InfiniBand or RoCE by libibverbs, which is opened when there is an adapter. */
+/* RDMA over InfiniBand or RoCE. libibverbs is opened at run time, when there is an adapter. */
 struct tt_net_verbs {
     const ncclNet_v12_t *table;                                     /* NULL: built without it */
     void (*set_trust)(void *ctx, const struct tt_net_trust *trust); /* as for sockets */
@@ -32,15 +33,16 @@ extern const struct tt_net_verbs tt_net_verbs;
 
 #define TT_NET_HEAD_BYTES 64
 
-/* Where the payload of a message is put whose head begins with `key`. at NULL: nowhere.
- * `expected`: how long the payload will be, 0: not known. Then it may be read in one call with the
- * head, but into `at` only behind a payload that landed; a wrong size costs a copy. */
+/* Memory for the payload of a message whose head begins with `key`. */
 struct tt_net_landing {
     uint64_t key;
-    char *at;
-    size_t room, expected;
+    char *at;        /* borrowed; NULL: none */
+    size_t room;     /* bytes at `at` */
+    size_t expected; /* size of the payload, 0: not known. A known size lets one call read head and
+                        payload; a wrong one costs a copy */
 };
 
+/* True when a payload of `bytes` bytes with that key goes into the landing. */
 static inline bool tt_net_lands(const struct tt_net_landing *landing, uint64_t key, size_t bytes)
 {
     return landing->at && landing->key == key && bytes <= landing->room;
@@ -48,7 +50,7 @@ static inline bool tt_net_lands(const struct tt_net_landing *landing, uint64_t k
 
 /* A message in two pieces that lie apart. Both ends give it a head of the same length. */
 struct tt_net_message {
-    void *head;        /* a receive's is filled before it is known where the payload goes */
+    void *head;        /* of a receive: filled before the place of the payload is decided */
     size_t head_bytes; /* TT_NET_HEAD_BYTES at most; a landing needs 8 */
     void *data;
     size_t bytes;                  /* of a receive: room at `data` */
@@ -56,7 +58,7 @@ struct tt_net_message {
     void *event;                   /* of the profiler; NULL: nobody watches */
 };
 
-/* As the table's isend and irecv, by the direction of the connection; tested in the same way: the
- * size is that of head and payload. */
+/* Send or receive a message, as isend and irecv do; the connection's direction decides. Test the
+ * request with the table's test(): its size is that of head and payload together. */
 ncclResult_t tt_net_socket_post(void *comm, const struct tt_net_message *message,
                                 void **request_out);

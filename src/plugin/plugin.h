@@ -1,5 +1,5 @@
-/* Plugins: libraries of others, found by NCCL's rules, opened, counted, closed. One file per kind
- * stands on this. */
+/* Plugins: shared libraries that are found by NCCL's rules, opened, counted and closed. There is
+ * one file per kind of plugin on top of this. */
 #pragma once
 
 #include "nccl.h"
@@ -62,24 +62,23 @@ struct tt_plugin_slot {
     struct tt_library library;
     struct tt_plugin_found found; /* does not change while there is a user */
 };
-/* One user more of the kind's library, which is loaded at the first use. The net library (a path,
- * NULL: none) is searched when the kind has no file of its own. False: there is none. Any thread.
- */
+/* Add a user of the kind's library, which the first user loads. False: there is no such library.
+ * Any thread. net_library  path of the net plugin's library, which is searched when the kind has no
+ * file of its own; NULL: none */
 bool tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
                        const char *net_library);
-/* Say that a plugin which the user named in `variable` is not there. */
+/* Warn that the plugin that the user named in `variable` is missing. */
 void tt_plugin_missing(const char *variable, const char *name);
-/* One user less; the last one closes the library. Any thread. */
+/* Remove a user; the last one closes the library. Any thread. */
 void tt_plugin_release(struct tt_plugin_slot *slot);
 
-/* The logger that every plugin gets: one line of the debug log, never a format of the plugin's
- * data. */
+/* The logger that every plugin gets: writes one line of the debug log. */
 void tt_plugin_log(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
                    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* Load the environment plugin (NCCL_ENV_PLUGIN, or libnccl-env.so where there is one) at the first
- * call, and ask it for every variable from then on, to the end of the process. Whatever is wrong
- * with it is reported, and the environment is used instead. Any thread. */
+/* Load the environment plugin at the first call (NCCL_ENV_PLUGIN, or libnccl-env.so if it exists)
+ * and read every variable from it until the end of the process. When it cannot be used, that is
+ * reported and the environment is used. Any thread. */
 void tt_env_open(void);
 
 /* Filled with the reason when a plugin that was loaded is not taken. */
@@ -99,15 +98,15 @@ struct tt_net_request {
  * built-in IB and Socket; the first that initialises and has a device. Logs NCCL's lines. Errors:
  * ncclInvalidUsage when the requested name matches none, ncclSystemError when none works. */
 ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **net_out);
-/* All connections are closed by now. Accepts NULL. */
+/* Close the network, after all its connections. Accepts NULL. */
 void tt_net_close(struct tt_net *net);
-struct tt_net_label { /* what ranks that meet over a network compare */
+struct tt_net_label { /* what ranks compare before they use a network together */
     char name[64];
     int32_t version; /* of the interface; 0: no network */
     int32_t ndevs;   /* devices that edges spread over */
 };
 void tt_net_label(const struct tt_net *net, struct tt_net_label *label_out); /* NULL: none */
-/* Spread edges over the first `ndevs` devices at most. Before there are any. */
+/* Spread edges over the first `ndevs` devices at most. Call it before the first edge is made. */
 void tt_net_spread(struct tt_net *net, int ndevs);
-/* File of the library behind the network; NULL for a built-in and for NULL. */
+/* Path of the library behind the network; NULL for a built-in and for NULL. */
 const char *tt_net_library(const struct tt_net *net);

@@ -1,5 +1,5 @@
-/* Figures of this host's model, and the file in which `tutti tune` keeps those of one machine. The
- * file holds for the machine that it names, and for no other. */
+/* Figures of this host's cost model, and the file in which `tutti tune` keeps them. A file is used
+ * only on the machine that it names. */
 #pragma once
 
 #include "nccl.h"
@@ -19,7 +19,7 @@ struct tt_tune_host {
     double crowded_slot_bytes_usec; /* the same when others used the core since */
     double net_bytes_usec;          /* one host's socket traffic */
 };
-/* Measured on two cores of a server processor: what holds without a file. */
+/* The figures that are used without a file; measured on two cores of a server processor. */
 extern const struct tt_tune_host tt_tune_host_default;
 
 enum { TT_TUNE_FIGURES = 8 };
@@ -28,7 +28,7 @@ const char *tt_tune_host_name(int figure);
 double *tt_tune_host_figure(struct tt_tune_host *host, int figure);
 
 enum { TT_TUNE_MACHINE_BYTES = 160 };
-/* One line that is equal on machines with the same processor and number of cores. */
+/* One line that names the machine: equal for the same processor and number of cores. */
 void tt_tune_machine_name(char name[TT_TUNE_MACHINE_BYTES]);
 
 /* Read figures written for `machine`. Lines that begin with # are remarks, those with "time" are
@@ -37,7 +37,7 @@ void tt_tune_machine_name(char name[TT_TUNE_MACHINE_BYTES]);
  * is cut, a figure missing or absurd. */
 ncclResult_t tt_tune_host_parse(const char *text, const char *machine,
                                 struct tt_tune_host *host_out, char *reason, size_t reason_bytes);
-/* Head and figures of the file; what `tutti tune` adds comes behind. */
+/* Print the head and the figures of the file; `tutti tune` prints its lines after them. */
 void tt_tune_host_print(FILE *out, const char *machine, const struct tt_tune_host *host);
 
 /* Where the file is: TUTTI_TUNE_FILE, else ~/.config/tutti/machine.tune. False: there is no place,
