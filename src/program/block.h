@@ -1,33 +1,36 @@
-/* The form: a program is ONE block without pointers, for all ranks that run it. It can be shared,
- * stored, sent and hashed; parts lie behind the head (struct tt_program), at offsets from its
- * start. Written by the builder (build.h), read by the stepper (step.h).
+/* The form of a program: ONE block of memory without pointers, for all ranks that run it. It can be
+ * shared, stored, sent and hashed. The parts follow the head (struct tt_program), at offsets from
+ * its start. The builder writes it (build.h), the stepper reads it (step.h).
  *
  *   head | texts | text of each rank | threads | instructions | operands | tables
  *
  * A TEXT is what one kind of rank does: ranks of a ring that differ only in their neighbours share
- * one, the root of a Broadcast has its own. A text has THREADS (instruction ranges that run
- * concurrently: the up and the down half of a tree). Every thread runs all its instructions once
- * per PASS; passes walk over the data in windows (struct tt_geometry). Inside a pass, an
- * instruction is one fused move: wait until all source slots are full and all destination slots are
- * free, reduce the sources in listed order (or copy), store to every destination, free the source
- * slots, post the destination slots. Chunks larger than a slot are moved slice by slice; both ends
- * of an edge use the same slice size.
+ * one, the root of a Broadcast has its own. A text has THREADS: instruction ranges that run
+ * concurrently, such as the two halves of a tree. Every thread runs all its instructions once per
+ * PASS; each pass handles one window of the data (struct tt_geometry). In a pass, an instruction is
+ * one fused move: wait until all source slots are full and all destination slots are free, reduce
+ * the sources in listed order (or copy), store to every destination, free the source slots, post
+ * the destination slots. Chunks larger than a slot are moved slice by slice; both ends of an edge
+ * use the same slice size.
  *
- * Meaning of one MOVE over m elements. m is the extent of its operands' chunks: all of them agree
- * (the verifier says so), slot operands carry a chunk number for that reason.
- *   REDUCE: the sources are one list, EACH and OTHERS standing for several; dst[*] = reduction of
- * the list in listed order (a reduction from left to right, rank order for EACH). All sources and
- * all destinations of a slice are there before data moves. No operand uses TT_CHUNK_PEER as a
- * destination. copy, one source operand that is one location (no set, not TT_CHUNK_PEER): that
- * location goes to every destination. OTHERS stands for n-1 destinations. copy, otherwise: one
- * independent copy per peer p that EACH or OTHERS walks over; every operand with a peer set or
- * TT_CHUNK_PEER stands at that p. Any order, any interleaving by slices. no source: drain nothing,
- * post the destinations empty. No destination: sources are consumed. A move of several chunks
- * (`nchunks`) is one after the other of moves of one chunk: all operands count on from the chunk
- * that they name. A copy whose source and destination are the same address moves nothing. An
- * operand whose peer does not exist (a leaf's child, a flip beyond the last rank) stands for
- * nothing. A chunk that goes through slots has at most TT_SLOTS/2 slices (all ranks send before
- * they receive); chunk limits see to that (tune/). */
+ * Meaning of one MOVE over m elements. m is the extent of the operands' chunks. All operands have
+ * the same m, which the verifier checks; operands in slots carry a chunk number for that.
+ *
+ * - REDUCE: the sources form one list, in which EACH and OTHERS stand for several locations. Every
+ *   destination gets the reduction of the list, from left to right (EACH: in rank order). All
+ *   sources and destinations of a slice are ready before data moves. No destination uses
+ *   TT_CHUNK_PEER.
+ * - Copy with one source operand that is one location (no peer set, no TT_CHUNK_PEER): the source
+ *   goes to every destination. OTHERS stands for n-1 destinations.
+ * - Any other copy: one independent copy per peer p of EACH or OTHERS. In it, every operand with a
+ *   peer set or TT_CHUNK_PEER means p. The copies have no order and may be interleaved by slices.
+ * - No source: the destinations are posted empty. No destination: the sources are consumed.
+ * - Several chunks (`nchunks`): as many moves of one chunk, one after the other. Each operand
+ *   counts up from the chunk that it names.
+ * - A copy from an address to the same address moves nothing.
+ * - An operand whose peer does not exist (child of a leaf, flip beyond the last rank) is left out.
+ * - A chunk that goes through slots has at most TT_SLOTS/2 slices, since all ranks send before they
+ *   receive. Chunk limits (tune/) ensure this. */
 #pragma once
 
 #include <stdbool.h>

@@ -26,9 +26,9 @@ enum tt_func { /* NCCL's numbers (ncclFunc_t), so plugins can be given them */
 };
 const char *tt_func_name(enum tt_func func); /* "AllReduce", ... */
 bool tt_func_is_message(enum tt_func func);  /* a send or a receive: its root is the peer */
-bool tt_func_from_root(enum tt_func func);   /* the root gives, all others take */
-bool tt_func_to_root(enum tt_func func);     /* all others give, the root takes */
-/* In place, what the rank gives is where it belongs already, and is read alone. */
+bool tt_func_from_root(enum tt_func func);   /* the root sends, all others receive */
+bool tt_func_to_root(enum tt_func func);     /* all others send, the root receives */
+/* True when, in place, the rank's input lies where its output belongs, and is only read. */
 bool tt_func_keeps_given(enum tt_func func, bool is_root);
 
 enum tt_algo { /* NCCL's numbers; what lies behind them is ours */
@@ -56,10 +56,10 @@ const char *tt_algo_name(enum tt_algo algo); /* "TREE", "RING", ..., "DIRECT", "
 const char *tt_proto_name(enum tt_proto proto);
 
 /* ---- a call in three words ----
- * It stands beside a match header: what ranks compare by a hash is told in these words when the
- * hashes differ. */
+ * Ranks compare calls by a hash in the match header. These words travel beside it, so that a
+ * message can say how the calls differ. */
 
-enum { TT_CALL_OWN_OP = 255 }; /* an operator of the user's: its number differs by rank */
+enum { TT_CALL_OWN_OP = 255 }; /* any operator of the user: their numbers differ by rank */
 
 struct tt_call {
     uint64_t count;                 /* elements, as the call has it */
@@ -75,12 +75,11 @@ _Static_assert(sizeof(struct tt_call) == 3 * sizeof(uint64_t), "fixed by the wir
 
 #define TT_CALL_BYTES 160 /* longest text and its end */
 
-/* "AllReduce(count 512, float, sum)"; with the choice behind it when `chosen`. */
+/* "AllReduce(count 512, float, sum)"; followed by the chosen algorithm when `chosen`. */
 void tt_call_text(const struct tt_call *call, bool chosen, char text_out[TT_CALL_BYTES]);
 /* True when the calls alone, whatever was chosen for them, are the same. */
 bool tt_call_same(const struct tt_call *a, const struct tt_call *b);
-/* True when no rank's part of the call can end before `rank` has made it, seen from rank `other`.
- */
+/* True when rank `other` can finish its part of the call only after `rank` has made the call. */
 bool tt_call_needs(const struct tt_call *call, int rank, int other);
 
 /* ---- geometry: where chunk c of pass p lies, in elements ---- */
@@ -108,15 +107,16 @@ struct tt_geometry {
     uint32_t npasses;
 };
 
-/* Bind. chunk_limit: largest chunk in elements (from tune); programs of one window do not care.
- * part: this channel's, of [0, count). grain: elements, chunk boundaries are
- * multiples of it. */
+/* Bind a program's geometry to a count.
+ * part         this channel's part of [0, count)
+ * chunk_limit  largest chunk in elements (from tune); ignored by programs of one window
+ * grain        in elements; chunk boundaries are multiples of it */
 void tt_geometry_init(struct tt_geometry *geometry, const struct tt_program *program, size_t count,
                       struct tt_extent part, size_t chunk_limit, size_t grain);
-/* Where that chunk lies in IN and OUT, from their starts; empty beyond the part's end. */
+/* Where a chunk lies in IN and OUT; empty beyond the end of the part. */
 struct tt_extent tt_geometry_extent(const struct tt_geometry *geometry, uint32_t pass, int chunk);
 
-/* Where that chunk of scratch lies, in scratch, and how many elements there is room for. */
+/* Where a chunk of scratch lies in scratch, and how many elements fit there. */
 struct tt_extent tt_geometry_scratch(const struct tt_geometry *geometry, uint32_t pass, int chunk);
 
 /* ---- making programs ---- */
@@ -142,28 +142,28 @@ ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto
 /* True when a generator exists for the combination. */
 bool tt_program_exists(enum tt_func func, enum tt_algo algo, enum tt_proto proto);
 
-/* What the slots that a move posts may refer to in place of holding its bytes: memory of the own
- * rank that nobody writes from then until the program's end, or, over edges of which the receiver
- * has the bytes for itself once it takes the message (tt_edge_reads_once()), until then. */
+/* Memory that the slots of a move may refer to instead of holding its bytes: memory of this rank
+ * that nobody writes any more until the program's end. Over edges with tt_edge_reads_once() it is
+ * enough that nobody writes it until the receiver has taken the message. */
 enum tt_refs {
     TT_REF_SRC = 1,       /* the one source, when it is memory and copied as it is */
     TT_REF_DST = 2,       /* the first destination that is memory */
-    TT_REF_SRC_TAKEN = 4, /* the same until the messages were taken, which all later writes come
-                             after; with those above these are set as well */
+    TT_REF_SRC_TAKEN = 4, /* the same, but only until the messages were taken: later writes come
+                             after that. Set whenever TT_REF_SRC is */
     TT_REF_DST_TAKEN = 8,
     TT_REF_BITS_ = 4,
     TT_REF_IN_PLACE_ =
         TT_REF_BITS_, /* shift: the same where the buffers are one (NCCL's in place) */
 };
 
-/* Derive refs[k] (enum tt_refs, twice: out of place, and shifted by TT_REF_IN_PLACE_) for every
- * instruction k of the program as `rank` runs it, from what its threads write when, and from what
- * all ranks send each other; program->ninsns entries. What cannot be shown (other ranks write here,
- * memory is short, the program is large) is not allowed. */
+/* Compute refs[k] for every instruction k of the program as `rank` runs it; program->ninsns entries
+ * of enum tt_refs, twice: out of place, and shifted by TT_REF_IN_PLACE_. Derived from the order of
+ * the threads' writes and of all ranks' messages. A reference that cannot be proved safe is not
+ * allowed: other ranks write there, memory is short, the program is too large. */
 void tt_program_find_refs(const struct tt_program *program, int rank, uint8_t *refs);
 
-/* Number in the larger buffer of the smaller one's first chunk, in NCCL's in place: the own rank's
- * block. -1: both have the same chunks (or the collective has no in place). */
+/* With in-place buffers: number, in the larger buffer, of the smaller one's first chunk (the rank's
+ * own block). -1: both have the same chunks, or the collective has no in-place form. */
 int tt_program_in_place_chunk(const struct tt_program *program, int rank);
 
 /* ---- looking at programs ---- */
@@ -184,9 +184,9 @@ void tt_program_slots(const struct tt_program *program, int rank,
                       const struct tt_geometry *geometry, size_t slice_count,
                       struct tt_slot_counts *counts);
 
-/* Check a block that may come from anywhere, `bytes` of it: every offset, number and operand, for
- * every rank, so that nothing that reads it can leave it. What it computes is another question
- * (verify.h). False: the first fault is in `fault`. */
+/* Check `bytes` bytes of an untrusted block: every offset, number and operand, for every rank, so
+ * that no reader can go beyond the block. Whether it computes the collective is checked by
+ * verify.h. False: the first fault is in `fault`. */
 bool tt_program_check(const struct tt_program *program, size_t bytes, char *fault,
                       size_t fault_bytes);
 
@@ -199,10 +199,10 @@ int tt_program_print(const struct tt_program *program, char *text, size_t text_b
 
 /* What predictions need (tune/): of the busiest rank, for one pass. */
 struct tt_program_load {
-    double steps, messages; /* messages: that it sends and receives */
-    double touched, sent;   /* in blocks: buffers of a collective without blocks; touched: read and
-                               written, slots included */
+    double steps, messages; /* messages: sent and received */
+    double touched, sent; /* in blocks (whole buffers where the collective has no blocks); touched:
+                             read and written, slots included */
 };
-/* Follow a program that was proved. Errors: ncclInvalidUsage (too large), ncclSystemError; nothing
- * is logged. */
+/* Compute the load of a verified program. Errors: ncclInvalidUsage (too large), ncclSystemError
+ * (out of memory); nothing is logged. */
 ncclResult_t tt_program_load(const struct tt_program *program, struct tt_program_load *load_out);
