@@ -73,12 +73,6 @@ static int *field_at(ncclConfig_t *config, const struct field *field)
     return (int *)(void *)((char *)config + field->offset);
 }
 
-static void set_undefined(ncclConfig_t *config)
-{
-    const ncclConfig_t undefined = NCCL_CONFIG_INITIALIZER;
-    *config = undefined;
-}
-
 /* Only the bytes that the caller's struct has are read. */
 static ncclResult_t copy_known(const ncclConfig_t *config, ncclConfig_t *out)
 {
@@ -213,9 +207,8 @@ static void fix_conflicts(ncclConfig_t *config)
 ncclResult_t tt_config_parse(const ncclConfig_t *config, const ncclConfig_t *inherit,
                              ncclConfig_t *effective_out)
 {
-    ncclConfig_t effective;
+    ncclConfig_t effective = NCCL_CONFIG_INITIALIZER; /* all undefined */
     ncclResult_t rc = ncclSuccess;
-    set_undefined(&effective);
     if (config) {
         rc = copy_known(config, &effective);
         if (!rc) rc = check_caller(&effective);

@@ -117,15 +117,6 @@ static ncclResult_t compare_begin(struct comparison *comparison)
     return rc;
 }
 
-/* Hash of that file at every rank; 0: it has none. */
-static void hashes_of(const struct comparison *comparison, uint64_t key, uint64_t *hashes)
-{
-    for (int r = 0; r < comparison->nranks; r++) {
-        const struct entry *entry = find_entry(comparison, r, key);
-        hashes[r] = entry ? entry->hash : 0;
-    }
-}
-
 /* "1, 2, 5 ..." */
 static void list_ranks(const uint64_t *hashes, int nranks, char *text, size_t text_bytes)
 {
@@ -147,7 +138,10 @@ static bool compare_file(const struct comparison *comparison, const char *name, 
                          uint64_t *hashes)
 {
     char others[64] = "";
-    hashes_of(comparison, key, hashes);
+    for (int r = 0; r < comparison->nranks; r++) {
+        const struct entry *entry = find_entry(comparison, r, key);
+        hashes[r] = entry ? entry->hash : 0; /* 0: it has no such file */
+    }
     if (tt_program_agree(hashes, comparison->nranks) == comparison->nranks) return true;
     if (comparison->rank != 0) return false;
     list_ranks(hashes, comparison->nranks, others, sizeof(others));

@@ -19,19 +19,16 @@
 
 enum { FILES_MOST = 1024, FILE_MOST_BYTES = 64 << 20, FAULT_BYTES = 256 };
 
-static void file_fini(struct tt_import_file *file)
-{
-    free(file->path);
-    tt_import_destroy(file->import);
-    free(file->fault);
-    free(file->refs);
-}
-
 void tt_imports_destroy(struct tt_imports *imports)
 {
     if (!imports) return;
-    for (int k = 0; k < imports->nfiles; k++)
-        file_fini(&imports->files[k]);
+    for (int k = 0; k < imports->nfiles; k++) {
+        struct tt_import_file *file = &imports->files[k];
+        free(file->path);
+        tt_import_destroy(file->import);
+        free(file->fault);
+        free(file->refs);
+    }
     free(imports->files);
     free(imports->programs);
     free(imports);

@@ -127,15 +127,6 @@ static ncclResult_t choose_nics(struct tt_init *init)
     return rc;
 }
 
-/* What the machine's links would cost, for the choice of algorithms. */
-static ncclResult_t model_machine(struct tt_comm *comm)
-{
-    comm->gpu = tt_calloc(1, sizeof(*comm->gpu));
-    if (!comm->gpu) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
-    ncclResult_t rc = tt_machine_model(comm, NULL);
-    return rc ? rc : compare_plans(comm, &comm->topo);
-}
-
 ncclResult_t tt_machine_model(struct tt_comm *comm, const ncclTunerConstants_v6_t *constants)
 {
     if (!comm->gpu) return ncclSuccess;
@@ -246,7 +237,12 @@ static ncclResult_t use_machines(struct tt_init *init, const struct tt_agreement
     rc = choose_nics(init);
     if (rc) return rc;
     report_machine(init);
-    return comm->member.nranks > 1 ? model_machine(comm) : ncclSuccess;
+    if (comm->member.nranks == 1) return ncclSuccess;
+    /* what the machine's links would cost, for the choice of algorithms */
+    comm->gpu = tt_calloc(1, sizeof(*comm->gpu));
+    if (!comm->gpu) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
+    rc = tt_machine_model(comm, NULL);
+    return rc ? rc : compare_plans(comm, &comm->topo);
 }
 
 ncclResult_t tt_machine_plan(struct tt_init *init, const struct tt_agreement *agreed)

@@ -119,14 +119,6 @@ struct sharing {
     size_t most_bytes;          /* of the files that travel */
 };
 
-static ncclResult_t exchange_labels(struct sharing *sharing)
-{
-    const struct tt_comm *comm = sharing->init->comm;
-    struct label own = {.bytes = strlen(sharing->text)};
-    own.hash = tt_hash_bytes(TT_HASH_START, sharing->text, own.bytes);
-    return tt_bootstrap_allgather(comm->bootstrap, &own, sizeof(own), sharing->labels);
-}
-
 static int compare_labels(const struct label *a, const struct label *b)
 {
     if (a->hash != b->hash) return a->hash < b->hash ? -1 : 1;
@@ -246,7 +238,11 @@ ncclResult_t tt_machine_share(struct tt_init *init, const struct tt_agreement *a
     sharing.same = tt_calloc((size_t)agreed->nnodes, sizeof(int));
     if (!sharing.text || !sharing.labels || !sharing.leader || !sharing.same)
         rc = tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
-    if (!rc) rc = exchange_labels(&sharing);
+    if (!rc) {
+        struct label own = {.bytes = strlen(sharing.text)};
+        own.hash = tt_hash_bytes(TT_HASH_START, sharing.text, own.bytes);
+        rc = tt_bootstrap_allgather(comm->bootstrap, &own, sizeof(own), sharing.labels);
+    }
     bool same = !rc && look_at_labels(&sharing);
     for (int h = 0; h < agreed->nnodes && same; h++)
         hosts[h].file = init->machine;

@@ -13,11 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool same_process(const struct tt_comm_record *a, const struct tt_comm_record *b)
-{
-    return a->segment.process_id == b->segment.process_id && a->pid == b->pid;
-}
-
 /* One peer; NET unless proved better. */
 static ncclResult_t probe(struct tt_comm *comm, int rank, bool allowed)
 {
@@ -30,7 +25,9 @@ static ncclResult_t probe(struct tt_comm *comm, int rank, bool allowed)
                                    .device = record->nvml_index,
                                    .same_pids = mine->host_id == record->host_id &&
                                                 mine->pids == record->pids};
-    if (same_process(mine, record) && (allowed || rank == comm->member.rank)) {
+    bool same_process =
+        mine->segment.process_id == record->segment.process_id && mine->pid == record->pid;
+    if (same_process && (allowed || rank == comm->member.rank)) {
         peer->reach = TT_REACH_PROCESS;
         peer->range_base = range ? range->base : NULL;
         peer->range_bytes = range ? range->bytes : 0;

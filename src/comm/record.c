@@ -185,18 +185,6 @@ static struct host *find_host(struct host *hosts, size_t slots, uint64_t host_id
     return &hosts[at];
 }
 
-/* What all ranks can do, one more looked at. */
-static void agree_with(struct tt_agreement *agreed, const struct tt_comm_record *record)
-{
-    if (record->nchannels < agreed->nchannels) agreed->nchannels = record->nchannels;
-    if (record->edge_channels < agreed->edge_channels)
-        agreed->edge_channels = record->edge_channels;
-    if (record->slice_bytes < agreed->slice_bytes) agreed->slice_bytes = record->slice_bytes;
-    if (!record->machine) agreed->any_machine = false;
-    if (record->ctas_least > agreed->ctas_least) agreed->ctas_least = record->ctas_least;
-    agreed->flags |= record->flags;
-}
-
 static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t slots,
                         struct tt_agreement *agreed)
 {
@@ -211,7 +199,14 @@ static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t s
         agreed->ranks[r].local_rank = host->ranks++;
         memcpy(agreed->ranks[r].bus_id, record->bus_id, sizeof(record->bus_id));
         if (host->ranks > agreed->most_local) agreed->most_local = host->ranks;
-        agree_with(agreed, record);
+        /* what all ranks can do */
+        if (record->nchannels < agreed->nchannels) agreed->nchannels = record->nchannels;
+        if (record->edge_channels < agreed->edge_channels)
+            agreed->edge_channels = record->edge_channels;
+        if (record->slice_bytes < agreed->slice_bytes) agreed->slice_bytes = record->slice_bytes;
+        if (!record->machine) agreed->any_machine = false;
+        if (record->ctas_least > agreed->ctas_least) agreed->ctas_least = record->ctas_least;
+        agreed->flags |= record->flags;
         if (record->tune != tt_record_of(comm, 0)->tune) agreed->same_tune = false;
     }
     agreed->local_rank = agreed->ranks[comm->member.rank].local_rank;
@@ -259,15 +254,6 @@ out:
     return rc;
 }
 
-static void count_least_local(const struct host *hosts, size_t slots, struct tt_agreement *agreed)
-{
-    agreed->least_local = agreed->most_local;
-    for (size_t h = 0; h < slots; h++) {
-        bool emptier = hosts[h].node >= 0 && hosts[h].ranks < agreed->least_local;
-        if (emptier) agreed->least_local = hosts[h].ranks;
-    }
-}
-
 void tt_agreement_fini(struct tt_agreement *agreed)
 {
     free(agreed->ranks);
@@ -294,7 +280,11 @@ ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *ag
     for (size_t i = 0; i < slots; i++)
         hosts[i].node = -1;
     place_ranks(comm, hosts, slots, &agreed);
-    count_least_local(hosts, slots, &agreed);
+    agreed.least_local = agreed.most_local;
+    for (size_t h = 0; h < slots; h++) {
+        bool emptier = hosts[h].node >= 0 && hosts[h].ranks < agreed.least_local;
+        if (emptier) agreed.least_local = hosts[h].ranks;
+    }
     free(hosts);
     ncclResult_t rc = share_cores(comm, &agreed);
     if (rc) {

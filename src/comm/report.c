@@ -88,9 +88,13 @@ void tt_report_start(const struct tt_comm *comm)
     }
 }
 
-static void report_timings(const struct tt_init *init)
+void tt_report_complete(const struct tt_init *init)
 {
     const struct tt_comm *comm = init->comm;
+    char line[INIT_LINE];
+    if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT)) return;
+    describe(comm, line);
+    tt_info(TT_LOG_INIT, "%s - Init COMPLETE", line);
     double rest_sec = init->total_sec - init->alloc_sec - init->bootstrap_sec -
                       init->allgathers_sec - init->topo_sec - init->connections_sec;
     tt_info(TT_LOG_INIT,
@@ -99,16 +103,6 @@ static void report_timings(const struct tt_init *init)
             comm->func, comm->member.rank, comm->member.nranks, init->total_sec, 0.0,
             init->alloc_sec, init->bootstrap_sec, init->allgathers_sec, init->topo_sec, 0.0,
             init->connections_sec, rest_sec < 0 ? 0.0 : rest_sec);
-}
-
-void tt_report_complete(const struct tt_init *init)
-{
-    const struct tt_comm *comm = init->comm;
-    char line[INIT_LINE];
-    if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT)) return;
-    describe(comm, line);
-    tt_info(TT_LOG_INIT, "%s - Init COMPLETE", line);
-    report_timings(init);
 }
 
 void tt_report_end(const struct tt_comm *comm, const char *what)
@@ -122,21 +116,11 @@ void tt_report_end(const struct tt_comm *comm, const char *what)
 
 /* ---- channels ---- */
 
-static int digits_of(int number)
-{
-    int digits = 1;
-    while (number >= 10) {
-        number /= 10;
-        digits++;
-    }
-    return digits;
-}
-
 /* Ends in "..." when it does not fit. */
 static void report_ring(const struct tt_topo_plan *plan, int channel)
 {
     char line[RING_LINE + 1];
-    int width = digits_of(plan->nranks - 1);
+    int width = snprintf(NULL, 0, "%d", plan->nranks - 1);
     int used = snprintf(line, sizeof(line), "Channel %02d/%02d :", channel, plan->nchannels);
     for (int k = 0; k < plan->nranks; k++) {
         if (used + width + 1 > RING_LINE - 3) {
@@ -199,13 +183,6 @@ static void report_nodes(const struct tt_comm *comm, const struct tt_agreement *
             (const void *)comm, m->rank, m->nranks, nodes, ranks, before, agreed->clique_size > 0);
 }
 
-/* Chains have a head of their own each, so there are no more than ranks on a node. */
-static int collnet_channels(const struct tt_comm *comm)
-{
-    int most = comm->tune.ppn < comm->topo.nchannels ? comm->tune.ppn : comm->topo.nchannels;
-    return comm->coll_comm ? most : 0;
-}
-
 void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agreed)
 {
     const struct tt_topo_plan *plan = &comm->topo;
@@ -217,10 +194,12 @@ void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agree
     report_trees(plan, m->rank);
     if (tt_log_on(TT_LOG_INFO, TT_LOG_GRAPH)) report_neighbours(plan, m->rank);
     tt_tune_report(&comm->tune, m->rank);
+    /* each chain has a head of its own, so there are no more than ranks on a node */
+    int chains = comm->tune.ppn < plan->nchannels ? comm->tune.ppn : plan->nchannels;
     tt_info(TT_LOG_INIT,
             "%d coll channels, %d collnet channels, %d nvls channels, %d p2p channels, %d p2p "
             "channels per peer",
-            plan->nchannels, collnet_channels(comm), plan->nvls_channels, plan->p2p_channels,
+            plan->nchannels, comm->coll_comm ? chains : 0, plan->nvls_channels, plan->p2p_channels,
             plan->p2p_per_peer);
     tt_info(TT_LOG_INIT, "Connected all rings, use ring PXN 0 GDR 0");
     tt_info(TT_LOG_INIT, "Connected all trees");

@@ -32,16 +32,6 @@ static uint64_t child_id(const struct tt_comm *parent, const uint64_t salt[3])
     return hash;
 }
 
-/* Operations of all that share resources take one issue queue, and an abort of one ends all. A
- * revoked or failed parent has nothing to share. */
-static ncclResult_t share_parent(struct tt_comm *parent, struct tt_comm *child, bool share)
-{
-    if (!share || atomic_load(&parent->phase) == TT_COMM_REVOKED ||
-        tt_member_aborted(&parent->member))
-        return ncclSuccess;
-    return tt_sharers_join(parent, child);
-}
-
 /* init->child.parent_ranks: parent ranks of the child's members in child order. Who cannot go to
  * the bootstrap reports it to those that may be there. */
 static ncclResult_t child_run(struct tt_comm *parent, struct tt_comm *child, int nranks,
@@ -58,7 +48,11 @@ static ncclResult_t child_run(struct tt_comm *parent, struct tt_comm *child, int
     init->comm = child;
     init->parent = parent->bootstrap;
     int before = tuttiHostGetDevice();
-    ncclResult_t rc = share_parent(parent, child, share);
+    /* Operations of all that share resources take one issue queue, and an abort of one ends all. A
+     * revoked or failed parent has nothing to share. */
+    bool can_share =
+        atomic_load(&parent->phase) != TT_COMM_REVOKED && !tt_member_aborted(&parent->member);
+    ncclResult_t rc = share && can_share ? tt_sharers_join(parent, child) : ncclSuccess;
     if (!rc) rc = tt_init_run(init);
     tuttiHostSetDevice(before);
     if (rc && !init->joined)
@@ -180,11 +174,6 @@ void tt_shrinks_free(struct tt_comm *comm)
     }
 }
 
-static uint64_t members_hash(const int *ranks, int count)
-{
-    return tt_hash_bytes(TT_HASH_START, ranks, (size_t)count * sizeof(*ranks));
-}
-
 /* The parent failed, and not because of a member. */
 static bool failed_outside(const struct tt_comm *parent, const int *members, int count)
 {
@@ -205,7 +194,8 @@ ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexc
     ncclResult_t rc = survivors(parent, exclude, nexclude, ranks, &count);
     bool share = parent->config.shrinkShare && !(flags & NCCL_SHRINK_ABORT);
     if (!rc) {
-        uint64_t members = members_hash(ranks, count), number = shrink_number(parent, members);
+        uint64_t members = tt_hash_bytes(TT_HASH_START, ranks, (size_t)count * sizeof(*ranks));
+        uint64_t number = shrink_number(parent, members);
         struct tt_init init = {
             .child = {.salt = {CHILD_SHRINK, number, members},
                       .parent_ranks = ranks,
