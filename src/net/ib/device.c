@@ -31,14 +31,6 @@ static int speed_of(const struct ibv_port_attr *attr)
     return width * speed;
 }
 
-static void find_path(struct ib_port *port)
-{
-    char path[sizeof(port->sysfs) + 16], real[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/device", port->sysfs);
-    if (realpath(path, real) && strlen(real) < sizeof(port->pci_path))
-        memcpy(port->pci_path, real, strlen(real) + 1);
-}
-
 static bool fill_port(struct ib_port *port, struct ibv_context *context,
                       const struct ibv_device_attr *device, int number)
 {
@@ -76,7 +68,10 @@ static bool fill_port(struct ib_port *port, struct ibv_context *context,
         return false;
     }
     port->speed_mbps = speed_of(&port->attr);
-    find_path(port);
+    char path[sizeof(port->sysfs) + 16], real[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/device", port->sysfs);
+    if (realpath(path, real) && strlen(real) < sizeof(port->pci_path))
+        memcpy(port->pci_path, real, strlen(real) + 1);
     return true;
 }
 
@@ -124,12 +119,6 @@ static bool same_card(const struct ib_port *a, const struct ib_port *b)
     return bytes == other_bytes && !strncmp(a->pci_path, b->pci_path, bytes);
 }
 
-static bool merging(void)
-{
-    const char *level = tt_param_str("NCCL_NET_MERGE_LEVEL");
-    return tt_param_bool("NCCL_IB_MERGE_NICS") && (!level || strcasecmp(level, "LOC") != 0);
-}
-
 static void name_device(struct ib_device *device)
 {
     size_t used = 0;
@@ -142,7 +131,8 @@ static void name_device(struct ib_device *device)
 
 static void make_devices(void)
 {
-    bool merge = merging();
+    const char *level = tt_param_str("NCCL_NET_MERGE_LEVEL");
+    bool merge = tt_param_bool("NCCL_IB_MERGE_NICS") && (!level || strcasecmp(level, "LOC") != 0);
     for (int i = 0; i < tt_nets.ib->nports; i++) {
         struct ib_port *port = &tt_nets.ib->ports[i];
         struct ib_device *last =

@@ -11,37 +11,32 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static bool is_fatal(enum ibv_event_type type)
-{
-    return type == IBV_EVENT_DEVICE_FATAL || type == IBV_EVENT_CQ_ERR;
-}
-
-/* Of one queue pair: what else runs over the adapter goes on. The event keeps the queue pair, and
- * what its context points to, from being destroyed until it is acknowledged. */
-static bool is_of_one(enum ibv_event_type type)
-{
-    return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
-           type == IBV_EVENT_QP_ACCESS_ERR;
-}
-
 static void take_event(struct ib_port *port, const struct ibv_async_event *event)
 {
-    enum ibv_event_type type = event->event_type;
-    const char *text = tt_nets.ib->verbs.event_type_str(type);
-    if (type == IBV_EVENT_PORT_ERR) {
+    const char *text = tt_nets.ib->verbs.event_type_str(event->event_type);
+    _Atomic bool *broken;
+    switch (event->event_type) {
+    case IBV_EVENT_PORT_ERR:
         tt_warn("NET/IB: %s:%d: %s: the port is down; what runs over it fails unless it comes back "
                 "soon",
                 port->name, event->element.port_num, text);
-    } else if (is_of_one(type)) {
+        break;
+    case IBV_EVENT_QP_FATAL: /* of one queue pair: what else runs over the adapter goes on */
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
         tt_warn("NET/IB: %s: %s: the connection that it belongs to ends", port->name, text);
-        _Atomic bool *broken = event->element.qp->qp_context;
+        /* the event keeps the queue pair, and what its context points to, from being destroyed
+         * until it is acknowledged */
+        broken = event->element.qp->qp_context;
         if (broken && tt_param_bool("NCCL_IB_RETURN_ASYNC_EVENTS"))
             atomic_store_explicit(broken, true, memory_order_release);
-    } else if (is_fatal(type)) {
+        break;
+    case IBV_EVENT_DEVICE_FATAL:
+    case IBV_EVENT_CQ_ERR:
         tt_warn("NET/IB: %s: %s: connections over it end", port->name, text);
         if (tt_param_bool("NCCL_IB_RETURN_ASYNC_EVENTS")) tt_ib_adapter_failed(port->context);
-    } else {
-        tt_info(TT_LOG_NET, "NET/IB : %s: %s", port->name, text);
+        break;
+    default: tt_info(TT_LOG_NET, "NET/IB : %s: %s", port->name, text);
     }
 }
 

@@ -22,14 +22,6 @@
 #include <stddef.h>
 #include <string.h>
 
-static void mark_dead(struct ib_comm *comm, int qp)
-{
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-    comm->qps[qp].dead = true;
-    (void)tt_nets.ib->verbs.modify_qp(comm->qps[qp].qp, &attr,
-                                      IBV_QP_STATE); /* it may be there already */
-}
-
 static bool has_dead(const struct ib_comm *comm, int port)
 {
     for (int i = 0; i < comm->nqps; i++) {
@@ -48,7 +40,10 @@ ncclResult_t tt_ib_qp_lost(struct ib_comm *comm, int qp, const char *why)
 {
     if (comm->qps[qp].dead) return ncclSuccess;
     bool first = !has_dead(comm, comm->qps[qp].port);
-    mark_dead(comm, qp);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    comm->qps[qp].dead = true;
+    /* it may be in that state already */
+    (void)tt_nets.ib->verbs.modify_qp(comm->qps[qp].qp, &attr, IBV_QP_STATE);
     if (!comm->failover || tt_ib_qp_alive(comm, 0) < 0)
         return tt_ib_comm_fail(comm, ncclSystemError, why);
     if (first) {
@@ -122,21 +117,6 @@ void tt_ib_probe_came(struct ib_comm *comm, bool good)
 
 /* ---- telling ---- */
 
-static bool is_ready(const struct ib_comm *comm, int qp)
-{
-    bool wanted = comm->unsent[qp / 32] >> qp % 32 & 1;
-    return wanted && (comm->sending || !comm->qps[qp].receives);
-}
-
-static void write_state(struct ib_comm *comm, struct ib_notice *notice)
-{
-    for (int i = 0; i < IB_SLOTS; i++) {
-        const struct ib_slot *slot = &comm->slots[i];
-        notice->numbers[i] = slot->active ? slot->number : 0;
-        notice->pieces[i] = slot->pieces;
-    }
-}
-
 ncclResult_t tt_ib_notice_send(struct ib_comm *comm)
 {
     struct ib_notice *notice = &comm->notice_out;
@@ -148,12 +128,17 @@ ncclResult_t tt_ib_notice_send(struct ib_comm *comm)
         if (!done) return ncclSuccess;
     }
     for (int qp = 0; qp < comm->nqps; qp++) {
-        if (!is_ready(comm, qp)) continue;
+        bool wanted = comm->unsent[qp / 32] >> qp % 32 & 1;
+        if (!wanted || (!comm->sending && comm->qps[qp].receives)) continue;
         comm->unsent[qp / 32] &= ~(1u << qp % 32);
         memset(notice, 0, sizeof(*notice));
         notice->kind = comm->sending ? IB_NOTICE_LOST : IB_NOTICE_STATE;
         notice->qp = (uint32_t)qp;
-        if (!comm->sending) write_state(comm, notice);
+        for (int i = 0; i < IB_SLOTS && !comm->sending; i++) { /* what the receiver has */
+            const struct ib_slot *slot = &comm->slots[i];
+            notice->numbers[i] = slot->active ? slot->number : 0;
+            notice->pieces[i] = slot->pieces;
+        }
         return tt_ib_end_post(&comm->to, true, notice, sizeof(*notice));
     }
     return ncclSuccess;
@@ -161,20 +146,14 @@ ncclResult_t tt_ib_notice_send(struct ib_comm *comm)
 
 /* ---- hearing ---- */
 
-/* Does the receiver still want this piece? */
-static bool is_missing(const struct ib_notice *notice, int i, const struct ib_slot *slot,
-                       uint32_t piece)
-{
-    return notice->numbers[i] == slot->number && !(notice->pieces[i] >> piece & 1);
-}
-
 /* Of what went over the lost queue pair, this is to be written again and that has come. */
 static void sort_piece(struct ib_comm *comm, const struct ib_notice *notice, int i, uint32_t piece)
 {
     struct ib_slot *slot = &comm->slots[i];
     const struct ib_work work = {
         .slot = (uint8_t)i, .piece = (uint8_t)piece, .turn = (slot->number - 1) / IB_SLOTS & 1};
-    if (is_missing(notice, i, slot, piece)) {
+    bool wanted = notice->numbers[i] == slot->number && !(notice->pieces[i] >> piece & 1);
+    if (wanted) {
         slot->waiting |= 1u << piece;
     } else {
         tt_ib_piece_done(comm, &work);

@@ -27,13 +27,6 @@ static const char *read_entry(const char *at, struct entry *entry)
     return at + (*at == ',');
 }
 
-static bool fits(const struct entry *entry, const struct ib_port *port, bool exact)
-{
-    bool whole = strlen(port->name) == entry->name_bytes;
-    bool named = entry->name_bytes && !strncmp(port->name, entry->name, entry->name_bytes);
-    return named && (whole || !exact) && (entry->port < 0 || entry->port == port->number);
-}
-
 bool tt_ib_port_taken(const char *list, struct ib_port *port)
 {
     if (!list || !*list) return true;
@@ -44,7 +37,10 @@ bool tt_ib_port_taken(const char *list, struct ib_port *port)
     while (*list) {
         struct entry entry;
         list = read_entry(list, &entry);
-        if (!fits(&entry, port, exact)) continue;
+        bool whole = strlen(port->name) == entry.name_bytes;
+        bool named = entry.name_bytes && !strncmp(port->name, entry.name, entry.name_bytes);
+        if (!named || (exact && !whole)) continue;
+        if (entry.port >= 0 && entry.port != port->number) continue;
         if (!excludes && entry.rail >= 0) port->rail = (int16_t)entry.rail;
         if (!excludes && entry.plane >= 0) port->plane = (int16_t)entry.plane;
         return !excludes;

@@ -230,14 +230,6 @@ static struct ib_connector *connector_take(struct ib_context *context, const voi
     return connector;
 }
 
-static void connector_keep(struct ib_context *context, struct ib_connector *connector)
-{
-    pthread_mutex_lock(&context->lock);
-    connector->next = context->connectors;
-    context->connectors = connector;
-    pthread_mutex_unlock(&context->lock);
-}
-
 static ncclResult_t begin(struct ib_context *context, int dev, const void *opaque,
                           struct ib_connector **connector_out)
 {
@@ -315,8 +307,11 @@ ncclResult_t tt_ib_connect(struct ib_context *context, int dev, void *opaque, vo
     if (!connector) rc = begin(context, dev, opaque, &connector);
     if (rc) return rc;
     rc = advance(connector);
-    if (rc == ncclInProgress) {
-        connector_keep(context, connector);
+    if (rc == ncclInProgress) { /* kept until it is asked for again */
+        pthread_mutex_lock(&context->lock);
+        connector->next = context->connectors;
+        context->connectors = connector;
+        pthread_mutex_unlock(&context->lock);
         return ncclSuccess;
     }
     if (!rc) {

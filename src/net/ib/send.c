@@ -53,11 +53,6 @@ static uint32_t pieces_of(const struct ib_comm *comm, const struct ib_slot *slot
     return (uint32_t)most;
 }
 
-static bool is_recorded(const struct ib_slot *slot)
-{
-    return slot->nparts > 1 || slot->requests[0]->size >= IB_SIZE_RECORDED;
-}
-
 static void add_parts(struct ib_comm *comm, const struct ib_slot *slot, uint32_t piece,
                       struct chain *chain)
 {
@@ -111,7 +106,8 @@ static ncclResult_t post_piece(struct ib_comm *comm, struct ib_slot *slot, uint3
     struct ibv_send_wr *bad;
     if (qp->queued + MOST_WORK > qp->depth) return ncclInProgress;
     add_parts(comm, slot, piece, &chain);
-    if (!is_recorded(slot)) {
+    bool recorded = slot->nparts > 1 || slot->requests[0]->size >= IB_SIZE_RECORDED;
+    if (!recorded) {
         mark.size = (uint32_t)slot->requests[0]->size;
     } else if (mark.last) {
         add_record(comm, slot, &chain, qp);
