@@ -8,17 +8,13 @@
 
 _Static_assert(sizeof(ncclCollNet_v11_t) == sizeof(ncclCollNet_v12_t), "the same functions");
 
-static const ncclCollNet_v11_t *own(const struct tt_collnet_plugin *self)
-{
-    return self->table;
-}
-
 static ncclResult_t v11_device(struct tt_collnet_plugin *self, int dev,
                                struct tt_collnet_device *device)
 {
     ncclNetProperties_v11_t props;
+    const ncclCollNet_v11_t *table = self->table;
     memset(&props, 0, sizeof(props));
-    ncclResult_t rc = own(self)->getProperties(dev, &props);
+    ncclResult_t rc = table->getProperties(dev, &props);
     if (rc) return rc;
     *device = (struct tt_collnet_device){.name = props.name,
                                          .takes_host = props.ptrSupport & NCCL_PTR_HOST,

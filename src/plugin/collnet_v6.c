@@ -7,17 +7,13 @@
 
 _Static_assert(sizeof(ncclCollNet_v6_t) == sizeof(ncclCollNet_v7_t), "the same functions");
 
-static const ncclCollNet_v6_t *own(const struct tt_collnet_plugin *self)
-{
-    return self->object;
-}
-
 static ncclResult_t v6_device(struct tt_collnet_plugin *self, int dev,
                               struct tt_collnet_device *device)
 {
     ncclNetProperties_v6_t props;
+    const ncclCollNet_v6_t *table = self->object;
     memset(&props, 0, sizeof(props));
-    ncclResult_t rc = own(self)->getProperties(dev, &props);
+    ncclResult_t rc = table->getProperties(dev, &props);
     if (rc) return rc;
     *device = (struct tt_collnet_device){.name = props.name,
                                          .takes_host = props.ptrSupport & NCCL_PTR_HOST,

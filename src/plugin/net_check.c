@@ -113,17 +113,12 @@ static struct posted **find_posted(struct tt_net_check *check, const void *reque
     return at;
 }
 
-static void posted_free(struct posted *posted)
-{
-    free(posted->before);
-    free(posted);
-}
-
 static void forget_posted(struct posted **at)
 {
     struct posted *posted = *at;
     *at = posted->next;
-    posted_free(posted);
+    free(posted->before);
+    free(posted);
 }
 
 static void comm_opened(struct tt_net_plugin *self, const char *function, const void *address)

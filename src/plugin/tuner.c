@@ -43,12 +43,6 @@ static const struct tt_plugin_kind kind = {
     .nabis = TT_TUNER_VERSIONS,
 };
 
-static const char *plugin_name(const void *object)
-{
-    const char *name = *(const char *const *)object;
-    return name ? name : "without a name";
-}
-
 /* How the tables of all versions begin. */
 struct beginning {
     const char *name;
@@ -58,12 +52,6 @@ struct beginning {
 _Static_assert(offsetof(ncclTuner_v6_t, init) == offsetof(struct beginning, init) &&
                    offsetof(ncclTuner_v6_t, getCollInfo) == offsetof(struct beginning, ask),
                "as in the published tables");
-
-static bool is_complete(const void *object)
-{
-    const struct beginning *beginning = object;
-    return beginning->init && beginning->ask;
-}
 
 /* The struct is nothing but doubles. What is no time or bandwidth is put back: a model with a
  * not-a-number in it could predict nothing. */
@@ -96,6 +84,7 @@ const ncclTunerConstants_v6_t *tt_tuner_constants(const struct tt_tuner *tuner)
 static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
 {
     struct tt_plugin_found found = tt_plugins.tuner.slot.found; /* its user is this instance */
+    const struct beginning *beginning = found.object;
     tuner->plugin = (struct tt_tuner_instance){
         .object = found.object,
         .version = found.version,
@@ -105,11 +94,11 @@ static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
         .nnodes = (size_t)config->nnodes,
     };
     tuner->abi = tt_tuner_abi(found.version);
-    tuner->name = plugin_name(found.object);
+    tuner->name = beginning->name ? beginning->name : "without a name";
     tuner->domains =
         (ncclNvlDomainInfo_v6_t){config->nnodes, config->least_local, config->most_local};
     if (config->constants) tuner->constants = *config->constants;
-    if (!is_complete(found.object)) {
+    if (!beginning->init || !beginning->ask) {
         tt_info(kind.sub, "TUNER/Plugin: %s has no init or getCollInfo; going on without it",
                 tuner->name);
         return false;
