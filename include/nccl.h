@@ -328,8 +328,8 @@ ncclResult_t pncclGetVersion(int *version);
 ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t *config);
 ncclResult_t pncclSetEncryption(const ncclEncryptionConfig_t *config);
 
-/* Make the name of a new communicator. One process calls it and hands the 128 bytes, which hold a
- * secret, to all ranks. It listens until they have come. */
+/* Make the id of a new communicator. One process calls this and sends the 128 bytes to all ranks;
+ * they contain a secret. The process listens until all ranks have come. */
 ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId);
 ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId);
 
@@ -351,18 +351,18 @@ ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId
 ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist);
 ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist);
 
-/* Flush all operations and say goodbye to the peers. Collective. Only queries and ncclCommDestroy()
- * may follow. */
+/* Complete all operations and leave the communicator in order. Collective. Only queries and
+ * ncclCommDestroy() may follow. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t pncclCommFinalize(ncclComm_t comm);
 
-/* Free the communicator, finalizing it when that was not done. After an asynchronous error it is
- * freed too and the error returned. */
+/* Free the communicator, after ncclCommFinalize() if that was not called. After an asynchronous
+ * error it is freed as well, and the error is returned. */
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t pncclCommDestroy(ncclComm_t comm);
 
-/* Stop everything and free, from any state and any thread. Buffers of unfinished operations hold
- * garbage. */
+/* Stop all operations and free the communicator, in any state and from any thread. The contents of
+ * buffers of unfinished operations are undefined. */
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t pncclCommAbort(ncclComm_t comm);
 
@@ -370,37 +370,36 @@ ncclResult_t pncclCommAbort(ncclComm_t comm);
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags);
 ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags);
 
-/* New communicators from ranks of equal `color`, ordered by `key`, then by old rank. All ranks
- * call.
- * NCCL_SPLIT_NOCOLOR takes part and gets NULL. config NULL: the settings of `comm`. */
+/* Make a new communicator of the ranks with equal `color`, ordered by `key`, then by old rank. All
+ * ranks call. A rank with NCCL_SPLIT_NOCOLOR gets NULL. config NULL: the settings of `comm`. */
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
                            ncclConfig_t *config);
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
                             ncclConfig_t *config);
 
-/* New communicator without the listed ranks; only the others call, all with the same list.
- * NCCL_SHRINK_ABORT ends pending operations of `comm` first. */
+/* Make a new communicator without the listed ranks. Only the other ranks call, all with the same
+ * list. NCCL_SHRINK_ABORT ends pending operations of `comm` first. */
 ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
                             ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags);
 ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
                              ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags);
 
-/* Id for ranks that are to join `comm`, made by one of its ranks and good for its next child only.
- * Errors: ncclInvalidUsage when NCCL_COMM_ID is set. */
+/* Make an id for new ranks that are to join `comm` by ncclCommGrow(). One rank of `comm` calls; the
+ * id is valid for the next child of `comm` only. Errors: ncclInvalidUsage when NCCL_COMM_ID is set.
+ */
 ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
 ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
 
-/* New communicator of `nRanks`: the ranks of `comm` under their numbers (rank -1; only the maker of
- * the id need pass it) and new ones (comm NULL, id, a number from the old size up). `comm` lives
- * on. */
+/* Make a new communicator of `nRanks`: the ranks of `comm`, which keep their numbers, and new
+ * ranks. `comm` stays valid. Ranks of `comm` pass rank -1, and the one that made the id passes the
+ * id. New ranks pass comm NULL, the id, and a rank from the old size up. */
 ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank,
                           ncclComm_t *newcomm, ncclConfig_t *config);
 ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank,
                            ncclComm_t *newcomm, ncclConfig_t *config);
 
-/* As ncclCommInitRankConfig() with `nId` ids, whose makers share the work of introducing many
- * ranks.
- * All ranks pass the same ids in the same order. */
+/* As ncclCommInitRankConfig() with `nId` ids: the processes that made them share the work of
+ * connecting many ranks. All ranks pass the same ids in the same order. */
 ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId,
                                       ncclUniqueId *commIds, ncclConfig_t *config);
 ncclResult_t pncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId,
@@ -415,8 +414,8 @@ const char *pncclGetErrorString(ncclResult_t result);
 const char *ncclGetLastError(ncclComm_t comm);
 const char *pncclGetLastError(ncclComm_t comm);
 
-/* State of the communicator: ncclSuccess, ncclInProgress, or the error that ended it. Any thread.
- * */
+/* State of the communicator: ncclSuccess, ncclInProgress, or the error that ended it. Any
+ * thread. */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 
@@ -432,11 +431,12 @@ ncclResult_t pncclCommCuDevice(const ncclComm_t comm, int *device);
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank);
 ncclResult_t pncclCommUserRank(const ncclComm_t comm, int *rank);
 
-/* Announce a buffer that will be used often. Local. *handle NULL with ncclSuccess: no use here. */
+/* Register a buffer that will be used often. Local. *handle NULL with ncclSuccess: registering has
+ * no effect here. */
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle);
 ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle);
 
-/* Take back a registration, before the buffer is freed. */
+/* Undo a registration; call this before the buffer is freed. */
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
 ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle);
 
@@ -452,14 +452,15 @@ ncclResult_t pncclCommResume(ncclComm_t comm);
 ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value);
 ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value);
 
-/* Open a buffer of each rank to all ranks. Collective; sizes may differ; inside a group *win is set
- * at ncclGroupEnd(). `buff` lies a multiple of NCCL_WIN_REQUIRED_ALIGNMENT into its allocation. */
+/* Make a buffer of each rank accessible to all ranks. Collective; sizes may differ; inside a group
+ * *win is set at ncclGroupEnd(). The offset of `buff` in its allocation is a multiple of
+ * NCCL_WIN_REQUIRED_ALIGNMENT. */
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
                                     int winFlags);
 ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
                                      int winFlags);
 
-/* Close this rank's part of a window. Local; nobody may use it any more. NULL is fine. */
+/* Close this rank's part of a window. Local; no rank may use it any more. Accepts NULL. */
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
 ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
 
@@ -467,16 +468,15 @@ ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
 ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr);
 ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr);
 
-/* An operator that multiplies each input by `scalar` before the sum. The scalar is one element,
- * read
- * now (ncclScalarHostImmediate) or whenever an operation runs (ncclScalarDevice). Ranks may differ.
- * */
+/* Make an operator that multiplies each input by `scalar` before the sum. The scalar is one
+ * element, read now (ncclScalarHostImmediate) or when an operation runs (ncclScalarDevice). It may
+ * differ between ranks. */
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
                                       ncclScalarResidence_t residence, ncclComm_t comm);
 ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
                                        ncclScalarResidence_t residence, ncclComm_t comm);
 
-/* Forget a user operator. Operations already called keep it. */
+/* Destroy a user operator. Operations that were called before keep a copy. */
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 
@@ -500,8 +500,8 @@ ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
                             ncclDataType_t datatype, int root, ncclComm_t comm,
                             cudaStream_t stream);
 
-/* Reduce `count` elements of all ranks into recvbuff of every rank. In place: sendbuff == recvbuff.
- * */
+/* Reduce `count` elements of all ranks into recvbuff of every rank. In place:
+ * sendbuff == recvbuff. */
 ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
                            ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                            cudaStream_t stream);
@@ -544,10 +544,10 @@ ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count,
 ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
                           ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 
-/* The collectives with options for this one call; NULL: the plain call. All ranks pass alike
- * options, but for tags and events, of which all have one or none. Errors: as the plain call;
- * ncclInvalidArgument (options), ncclInvalidUsage (the selection leaves no algorithm; a second
- * event in a group). */
+/* The collectives with options for this one call; config NULL: the plain call. All ranks pass equal
+ * options. Only tags and events may differ, but all ranks pass one or none does. Errors: those of
+ * the plain call; ncclInvalidArgument (options), ncclInvalidUsage (the selection leaves no
+ * algorithm; a second event in a group). */
 ncclResult_t ncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count,
                                  ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                                  cudaStream_t stream, const ncclCollConfig_t *config);
@@ -604,8 +604,8 @@ ncclResult_t pncclScatterConfig(const void *sendbuff, void *recvbuff, size_t cou
                                 ncclDataType_t datatype, int root, ncclComm_t comm,
                                 cudaStream_t stream, const ncclCollConfig_t *config);
 
-/* Send `count` elements to `peer`, whose k-th ncclRecv() from this rank takes the k-th ncclSend().
- * Group sends and receives that need each other. */
+/* Send `count` elements to `peer`. The k-th ncclSend() to a peer matches its k-th ncclRecv() from
+ * this rank. Put sends and receives that need each other into one group. */
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
                       ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,

@@ -44,22 +44,24 @@ struct tuttiKernel {
     void *context;           /* passed to run */
     size_t nargs;            /* at most 4096 */
     const size_t *arg_bytes; /* size of each argument; copied */
-    /* What a launch reads and writes, for TUTTI_CHECK, or NULL: calls tuttiCheckRead() and
-     * tuttiCheckWrite(), block index 0, when it is launched, in graphs as well. */
+    /* For TUTTI_CHECK: a function that reports by tuttiCheckRead() and tuttiCheckWrite() what a
+     * launch reads and writes. Called once per launch, with block index 0, in graphs as well.
+     * NULL: not known. */
     tuttiKernelRun touches;
     /* Alignment of each argument, for launches that pack them into one buffer; copied. NULL: the
      * largest power of two up to 8 that divides the argument's size. */
     const size_t *arg_aligns;
 };
 
-/* Launches of the kernel call `run`. A later registration replaces an earlier one. Any thread,
- * any time. Returns 0, or 1 when a field is wrong, or 2 without memory. */
+/* Register the host implementation of a kernel: launches of the kernel call `run`. A later
+ * registration replaces an earlier one. Any thread, any time. Returns 0; 1: a field is wrong; 2:
+ * out of memory. */
 int tuttiRegisterKernel(const struct tuttiKernel *kernel);
 
 /* ---- the race checker (TUTTI_CHECK=race, docs/checking.md) ----
- * A program reports its own accesses of memory with these. Called by the host they stand for the
- * host; called in a host function or a kernel's implementation they stand for that operation.
- * Without TUTTI_CHECK they do nothing. Any thread. */
+ * Report an access of `bytes` bytes at `ptr`. In a host function or a kernel's implementation it
+ * counts as an access of that operation, elsewhere as one of the host. Without TUTTI_CHECK these
+ * functions do nothing. Any thread. */
 void tuttiCheckRead(const void *ptr, size_t bytes);
 void tuttiCheckWrite(const void *ptr, size_t bytes);
 
@@ -67,15 +69,15 @@ void tuttiCheckWrite(const void *ptr, size_t bytes);
 
 struct ncclComm;
 
-struct tuttiTunerUse { /* what the communicator's tuner plugin did on this rank so far */
-    size_t size;       /* sizeof(struct tuttiTunerUse), set by the caller */
-    unsigned long long asked;
-    double p50_usec, max_usec, sum_usec; /* time spent inside the plugin */
+struct tuttiTunerUse {        /* of the communicator's tuner plugin on this rank, so far */
+    size_t size;              /* sizeof(struct tuttiTunerUse), set by the caller */
+    unsigned long long asked; /* calls of the plugin */
+    double p50_usec, max_usec, sum_usec; /* time spent in them: median, maximum, sum */
     char name[64];                       /* "" without a plugin */
 };
 
-/* Fill *use. Returns 0, or the ncclResult_t when comm is no live communicator, use is NULL, or its
- * size is unknown to this library. Not while another thread uses this communicator. */
+/* Fill *use. Returns 0, or an ncclResult_t when comm is not a live communicator, use is NULL, or
+ * use->size is unknown to this library. No other thread may use the communicator meanwhile. */
 int tuttiTunerUsed(struct ncclComm *comm, struct tuttiTunerUse *use);
 
 #if defined(__GNUC__)
