@@ -16,6 +16,27 @@ struct annotated_call {
     struct tt_check_op *op; /* owned */
 };
 
+/* Host functions that are on streams and not over. */
+static void add_call(struct tt_host_check *check, const struct tt_check_op *op)
+{
+    if (check->ncalls == check->call_room) {
+        size_t room = check->call_room ? 2 * check->call_room : 16;
+        const struct tt_check_op **wider = realloc(check->calls, room * sizeof(const void *));
+        if (!wider) return;
+        check->calls = wider;
+        check->call_room = room;
+    }
+    check->calls[check->ncalls++] = op;
+}
+
+static void drop_call(struct tt_host_check *check, const struct tt_check_op *op)
+{
+    size_t i = 0;
+    while (i < check->ncalls && check->calls[i] != op)
+        i++;
+    if (i < check->ncalls) check->calls[i] = check->calls[--check->ncalls];
+}
+
 /* While it runs, what precedes it is over, and the host may learn so by ways that nobody sees. */
 static void run_annotated(void *arg)
 {
@@ -33,7 +54,10 @@ static void run_annotated(void *arg)
     call->fn(call->arg);
     tt_host_thread.checked = outer;
     check = tt_host_check_lock();
-    if (check && call->op) tt_check_guard_again(check, call->op);
+    if (check && call->op) {
+        tt_check_guard_again(check, call->op);
+        drop_call(check, call->op);
+    }
     if (check) tt_check_op_drop(call->op);
     tt_host_check_unlock(check);
     free(call);
@@ -67,6 +91,7 @@ void tt_host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **
     if (check) {
         tt_check_note_opaque(check, stream);
         call->op = tt_check_op_begin(check, stream, "host function"); /* it has arrived */
+        if (call->op) add_call(check, call->op);
     }
     tt_host_check_unlock(check);
     *fn = run_annotated;

@@ -108,6 +108,33 @@ static bool judge(struct tt_host_check *check, const void *ptr, const ucontext_t
     return atomic_load_explicit(&check->findings, memory_order_relaxed) != before;
 }
 
+/* An access of a host function; true: it has been reported. */
+static bool judge_call(struct tt_host_check *check, const void *ptr, const ucontext_t *context)
+{
+    size_t before = atomic_load_explicit(&check->findings, memory_order_relaxed);
+    const struct tt_check_op *call = tt_host_thread.checked;
+    struct tt_check_op *op = malloc(sizeof(*op));
+    if (!op) return true;
+    *op = *call;
+    op->refs = 1;
+    op->before = tt_check_clock_hold(call->before);
+    tt_check_clock_merge(&op->before, check->tasks[TT_CHECK_HOST].now);
+    tt_check_touch_in_call(
+        check, op, ptr, tt_cpu_fault_writes(context, tt_check_guard_of(check, ptr) == PROT_READ));
+    tt_check_op_drop(op);
+    return atomic_load_explicit(&check->findings, memory_order_relaxed) != before;
+}
+
+/* True: nothing was reported, and the page is open for one instruction. */
+static bool judge_and_step(struct tt_host_check *check, const void *ptr, ucontext_t *context)
+{
+    bool works = tt_host_thread.is_worker || tt_host_thread.in_host_fn || tt_host_thread.in_kernel;
+    bool calls = tt_host_thread.in_host_fn && !tt_host_thread.in_kernel && tt_host_thread.checked;
+    if (works && !calls) return false;
+    bool reported = calls ? judge_call(check, ptr, context) : judge(check, ptr, context);
+    return !reported && step_over(check, ptr, context);
+}
+
 static bool answer(const siginfo_t *info, ucontext_t *context)
 {
     const char *ptr = info->si_addr;
@@ -127,9 +154,7 @@ static bool answer(const siginfo_t *info, ucontext_t *context)
     }
     tt_host_thread.is_checking = true;
     bool closed = tt_check_guard_of(check, ptr) != OPEN;
-    bool works = tt_host_thread.is_worker || tt_host_thread.in_host_fn || tt_host_thread.in_kernel;
-    bool stepped =
-        closed && !works && !judge(check, ptr, context) && step_over(check, ptr, context);
+    bool stepped = closed && judge_and_step(check, ptr, context);
     bool seen = closed && tt_host_thread.in_kernel;
     if (seen) see(check, ptr, context);
     if (closed && !seen && !stepped) tt_check_guard_open(check, ptr, run_at(ptr));

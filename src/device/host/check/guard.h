@@ -70,3 +70,10 @@ void tt_check_guard_shut(struct tt_host_check *check, const void *ptr);
 void tt_check_fault_arm(struct tt_host_check *check); /* our handler is the program's first */
 /* In this thread: the system ends a process that faults where SIGSEGV is blocked. */
 void tt_check_fault_unblock(void);
+
+/* ---- shadow.c ---- */
+/* The byte that a host function accesses while it runs, against what streams do there. `op` is the
+ * host function's with all that the host knows now; nothing is noted, as the host may learn of the
+ * access by ways that nobody sees. */
+void tt_check_touch_in_call(struct tt_host_check *check, struct tt_check_op *op, const void *ptr,
+                            bool write);

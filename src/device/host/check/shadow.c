@@ -360,6 +360,40 @@ void tt_check_touch_seen(struct tt_host_check *check, struct tt_check_op *op, co
     touch(&(struct access){.check = check, .op = op, .write = write, .seen = true}, ptr, bytes);
 }
 
+/* Unordered, as far as is known: what is behind another host function that is not over may have
+ * been ordered by what the two do. */
+static bool races_in_call(const struct tt_host_check *check, const struct tt_check_op *other,
+                          const struct tt_check_op *op)
+{
+    if (!other || other->task == TT_CHECK_HOST || tt_check_ordered(other, op)) return false;
+    for (size_t i = 0; i < check->ncalls; i++) {
+        const struct tt_check_op *call = check->calls[i];
+        bool own = call->task == op->task && call->epoch == op->epoch;
+        if (!own && tt_check_before(call, other)) return false;
+    }
+    return true;
+}
+
+void tt_check_touch_in_call(struct tt_host_check *check, struct tt_check_op *op, const void *ptr,
+                            bool write)
+{
+    const struct tt_check_page *page = page_of(check, (uintptr_t)ptr >> PAGE_SHIFT, false);
+    uint32_t at = (uint32_t)((uintptr_t)ptr & (PAGE_BYTES - 1));
+    size_t index = page ? first_behind(page, at) : 0;
+    if (!page || index >= page->count || page->pieces[index].from > at) return;
+    const struct tt_check_piece *piece = &page->pieces[index];
+    const struct tt_check_piece byte = {.from = at, .to = at + 1};
+    const struct access access = {
+        .check = check, .op = op, .write = write, .page = (const char *)ptr - at};
+    if (races_in_call(check, piece->writer, op))
+        tell(&access, &byte, piece->writer, TT_CHECK_RACE, true);
+    for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
+        const struct tt_check_user *user = &piece->readers->at[i];
+        if ((write || user->wrote) && races_in_call(check, user->op, op))
+            tell(&access, &byte, user->op, TT_CHECK_RACE, user->wrote);
+    }
+}
+
 void tt_check_reset(struct tt_host_check *check, const void *ptr, size_t bytes, uint32_t flags,
                     struct tt_check_op *op)
 {

@@ -114,6 +114,8 @@ struct tt_host_check {
     bool guards_stale;                  /* something else has changed since */
     const struct tt_check_op *excepted[TT_CHECK_EXCEPTED_MOST]; /* host functions that run */
     size_t nexcepted, all_excepted;
+    const struct tt_check_op **calls; /* owned array: host functions on streams that are not over */
+    size_t ncalls, call_room;
     bool closes_parts;                     /* guard.c: of pages, too */
     bool does_io;                          /* imports.c */
     void *(*io_instead)(const char *name); /* io.c, which lies above it */
@@ -195,7 +197,6 @@ static inline bool tt_check_is_captured(const struct CUstream_st *stream)
 }
 /* The task learns what an operation put there now may rely on. */
 void tt_check_arrive(struct tt_host_check *check, struct CUstream_st *stream);
-
 /* The host has waited for all that the task did. */
 void tt_check_waited(struct tt_host_check *check, size_t task);
 
@@ -209,7 +210,6 @@ void tt_check_touch_seen(struct tt_host_check *check, struct tt_check_op *op, co
 void tt_check_reset(struct tt_host_check *check, const void *ptr, size_t bytes, uint32_t flags,
                     struct tt_check_op *op);
 bool tt_check_is_freed(struct tt_host_check *check, const void *ptr);
-
 enum tt_check_flight {
     TT_CHECK_ORDERED, /* the host knows that what used the byte is over */
     TT_CHECK_READ,    /* something reads it yet, for all that the host knows */
