@@ -283,7 +283,7 @@ static int take_events(const struct sim_socket *set, struct epoll_event *events,
 int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_msec)
 {
     const struct sim_socket *set = at_fd(fd);
-    if (!set) return (int)syscall(SYS_epoll_wait, fd, events, most, timeout_msec);
+    if (!set) return (int)syscall(SYS_epoll_pwait, fd, events, most, timeout_msec, NULL, 8);
     sim_self()->wait = SIM_EPOLL;
     sim_self()->on = fd - SIM_FD;
     sim_self()->until = timeout_msec < 0 ? SIM_NEVER : sim->now + (uint64_t)timeout_msec * 1000000u;
