@@ -22,11 +22,11 @@ struct tt_batch_call { /* what a call is bound for */
     size_t bytes;
     uint32_t reduction; /* type and operator of a collective */
     /* of a kept one */
-    enum { TT_PART_BOTH, TT_PART_IN, TT_PART_OUT } part; /* one: the other is another call's */
-    struct tt_buffers *buffers;                          /* of its frame; what is compared: */
+    enum { TT_PART_BOTH, TT_PART_IN, TT_PART_OUT } part; /* which buffers of the frame it has */
+    struct tt_buffers *buffers;                          /* of its frame; compared are these: */
     const void *const *in;                               /* its parts, or those of `none` */
     void *const *out;
-    int nsame; /* so many of the same function come from here on */
+    int nsame; /* number of calls of the same function from this one on */
     size_t in_bytes, out_bytes;
 };
 
@@ -45,43 +45,47 @@ struct tt_batch {
     bool refused;                /* these are no flat list */
 };
 
-/* The work of a group like this one that was launched before, idle and with this group's buffers;
- * the plan's. NULL: the group is to be bound. conn: TT_CONN_P2P messages, TT_CONN_COLL collectives,
- * by next_same_kind. hot */
+/* Find the kept work of an equal group that was launched before, and give it this group's buffers.
+ * Returns the work, which the plan owns; NULL: there is none that is idle, so bind the group.
+ * first  calls of the group, linked by next_same_kind
+ * conn   TT_CONN_P2P: messages; TT_CONN_COLL: collectives. hot */
 struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first,
                               enum tt_conn_index conn);
-/* Asked after tt_batch_find() had none: collectives like these are not to become one work. They
- * were no flat list, one reads what another writes, one is none to be kept, or there is no room
- * now. */
+/* True when collectives like these must not become one work: earlier ones did not form a flat list,
+ * one reads what another writes, one must not be kept, or there is no free entry. Called after
+ * tt_batch_find() returned NULL. */
 bool tt_batch_refuses(struct tt_plan *plan, const struct tt_group_call *first);
-/* Remember of collectives like these that they cannot be one work. */
+/* Remember that collectives like these cannot be one work. */
 void tt_batch_refuse(struct tt_plan *plan, const struct tt_group_call *first);
-/* Keep a group that was just bound: *work_out is to be submitted and stays the plan's; NULL when it
- * is not kept: what calls need that a profiler or a capture looks at, and collectives that are not
- * small or of which one reads what an earlier one writes. Errors: ncclSystemError (out of memory).
- */
+/* Keep a group that was just bound, for the next time.
+ * *work_out  to be submitted; owned by the plan. NULL when the group is not kept: a profiler or a
+ *            capture sees its calls, or its collectives are not small, or one reads what an earlier
+ *            one writes
+ * Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
                            const struct tt_work_spec *spec, struct tt_work **work_out);
-/* End what is kept. The calls stay: an open group of another thread may be compared with them. */
+/* Destroy the kept works. Their calls stay, since another thread's open group may be compared with
+ * them. */
 void tt_batches_fini(struct tt_plan *plan);
-/* Free them, when nobody holds the plan. */
+/* Free the calls too, when nobody holds the plan. */
 void tt_batches_free(struct tt_plan *plan);
 
 /* ---- groups that come again: their calls are compared as they come ---- */
 
-/* The group just launched was one batch and nothing else: the next time, the same one is expected
- * after the one before. */
+/* Note that the group just launched was exactly one batch: it will be expected after the batch that
+ * was launched before it. */
 void tt_batch_follow(struct tt_plan *plan);
-/* A group begins: plan->repeat is the batch that came next the last time, or NULL. hot */
+/* Set plan->repeat at the begin of a group: the batch that followed the latest one the last time,
+ * or NULL. hot */
 void tt_batch_foresee(struct tt_plan *plan);
-/* Is it this call, with the buffers that were noted last? hot */
+/* True when the task is that call with the same buffers as the last time. hot */
 static inline bool tt_batch_same(const struct tt_batch_call *call, const struct tt_task *task)
 {
     return task->count == call->count && (int32_t)task->func == call->func &&
            task->type == call->type && task->op == call->op && task->root == call->peer &&
            task->in == *call->in && task->out == *call->out && !task->options;
 }
-/* Is the call number k of the batch this one, but for the buffers? Then those are noted. hot */
+/* True when the task is call number k of the batch, apart from its buffers, which are noted. hot */
 static inline bool tt_batch_accepts(struct tt_batch *batch, int k, const struct tt_task *task)
 {
     const struct tt_batch_call *call = &batch->calls[k];
@@ -102,12 +106,12 @@ static inline bool tt_batch_accepts(struct tt_batch *batch, int k, const struct 
     }
     return true;
 }
-/* Launch plan->repeat with the buffers that were noted; all its calls came, on that stream. False
- * when the group has to be looked at: nothing was done. hot */
+/* Launch plan->repeat with the buffers that were noted, after all its calls came on that stream.
+ * False: nothing was done, launch the group in the usual way. hot */
 bool tt_batch_launch(struct tt_plan *plan, struct CUstream_st *stream, ncclResult_t *rc_out);
-/* The call number k of plan->repeat, as it came. */
+/* Call number k of plan->repeat, with the buffers that were noted. */
 struct tt_task tt_batch_task(const struct tt_plan *plan, int k, struct CUstream_st *stream);
-/* The group was another one after all. */
+/* Note that the group was not the expected one. */
 void tt_batch_misjudged(struct tt_plan *plan);
 
 /* The k-th send of this rank to itself and the k-th receive; send NULL: no more. Pairs are complete

@@ -11,33 +11,33 @@ struct tt_job;
 
 /* ---- uses.c: who uses a plan ---- */
 
-/* Keep its storage. The caller knows that the communicator lives. */
+/* Keep the plan's storage. The communicator must be alive. */
 void tt_plan_hold(struct tt_plan *plan);
 /* Drop a hold. */
 void tt_plan_drop(struct tt_plan *plan);
-/* tt_plan_unpin() and that as one. */
+/* tt_plan_unpin() and tt_plan_drop() in one step. */
 void tt_plan_unpin_and_drop(struct tt_plan *plan);
-/* tt_plan_pin() with a sentence: the communicator's closed_rc. */
+/* As tt_plan_pin(), with an error that is reported. Errors: the plan's closed_rc. */
 ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan);
-/* Show `rc` as the communicator's state, if it lives, with the sentence of an error. The caller has
- * a hold. */
+/* Set the state of the plan's communicator, if it is alive, to `rc` with the sentence `why`. The
+ * caller has a hold. */
 void tt_plan_show(struct tt_plan *plan, ncclResult_t rc, const char *why);
 
-/* The communicator ends, and with it what the plan keeps. hot */
+/* True when the communicator's end has begun. hot */
 static inline bool tt_plan_closed(const struct tt_plan *plan)
 {
     /* pairs with the release of the thread that closed it */
     return atomic_load_explicit(&plan->uses, memory_order_acquire) & TT_PLAN_CLOSED;
 }
 
-/* Why a plan could not be entered. Errors: ncclInvalidUsage, because another thread is in it, or
- * its communicator ended. */
+/* Report why a plan could not be entered. Errors: ncclInvalidUsage (another thread uses the plan,
+ * or its communicator has ended). */
 ncclResult_t tt_plan_contended(const struct tt_plan *plan);
 
-/* Mark the plan as in use by this thread. No lock: between two callers it only has to find a
- * program that calls from two threads at once, and most of the time does. Whoever ends the
- * communicator at the same time either is seen here or waits for tt_plan_exit(): tt_plan_close()
- * orders both sides. False: tt_plan_contended() says why. hot */
+/* Mark the plan as in use by this thread. This is no lock: two threads that call at the same time
+ * break the rules, and this finds most of such calls. A thread that ends the communicator at the
+ * same time is either seen here, or waits for tt_plan_exit(); tt_plan_close() orders both sides.
+ * False: tt_plan_contended() says why. hot */
 static inline bool tt_plan_enter(struct tt_plan *plan)
 {
     if (atomic_load_explicit(&plan->inside, memory_order_relaxed)) return false;
@@ -48,7 +48,7 @@ static inline bool tt_plan_enter(struct tt_plan *plan)
     return false;
 }
 
-/* The same with a pin, which whoever ends the communicator waits for. */
+/* The same for a caller that has a pin: the thread that ends the communicator waits for that. */
 static inline ncclResult_t tt_plan_enter_pinned(struct tt_plan *plan)
 {
     if (atomic_load_explicit(&plan->inside, memory_order_relaxed)) return tt_plan_contended(plan);
@@ -58,7 +58,7 @@ static inline ncclResult_t tt_plan_enter_pinned(struct tt_plan *plan)
 
 static inline void tt_plan_exit(struct tt_plan *plan)
 {
-    /* pairs with the acquire load of who closes the plan */
+    /* pairs with the acquire load of the thread that closes the plan */
     atomic_store_explicit(&plan->inside, 0, memory_order_release);
 }
 
@@ -70,7 +70,7 @@ static inline void tt_plan_exit(struct tt_plan *plan)
 struct tt_group {
     int depth;
     ncclResult_t error;     /* of a call inside; the latest wins */
-    char why[TT_WHY_BYTES]; /* its sentence, or that of whatever ended the group */
+    char why[TT_WHY_BYTES]; /* the sentence of the error, or of what ended the group */
     bool any_blocking, any_background, must_block;
     struct tt_job *jobs, **jobs_tail; /* owned list */
     struct tt_plan *plans;            /* by communicator id */
@@ -93,26 +93,28 @@ struct tt_group {
 extern _Thread_local struct tt_group *tt_own_group /* the calling thread's; NULL: none yet */
     __attribute__((tls_model("initial-exec")));
 
-/* Append a checked call to the thread's open group. `known`: it is in the launch cache; `logged`:
- * somebody reads the log lines of operations. Errors: ncclInvalidUsage (another thread has a group
+/* Append a checked call to the thread's open group.
+ * known   it is in the launch cache
+ * logged  operations are logged
+ * Errors: ncclInvalidUsage (another thread has a group
  * open on the communicator), ncclSystemError (out of memory). */
 ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged);
-/* Is the call the first one of a group that was launched before? Then it is noted, and those that
- * follow are only compared. False: it is to be appended. hot */
+/* True when the call is the first one of a group that was launched before, with the same buffers.
+ * The call is then noted, and the calls that follow are only compared. False: append it. hot */
 bool tt_group_begin_same(struct tt_group *group, const struct tt_task *task);
-/* The same, where its buffers may be others. The caller has entered the plan. hot */
+/* The same, but the buffers may differ. The caller has entered the plan. hot */
 bool tt_group_begin_repeating(struct tt_group *group, const struct tt_task *task);
 static inline void tt_group_forget_repeats(struct tt_group *group)
 {
     group->repeats = NULL;
     group->first_call = group->next_call = group->end_call = NULL;
 }
-/* It is not like that group: collect the calls that were noted. */
+/* A call differs from that group: append the calls that were noted. */
 ncclResult_t tt_group_stop_repeating(struct tt_group *group);
 /* Call `tell` for the profiler that has the group's events, if its communicator still lives. */
 void tt_group_tell(struct tt_group_events *events, struct tt_plan *plan,
                    void (*tell)(struct tt_group_events *events));
-/* Destroy the job, and let the plans go that were kept for it. */
+/* Destroy the job, and drop the holds that it had on plans. */
 void tt_job_drop(struct tt_job *job);
 /* Forget what the group collected. */
 void tt_group_clear(struct tt_group *group);
@@ -142,5 +144,7 @@ void tt_background_release(struct tt_background *background);
  * when there are more. Returns the first failure in the list's order; each job's own result is in
  * job->rc, a failure's sentence in group->why. */
 ncclResult_t tt_group_run(struct tt_group *group);
-/* The same in a thread; the communicators show ncclInProgress. Takes the group over. */
+/* The same in a new thread (in the caller when there is none); the communicators show
+ * ncclInProgress. Owns the group from now on. Returns ncclInProgress. Errors: ncclSystemError (out
+ * of memory). */
 ncclResult_t tt_group_run_in_thread(struct tt_group *group);

@@ -38,7 +38,7 @@ struct join {
     char sentence[TT_SENTENCE_BYTES];
 };
 
-/* Who says this rank's place: the last one. */
+/* The root that tells this rank its parent: the last one. */
 static inline struct root_conn *tt_join_last_root(struct join *join)
 {
     return &join->roots[join->nroots - 1];
@@ -46,16 +46,17 @@ static inline struct root_conn *tt_join_last_root(struct join *join)
 
 /* Read the ids of the roots to connect to. The caller wipes their secrets. */
 ncclResult_t tt_root_conns_init(struct join *join);
-/* Until all roots are reached, or one says no. With a fixed address rank 0 may come late; otherwise
- * the root exists since the id does, and 10 s must do. Blocks with the lock released. */
+/* Connect to all roots; ends when all are reached or one refuses. With a fixed address rank 0 may
+ * come late. Otherwise the root has existed as long as the id, and 10 s are the limit. Blocks with
+ * the lock released. */
 ncclResult_t tt_root_conns_open(struct join *join);
-/* Until this rank has its place. Blocks likewise. */
+/* Wait until this rank knows its parent. Blocks likewise. */
 ncclResult_t tt_root_conns_wait(struct join *join);
-/* Goodbye, with the reason when it failed. */
+/* Close the connections in order; roots get the reason when the join failed. */
 void tt_root_conns_close(struct join *join, ncclResult_t rc);
 
-/* Why this rank itself gives up. */
+/* The reason why this rank itself gives up. */
 const char *tt_join_reason(const struct join *join);
 
-/* The sooner of two moments, of which 0 is none. */
+/* The earlier of two times; 0 means none. */
 uint64_t tt_sooner(uint64_t a, uint64_t b);

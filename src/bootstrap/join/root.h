@@ -1,7 +1,7 @@
-/* The root of an id: meets the ranks of its block and the heads of the blocks below (blocks.h)
- * once, checks what they say, tells each its place or the reason why not. Lives in the service
- * thread; nothing here blocks. With m ids and n ranks a root serves at most ceil(n / m) + 8
- * connections. */
+/* The root of an id: takes a connection from each rank of its block and from the heads of the
+ * blocks below (blocks.h), checks what they say, and tells each its parent or the reason of a
+ * refusal. Runs in the service thread; nothing here blocks. With m ids and n ranks a root serves at
+ * most ceil(n / m) + 8 connections. */
 #pragma once
 
 #include "base/socket.h"
@@ -48,9 +48,9 @@ void tt_refuse_pack(ncclResult_t rc, const char *sentence, unsigned char bytes[T
 ncclResult_t tt_refuse_unpack(const unsigned char *bytes, size_t len, char *sentence);
 
 #define TT_DECLINE_BYTES (12 + TT_HOST_BYTES + TT_REFUSE_BYTES)
-struct tt_decline { /* what a rank says that does not come */
-    bool for_good;  /* else its call was refused, and its thread may call again */
-    bool stray;     /* it was to come to a grow, and this id is for none */
+struct tt_decline { /* the message of a rank that does not come */
+    bool for_good;  /* false: its call was refused, and its thread may call again */
+    bool stray;     /* a new rank of a grow whose id belongs to none */
     int32_t pid, thread;
     char host[TT_HOST_BYTES];
     ncclResult_t rc;
@@ -64,15 +64,15 @@ bool tt_decline_unpack(struct tt_decline *decline, const unsigned char *bytes, s
 ncclResult_t tt_root_open(const unsigned char secret[TT_SECRET_BYTES],
                           const union tt_addr *listen_on, union tt_addr *addr_out);
 
-/* The root of this secret is the one of an id that a rank made for its `number`-th grow. */
+/* Note that the root of this secret belongs to the id that a rank made for its `number`-th grow. */
 void tt_root_for_grow(const unsigned char secret[TT_SECRET_BYTES],
                       const struct tt_bootstrap *parent, uint64_t number);
-/* Lock held. A rank came by an id that was passed over for the one of this key: it is told so, and
- * ncclInvalidArgument is for those who join by the key. */
+/* Lock held. When a rank has come with an id that was given up for the one of this key: refuse it,
+ * and return ncclInvalidArgument for the ranks that join by the key. */
 ncclResult_t tt_root_passed_over(const struct tt_key *key);
-/* Lock held. The join with the key is over: later ranks with such an id are told so. */
+/* Lock held. Note that the join with the key is over: later ranks with such an id are refused. */
 void tt_root_passed_end(const struct tt_key *key);
 
-/* Lock held. A rank of this process gives up: its clients learn why, should the root of this key be
- * here. */
+/* Lock held. A rank of this process gives up: when the root of this key is in this process, its
+ * clients get the reason. */
 void tt_root_fail_key(const struct tt_key *key, ncclResult_t rc, const char *sentence);

@@ -70,17 +70,17 @@ struct tt_root {
 /* What clients of a root say; `owner` of their connections is a struct root_client. */
 extern const struct tt_conn_ops tt_root_client_ops;
 
-/* How many connections are legitimate: a listener's limit follows from it. */
+/* Set how many connections are expected; the listener's limit is derived from it. */
 void tt_root_expect(struct tt_root *root, uint32_t connections);
-/* The first failure is everybody's: every client gets the sentence, and who comes later too. */
+/* Fail the root, the first time: all clients get the sentence, and so do ranks that come later. */
 __attribute__((format(printf, 3, 4))) void tt_root_fail(struct tt_root *root, ncclResult_t rc,
                                                         const char *fmt, ...);
 /* The ranks that have not come, as "1, 3, 5 and 12 more". */
 void tt_root_list_missing(const struct tt_root *root, char *text, size_t text_bytes);
-/* Who came and did not prove the secret, as words to follow; "" for nobody. */
+/* Peers that came and did not prove the secret, as text to append to a message; "" for none. */
 #define TT_UNPROVEN_BYTES 320
 void tt_root_unproven(const struct tt_root *root, char text[TT_UNPROVEN_BYTES]);
-/* The time is over: fail with who is missing. */
+/* Fail the root because the deadline has passed, with the list of missing ranks. */
 void tt_root_overdue(struct tt_root *root);
 
 /* ---- stray.c ---- */

@@ -1,5 +1,5 @@
-/* A membership: one rank's place in the tree that carries everything after first contact. Guarded
- * by the service's lock; callers wait on `changed`. */
+/* A membership: one rank in the tree that carries all messages after the init. Guarded by the
+ * service's lock; callers wait on `changed`. */
 #pragma once
 
 #include "bootstrap/bootstrap.h"
@@ -33,22 +33,22 @@ struct tt_gone { /* after the first error: a rank that died or left as well */
     char sentence[];
 };
 
-struct tt_branch { /* the way to a child */
+struct tt_branch { /* the connection to a child */
     int rank;
     struct tt_conn *conn;
     unsigned char *up; /* owned: contribution that waits for this rank's own */
     size_t up_bytes;
     uint64_t up_seq;
     bool came, done;
-    bool asked, here; /* when an exchange is late: asked why, has answered */
-    struct tt_probe { /* while it has not come: does its process listen? */
+    bool asked, here; /* when an exchange is late: it was asked, it has answered */
+    struct tt_probe { /* while it has not connected: checks whether its process listens */
         int fd;       /* owned; -1: none */
         int refusals; /* in a row */
         uint64_t next_nsec;
     } probe;
 };
 
-struct tt_late {       /* the question who keeps an exchange waiting */
+struct tt_late {       /* the search for the rank that an exchange waits for */
     uint64_t seq;      /* which exchange */
     uint64_t due_nsec; /* answers must be there; 0: no question is open */
     bool asked_up, here_up;
@@ -99,7 +99,7 @@ struct tt_bootstrap {
     enum tt_fail_kind error_kind;     /* TT_FAIL_ERROR, _ALL, _DEATH or _LEFT */
     struct tt_gone *gone;             /* owned */
     int ngone;
-    uint64_t lost_nsec; /* a neighbour hung up and nobody said why: blame it then */
+    uint64_t lost_nsec; /* a neighbour closed without a reason: report it as dead at this time */
     int lost_peer;
     char lost_why[64];
     struct tt_contact parent_contact;
@@ -123,21 +123,21 @@ struct tt_bootstrap {
     const _Atomic uint64_t *begun; /* borrowed from the owner; NULL: it has told nothing */
     int event_fd; /* borrowed: posted when a rank exited or wrote to the owner; -1: nobody waits */
     bool leaving, done_sent, finished, abandoned;
-    uint64_t linger_nsec; /* leaving: give up waiting for the others then */
+    uint64_t linger_nsec; /* leaving: wait for the others until then */
     uint64_t hold_nsec;   /* leaving: keep `memory` until then */
     void *memory;         /* owned control memory, freed when nobody can write there any more */
     size_t memory_bytes;
-    bool revoked, revoke_sent; /* own revocation; somebody's was passed on */
+    bool revoked, revoke_sent; /* revoked by this rank; a revocation was passed on */
 };
 
 /* ---- lock held ---- */
 
-/* Take it out of the service and free it. */
+/* Remove the membership from the service and free it. */
 void tt_tree_destroy(struct tt_bootstrap *bootstrap);
-/* Its storage alone: the service does not know it, as after fork. */
+/* Free the storage of a membership that the service does not know, as after fork. */
 void tt_tree_free(struct tt_bootstrap *bootstrap);
 
-/* To all neighbours but one (NULL: to all). */
+/* Send a frame to all neighbours but one (NULL: to all). */
 void tt_tree_flood(struct tt_bootstrap *bootstrap, const struct tt_conn *except, uint16_t type,
                    const void *bytes, size_t len);
 /* The child at the end of a connection; NULL: it is the parent's, or nobody's. */

@@ -15,7 +15,7 @@ struct tt_acceptor;
 enum tt_conn_state {
     TT_CONN_CONNECTING, /* client: connect() under way */
     TT_CONN_HELLO,      /* server: waits for message 1 */
-    TT_CONN_PARKED,     /* server: nobody answers to that key yet */
+    TT_CONN_PARKED,     /* server: no acceptor has that key yet */
     TT_CONN_ANSWER,     /* client: waits for message 2 */
     TT_CONN_PROOF,      /* server: waits for message 3 */
     TT_CONN_OPEN,
@@ -23,9 +23,9 @@ enum tt_conn_state {
 };
 
 struct tt_conn;
-/* closed() gets this when this process, not the other side, is short of memory. */
+/* The reason that closed() gets when this process, not the peer, is out of memory. */
 extern const char tt_conn_starved[];
-/* ... when the other side proved another key than ours. */
+/* The reason when the peer proved a different key. */
 extern const char tt_conn_unproven[];
 struct tt_conn_ops {                      /* all required */
     void (*opened)(struct tt_conn *conn); /* client side only */
@@ -71,7 +71,8 @@ struct tt_conn {
     int send_fd; /* local: descriptor that rides with the first byte of the next packet; -1 */
 };
 
-/* A socket just accepted. Takes the fd. */
+/* Begin the server's side of a connection that was just accepted. Owns the fd, also after an error.
+ */
 ncclResult_t tt_conn_serve(int fd, bool local, const union tt_addr *from);
 
 struct tt_conn_dial {
@@ -86,10 +87,11 @@ struct tt_conn_dial {
 /* Start a client connection; opened() or closed() follows. */
 ncclResult_t tt_conn_dial(const struct tt_conn_dial *dial, struct tt_conn **conn_out);
 
-/* Queue a frame and send what fits now. A broken connection swallows it; closed() follows. */
+/* Queue a frame and send what fits now. On a broken connection it is dropped; closed() follows. */
 void tt_conn_send(struct tt_conn *conn, uint16_t type, const void *bytes, size_t len);
 
-/* Close now / once all is sent; no callback follows. NULL is fine. */
+/* Close the connection: now, or (finish) when all is sent. No callback follows. Both accept NULL.
+ */
 void tt_conn_close(struct tt_conn *conn);
 void tt_conn_finish(struct tt_conn *conn);
 
