@@ -41,7 +41,7 @@ struct tt_edge {
 /* One way of reaching a peer. */
 struct tt_transport_ops {
     const char *name;
-    /* May this communicator use it towards that peer? Equal at both ends of an edge. */
+    /* True when this communicator may use it towards the peer. Equal at both ends of an edge. */
     bool (*can_connect)(const struct tt_transport_config *config, int peer);
     /* Make one end. Never waits for the peer: an edge that is not connected yet answers "not ready"
      * (acquire NULL, peek ncclInProgress). `inbox` is this rank's control block. */
@@ -70,8 +70,8 @@ struct tt_call_entry {
 /* Report to all ranks that this rank and `peer` are in different operations. */
 ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct tt_call_entry *own,
                                   int peer, const struct tt_call_entry *theirs);
-/* What `rank`, in reach of this host's memory, or this rank itself has begun with that number;
- * false when it has not, or too long ago. */
+/* The operation with that number of this rank, or of `rank` if its memory is mapped here. False
+ * when it has not begun it, or too long ago. */
 bool tt_call_log_find(const struct tt_transport *transport, int rank, uint64_t number,
                       struct tt_call_entry *entry_out);
 /* Report to all ranks that `ender` ends the communicator after operation `number`, while `rank` is

@@ -1,15 +1,15 @@
-/* Network edges: a ring of slots that the network moves. Private to the room; net.c is the
+/* Network edges: a ring of slots that the network moves. Private to the room. net.c is the
  * executor's side, net_step.c the side of the thread that moves the network, net_join.c the
- * proxy's, net_edges.c decides who moves which, net_pin.c knows the memory that the user
- * registered. They meet in the atomic counters alone.
+ * proxy's. net_edges.c decides which thread moves which edge, net_pin.c knows the memory that the
+ * user registered. The sides share only atomic counters.
  *
  * A slot is 8 B unused | 56 B header | payload, so that the payload lies on a cache line and
- * header and payload travel as one message. A network that gathers takes the payload from the
- * user's memory, and puts it there, where the executor named it (`memory`). Others do so with
- * memory that was registered: then the slot carries the header alone, and the payload is a message
- * of its own over a second connection, the direct line, made when it is first of use. So a receive
- * that may write into the user's memory is posted only when its header is known to be the expected
- * one, and closing the direct line ends all of them. */
+ * header and payload travel as one message. A network that gathers sends the payload from the
+ * user's memory and receives it there, where the executor has named memory (`memory`). Other
+ * networks do so only with registered memory: the slot then carries only the header, and the
+ * payload is a message of its own over a second connection, the direct line, made when it is first
+ * useful. So a receive into the user's memory is posted only after its header was found to be the
+ * expected one, and closing the direct line ends all such receives. */
 #pragma once
 
 #include "net/net.h"
@@ -164,19 +164,19 @@ static inline struct net_step *net_step_at(struct net_edge *edge, uint64_t numbe
 
 /* Issue and test the slots of a READY edge; lock held. True when something moved. */
 bool tt_net_step(struct net_edge *edge);
-/* Slots were posted that the network has not taken over yet. */
+/* True when slots were posted that the network has not taken yet. */
 bool tt_net_step_pending(const struct net_edge *edge);
 /* Advance a line of the edge towards READY; lock held, the proxy's thread. True when something
  * happened. */
 bool tt_net_join(struct net_edge *edge, struct net_line *line);
-/* Close what the edge has open with the network; lock held. After closing the direct line, which
- * may be done twice, the network touches no memory of the user any more. */
+/* Close the edge's connections; lock held. After tt_net_direct_close(), which may be called twice,
+ * the network no longer touches memory of the user. */
 void tt_net_edge_close(struct net_edge *edge);
 void tt_net_direct_close(struct net_edge *edge);
-/* Tell the network what is to come: how many connections, and operations of what kind; 0: not
- * known. Lock held. */
+/* Tell the network how many connections and what kind of operations to expect; 0: not known. Lock
+ * held. */
 void tt_net_give_hints(const struct net_edge *edge, uint64_t uses);
-/* The edge failed: its first error is reported, and the transport's. */
+/* Note that the edge has failed. The first error of the edge and of the transport are reported. */
 void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what);
 void tt_net_broke_because(struct net_edge *edge, ncclResult_t rc, const char *sentence);
 
@@ -185,18 +185,18 @@ static inline bool net_is_joining(const struct net_line *line)
     return line->phase > NET_UNUSED && line->phase < NET_READY;
 }
 
-/* net_pin.c. All of it lies in memory that the user registered. Any thread. */
+/* net_pin.c. True when the user has registered all of that memory. Any thread. */
 bool tt_net_registered(struct tt_net_edges *edges, const void *at, size_t bytes);
-/* The registration of that memory with the direct line, made on first use; NULL: there is none, or
- * the network did not take it. Lock held. */
+/* The registration of that memory with the direct line, made on first use. NULL: the user has not
+ * registered it, or the network refused it. Lock held. */
 const struct net_pin *tt_net_pin(struct net_edge *edge, const void *at, size_t bytes);
-/* Undo all of the edge's; lock held. */
+/* Undo all registrations of the edge; lock held. */
 void tt_net_unpin(struct net_edge *edge);
 
 /* net_watch.c: events for the profiler. */
 struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track);
 void tt_net_op_release(struct net_op *op);
-/* A slot comes into use by the operation; `state` is what it waits for. */
+/* The operation begins to use a slot; `state` is what it waits for. */
 void tt_net_watch_start(struct net_op *op, struct net_edge *edge, uint64_t number,
                         ncclProfilerEventState_v7_t state);
 /* Of a step with an operation. */
@@ -204,13 +204,13 @@ void tt_net_watch_state(const struct net_step *step, ncclProfilerEventState_v7_t
                         size_t bytes);
 void tt_net_watch_stop(struct net_step *step);
 
-/* Know an edge from now on: the proxy connects it. Remove: forget it and close what it has open. */
+/* Add an edge: the proxy connects it. Remove it: its connections are closed. */
 void tt_net_edges_add(struct tt_net_edges *edges, struct net_edge *edge);
 void tt_net_edges_remove(struct tt_net_edges *edges, struct net_edge *edge);
 
-/* Move the network on as a thread does that waits for this edge, NULL: for the lane: it, and now
- * and then the other edges, so that looking at each of many edges costs no square of their number.
- * `posted`: after a post the proxy is woken when something is left to do and nobody else does it.
- */
+/* Move the network, for a thread that waits for this edge (NULL: for the lane of collnet.c). Moves
+ * that edge, and the others only now and then: many waiting threads would otherwise cost the square
+ * of the number of edges.
+ * posted  after a post: wake the proxy when work is left and no other thread does it */
 void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted);
 void tt_net_wake(struct tt_net_edges *edges);

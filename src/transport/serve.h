@@ -1,4 +1,4 @@
-/* What the proxy does with a transport: it serves the network edges, sleeps, and is woken. Only for
+/* What the proxy calls: it moves the network edges of a transport, sleeps, and is woken. Only for
  * transports with a network. */
 #pragma once
 
@@ -11,21 +11,24 @@ struct tt_transport;
 
 enum tt_net_state {
     TT_NET_MOVED, /* something moved: serve again */
-    TT_NET_BUSY,  /* something is under way, or somebody else is at it: come back soon */
+    TT_NET_BUSY,  /* transfers are in flight, or another thread moves them: call again soon */
     TT_NET_IDLE,  /* nothing to do: tt_transport_sleep() until it is woken */
 };
 
-/* Connect edges and move slots, once. Always the same thread: some networks bind connections to the
- * thread that makes them. Never blocks. *rc_out: the first error of an edge (reported). */
+/* Connect edges and move slots, once. Always call it in the same thread: some networks bind
+ * connections to the thread that makes them. Never blocks. *rc_out: the first error of an edge
+ * (reported). */
 enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_t *rc_out);
 
-/* Slots were posted that the network has not taken over yet. Waits for the thread that moves them
- * now. *gone_out: all of them are for ranks that have ended the communicator. */
+/* True when slots were posted that the network has not taken yet. Waits for the thread that moves
+ * them. *gone_out: all of them are for ranks that have ended the communicator. */
 bool tt_transport_pending(struct tt_transport *transport, bool *gone_out);
 
-/* How often others moved the network; while it grows the proxy is not needed. */
+/* How often threads other than the proxy have moved the network; while it grows, the proxy is not
+ * needed. */
 uint64_t tt_transport_drives(const struct tt_transport *transport);
 
-/* Until woken, or for `timeout_usec` (0: no limit). A wake-up since the last sleep is not lost. */
+/* Sleep until woken, or for `timeout_usec` (0: no limit). Returns at once when it was woken since
+ * the last sleep. wake: any thread. */
 void tt_transport_sleep(struct tt_transport *transport, uint64_t timeout_usec);
 void tt_transport_wake(struct tt_transport *transport);

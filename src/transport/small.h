@@ -1,5 +1,5 @@
-/* What the way of small messages needs of edges and of the call log, by calls that who makes them
- * looks up once. */
+/* Functions of edges and of the call log for small messages. A caller looks them up once and calls
+ * them in every run. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,31 +10,32 @@ struct tt_call;
 struct tt_edge;
 struct tt_transport;
 
-/* For who looks up once what every run does. All hot. send: tt_edge_acquire() and
- * tt_edge_post_small(), false when no slot is free yet. take: the payload of the next full slot if
- * it is the expected one and has just so many bytes; NULL: tt_edge_peek() says why not.
- * A bundle is several messages of following operations and of one size in one slot, together at
- * most TT_SLOT_INLINE_BYTES. open: where they go, NULL when no slot is free; close: post them.
- * take_all: where all of them lie; NULL: it is not there, or the messages come otherwise;
- * release_all gives it back. A bundle that is not taken so is peeked and released message by
- * message. */
+/* Several messages of consecutive operations, of one size, in one slot: together at most
+ * TT_SLOT_INLINE_BYTES. A receiver that does not take a bundle as a whole peeks and releases it
+ * message by message. */
 struct tt_bundle {
     uint64_t match; /* of the first message */
     uint32_t bytes; /* of each */
     uint32_t count;
 };
-struct tt_edge_small {
+struct tt_edge_small { /* all hot */
+    /* tt_edge_acquire() and tt_edge_post_small(). False: no slot is free yet. */
     bool (*send)(struct tt_edge *edge, uint64_t match, const void *bytes, size_t len_bytes);
+    /* Payload of the next full slot, if it has that match header and size; else NULL, and
+     * tt_edge_peek() says why. release: free the slot. */
     const char *(*take)(struct tt_edge *edge, uint64_t match, size_t bytes);
     void (*release)(struct tt_edge *edge);
-    char *(*open)(struct tt_edge *edge); /* NULL: no bundles, as the next three are */
+    /* Bundles; all four are NULL where the edge has none. open: where to write the messages, NULL
+     * when no slot is free; close: post them. */
+    char *(*open)(struct tt_edge *edge);
     void (*close)(struct tt_edge *edge, const struct tt_bundle *bundle);
+    /* All messages of the bundle; NULL: it has not come, or its messages come in other slots. */
     const char *(*take_all)(struct tt_edge *edge, const struct tt_bundle *bundle);
     void (*release_all)(struct tt_edge *edge, const struct tt_bundle *bundle);
 };
 
-/* The same for several operations of one call. Returns the first one's match header; that of each
- * following one is a step larger. hot */
+/* As tt_transport_begin(), for `ncalls` operations of equal calls. Returns the match header of the
+ * first; that of each following one is larger by TT_MATCH_STEP. hot */
 #define TT_MATCH_STEP ((uint64_t)1 << 32)
 uint64_t tt_transport_begin_many(struct tt_transport *transport, uint32_t fingerprint,
                                  const struct tt_call *call, int ncalls);

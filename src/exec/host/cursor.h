@@ -9,7 +9,7 @@
 #include "transport/small.h"
 #include "transport/transport.h"
 
-enum tt_run { /* what a look at a cursor gave */
+enum tt_run { /* result of running a cursor */
               TT_RUN_DONE,
               TT_RUN_PROGRESS,
               TT_RUN_WAIT,
@@ -38,9 +38,9 @@ struct tt_cursor {
     bool draining;            /* all passes done; the peers still read references */
     bool leaving;             /* counted as being at its LEAVE */
     int ref_shift;            /* of frame->refs: how the buffers lie; see allow_refs() */
-    bool overwritten;         /* what it sends: a message of the work is received there */
-    bool ref_taken;           /* what it refers to now is written once it was taken */
-    bool ref_many;            /* slots of several edges do */
+    bool overwritten;         /* the memory that it sends receives a message of the same work */
+    bool ref_taken;           /* its references are valid only until the peer has taken the slot */
+    bool ref_many;            /* slots of several edges hold references */
     struct tt_edge *ref_edge; /* the first edge with such a slot; NULL: none */
     /* the transfer */
     size_t done_count, total_count, slice_count; /* elements */
@@ -63,7 +63,7 @@ enum tt_eager_kind {
     TT_EAGER_COPY,   /* IN to OUT */
     TT_EAGER_PICK,   /* a slot, or IN, becomes a source */
     TT_EAGER_REDUCE, /* the sources to OUT */
-    /* of several calls alike: */
+    /* of several calls of one kind: */
     TT_EAGER_SEND_ALL, /* their messages to one peer in one slot */
     TT_EAGER_REST,     /* what follows their sends */
     TT_EAGER_NOTHING,  /* a REST whose messages came otherwise: the calls' own operations follow */
@@ -133,14 +133,14 @@ struct tt_work {
     uint64_t seq;
     struct tt_launch_seqs seqs; /* captured: of launches to come */
     size_t slice_bytes;         /* of the transport's slots */
-    int polls_per_step;         /* looks at a slot before a step gives up, */
-    int polls_now;              /* in a long wait but one */
+    int polls_per_step;         /* polls of a slot before a step gives up */
+    int polls_now;              /* the same now; 1 in a long wait */
     bool oversubscribed, captured, kept;
     bool stream;         /* stores go around the cache */
     bool uses_transport; /* some frame of conn 0: the run takes an operation number, */
     bool each_counts;    /* and each of its frames another one */
-    bool expects;        /* the network gets hints of what will come */
-    bool heralded;       /* it or a profiler does before the first step */
+    bool expects;        /* the network is told of messages in advance */
+    bool heralded;       /* the network or a profiler is told before the first step */
     /* shared barrier */
     uint64_t match; /* of frame 0 */
     int nentered;   /* frames with ENTER */
@@ -174,7 +174,8 @@ struct tt_work {
     struct tt_cursor *cursors;
 };
 
-/* The cursor's answer when it cannot go on: for whom (-1: several) and what; static text. */
+/* Note for which rank (-1: several) and for what (static text) the cursor waits. Returns
+ * TT_RUN_WAIT. */
 static inline enum tt_run tt_cursor_wait(struct tt_cursor *cursor, int rank, const char *what)
 {
     cursor->waits_for = rank;
@@ -185,8 +186,8 @@ static inline enum tt_run tt_cursor_wait(struct tt_cursor *cursor, int rank, con
 /* Advance one cursor until it ends, waits, or has moved that many slices. */
 enum tt_run tt_cursor_run(struct tt_work *work, struct tt_cursor *cursor, int slices);
 
-/* Look at an edge until its next slot is full (tt_edge_peek()) or, ncclInProgress, the step's looks
- * are spent. */
+/* Poll an edge until its next slot is full (tt_edge_peek()). ncclInProgress: the step has used up
+ * its polls. */
 ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint64_t match,
                           const char **payload_out, size_t *bytes_out);
 /* Fail because the slot holds `got` bytes, not the `want` that the program expects. */
@@ -199,23 +200,23 @@ static inline size_t tt_eager_op_limit(const struct tt_frame *frame, int nranks)
     if (frame->conn == TT_CONN_P2P) return 2; /* a copy within the rank is a reduction of one */
     return nranks <= TT_EAGER_MAX_RANKS ? 2 * (size_t)nranks + 2 : 0;
 }
-/* Flatten the programs of a work into work->eager; false when one of them cannot be. */
+/* Flatten the programs of a work into work->eager. False: one of them cannot be flattened. */
 bool tt_eager_compile(struct tt_work *work);
 /* Run the list from its start until it ends or slots are missing. hot */
 enum tt_run tt_eager_start(struct tt_work *work);
-/* Go on with it. */
+/* Continue a list that has waited. */
 enum tt_run tt_eager_run(struct tt_work *work);
-/* No slot is free, or the next one is not full or not what was expected (DONE: now it is, and
- * *payload_out the message). */
+/* Wait for an edge: no slot was free, or the next slot was not full or not the expected one. DONE:
+ * now it is, and *payload_out is the message. */
 enum tt_run tt_eager_await_free(struct tt_work *work, const struct tt_eager_op *op);
 enum tt_run tt_eager_await_full(struct tt_work *work, const struct tt_eager_op *op,
                                 const char **payload_out);
 
-/* ---- bundle.c: the same of several calls alike in one slot ---- */
+/* ---- bundle.c: messages of several calls of one kind in one slot ---- */
 
 /* How many cursors from number `at` on are calls whose messages may share slots; 1: none. */
 int tt_bundle_length(const struct tt_work *work, int at);
-/* Append the operations of these calls as one to the list: sends, then a REST. */
+/* Append the operations of these calls to the list as if they were one call: sends, then a REST. */
 bool tt_bundle_add(struct tt_work *work, int at, int ncalls);
 /* Run one of them. hot */
 enum tt_run tt_bundle_run(struct tt_work *work, struct tt_eager_op *op);
@@ -225,9 +226,9 @@ enum tt_run tt_bundle_run(struct tt_work *work, struct tt_eager_op *op);
 void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor);
 enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor);
 
-/* Foreign buffers of programs with a barrier. plan: decide and allocate; copy: next piece in or
- * out, true when all is copied. */
+/* Decide whether buffers that peers cannot address need bounce buffers, and allocate these.
+ * tt_stage_copy() copies the next piece in or out; true when all is copied. */
 ncclResult_t tt_stage_plan(struct tt_work *work);
-/* Scratch memory for the frames whose programs have any. */
+/* Give scratch memory to the frames whose programs use it. */
 ncclResult_t tt_stage_scratch(struct tt_work *work);
 bool tt_stage_copy(struct tt_work *work, bool in);
