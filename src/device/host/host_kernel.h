@@ -9,24 +9,25 @@
 
 struct tt_kernel; /* a registered kernel: its address is CUDA's function and kernel handle */
 
-/* A module is what one translation unit registers, with its device code or NULL, which must live as
- * long; Close frees it with all its entries. NULL when out of memory. Ready: all is registered, so
- * variables get what the device code says that they start with. */
+/* A module is what one translation unit registers. `code`: its device code or NULL; borrowed until
+ * Close. Open returns NULL when out of memory. Call Ready when all is registered: variables then
+ * get their initial values from the device code. Close frees the module with all its entries. */
 void *tuttiHostModuleOpen(const void *code);
 void tuttiHostModuleReady(void *module);
-void tuttiHostModuleClose(void *module); /* accepts what is no module */
+void tuttiHostModuleClose(void *module); /* accepts any other pointer */
 /* `function` is the host stub, or NULL, `name` the mangled name (copied). */
 void tuttiHostKernelAdd(void *module, const void *function, const char *name);
 /* `shadow` is the host variable that stands for the device's; it is the storage. */
 void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, size_t bytes);
-/* A managed variable: *slot is where the program finds its memory. Memory of the program's own
- * until tuttiHostManagedInit(), managed memory with the same bytes afterwards. */
+/* Add a managed variable: *slot is the address that the program uses. It is the program's own
+ * memory until tuttiHostManagedInit(), and managed memory with the same contents afterwards. */
 void tuttiHostManagedAdd(void *module, void **slot, const char *name, size_t bytes);
 void tuttiHostManagedInit(void *module);
 bool tuttiHostVariable(const void *shadow, size_t *bytes);
 bool tuttiHostInVariable(const void *ptr); /* any byte of one; a load when there are none */
 
-/* Kernels of a module: one by its name, or NULL; all of them, `room` at most put down. */
+/* Kernels of a module: one by its name, or NULL; all of them: returns their number and stores
+ * `room` at most. */
 const struct tt_kernel *tuttiHostModuleKernel(const void *module, const char *name);
 size_t tuttiHostModuleKernels(const void *module, const struct tt_kernel **kernels, size_t room);
 
@@ -36,10 +37,11 @@ struct tt_span {
     void *ptr;
     size_t bytes;
 };
-/* Device code of at most `limit` bytes (SIZE_MAX: its own headers say), not needed afterwards.
- * Variables get memory of the current device. Errors: 200, with a line that says why, and 2. */
+/* Load device code of at most `limit` bytes (SIZE_MAX: its own headers give the size). The caller
+ * may free it afterwards. Variables get memory of the current device. Errors: 200 (the reason is
+ * printed), 2. */
 int tuttiHostLibraryLoad(const void *code, size_t limit, struct tt_host_library **library_out);
-/* The rest: 400 for what is no library, 500 for a name that it does not have. */
+/* The other functions return 400 when the handle is no library, 500 for an unknown name. */
 int tuttiHostLibraryUnload(struct tt_host_library *library);
 int tuttiHostLibraryKernel(struct tt_host_library *library, const char *name,
                            const struct tt_kernel **kernel_out);
@@ -49,9 +51,9 @@ int tuttiHostLibraryVariable(struct tt_host_library *library, const char *name, 
                              struct tt_span *span_out);
 struct tt_host_library *tuttiHostLibraryOf(const struct tt_kernel *kernel); /* NULL: compiled in */
 
-/* Device code that is linked from pieces, each as of tuttiHostLibraryLoad(). 400 for what is no
- * link; Add: 200, with a line that says why; 1 when it is complete already. Complete: 1 without
- * pieces; the code lives until the link is destroyed. */
+/* Link device code from pieces, each as for tuttiHostLibraryLoad(). 400 when the handle is no link.
+ * Add: 200 (the reason is printed); 1 when the link is complete already. Complete: 1 without
+ * pieces; the code is valid until the link is destroyed. */
 struct tt_host_link; /* opaque: laid out in link.c */
 int tuttiHostLinkCreate(struct tt_host_link **link_out);
 int tuttiHostLinkAdd(struct tt_host_link *link, const void *code, size_t bytes);
@@ -63,8 +65,8 @@ const struct tt_kernel *tuttiHostKernelFind(const void *function);
 const char *tuttiHostKernelName(const struct tt_kernel *kernel);
 const void *tuttiHostKernelFunction(const struct tt_kernel *kernel);
 const void *tuttiHostKernelModule(const struct tt_kernel *kernel);
-/* Dynamic shared memory that a launch may ask for: 48 KiB unless the program wants more. Set: 1 for
- * more than a block can have, 98 for what is no kernel. */
+/* Largest dynamic shared memory of a launch, in bytes: 48 KiB unless the program sets more. Set: 1
+ * for more than a block can have, 98 when `function` is no kernel. */
 size_t tuttiHostKernelShared(const struct tt_kernel *kernel);
 int tuttiHostKernelSharedSet(const void *function, size_t bytes);
 
@@ -76,12 +78,12 @@ struct tt_launch {
     const void *packed; /* all of them as the kernel's parameters lie, read during the call */
     size_t packed_bytes;
 };
-/* An item that runs the kernel's host implementation over the grid. Errors: 9 (grid or block), 98
- * (not registered, or without implementation: said once per kernel), 1 (shared memory), 2. */
+/* Make an item that runs the kernel's host implementation over the grid. Errors: 9 (grid or block),
+ * 98 (not registered, or without implementation: printed once per kernel), 1 (shared memory), 2. */
 int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_out);
-/* The item's launch, arguments as the item keeps them; false for other items. */
+/* The launch of a kernel item; its arguments are the item's copies. False for other items. */
 bool tuttiHostKernelOf(const struct tt_item *item, struct tt_launch *launch_out);
-/* The same put on a stream, which must be of the current device: 400. */
+/* Make such an item and put it on a stream. 400: the stream is not of the current device. */
 int tuttiHostLaunch(struct CUstream_st *stream, const struct tt_launch *launch);
 
 #pragma GCC visibility pop

@@ -13,8 +13,8 @@ struct CUevent_st;
 enum { TT_STREAM_NON_BLOCKING = 1 };
 /* On the current device. 1 for unknown flags; the priority is clamped to -5..0. */
 int tuttiHostStreamCreate(unsigned flags, int priority, struct CUstream_st **stream_out);
-/* Return at once; queued work still runs. 400 for the default streams. A capture of which it is
- * part becomes invalid. */
+/* Destroy a stream without waiting; queued work still runs. 400 for the default streams. A capture
+ * that includes the stream becomes invalid. */
 int tuttiHostStreamDestroy(struct CUstream_st *stream);
 /* 0 idle, 600 busy; does a slice of work. 900 in capture, which becomes invalid; 906 for the
  * legacy stream while a blocking stream of its device captures. So does synchronize. */
@@ -22,7 +22,7 @@ int tuttiHostStreamQuery(struct CUstream_st *stream);
 int tuttiHostStreamFlags(struct CUstream_st *stream, unsigned *flags);
 int tuttiHostStreamPriority(struct CUstream_st *stream, int *priority);
 int tuttiHostStreamPrioritySet(struct CUstream_st *stream, int priority); /* clamped */
-/* Attributes by number, TT_ATTRIBUTE_BYTES each, kept to be asked for. Get leaves *value alone
+/* Attributes by number, TT_ATTRIBUTE_BYTES each; they are only stored. Get leaves *value unchanged
  * when none was set. */
 enum { TT_ATTRIBUTE_BYTES = 64 };
 int tuttiHostStreamAttributeSet(struct CUstream_st *stream, int id, const void *value);
@@ -31,14 +31,14 @@ int tuttiHostStreamAttributesCopy(struct CUstream_st *to, struct CUstream_st *fr
 /* Wait for the present work of all streams of the device; 900 when a capture forbids it. */
 int tuttiHostDeviceSynchronize(int device);
 /* Wait, then destroy the device's streams, events and pools, free its memory and the host memory
- * that was allocated, opened or registered when it was current, and take its settings back. */
+ * that was allocated, opened or registered while it was current, and reset its settings. */
 int tuttiHostDeviceReset(int device);
 
 /* ---- work that every program enqueues ---- */
-/* height 0 or 1: plain copy of width bytes; depth 0 or 1: one slice. Nothing is read before what is
- * on the stream already is done. Runs now when the stream is idle and it is small. The call returns
- * when it is done if one end is pageable, or if both are host memory (pageable, pinned,
- * registered); else at once. 800: a host function would have to wait for it. */
+/* A copy in stream order: of width bytes (height 0 or 1), of rows, or of slices (depth above 1). A
+ * small copy runs at once when the stream is idle. The call returns when the copy is done if one
+ * end is pageable or both are host memory (pageable, pinned, registered); else at once. 800: it
+ * would have to wait inside a host function. */
 struct tt_copy {
     void *dst;
     const void *src;
@@ -46,10 +46,10 @@ struct tt_copy {
     size_t dst_slice, src_slice, depth;         /* bytes from slice to slice; slices */
 };
 int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy);
-/* The same, and wait for the stream: nobody is woken to do it. Both: 1 for freed memory, and for
- * more bytes than an allocation has. */
+/* The same, and wait for the stream in this thread. Both: 1 for freed memory, and for more bytes
+ * than an allocation has. */
 int tuttiHostCopyNow(struct CUstream_st *stream, const struct tt_copy *copy);
-/* The same two for plain bytes; the usual case of them costs least.                          hot */
+/* The same two for plain bytes, with a fast path for the usual case.                         hot */
 int tuttiHostCopyBytes(struct CUstream_st *stream, void *dst, const void *src, size_t bytes);
 int tuttiHostCopyBytesNow(struct CUstream_st *stream, void *dst, const void *src, size_t bytes);
 struct tt_set {
@@ -60,9 +60,10 @@ struct tt_set {
 /* Write value to every element; 1 when they are not in one allocation, or not at multiples of their
  * size. */
 int tuttiHostSet(struct CUstream_st *stream, const struct tt_set *set);
-/* Would that be 0 for a stream that is there? The race checker takes false for a call. */
+/* True when tuttiHostSet() would return 0 for a valid stream. The race checker counts false as a
+ * call. */
 bool tuttiHostSetFits(const struct tt_set *set);
-/* Runs in stream order on a waiter or a worker, never inside this call. */
+/* Call fn(arg) in stream order, in a waiting thread or a worker, never inside this call. */
 int tuttiHostCall(struct CUstream_st *stream, void (*fn)(void *), void *arg);
 
 /* ---- events ---- */
@@ -75,7 +76,8 @@ int tuttiHostEventQuery(struct CUevent_st *event);
 int tuttiHostEventSynchronize(struct CUevent_st *event);
 /* 400 without timing or never recorded, 600 not reached. */
 int tuttiHostEventElapsed(float *msec, struct CUevent_st *start, struct CUevent_st *end);
-/* The wait is for the latest record at the time of this call; never recorded: no wait. */
+/* Make the stream wait for the latest record at the time of this call; no wait if never recorded.
+ */
 int tuttiHostStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *event);
 /* In capture: a node that records or waits at each launch (cudaEventRecordExternal,
  * cudaEventWaitExternal). 1 outside of a capture. */

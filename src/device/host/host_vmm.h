@@ -1,7 +1,6 @@
-/* Memory in parts, as CUDA's driver interface has it: blocks of memory without address (each a
- * memfd of its own), reserved addresses without memory, and mappings between them. Results are
- * CUDA's numbers. Any thread. Mapped blocks are device memory to the faces and foreign memory to
- * the rest. */
+/* CUDA's virtual memory management: blocks of memory without an address (each a memfd of its own),
+ * reserved addresses without memory, and mappings between them. Results are CUDA's numbers. Any
+ * thread. Mapped blocks are device memory for the faces and foreign memory for libnccl. */
 #pragma once
 
 #include "device/device.h"
@@ -26,8 +25,8 @@ int tuttiHostBlockCreate(const struct tt_block_info *info, uint64_t *block_out);
 int tuttiHostBlockRelease(uint64_t block); /* its memory lives while it is mapped */
 int tuttiHostBlockInfo(uint64_t block, struct tt_block_info *info_out);
 int tuttiHostBlockExport(uint64_t block, int *fd_out); /* a duplicate, the caller's */
-/* The descriptor stays the caller's; 1 when it is none of a block. The device is the one that the
- * block was made for, or the thread's when that one is not visible here. */
+/* Import a block. The descriptor is not closed; 1 when it is not a block's descriptor. The block's
+ * device is the one it was made for, or the thread's when that one is not visible here. */
 int tuttiHostBlockImport(int fd, uint64_t *block_out);
 
 int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out); /* no access */
@@ -36,15 +35,17 @@ struct tt_reserved {
     char *base;
     size_t bytes;
 };
-/* The reservation around ptr, mapped there or not, or false. One load when there is none at all. */
+/* The reservation that holds ptr, mapped there or not. False: none. One load when there are none.
+ */
 bool tuttiHostReserved(const void *ptr, struct tt_reserved *reserved_out);
 bool tuttiHostAnyReserved(void);
 int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t block); /* no access yet */
-/* Whole mappings. Never waits: what was queued before may use the pages until it is done. */
+/* Unmap whole mappings. Never waits: work that was queued before may use the pages until it is
+ * done. */
 int tuttiHostUnmap(void *ptr, size_t bytes);
-/* access of a device, or TT_MAP_HOST: 0 none, 1 read, 3 read and write; whole mappings only. All
- * are this process, so the pages allow what any of them may do; what is taken away stays for work
- * that was queued before. */
+/* Set the access of a device, or TT_MAP_HOST, to whole mappings: 0 none, 1 read, 3 read and write.
+ * All devices are this process, so the pages allow the union of all accesses; work that was queued
+ * before keeps its access. */
 int tuttiHostMapAccess(void *ptr, size_t bytes, int device, int access);
 /* 1: nothing is mapped there. */
 int tuttiHostMapAccessGet(const void *ptr, int device, int *access_out);
@@ -56,7 +57,7 @@ struct tt_mapped {
     uint64_t block;
     struct tt_block_info info;
 };
-/* The mapping around ptr, or false. One load when there is none at all. */
+/* The mapping that holds ptr. False: none. One load when there are none. */
 bool tuttiHostMapped(const void *ptr, struct tt_mapped *mapped_out);
 int tuttiHostBlockRetain(uint64_t block); /* one more tuttiHostBlockRelease() is due */
 

@@ -74,8 +74,8 @@ struct CUstream_st *tt_host_stream_take(int device, enum tt_host_stream_kind kin
 enum { TT_HOST_STREAM_MAGIC = 0x73747265 };
 _Static_assert(offsetof(struct CUstream_st, line) == 0, "a stream begins with its timeline");
 struct CUstream_st *tt_host_stream_default(struct CUstream_st *handle);
-/* The stream behind a handle as far as a few looks show: NULL also for a default stream that was
- * never used by this thread.                                                                  hot
+/* The stream behind a handle, by fast checks only: also NULL for a default stream that this thread
+ * has never used.                                                                  hot
  */
 static inline struct CUstream_st *tt_host_stream_glance(struct CUstream_st *handle)
 {
@@ -118,12 +118,12 @@ struct CUstream_st *tt_host_stream_numbered(size_t number);
 bool tt_host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg);
 /* Wait for all that was put on the device's streams up to now, also on destroyed ones. */
 void tt_host_streams_wait(int device);
-/* A destroyed stream that has nothing left to do becomes free for reuse. */
+/* Make a destroyed stream free for reuse, if it has no work left. */
 void tt_host_stream_bury(struct CUstream_st *stream);
-/* A row of sequence numbers that no program has a handle of, and of no device: positions in it are
- * as good as others. Its owner queues on it, or counts `tail` up for what shall come and finishes
- * that in order. NULL when there are too many. Given back when all sequence numbers are finished;
- * accepts NULL. */
+/* Take a stream without a device and without a handle for the program. Positions in it can be
+ * waited for like others. Its owner queues on it, or counts `tail` up for what will come and
+ * finishes that in order. NULL when there are too many. Give it back when all sequence numbers are
+ * finished; give accepts NULL. */
 struct CUstream_st *tt_host_timeline_take(void);
 void tt_host_timeline_give(struct CUstream_st *line);
 
@@ -137,7 +137,8 @@ enum { TT_HOST_INLINE_BYTES = 1 << 20 }; /* larger copies are left to waiters an
 int tt_host_stream_synchronize(struct CUstream_st *handle); /* unseen by the checker */
 
 /* ---- queue.c ---- */
-/* The legacy rules forbid the claimed operation of an ordered stream to run now. */
+/* True when the rules of the legacy stream forbid that the claimed operation of an ordered stream
+ * runs now. */
 bool tt_host_stream_conflicts(const struct CUstream_st *stream);
 
 static inline void tt_host_stream_finish(struct CUstream_st *stream, uint64_t seq)
@@ -146,7 +147,7 @@ static inline void tt_host_stream_finish(struct CUstream_st *stream, uint64_t se
     if (atomic_load_explicit(&stream->sleepers, memory_order_relaxed)) tt_host_wake(stream);
 }
 
-/* Only the holder of the sequence number that runs. */
+/* Finish the running operation. Only for the holder of its sequence number. */
 static inline void tt_host_stream_release(struct CUstream_st *stream)
 {
     tt_host_stream_finish(stream,
@@ -168,22 +169,24 @@ static inline bool tt_host_stream_claim_idle(struct CUstream_st *stream)
     return false;
 }
 
-/* The unfinished operation of a claimed stream is left to waiters and workers. Returns 0. */
+/* Leave the unfinished operation of a claimed stream to waiters and workers. Returns 0. */
 int tt_host_stream_park(struct CUstream_st *stream, const struct tt_host_op *op);
 int tt_host_stream_park_call(struct CUstream_st *stream, void (*fn)(void *), void *arg);
-/* Queue a copy of *op behind what the legacy rules demand; position_out, unless NULL, names it. 2
- * when out of memory, 906: nothing of op was taken. */
+/* Queue a copy of *op after what the rules of the legacy stream demand. *position_out (unless NULL)
+ * is its position. 2: out of memory, 906: legacy stream in a capture; then nothing of op was taken.
+ */
 int tt_host_stream_append_at(struct CUstream_st *stream, const struct tt_host_op *op,
                              struct tt_host_position *position_out);
 static inline int tt_host_stream_append(struct CUstream_st *stream, const struct tt_host_op *op)
 {
     return tt_host_stream_append_at(stream, op, NULL);
 }
-/* What who asks about the legacy stream asks about: where it and the blocking streams of its device
- * end now. *positions_out: only what is not reached, the caller's to free(). 2, 906. */
+/* The positions that a query of the legacy stream is about: the present ends of it and of the
+ * blocking streams of its device. *positions_out: those that are not reached; free() them. 2, 906.
+ */
 int tt_host_legacy_ends(struct CUstream_st *legacy, struct tt_host_positions **positions_out);
-/* The present end of the stream, as an operation put there now would see it: of an ordered stream
- * behind what stands in its way. */
+/* The present end of the stream, as an operation that is queued now would see it: for an ordered
+ * stream after the legacy stream's work. */
 int tt_host_stream_end_ordered(struct CUstream_st *stream, struct tt_host_position *position_out);
 static inline int tt_host_stream_end(struct CUstream_st *stream,
                                      struct tt_host_position *position_out)
@@ -193,8 +196,9 @@ static inline int tt_host_stream_end(struct CUstream_st *stream,
     *position_out = (struct tt_host_position){stream, tail};
     return TT_HOST_OK;
 }
-/* Run what can be run, host functions up to a sequence number. True when something was done;
- * *blocker_out is what its head waits for, if that is a position. */
+/* Run the stream's work as far as possible, host functions only up to sequence number calls_upto.
+ * True when something was done. *blocker_out: the position that its first operation waits for, if
+ * any. */
 bool tt_host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
                         struct tt_host_position *blocker_out);
 
@@ -202,14 +206,15 @@ bool tt_host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
 /* False: freed memory, or more than the allocation has, or mapped without the access. */
 bool tt_host_copy_fits(const struct tt_copy *copy);
 bool tt_host_set_fits(const struct tt_host_op *op);
-/* The caller of a copy stays until it is done: one end is pageable, or both are host memory. */
+/* True when the caller of a copy must wait for it: one end is pageable, or both are host memory. */
 bool tt_host_copy_blocks(const struct tt_copy *copy);
-/* Copies and fills of graphs: what was mapped, or opened when that was noted, is yet. */
+/* Copies and fills of graphs: true when the memory is still mapped, and memory that was open at
+ * tt_host_op_note_opened() is still open. */
 bool tt_host_op_is_mapped(const struct tt_host_op *op);
 void tt_host_op_note_opened(struct tt_host_op *op);
 
 /* ---- threads.c ---- */
-/* The stream has something queued; arms a worker unless one is awake. */
+/* Note that the stream has queued work; wakes a worker unless one is awake. */
 void tt_host_runnable_set(struct CUstream_st *stream);
 /* Before and after a host function, which may block. */
 void tt_host_worker_enter(void);
@@ -218,25 +223,26 @@ void tt_host_worker_ring(void); /* ends long back-offs */
 /* For workers themselves. */
 void tt_host_worker_back_off(long nsec); /* sleeps so long, or until a ring */
 bool tt_host_worker_sleep(void);         /* until something is runnable; false: something is */
-/* There are so many streams: one more worker may run, up to one per core. */
+/* Allow one more worker, up to one per core, when there are that many streams. */
 void tt_host_worker_share(int streams);
 
 /* ---- worker.c ---- */
 void tt_host_workers_prepare(void); /* before there is a stream */
-/* Run a share of what is runnable but `except`; host functions of other streams are left to
+/* Run a share of the runnable streams' work, except that of `except`. Host functions are left to
  * workers: one that waits for the caller would never end. */
 bool tt_host_help(const struct CUstream_st *except);
 
 /* ---- share.c ---- */
-/* Who asks, or waits for something else, does no more than a share of others' work at once: some
- * hundred microseconds, and as many bytes as a call may copy by itself. The first one begins, and
- * ends what it began; *outer_out says which. */
+/* Begin and end a share: the work of other streams that a thread may do while it queries or waits
+ * for something else, some hundred microseconds and as many bytes as a call may copy itself. Shares
+ * nest; only the outermost counts. *outer_out: pass it to end. */
 void tt_host_share_begin(struct tt_host_share *outer_out);
 void tt_host_share_end(const struct tt_host_share *outer);
 bool tt_host_share_spent(void); /* false outside of one */
 
 /* ---- wait.c ---- */
-void tt_host_wait_position(const struct tt_host_position *position); /* works meanwhile */
-/* True when it is reached, perhaps after a share of work, at first of what leads there. */
+/* Wait for a position; runs work meanwhile. */
+void tt_host_wait_position(const struct tt_host_position *position);
+/* True when the position is reached, maybe after a share of work, first of what it depends on. */
 bool tt_host_ask_position(const struct tt_host_position *position);
 void tt_host_wait_cell(const struct tt_host_cell *cell, uint64_t number);
