@@ -217,6 +217,34 @@ def unsound(folder):
     said(trace("check", folder, code=1), "are they of several runs?", "rank 0 has 256 of ncclFloat32")
 
 
+def at_work(folder):
+    """The job still runs: what its file has not yet is no fault, what is wrong in it is one."""
+    other, own = Rank(0, 2), Rank(1, 2, pid=os.getpid())
+    for k in range(9):
+        other.collective(k * MS, k * MS + 130 * US)
+    other.end().write(folder)
+    for k in range(7):
+        own.collective(k * MS, k * MS + 130 * US)
+    starts = [n for n, line in enumerate(own.lines) if '"start"' in line]
+    lines = own.lines[:starts[-2]] + own.lines[starts[-2] + 1:]  # another thread's block comes later
+    lines[-1] = lines[-1][:20]
+    path = f"{folder}/1.jsonl"
+    with open(path, "w") as out:
+        out.write("\n".join(lines))
+        out.flush()
+        done = trace("check", folder)
+        said(done, f"process {os.getpid()} still writes it", "rank 1 is known to have begun the fewest operations (6)",
+             "rank 0 the most (9)", "sound: ")
+        check(not done.stderr, done.stderr)
+        found = json.loads(trace("check", "--json", folder).stdout)
+        check(found["sound"] and len(found["notes"]) == 2 and not found["findings"], found)
+        out.write("\nno line\n")
+        out.flush()
+        said(trace("check", folder, code=1), "2 lines are not sound")
+    with open(path):  # who only reads it does not write it
+        said(trace("check", folder, code=1), "was killed or still runs", "has not begun it")
+
+
 def order(folder):
     """Ends and parents that stand in the file before their begins, as threads may write them."""
     path = made(folder, nranks=1)[0]
@@ -368,7 +396,7 @@ def dumps(folder):
     said(trace("convert", "--to", "jsonl", "-o", f"{folder}/all.jsonl.3", folder, code=2), "would be read with")
 
 
-for case in (summary, messages, types, chrome, others, differ, clocks, unsound, order, hostile, shapes, memory, dumps):
+for case in (summary, messages, types, chrome, others, differ, clocks, unsound, at_work, order, hostile, shapes, memory, dumps):
     with tempfile.TemporaryDirectory() as folder:
         case(folder)
     print(case.__name__, "passed")

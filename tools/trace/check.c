@@ -1,6 +1,8 @@
 /* `tutti trace check`: is the trace sound, and did all ranks do the same? */
 #include "tool.h"
 
+#include "base/mem.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,12 +32,21 @@ void trace_note(struct trace_findings *findings, const char *fmt, ...)
     json_array_append_new(findings->notes, json_string(text));
 }
 
+/* Its file was read while it wrote it. */
+static bool is_running(const struct timeline_process *process)
+{
+    return process->runs && !process->ended;
+}
+
 static void check_files(const struct timeline *run, struct trace_findings *findings)
 {
     for (uint32_t p = 0; p < run->nprocesses; p++) {
         const struct timeline_process *process = &run->processes[p];
         const char *path = run->paths[process->file];
-        if (!process->ended) {
+        if (is_running(process)) {
+            trace_note(findings, "%s: process %d still writes it: it is checked as far as it goes",
+                       path, process->pid);
+        } else if (!process->ended) {
             trace_find(findings, "cut",
                        "%s: no line `end`: process %d on %s was killed or still runs", path,
                        process->pid, process->host);
@@ -60,8 +71,9 @@ static void check_events(const struct timeline *run, struct trace_findings *find
     for (uint32_t e = 0; e < run->nevents; e++) {
         const struct timeline_event *event = &run->events[e];
         char where[160];
-        bool flies = *run->processes[run->threads[event->thread].process].flight;
-        if (event->stop_nsec != TIMELINE_OPEN || flies) continue;
+        const struct timeline_process *process =
+            &run->processes[run->threads[event->thread].process];
+        if (event->stop_nsec != TIMELINE_OPEN || *process->flight || is_running(process)) continue;
         timeline_where(run, e, where, sizeof(where));
         trace_find(findings, "open", "%s: %s %s begins at %.6f s and does not end", where,
                    timeline_type_name((enum timeline_type)event->type),
@@ -69,20 +81,59 @@ static void check_events(const struct timeline *run, struct trace_findings *find
     }
 }
 
-/* The last Coll or P2p of each member. */
-static uint32_t *find_last(const struct timeline *run)
+/* What is known of members and communicators; all owned. */
+struct progress {
+    uint32_t *last;  /* by member: its last Coll or P2p */
+    uint32_t *begun; /* by member: how many of them it has begun */
+    bool *runs;      /* by communicator: one of its ranks still works */
+};
+
+static void clear_progress(struct progress *progress)
 {
-    uint32_t *last = malloc((run->nmembers + (size_t)1) * sizeof(*last));
-    if (!last) return NULL;
-    memset(last, 0xff, run->nmembers * sizeof(*last));
+    free(progress->last);
+    free(progress->begun);
+    free(progress->runs);
+}
+
+static bool find_progress(const struct timeline *run, struct progress *progress)
+{
+    progress->last = tt_calloc(run->nmembers + (size_t)1, sizeof(progress->last[0]));
+    progress->begun = tt_calloc(run->nmembers + (size_t)1, sizeof(progress->begun[0]));
+    progress->runs = tt_calloc(run->ncomms + (size_t)1, sizeof(progress->runs[0]));
+    if (!progress->last || !progress->begun || !progress->runs) return false;
+    memset(progress->last, 0xff, run->nmembers * sizeof(progress->last[0]));
     for (uint32_t k = 0; k < run->nparts; k++) {
-        uint32_t event = run->parts[k].event;
-        uint32_t *of_member = &last[run->events[event].member];
+        uint32_t event = run->parts[k].event, member = run->events[event].member;
+        uint32_t *of_member = &progress->last[member];
+        progress->begun[member]++;
         if (*of_member == TIMELINE_NONE ||
             run->events[*of_member].start_nsec < run->events[event].start_nsec)
             *of_member = event;
     }
-    return last;
+    for (uint32_t m = 0; m < run->nmembers; m++) {
+        const struct timeline_member *member = &run->members[m];
+        if (member->comm != TIMELINE_NONE && is_running(&run->processes[member->process]))
+            progress->runs[member->comm] = true;
+    }
+    return true;
+}
+
+/* How far the ranks of a communicator are whose job still runs. */
+static void note_progress(const struct timeline *run, uint32_t comm,
+                          const struct progress *progress, struct trace_findings *findings)
+{
+    uint32_t least = TIMELINE_NONE, most = TIMELINE_NONE;
+    const uint32_t *begun = progress->begun;
+    for (uint32_t m = 0; m < run->nmembers; m++) {
+        if (run->members[m].comm != comm) continue;
+        if (least == TIMELINE_NONE || begun[m] < begun[least]) least = m;
+        if (most == TIMELINE_NONE || begun[m] > begun[most]) most = m;
+    }
+    trace_note(findings,
+               "communicator %016llx: its job still runs: of %d ranks, rank %d is known to have "
+               "begun the fewest operations (%u), rank %d the most (%u)",
+               (unsigned long long)run->comms[comm].id, run->comms[comm].nranks,
+               run->members[least].rank, begun[least], run->members[most].rank, begun[most]);
 }
 
 static void name_operation(const struct timeline *run, const struct timeline_operation *operation,
@@ -156,23 +207,28 @@ static void check_arguments(const struct timeline *run, const struct timeline_op
 
 static bool check_operations(const struct timeline *run, struct trace_findings *findings)
 {
-    uint32_t *last = find_last(run);
-    if (!last) return false;
-    for (uint32_t c = 0; c < run->ncomms; c++) {
+    struct progress progress = {0};
+    bool good = find_progress(run, &progress);
+    for (uint32_t c = 0; good && c < run->ncomms; c++) {
         const struct timeline_comm *comm = &run->comms[c];
-        if (comm->nranks > 0 && comm->nmembers < (uint32_t)comm->nranks && !comm->flies) {
+        if (progress.runs[c]) {
+            note_progress(run, c, &progress, findings);
+        } else if (comm->nranks > 0 && comm->nmembers < (uint32_t)comm->nranks && !comm->flies) {
             trace_find(findings, "ranks",
                        "communicator %016llx: the files of %u of its %d ranks are here",
                        (unsigned long long)comm->id, comm->nmembers, comm->nranks);
         }
     }
-    for (uint32_t o = 0; o < run->noperations && findings->count < TRACE_FINDINGS_KEPT; o++) {
-        if (run->comms[run->operations[o].comm].flies) continue;
-        if (!run->operations[o].whole) find_absent(run, &run->operations[o], last, findings);
-        check_arguments(run, &run->operations[o], findings);
+    for (uint32_t o = 0; good && o < run->noperations; o++) {
+        const struct timeline_operation *operation = &run->operations[o];
+        if (findings->count >= TRACE_FINDINGS_KEPT) break;
+        if (run->comms[operation->comm].flies) continue;
+        if (!operation->whole && !progress.runs[operation->comm])
+            find_absent(run, operation, progress.last, findings);
+        check_arguments(run, operation, findings);
     }
-    free(last);
-    return true;
+    clear_progress(&progress);
+    return good;
 }
 
 static void report(const struct trace_options *options, const struct timeline *run,

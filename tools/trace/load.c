@@ -121,6 +121,13 @@ static void tell_progress(struct timeline *run)
                   (unsigned long long)(run->bytes >> 20), run->nevents);
 }
 
+/* The process that the file tells of still writes it. */
+static bool is_live(const struct timeline *run)
+{
+    uint32_t process = run->reader->process;
+    return process != TIMELINE_NONE && run->processes[process].runs;
+}
+
 /* One line; `end` is its '\n'. `cut`: the file ends without one. */
 static void read_line(struct timeline *run, char *at, const char *end, bool cut)
 {
@@ -134,11 +141,11 @@ static void read_line(struct timeline *run, char *at, const char *end, bool cut)
         if (reader->line.kind != LINE_RECORDS)
             shapes_learn(&reader->shapes, at, end, &reader->line);
         timeline_take(run);
-    } else if (cut) {
+    } else if (cut && !is_live(run)) {
         timeline_complain(run, COMPLAINT_LINE, reader->number,
                           "the file ends in the middle of a line: its process was killed, or still "
                           "writes it");
-    } else {
+    } else if (!cut) {
         timeline_complain(run, COMPLAINT_LINE, reader->number, "%s", reader->line.wrong);
     }
     if (reader->number % PROGRESS_LINES == 0) tell_progress(run);
@@ -202,11 +209,11 @@ static bool read_stream(struct timeline *run, int fd, const char *path)
     }
     if (n < 0) (void)fprintf(stderr, "tutti trace: %s: %s\n", path, strerror(errno));
     buffer[used] = '\n';
-    if (reader->records.left_bytes) {
+    if (reader->records.left_bytes && !is_live(run)) {
         timeline_complain(run, COMPLAINT_LINE, reader->number,
                           "the file ends in the middle of its records: its process was killed, or "
                           "still writes it");
-    } else if (used) {
+    } else if (used && !reader->records.left_bytes) {
         read_line(run, buffer, buffer + used, true);
     }
     free(buffer);
@@ -229,6 +236,7 @@ static bool read_file(struct timeline *run, const char *path)
     timeline_plain(name, strlen(name) + 1, name, strlen(name));
     run->paths[run->npaths] = name;
     reader->file = run->npaths++;
+    reader->fd = fd;
     reader->number = 0;
     reader->process = TIMELINE_NONE;
     bool good = read_stream(run, fd, path);

@@ -71,6 +71,7 @@ struct timeline_process {
     uint32_t file;                    /* of timeline.paths */
     uint64_t wall_nsec, mono_nsec;    /* both clocks at one time, at the beginning */
     bool ended;                       /* the file has a line `end` */
+    bool runs;                        /* it was still written when it was read */
     uint64_t lost;                    /* records that the recorder had no room for */
     uint64_t open, starts;            /* events without an end; events */
     uint32_t first_member, nmembers;  /* side by side in timeline.members */

@@ -65,6 +65,7 @@ struct timeline_reader {
     uint64_t number;                     /* of the line */
     uint64_t reported[COMPLAINT_COUNT_]; /* in this file */
     uint64_t said_at_nsec;               /* progress */
+    int fd;                              /* of the file */
     bool short_of_memory, limit_reported;
 };
 
@@ -101,6 +102,9 @@ void timeline_end_process(struct timeline *run);
 int timeline_by_dump(const struct dirent **left, const struct dirent **right);
 /* A flight recorder's newer file had this rank already. */
 bool timeline_is_older_dump(struct timeline *run, uint64_t comm, int rank);
+
+/* live.c: whether that process has the file open to write into it, as far as one can see. */
+bool timeline_is_written(int fd, int pid);
 
 /* ---- after the last file ---- */
 bool timeline_match(struct timeline *run);      /* operations.c */

@@ -58,6 +58,7 @@ static void take_head(struct timeline *run)
         .api = whole(run, LINE_API, 0),
         .mask = whole(run, LINE_MASK, 0),
         .file = reader->file,
+        .runs = timeline_is_written(reader->fd, whole(run, LINE_PID, 0)),
         .wall_nsec = number(run, LINE_WALL),
         .mono_nsec = number(run, LINE_MONO),
         .first_member = run->nmembers,
@@ -453,7 +454,8 @@ void timeline_take(struct timeline *run)
 static void resolve(struct timeline *run, const struct later *later)
 {
     struct timeline_reader *reader = run->reader;
-    bool lost_any = run->processes[reader->process].lost > 0;
+    const struct timeline_process *process = &run->processes[reader->process];
+    bool lost_any = process->lost > 0 || (process->runs && !process->ended);
     uint32_t event = ids_get(&reader->events, later->id);
     if (event == TIMELINE_DROPPED) return;
     if (event == UINT32_MAX) {
