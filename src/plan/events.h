@@ -38,7 +38,7 @@ void tt_events_collective(struct tt_plan *plan, struct tt_group_call *node,
                           const struct tt_bound *bound, struct tt_op_events *events);
 void tt_events_messages(struct tt_plan *plan, struct tt_group_call *first,
                         struct tt_op_events *events);
-/* The communicator ends. */
+/* The communicator ends: the GroupApi of a group that is still open ends here. */
 void tt_events_fini(struct tt_plan *plan);
 /* After the launch: all of them end. */
 void tt_events_launched(struct tt_op_events *events);

@@ -23,6 +23,7 @@ void tt_group_tell(struct tt_group_events *events, struct tt_plan *plan,
 {
     if (!plan || !tt_plan_pin(plan)) return;
     tell(events);
+    plan->group_api = events->group_api;
     tt_plan_unpin(plan);
 }
 
@@ -280,7 +281,10 @@ static ncclResult_t collect(struct tt_group *group, const struct tt_task *task, 
     rc = tt_operator_reduction(plan, task, &node->reduction);
     if (rc) return rc;
     if (plan->comm->profiler) tt_events_call(plan, &group->events, group->depth + 1, node);
-    if (group->events.profiler && !group->events_plan) group->events_plan = plan;
+    if (group->events.profiler && !group->events_plan) {
+        group->events_plan = plan;
+        plan->group_api = group->events.group_api;
+    }
     if (plan->last) {
         plan->last->next = node;
     } else {

@@ -138,6 +138,7 @@ struct tt_plan {
     /* of the group that this communicator is in now */
     const struct tt_group *group; /* NULL: none */
     uint64_t group_order;         /* its comm_id */
+    void *group_api; /* of a group that began with it: its GroupApi; NULL: none is open */
     struct tt_plan *next_in_group;
     struct tt_group_call *first, *last;
     struct tt_group_launch launch; /* while it ends */
