@@ -49,10 +49,33 @@ static int finish(int status)
     return status ? status : 1;
 }
 
+/* Commands below another one, which people look for at the top. NULL: none. */
+static const char *below(const char *name)
+{
+    static const struct {
+        const char *name, *command;
+    } rows[] = {
+        {"explain", "tutti topo explain"},  {"show", "tutti topo show"},
+        {"report", "tutti topo report"},    {"search", "tutti topo search"},
+        {"check", "tutti plugin check"},    {"convert", "tutti trace convert"},
+        {"summary", "tutti trace summary"}, {"merge", "tutti trace convert"},
+        {"list", "tutti program list"},     {"preflight", "tutti doctor --preflight"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!strcmp(name, rows[i].name)) return rows[i].command;
+    }
+    return NULL;
+}
+
 static const struct tutti_command *find(const char *name)
 {
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (!strcmp(name, commands[i].name)) return &commands[i];
+    }
+    if (below(name)) {
+        fprintf(stderr, "tutti: no command '%s'; did you mean `%s`? `tutti help` lists them\n",
+                name, below(name));
+        return NULL;
     }
     struct tutti_words words = {""};
     char meant[TT_SPELLING_BYTES];

@@ -573,6 +573,8 @@ def env_and_help():
     check("no such command", r.returncode == 2 and "prf" in r.stderr and "did you mean perf?" in r.stderr, r)
     r = tutti("nothing-like-it")
     check("no command near", r.returncode == 2 and "did you mean" not in r.stderr, r)
+    r = tutti("explain")
+    check("a command below another", r.returncode == 2 and "did you mean `tutti topo explain`?" in r.stderr, r)
     for words, meant in (("topo shwo x", "show"), ("topo search --nodse 2", "--nodes"), ("program exprot", "export"), ("trace sumary", "summary"),
                          ("trace diff --typse Coll a b", "--types"), ("plugin chek x", "check"), ("perf alreduce", "allreduce"),
                          ("env --shel", "--shell"), ("run --stirct true", "--strict"), ("help tpo", "topo")):
