@@ -5,6 +5,7 @@ import json, os, re, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import browser
+from trace_made import Rank
 
 tutti, mode = sys.argv[1:]
 US, MS = 1000, 1000000
@@ -175,6 +176,23 @@ def explains(page):
     check(waits[-1][0] == "rank 3" and usec(waits[-1][1]) == 0 and all(250 < usec(w) < 330 for _, w in waits[:3]), waits)
 
 
+def queue(shown, folder):
+    """An operation that begins late because the one before it runs so long says which."""
+    os.makedirs(f"{folder}/queue")
+    for number, ends in enumerate((190, 100)):
+        rank = Rank(number, 2)
+        rank.collective(1000, ends * 1000)
+        rank.collective((ends + 10) * 1000, 260000, called=10000)
+        rank.end().write(f"{folder}/queue")
+    subprocess.run([tutti, "trace", "page", "-o", f"{folder}/queue/page.html", f"{folder}/queue"], check=True, timeout=100)
+    shown.open(f"{folder}/queue/page.html")
+    shown.run("document.querySelector('#worst button').click()")
+    shown.wait_idle()
+    found = shown.run("[...document.querySelectorAll('#path tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+    rows = [(row[0], round(usec(row[1]))) for row in found if "queued" in row[0] or "from its end" in row[0]]
+    check(rows == [("rank 0: queued behind AllReduce #0", 180), ("rank 0: from its end to the first kernel", 10)], found)
+
+
 def data_path(shown, folder):
     """From rank to rank, back from the one that ends last to the one that began last."""
     shown.open(f"{folder}/chain/page.html")
@@ -333,6 +351,7 @@ with tempfile.TemporaryDirectory() as folder:
         try:
             shows(page, f"{folder}/a/page.html")
             explains(page)
+            queue(page, folder)
             data_path(page, folder)
             keyboard(page, f"{folder}/a/page.html")
             searching(page)

@@ -56,8 +56,8 @@ function dataPath(op, last, from) {
   return { steps, part, until };
 }
 
-// The chain of times that ends with the operation: what the rank that began last did before, its call, its launch, and
-// then the data's way until the rank that ended last. Times lie behind each other without gaps.
+// The chain of times that ends with the operation: what the rank that began last did before, its call, its launch, what
+// it was queued behind, and then the data's way until the rank that ended last. Times lie behind each other without gaps.
 function criticalPath(op) {
   const late = op.late, steps = [];
   let last = op.parts[0];
@@ -65,16 +65,22 @@ function criticalPath(op) {
   let call = late.block;
   for (let k = 0; blocks.parent[call] >= 0 && k < 8; k++) call = blocks.parent[call];
   const called = Math.min(blocks.start[call], late.begin);
-  let before = null;
+  let before = null, ahead = null; // ahead: of the same communicator, still running after the launch
   for (const part of late.group.parts) {
     if (part.begin >= late.begin) break;
+    if (part.op !== op && part.op.comm === op.comm && part.end <= late.begin && (!ahead || part.end > ahead.end)) ahead = part;
     if (part.op !== op && part.end <= called && (!before || part.end > before.end)) before = part;
   }
   const add = (from, to, group, what) => { if (to > from) steps.push({ from, to, group, what }); };
   if (before) add(before.end, called, late.group, `outside of NCCL, after ${before.op.func} #${before.op.seq}`);
   const queued = Math.min(Math.max(blocks.start[late.block], called), late.begin);
   add(called, queued, late.group, 'from the call to the launch of the operation');
-  add(queued, late.begin, late.group, 'from the launch to the first kernel');
+  if (ahead && ahead.end > queued) {
+    add(queued, ahead.end, late.group, `queued behind ${ahead.op.func} #${ahead.op.seq}`);
+    add(ahead.end, late.begin, late.group, 'from its end to the first kernel');
+  } else {
+    add(queued, late.begin, late.group, 'from the launch to the first kernel');
+  }
   let end = -1;
   for (const b of children(last.block)) if (end < 0 || blocks.end[b] > blocks.end[end]) end = b;
   const by = end >= 0 ? `, by ${nameOf(end)} (${rowOf(end).lane.name})` : '';
