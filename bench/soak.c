@@ -29,6 +29,7 @@ static _Noreturn void live(const struct world *world, int slot, int number)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("NCCL_P2P_DISABLE", world->medium > 0 ? "1" : "0", 1);
     setenv("NCCL_SHM_DISABLE", world->medium > 1 ? "1" : "0", 1);
+    shared->pids[slot] = getpid();
     shared->doing[slot] = number ? "joining" : "init";
     soak_cuda(&m, cudaGetDeviceCount(&ndevices), "cudaGetDeviceCount");
     soak_cuda(&m, cudaSetDevice(slot % ndevices), "cudaSetDevice");

@@ -30,6 +30,7 @@ struct shared { /* shared by the processes of a world */
     _Atomic bool doomed[MOST];       /* by a signal of its own */
     const char *_Atomic doing[MOST]; /* the text lies at one address in all processes */
     _Atomic int at_step[MOST];       /* where each is */
+    int pids[MOST];                  /* by slot */
     struct incident incidents[STEPS];
 };
 

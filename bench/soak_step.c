@@ -220,12 +220,14 @@ static void take_error(struct member *m, const struct plan *plan, uint64_t *stat
     const char *sentence = ncclGetLastError(m->comm);
     if (!sentence || !*sentence) soak_wrong(m, "an error without a sentence", (int)rc);
     for (int k = 0; k < plan->nout; k++) {
-        char words[32];
-        snprintf(words, sizeof(words), "rank %d",
-                 plan->fault == REVOKE ? plan->revoker : plan->out[k]);
+        const int rank = plan->fault == REVOKE ? plan->revoker : plan->out[k];
+        char words[32], pid[32];
+        snprintf(words, sizeof(words), "rank %d", rank);
+        /* a communicator that was just made of this one has numbers of its own */
+        snprintf(pid, sizeof(pid), "(pid %d)", m->world->shared->pids[m->slots[rank]]);
         const char *found = strstr(sentence, words);
         const char *after = found ? found + strlen(words) : "";
-        named |= found && (*after < '0' || *after > '9');
+        named |= (found && (*after < '0' || *after > '9')) || strstr(sentence, pid);
     }
     if (!named)
         fprintf(stderr, "soak: seed %llu, step %d, rank %d: does not name rank %d: %s\n",
