@@ -45,10 +45,16 @@ static void make_plan(uint64_t seed)
         SIM_FAULT_NONE, SIM_FAULT_KILL,  SIM_FAULT_KILL,  SIM_FAULT_KILL, SIM_FAULT_POWER,
         SIM_FAULT_STOP, SIM_FAULT_STOP,  SIM_FAULT_PART,  SIM_FAULT_PART, SIM_FAULT_FLIP,
         SIM_FAULT_FLIP, SIM_FAULT_RESET, SIM_FAULT_RESET, SIM_FAULT_NONE, SIM_FAULT_FLIP};
-    plan->fault = faults[sim_chance(TT_LEN(faults))];
-    plan->victim = (int)sim_chance((uint64_t)plan->nprocs);
-    plan->fault_turn = 1 + sim_chance(sim_chance(4) ? 700 : 60);
-    plan->fault_nsec = 1 + sim_chance(sim_chance(8) ? SIM_SEC : 20 * SIM_SEC);
+    for (int t = 0; t < SIM_FAULTS; t++) {
+        struct sim_trouble *trouble = &plan->troubles[t];
+        trouble->victim = (int)sim_chance((uint64_t)plan->nprocs);
+        trouble->turn = 1 + sim_chance(sim_chance(4) ? 700 : 60);
+        trouble->nsec = 1 + sim_chance(sim_chance(8) ? SIM_SEC : 20 * SIM_SEC);
+        if (t > 0 && sim_chance(2)) continue; /* half of the jobs have one at most */
+        trouble->fault = faults[sim_chance(TT_LEN(faults))];
+        if (t > 0 && sim_chance(2)) /* while the others act on the first */
+            trouble->turn = plan->troubles[0].turn + sim_chance(60);
+    }
     for (int p = 0; p < plan->nprocs; p++) {
         sim->procs[p].random = seed + (uint64_t)p * 7919;
         sim_thread_new(p);
@@ -58,9 +64,15 @@ static void make_plan(uint64_t seed)
 static const char *describe(char *text, size_t bytes)
 {
     const struct sim_plan *plan = &sim->plan;
-    snprintf(text, bytes, "seed %llu: %d ranks, %d processes, %s: process %d at turn %llu of %llu",
-             (unsigned long long)plan->seed, plan->nranks, plan->nprocs, fault_names[plan->fault],
-             plan->victim, (unsigned long long)plan->fault_turn, (unsigned long long)sim->turns);
+    int len = snprintf(text, bytes, "seed %llu: %d ranks, %d processes, %llu turns",
+                       (unsigned long long)plan->seed, plan->nranks, plan->nprocs,
+                       (unsigned long long)sim->turns);
+    for (int t = 0; t < SIM_FAULTS && len >= 0 && (size_t)len < bytes; t++) {
+        const struct sim_trouble *trouble = &plan->troubles[t];
+        len += snprintf(text + len, bytes - (size_t)len, ", %s%s: process %d at turn %llu",
+                        fault_names[trouble->fault], sim->injected[t] ? "" : " (not reached)",
+                        trouble->victim, (unsigned long long)trouble->turn);
+    }
     return text;
 }
 
@@ -68,7 +80,7 @@ static const char *describe(char *text, size_t bytes)
 
 static int complain(const char *what, int rank)
 {
-    char text[200];
+    char text[300];
     printf("WRONG %s: rank %d: %s: '%s' (code %d, step %d, at %.3f s)\n",
            describe(text, sizeof(text)), rank, what, rank < 0 ? "" : sim->reports[rank].sentence,
            rank < 0 ? 0 : (int)sim->reports[rank].rc, rank < 0 ? 0 : sim->reports[rank].step,
@@ -76,12 +88,40 @@ static int complain(const char *what, int rank)
     return 1;
 }
 
-/* A fault that a job may not notice. */
+/* Faults that a job may not notice. */
 static bool is_short(void)
 {
-    const struct sim_plan *plan = &sim->plan;
-    bool lasts = plan->fault == SIM_FAULT_STOP || plan->fault == SIM_FAULT_PART;
-    return plan->fault == SIM_FAULT_NONE || !sim->injected || (lasts && plan->fault_nsec < SIM_SEC);
+    uint64_t nsec = 0;
+    for (int t = 0; t < SIM_FAULTS; t++) {
+        const struct sim_trouble *trouble = &sim->plan.troubles[t];
+        bool lasts = trouble->fault == SIM_FAULT_STOP || trouble->fault == SIM_FAULT_PART;
+        if (sim->injected[t]) nsec += lasts ? trouble->nsec : SIM_SEC;
+    }
+    return nsec < SIM_SEC;
+}
+
+static bool is_death(int t)
+{
+    enum sim_fault fault = sim->plan.troubles[t].fault;
+    return sim->injected[t] && (fault == SIM_FAULT_KILL || fault == SIM_FAULT_POWER);
+}
+
+/* The process ended in the middle of the job; -1: any did. */
+static bool died(int proc)
+{
+    for (int t = 0; t < SIM_FAULTS; t++) {
+        if (is_death(t) && (proc < 0 || sim->plan.troubles[t].victim == proc)) return true;
+    }
+    return false;
+}
+
+/* Nothing but deaths happened, so that nobody else is to be named. */
+static bool only_deaths(void)
+{
+    for (int t = 0; t < SIM_FAULTS; t++) {
+        if (sim->injected[t] && !is_death(t)) return false;
+    }
+    return died(-1);
 }
 
 /* As the word itself, or in a list of those that are missing; a root's process by its pid. */
@@ -102,31 +142,25 @@ static bool names_victim(const struct sim_report *report)
 {
     const struct sim_plan *plan = &sim->plan;
     char pid[32];
-    snprintf(pid, sizeof(pid), "pid %d", (int)sim->procs[plan->victim].pid);
     for (int r = 0; r < plan->nranks; r++) {
-        if (plan->proc_of[r] == plan->victim && names(report->sentence, r)) return true;
+        int proc = plan->proc_of[r];
+        snprintf(pid, sizeof(pid), "pid %d", (int)sim->procs[proc].pid);
+        if (died(proc) && (names(report->sentence, r) || strstr(report->sentence, pid)))
+            return true;
     }
-    return strstr(report->sentence, pid) != NULL;
-}
-
-/* Its processes ended in the middle of the job. */
-static bool is_death(void)
-{
-    return sim->injected &&
-           (sim->plan.fault == SIM_FAULT_KILL || sim->plan.fault == SIM_FAULT_POWER);
+    return false;
 }
 
 static int judge_rank(int rank)
 {
     const struct sim_report *report = &sim->reports[rank];
-    bool died = is_death();
     if (report->wrong) return complain("wrong data", rank);
-    if (died && (sim->plan.proc_of[rank] == sim->plan.victim || !sim->has_id)) return 0;
+    if (died(sim->plan.proc_of[rank]) || (died(-1) && !sim->has_id)) return 0;
     if (!report->ended) return complain("no end", rank);
     if (!report->rc) return 0;
     if (!*report->sentence) return complain("no sentence", rank);
     if (is_short()) return complain("an error without need", rank);
-    return died && !names_victim(report) ? complain("another is named", rank) : 0;
+    return only_deaths() && !names_victim(report) ? complain("another is named", rank) : 0;
 }
 
 static int judge(void)
@@ -144,8 +178,7 @@ static int reap(void)
 {
     int wrong = 0, status;
     for (int p = 0; p < sim->plan.nprocs; p++) {
-        bool killed = is_death() && p == sim->plan.victim;
-        if (sim->stuck || killed || !atomic_load(&sim->over)) kill(sim->procs[p].pid, SIGKILL);
+        if (sim->stuck || died(p) || !atomic_load(&sim->over)) kill(sim->procs[p].pid, SIGKILL);
         waitpid(sim->procs[p].pid, &status, 0);
         if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) wrong += complain("crash", -1);
     }
@@ -190,7 +223,7 @@ int main(int argc, char **argv)
     uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 300, turns = 0;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, seed = first;
     time_t seconds = argc > 3 ? (time_t)strtol(argv[3], NULL, 10) : 0, begin = time(NULL);
-    int wrong = 0, injected[SIM_FAULT_COUNT_] = {0};
+    int wrong = 0, both = 0, injected[SIM_FAULT_COUNT_] = {0};
     sim = mmap(NULL, sizeof(*sim), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (sim == MAP_FAILED) return 2;
     setenv("NCCL_DEBUG", "NONE", 0);
@@ -198,12 +231,15 @@ int main(int argc, char **argv)
     for (; seed < first + seeds && (!seconds || time(NULL) - begin < seconds); seed++) {
         wrong += seed % 64 == 1 ? play_twice(seed) : play_seed(seed);
         turns += sim->turns;
-        injected[sim->plan.fault] += sim->injected;
+        for (int t = 0; t < SIM_FAULTS; t++)
+            injected[sim->plan.troubles[t].fault] += sim->injected[t];
+        both += sim->injected[0] && sim->injected[1];
     }
     printf("%llu jobs from seed %llu, %llu turns in %lld s: %d wrong\n",
            (unsigned long long)(seed - first), (unsigned long long)first, (unsigned long long)turns,
            (long long)(time(NULL) - begin), wrong);
     for (int f = 1; f < SIM_FAULT_COUNT_; f++)
         printf("  %s: %d\n", fault_names[f], injected[f]);
+    printf("  jobs with two faults: %d\n", both);
     return wrong != 0;
 }

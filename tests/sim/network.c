@@ -12,16 +12,23 @@ static uint64_t latency(void)
     return 1000 + sim_chance(sim->plan.latency_nsec);
 }
 
-static bool apart(int a, int b)
+/* Until when no packet passes between two processes; a moment that is over: they are together. */
+static uint64_t apart_until(int a, int b)
 {
-    return a != b && (a == sim->plan.victim || b == sim->plan.victim) && sim->now < sim->part_until;
+    uint64_t until = 0;
+    for (int t = 0; t < SIM_FAULTS; t++) {
+        int victim = sim->plan.troubles[t].victim;
+        if (a == b || (a != victim && b != victim)) continue;
+        if (sim->part_until[t] > until) until = sim->part_until[t];
+    }
+    return until;
 }
 
 /* When a packet that leaves now is there. */
 static uint64_t arrival(int from, int to)
 {
-    uint64_t at = sim->now + latency();
-    return apart(from, to) ? sim->part_until + sim_chance(SIM_SEC / 2) : at;
+    uint64_t at = sim->now + latency(), until = apart_until(from, to);
+    return sim->now < until ? until + sim_chance(SIM_SEC / 2) : at;
 }
 
 static struct sim_socket *peer_of(const struct sim_socket *at)
@@ -218,12 +225,14 @@ static size_t cut(size_t len)
 
 static void maybe_flip(const struct sim_socket *from, struct sim_socket *to, size_t len)
 {
-    int victim = sim->plan.victim;
-    if (!sim->flip_due || (from->proc != victim && to->proc != victim)) return;
-    uint64_t bit = sim_chance(8 * len);
-    to->bytes[(to->tail + bit / 8) % SIM_BUFFER_BYTES] ^= (unsigned char)(1u << bit % 8);
-    sim->flip_due = false;
-    sim->injected = true;
+    for (int t = 0; t < SIM_FAULTS; t++) {
+        int victim = sim->plan.troubles[t].victim;
+        if (!sim->flip_due[t] || (from->proc != victim && to->proc != victim)) continue;
+        uint64_t bit = sim_chance(8 * len);
+        to->bytes[(to->tail + bit / 8) % SIM_BUFFER_BYTES] ^= (unsigned char)(1u << bit % 8);
+        sim->flip_due[t] = false;
+        sim->injected[t] = true;
+    }
 }
 
 ssize_t sim_send(struct sim_socket *at, const void *bytes, size_t len)
@@ -293,7 +302,7 @@ static void lose(struct sim_socket *at, uint64_t when)
 
 static void put_off(uint64_t *at, uint64_t when)
 {
-    if (*at != SIM_NEVER && *at > sim->now) *at = when;
+    if (*at != SIM_NEVER && *at > sim->now && *at < when) *at = when;
 }
 
 /* What is under way to this end comes when the cut is mended. */
@@ -325,10 +334,11 @@ static void silence(int proc, uint64_t until)
     }
 }
 
-void sim_network_part(int proc, uint64_t nsec)
+void sim_network_part(int t)
 {
-    sim->part_until = sim->now + nsec;
-    silence(proc, sim->part_until);
+    const struct sim_trouble *trouble = &sim->plan.troubles[t];
+    sim->part_until[t] = sim->now + trouble->nsec;
+    silence(trouble->victim, sim->part_until[t]);
 }
 
 void sim_network_drop(int proc, bool silent)
@@ -343,7 +353,7 @@ void sim_network_drop(int proc, bool silent)
     }
 }
 
-void sim_network_reset(int proc)
+bool sim_network_reset(int proc)
 {
     int n = 0, chosen = -1;
     for (int i = 0; i < SIM_SOCKETS; i++) {
@@ -351,9 +361,9 @@ void sim_network_reset(int proc)
         if (at->kind != SIM_STREAM || at->proc != proc || !peer_of(at)) continue;
         if (sim_chance((uint64_t)++n) == 0) chosen = i;
     }
-    if (chosen < 0) return;
+    if (chosen < 0) return false;
     struct sim_socket *at = &sim->sockets[chosen];
     at->error_at = peer_of(at)->error_at = sim->now;
     at->error = peer_of(at)->error = ECONNRESET;
-    sim->injected = true;
+    return true;
 }

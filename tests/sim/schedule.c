@@ -60,11 +60,6 @@ static void end_all(const char *stuck)
 
 /* ---- faults ---- */
 
-static bool is_fatal(void)
-{
-    return sim->plan.fault == SIM_FAULT_KILL || sim->plan.fault == SIM_FAULT_POWER;
-}
-
 /* Threads of a process that is gone: they may still wait for batons for a moment, so that nobody
  * else gets those. */
 static void end_threads(int proc)
@@ -76,35 +71,42 @@ static void end_threads(int proc)
 }
 
 /* Nothing of the process goes on. */
-static void take_away(int proc)
+static void take_away(int proc, bool silent)
 {
     sim->procs[proc].gone = true;
     end_threads(proc);
-    sim_network_drop(proc, sim->plan.fault == SIM_FAULT_POWER);
+    sim_network_drop(proc, silent);
 }
 
-static void inject(void)
+/* True: the caller's own process is to die, once the baton is another's. */
+static bool inject(int t)
 {
-    const struct sim_plan *plan = &sim->plan;
-    struct sim_proc *victim = &sim->procs[plan->victim];
-    if (victim->gone) return;
-    sim->injected = true;
-    switch (plan->fault) {
+    const struct sim_trouble *trouble = &sim->plan.troubles[t];
+    struct sim_proc *victim = &sim->procs[trouble->victim];
+    if (victim->gone) return false;
+    switch (trouble->fault) {
     case SIM_FAULT_KILL:
-    case SIM_FAULT_POWER: take_away(plan->victim); break;
-    case SIM_FAULT_STOP: victim->stopped_until = sim->now + plan->fault_nsec; break;
-    case SIM_FAULT_PART: sim_network_part(plan->victim, plan->fault_nsec); break;
-    case SIM_FAULT_FLIP:
-        sim->flip_due = true;
-        sim->injected = false;
+    case SIM_FAULT_POWER:
+        sim->injected[t] = true;
+        take_away(trouble->victim, trouble->fault == SIM_FAULT_POWER);
+        if (own && own->proc == trouble->victim) return true;
+        kill(victim->pid, SIGKILL);
         break;
-    case SIM_FAULT_RESET:
-        sim->injected = false;
-        sim_network_reset(plan->victim);
+    case SIM_FAULT_STOP:
+        sim->injected[t] = true;
+        if (victim->stopped_until < sim->now + trouble->nsec)
+            victim->stopped_until = sim->now + trouble->nsec;
         break;
+    case SIM_FAULT_PART:
+        sim->injected[t] = true;
+        sim_network_part(t);
+        break;
+    case SIM_FAULT_FLIP: sim->flip_due[t] = true; break; /* in the next packet */
+    case SIM_FAULT_RESET: sim->injected[t] = sim_network_reset(trouble->victim); break;
     case SIM_FAULT_NONE:
-    case SIM_FAULT_COUNT_: sim->injected = false; break;
+    case SIM_FAULT_COUNT_: break;
     }
+    return false;
 }
 
 /* ---- turns ---- */
@@ -158,12 +160,12 @@ static struct sim_thread *choose(void)
 
 static void pass_on(void)
 {
-    const struct sim_plan *plan = &sim->plan;
     struct sim_thread *next = NULL;
-    bool dies = ++sim->turns == plan->fault_turn && is_fatal() && !sim->procs[plan->victim].gone;
-    if (sim->turns == plan->fault_turn) inject();
-    bool own_death = dies && own && own->proc == plan->victim;
-    if (dies && !own_death) kill(sim->procs[plan->victim].pid, SIGKILL);
+    bool own_death = false;
+    sim->turns++;
+    for (int t = 0; t < SIM_FAULTS; t++) {
+        if (sim->turns == sim->plan.troubles[t].turn && inject(t)) own_death = true;
+    }
     if (sim->turns > MOST_TURNS) {
         end_all("too many turns");
     } else if (sim->now > MOST_NSEC) {

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { SIM_PROCS = 6, SIM_RANKS = 12, SIM_THREADS = 96, SIM_SOCKETS = 256 };
+enum { SIM_PROCS = 6, SIM_RANKS = 12, SIM_THREADS = 96, SIM_SOCKETS = 256, SIM_FAULTS = 2 };
 enum { SIM_BUFFER_BYTES = 1 << 16, SIM_SEGMENTS = 64, SIM_FD = 5000, SIM_WATCHED = 64 };
 #define SIM_NEVER UINT64_MAX
 #define SIM_SEC 1000000000ull
@@ -96,6 +96,13 @@ enum sim_fault {
     SIM_FAULT_COUNT_
 };
 
+struct sim_trouble {
+    enum sim_fault fault;
+    int victim;    /* process */
+    uint64_t turn; /* at this turn */
+    uint64_t nsec; /* that long */
+};
+
 struct sim_report { /* of a rank */
     bool ended;
     ncclResult_t rc;
@@ -111,10 +118,7 @@ struct sim_plan { /* all that follows from the seed before the job begins */
     uint64_t latency_nsec; /* most of a packet's */
     int short_one_in;      /* reads and writes that are cut short */
     int switch_one_in;     /* locks at which another thread goes on */
-    enum sim_fault fault;
-    int victim;          /* process */
-    uint64_t fault_turn; /* at this turn */
-    uint64_t fault_nsec; /* that long */
+    struct sim_trouble troubles[SIM_FAULTS];
 };
 
 struct sim_world {
@@ -122,8 +126,8 @@ struct sim_world {
     uint64_t random, now, turns, hash;
     _Atomic uint32_t over;
     const char *stuck; /* why nobody goes on; NULL */
-    bool injected, flip_due;
-    uint64_t part_until; /* the victim is apart from the others */
+    bool injected[SIM_FAULTS], flip_due[SIM_FAULTS];
+    uint64_t part_until[SIM_FAULTS]; /* the victim is apart from the others */
     bool has_id;
     ncclUniqueId id;
     uint16_t next_port;
@@ -170,10 +174,11 @@ ssize_t sim_recv(struct sim_socket *at, void *bytes, size_t len);
 void sim_shutdown(struct sim_socket *at);
 /* All sockets of a process: closed by its kernel, or silent for ever. */
 void sim_network_drop(int proc, bool silent);
-/* One connection of the process breaks. */
-void sim_network_reset(int proc);
-/* From now on for so long nothing passes between the process and the others. */
-void sim_network_part(int proc, uint64_t nsec);
+/* One connection of the process breaks. False: it has none. */
+bool sim_network_reset(int proc);
+/* Trouble `t` of the plan: from now on for so long nothing passes between its victim and the
+ * others. */
+void sim_network_part(int t);
 
 /* ---- job.c ---- */
 
