@@ -1,4 +1,4 @@
-/* sim-bootstrap [SEEDS [FIRST [seconds]]]: plays that many jobs, or as many as the time allows, and
+/* sim-network [SEEDS [FIRST [seconds]]]: plays that many jobs, or as many as the time allows, and
  * says which seeds ended otherwise than promised: with a wrong byte, a hang, a crash, or an error
  * that nobody needed or that has no sentence. A failing seed plays again with `1 SEED`. */
 #include "simulation.h"
