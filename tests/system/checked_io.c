@@ -163,6 +163,7 @@ static const struct {
     {"preadv()", true, NULL},
     {"preadv2()", true, NULL},
     {"recvmsg()", true, NULL},
+    {"recvmmsg()", true, NULL},
     {"write()", false, NULL},
     {"pwrite()", false, NULL},
     {"send()", false, NULL},
@@ -172,6 +173,7 @@ static const struct {
     {"pwritev()", false, NULL},
     {"pwritev2()", false, NULL},
     {"sendmsg()", false, NULL},
+    {"sendmmsg()", false, NULL},
     /* as the compiler names them where it knows the buffer's size, and for one thread */
     {"__read_chk()", true, "read()"},
     {"__pread_chk()", true, "pread()"},
@@ -214,6 +216,19 @@ static ssize_t call_parts(const struct ends *ends, char *buffer, const char *nam
     return !strcmp(name, "sendmsg()") ? sendmsg(ends->stream[0], &message, 0) : -1;
 }
 
+/* The buffer is the second message's. */
+static ssize_t call_messages(const struct ends *ends, char *buffer, const char *name)
+{
+    static char other[4];
+    struct iovec parts[] = {{other, sizeof(other)}, {buffer, 4}};
+    struct mmsghdr messages[] = {{.msg_hdr = {.msg_iov = &parts[0], .msg_iovlen = 1}},
+                                 {.msg_hdr = {.msg_iov = &parts[1], .msg_iovlen = 1}}};
+    int n = !strcmp(name, "recvmmsg()")   ? recvmmsg(ends->stream[0], messages, 2, 0, NULL)
+            : !strcmp(name, "sendmmsg()") ? sendmmsg(ends->stream[0], messages, 2, 0)
+                                          : -1;
+    return n == 2 && messages[1].msg_len == 4 ? n : call_parts(ends, buffer, name);
+}
+
 static ssize_t call_named_otherwise(const struct ends *ends, char *buffer, const char *name)
 {
     FILE *file = ends->file;
@@ -227,7 +242,7 @@ static ssize_t call_named_otherwise(const struct ends *ends, char *buffer, const
         return (ssize_t)fread_unlocked(buffer, 4, 4, file); /* less is inlined */
     if (!strcmp(name, "__fread_unlocked_chk()"))
         return (ssize_t)__fread_unlocked_chk(buffer, BYTES, 2, 2, file);
-    if (strcmp(name, "fwrite_unlocked()")) return call_parts(ends, buffer, name);
+    if (strcmp(name, "fwrite_unlocked()")) return call_messages(ends, buffer, name);
     return (ssize_t)fwrite_unlocked(buffer, 1, BYTES, file);
 }
 
@@ -321,6 +336,12 @@ static void bad_lists(void)
     CHECK(writev(ends[0], nowhere, 1) < 0 && errno == EFAULT);
     CHECK(sendmsg(ends[0], &message, 0) < 0 && errno == EFAULT);
     CHECK(recvmsg(ends[0], (struct msghdr *)(uintptr_t)64, 0) < 0 && errno == EFAULT);
+    CHECK(recvmmsg(ends[0], (struct mmsghdr *)(uintptr_t)64, 1, 0, NULL) < 0 && errno == EFAULT);
+    struct iovec byte = {"1", 1};
+    struct mmsghdr messages[] = {{.msg_hdr = {.msg_iov = &byte, .msg_iovlen = 1}},
+                                 {.msg_hdr = message}};
+    CHECK(sendmmsg(ends[0], &messages[1], 1, 0) < 0 && errno == EFAULT);
+    CHECK(sendmmsg(ends[0], messages, 2, 0) == 1 && messages[0].msg_len == 1);
     close(ends[0]);
     close(ends[1]);
 }

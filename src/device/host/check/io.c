@@ -25,6 +25,8 @@ struct io {
     struct tt_check_op *op;    /* owned; NULL: no page is closed */
     const struct iovec *parts; /* borrowed */
     size_t nparts;
+    const struct mmsghdr *messages; /* borrowed; several, instead of the parts */
+    size_t nmessages;
     bool write;
 };
 
@@ -65,48 +67,74 @@ static size_t open_pages(struct tt_host_check *check, const void *ptr, size_t by
     return opened;
 }
 
-static size_t open_parts(const struct io *io)
+static size_t open_parts(const struct io *io, const struct iovec *parts, size_t nparts)
 {
     size_t opened = 0;
-    for (size_t i = 0; i < io->nparts; i++)
-        opened += open_pages(io->check, io->parts[i].iov_base, io->parts[i].iov_len, io->write);
+    for (size_t i = 0; i < nparts; i++)
+        opened += open_pages(io->check, parts[i].iov_base, parts[i].iov_len, io->write);
     return opened;
+}
+
+static size_t nparts_of(const struct mmsghdr *message)
+{
+    return tt_min_size(message->msg_hdr.msg_iovlen, IOV_MAX);
+}
+
+static size_t open_all(const struct io *io)
+{
+    size_t opened = open_parts(io, io->parts, io->nparts);
+    for (size_t i = 0; i < io->nmessages; i++)
+        opened += open_parts(io, io->messages[i].msg_hdr.msg_iov, nparts_of(&io->messages[i]));
+    return opened;
+}
+
+static void begin_all(struct io *io, const char *name)
+{
+    int kept = errno;
+    io->check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    if (tt_host_forked()) {
+        open_all(io);
+    } else if (lock(io->check)) {
+        bool works = tt_host_thread.in_host_fn || tt_host_thread.in_kernel;
+        bool closed = open_all(io);
+        unlock(io->check);
+        if (closed && !works) tt_host_thread.site = tt_check_call_site();
+        if (closed && !works && lock(io->check)) {
+            io->op = tt_check_op_begin(io->check, NULL, name);
+            unlock(io->check);
+        }
+    }
+    errno = kept;
 }
 
 /* A call that stores to the parts (write), or reads them. */
 static struct io begin(const struct iovec *parts, size_t nparts, bool write, const char *name)
 {
-    struct io io = {.check = atomic_load_explicit(&tt_host.check, memory_order_acquire),
-                    .parts = parts,
-                    .nparts = nparts,
-                    .write = write};
-    int kept = errno;
-    if (tt_host_forked()) {
-        open_parts(&io);
-    } else if (lock(io.check)) {
-        bool works = tt_host_thread.in_host_fn || tt_host_thread.in_kernel;
-        bool closed = open_parts(&io);
-        unlock(io.check);
-        if (closed && !works) tt_host_thread.site = tt_check_call_site();
-        if (closed && !works && lock(io.check)) {
-            io.op = tt_check_op_begin(io.check, NULL, name);
-            unlock(io.check);
-        }
-    }
-    errno = kept;
+    struct io io = {.parts = parts, .nparts = nparts, .write = write};
+    begin_all(&io, name);
     return io;
 }
 
-/* So many bytes were moved, or -1: the first of the parts. */
-static void end(const struct io *io, ssize_t bytes)
+/* So many bytes were moved: the first of the parts. */
+static void touch(const struct io *io, const struct iovec *parts, size_t nparts, size_t bytes)
 {
-    size_t left = bytes > 0 ? (size_t)bytes : 0;
+    for (size_t i = 0; i < nparts && bytes; i++) {
+        size_t some = tt_min_size(bytes, parts[i].iov_len);
+        tt_check_touch(io->check, io->op, parts[i].iov_base, some, io->write);
+        bytes -= some;
+    }
+}
+
+/* So many bytes were moved, or with several messages so many of these; or -1. */
+static void end(const struct io *io, ssize_t moved)
+{
+    size_t count = moved > 0 ? (size_t)moved : 0;
     int kept = errno;
     if (io->op && lock(io->check)) {
-        for (size_t i = 0; i < io->nparts && left; i++) {
-            size_t some = tt_min_size(left, io->parts[i].iov_len);
-            tt_check_touch(io->check, io->op, io->parts[i].iov_base, some, io->write);
-            left -= some;
+        touch(io, io->parts, io->nparts, count);
+        for (size_t i = 0; i < tt_min_size(count, io->nmessages); i++) {
+            const struct mmsghdr *one = &io->messages[i];
+            touch(io, one->msg_hdr.msg_iov, nparts_of(one), one->msg_len);
         }
         tt_check_op_drop(io->op);
         unlock(io->check);
@@ -360,6 +388,45 @@ static ssize_t on_sendmsg(int file, const struct msghdr *message, int flags)
     return n;
 }
 
+/* ---- several messages ---- */
+
+/* Those before the first one that cannot be read, at which the kernel stops. */
+static size_t messages_of(const struct mmsghdr *messages, unsigned count)
+{
+    const size_t most = tt_min_size(count, IOV_MAX); /* the kernel's limit, too */
+    size_t n = 0;
+    while (n < most) {
+        const struct mmsghdr *one = &messages[n];
+        struct mmsghdr copy;
+        const struct iovec to = {&copy, sizeof(copy)};
+        const struct iovec from = {(void *)(uintptr_t)one, sizeof(*one)};
+        if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno == EFAULT) break;
+        if (nparts_of(one) && !parts_of(one->msg_hdr.msg_iov, nparts_of(one))) break;
+        n++;
+    }
+    return n;
+}
+
+static int on_recvmmsg(int file, struct mmsghdr *messages, unsigned count, int flags,
+                       struct timespec *limit)
+{
+    struct io io = {.messages = messages, .nmessages = messages_of(messages, count), .write = true};
+    begin_all(&io, "recvmmsg()");
+    int n = recvmmsg(file, messages, count, flags, limit);
+    end(&io, n);
+    return n;
+}
+
+static int on_sendmmsg(int file, struct mmsghdr *messages, unsigned count, int flags)
+{
+    struct io io = {
+        .messages = messages, .nmessages = messages_of(messages, count), .write = false};
+    begin_all(&io, "sendmmsg()");
+    int n = sendmmsg(file, messages, count, flags);
+    end(&io, n);
+    return n;
+}
+
 void *tt_check_io_instead(const char *name)
 {
     static const struct {
@@ -399,6 +466,8 @@ void *tt_check_io_instead(const char *name)
         {"pwritev64v2", (void (*)(void))on_pwritev2},
         {"recvmsg", (void (*)(void))on_recvmsg},
         {"sendmsg", (void (*)(void))on_sendmsg},
+        {"recvmmsg", (void (*)(void))on_recvmmsg},
+        {"sendmmsg", (void (*)(void))on_sendmmsg},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (!strcmp(rows[i].name, name)) return (void *)(uintptr_t)rows[i].fn;
