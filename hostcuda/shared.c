@@ -302,11 +302,13 @@ static void check_batch(struct CUstream_st *stream, const struct tt_face_batch *
     if (batch->count > 1) tuttiHostCheckParts(stream, &item.item);
 }
 
+/* Each copy has attributes: those of the last start that is not behind it. */
 static bool good_batch(struct CUstream_st *stream, const struct tt_face_batch *batch)
 {
-    if (batch->nattrs) {
-        if (!batch->attrs || !batch->attr_starts || batch->nattrs > batch->count) return false;
-        if (batch->attr_starts[0] != 0) return false;
+    const size_t *starts = batch->attr_starts;
+    if (!batch->nattrs || !batch->attrs || !starts || starts[0] != 0) return false;
+    for (size_t i = 1; i < batch->nattrs; i++) {
+        if (starts[i] <= starts[i - 1] || starts[i] >= batch->count) return false;
     }
     for (size_t i = 0; i < batch->nattrs; i++) {
         int order = (int)batch->attrs[i].srcAccessOrder;

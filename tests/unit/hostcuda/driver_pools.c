@@ -325,6 +325,17 @@ static void batches(void)
     start = 1;
     ANSWERS(CUDA_ERROR_INVALID_VALUE,
             cuMemcpyBatchAsync(to, from, lens, 2, &attr, &start, 1, stream));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE,
+            cuMemcpyBatchAsync(to, from, lens, 2, &attr, &start, 0, stream));
+    CUmemcpyAttributes attrs[] = {attr, attr};
+    size_t starts[] = {0, 1}, same[] = {0, 0}, beyond[] = {0, 2};
+    WORKS(cuMemcpyBatchAsync(to, from, lens, 2, attrs, starts, 2, stream));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE,
+            cuMemcpyBatchAsync(to, from, lens, 2, attrs, same, 2, stream));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE,
+            cuMemcpyBatchAsync(to, from, lens, 2, attrs, beyond, 2, stream));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE,
+            cuMemcpyBatchAsync(to, from, lens, 1, attrs, starts, 2, stream));
     start = 0;
     attr.srcAccessOrder = (CUmemcpySrcAccessOrder)9;
     ANSWERS(CUDA_ERROR_INVALID_VALUE,
