@@ -257,7 +257,7 @@ static ncclResult_t make_context(void **out, int *mask, int nranks, int rank)
     if (!style("masks")) __atomic_store_n(mask, (int)asked, __ATOMIC_RELAXED);
     context->following = contexts;
     contexts = context;
-    mask_of_host = mask;
+    if (first) mask_of_host = mask; /* the thread reads it */
     if (first && style("masks")) {
         changing = true;
         demand(!pthread_create(&changer, NULL, change_masks, NULL), "thread");
