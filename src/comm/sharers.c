@@ -140,11 +140,12 @@ void tt_sharers_part(struct tt_comm *child)
 
 static void abort_one(struct tt_comm *comm, ncclResult_t rc, const char *sentence)
 {
-    tt_member_abort_why(&comm->member, rc, sentence);
+    bool finalized = atomic_load(&comm->phase) == TT_COMM_FINALIZED;
+    /* all its work is done: peers lose nothing, and what the network still holds reaches them */
+    if (!finalized) tt_member_abort_why(&comm->member, rc, sentence);
     atomic_store(&comm->aborted, true);
     int phase = atomic_load(&comm->phase); /* after the flag, see tt_init_run() */
-    if (phase == TT_COMM_INIT || phase == TT_COMM_DESTROYED) return; /* init says so itself */
-    if (phase == TT_COMM_FINALIZED) return; /* all its work is done: peers lose nothing by it */
+    if (finalized || phase == TT_COMM_INIT || phase == TT_COMM_DESTROYED) return; /* init says so */
     tt_bootstrap_abort(comm->bootstrap, rc, sentence);
 }
 
