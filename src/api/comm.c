@@ -35,42 +35,48 @@ ncclResult_t tt_check_alive(const struct tt_comm *comm, const char *func)
     return rc;
 }
 
-ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func)
-{
-    ncclResult_t rc = tt_check_alive(comm, func);
-    if (rc) return rc;
-    tt_plan_busy(comm->plan);
-    return tt_comm_check_state(comm, func);
-}
-
 ncclResult_t tt_enter(struct tt_comm *comm, const char *func)
 {
     ncclResult_t rc = tt_check_alive(comm, func);
     if (rc || tt_plan_pin(comm->plan)) return rc;
-    return tt_fail(ncclInvalidArgument, "%s: comm %p is being destroyed or aborted", func,
-                   (const void *)comm);
+    return tt_comm_ended(comm, func);
+}
+
+ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func)
+{
+    ncclResult_t rc = tt_enter(comm, func);
+    if (rc) return rc;
+    tt_plan_busy(comm->plan);
+    rc = tt_comm_check_state(comm, func);
+    tt_plan_unpin(comm->plan);
+    return rc;
 }
 
 /* ---- queries ---- */
 
-static ncclResult_t query(ncclComm_t comm, const void *out, const char *func)
+/* Pinned on success. */
+static ncclResult_t query(struct tt_comm *comm, const void *out, const char *func)
 {
-    struct tt_comm *own = (struct tt_comm *)comm;
-    ncclResult_t rc = tt_check_alive(own, func);
-    if (!rc) rc = tt_check_pointer(out, func, "the result pointer");
-    return rc ? rc : tt_check_usable(own, func);
+    ncclResult_t rc = tt_enter(comm, func);
+    if (rc) return rc;
+    rc = tt_check_pointer(out, func, "the result pointer");
+    if (!rc) rc = tt_check_usable(comm, func);
+    if (rc) tt_plan_unpin(comm->plan);
+    return rc;
 }
 
 int tuttiTunerUsed(struct ncclComm *comm, struct tuttiTunerUse *use)
 {
     struct tt_tuner_stats stats;
-    ncclResult_t rc = query(comm, use, "tuttiTunerUsed");
+    struct tt_comm *own = (struct tt_comm *)comm;
+    ncclResult_t rc = query(own, use, "tuttiTunerUsed");
     if (rc) return (int)rc;
+    tt_tuner_stats(own->tuner, &stats);
+    tt_plan_unpin(own->plan);
     if (use->size != sizeof(*use)) {
         return (int)tt_fail(ncclInvalidArgument, "tuttiTunerUsed: size is %zu, not %zu", use->size,
                             sizeof(*use));
     }
-    tt_tuner_stats(((struct tt_comm *)comm)->tuner, &stats);
     *use = (struct tuttiTunerUse){.size = sizeof(*use),
                                   .asked = stats.asked,
                                   .p50_usec = stats.p50_usec,
@@ -82,34 +88,41 @@ int tuttiTunerUsed(struct ncclComm *comm, struct tuttiTunerUse *use)
 
 ncclResult_t pncclCommCount(const ncclComm_t comm, int *count)
 {
-    ncclResult_t rc = query(comm, count, "ncclCommCount");
-    if (!rc) *count = ((struct tt_comm *)comm)->member.nranks;
-    return rc;
+    struct tt_comm *own = (struct tt_comm *)comm;
+    ncclResult_t rc = query(own, count, "ncclCommCount");
+    if (rc) return rc;
+    *count = own->member.nranks;
+    tt_plan_unpin(own->plan);
+    return ncclSuccess;
 }
 
 ncclResult_t pncclCommCuDevice(const ncclComm_t comm, int *device)
 {
-    ncclResult_t rc = query(comm, device, "ncclCommCuDevice");
-    if (!rc) *device = ((struct tt_comm *)comm)->member.device;
-    return rc;
+    struct tt_comm *own = (struct tt_comm *)comm;
+    ncclResult_t rc = query(own, device, "ncclCommCuDevice");
+    if (rc) return rc;
+    *device = own->member.device;
+    tt_plan_unpin(own->plan);
+    return ncclSuccess;
 }
 
 ncclResult_t pncclCommUserRank(const ncclComm_t comm, int *rank)
 {
-    ncclResult_t rc = query(comm, rank, "ncclCommUserRank");
-    if (!rc) *rank = ((struct tt_comm *)comm)->member.rank;
-    return rc;
+    struct tt_comm *own = (struct tt_comm *)comm;
+    ncclResult_t rc = query(own, rank, "ncclCommUserRank");
+    if (rc) return rc;
+    *rank = own->member.rank;
+    tt_plan_unpin(own->plan);
+    return ncclSuccess;
 }
 
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 {
+    static const char func[] = "ncclCommGetAsyncError";
     struct tt_comm *own = (struct tt_comm *)comm;
-    ncclResult_t rc = tt_check_alive(own, "ncclCommGetAsyncError");
-    if (!rc) rc = tt_check_pointer(asyncError, "ncclCommGetAsyncError", "asyncError");
-    if (rc) return rc;
-    *asyncError = tt_plan_busy(own->plan) ? ncclInProgress : tt_comm_state(own);
-    tt_comm_recall(own, *asyncError);
-    return ncclSuccess;
+    ncclResult_t rc = tt_check_alive(own, func);
+    if (!rc) rc = tt_check_pointer(asyncError, func, "asyncError");
+    return rc ? rc : tt_comm_async_error(own, tt_plan_busy(own->plan), func, asyncError);
 }
 
 /* ---- split and shrink ---- */

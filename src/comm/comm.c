@@ -80,7 +80,7 @@ void tt_comm_free(struct tt_comm *comm)
 {
     if (!comm) return;
     bool lived = phase_of(comm) != TT_COMM_INIT;
-    bool aborted = tt_member_aborted(&comm->member);
+    bool aborted = atomic_load(&comm->aborted) || tt_member_aborted(&comm->member);
     tt_comm_hide(comm);
     tt_plugins_stop(comm);
     if (comm->bootstrap) tt_bootstrap_attach(comm->bootstrap, NULL, -1);
@@ -217,6 +217,23 @@ static ncclResult_t exited(struct tt_comm *comm, const char *func)
     if (!tt_bootstrap_exited(comm->bootstrap, sentence, sizeof(sentence))) return ncclSuccess;
     tt_comm_show(comm, ncclRemoteError, sentence);
     return tt_comm_check_state(comm, func);
+}
+
+ncclResult_t tt_comm_ended(const struct tt_comm *comm, const char *func)
+{
+    return tt_fail(ncclInvalidArgument,
+                   "%s: comm %p was destroyed or aborted before, or another thread does it now",
+                   func, (const void *)comm);
+}
+
+ncclResult_t tt_comm_async_error(struct tt_comm *comm, bool busy, const char *func,
+                                 ncclResult_t *rc_out)
+{
+    if (!tt_sharers_keep(comm)) return tt_comm_ended(comm, func);
+    *rc_out = busy ? ncclInProgress : tt_comm_state(comm);
+    tt_comm_recall(comm, *rc_out);
+    tt_sharers_release();
+    return ncclSuccess;
 }
 
 /* Slow half of tt_comm_check(): something is not as usual. */

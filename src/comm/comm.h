@@ -47,7 +47,10 @@ struct tt_comm_record;
 struct tt_comm {
     _Atomic uint64_t magic; /* TT_COMM_MAGIC while alive; any thread looks */
     struct tt_comm
-        *sharers_next; /* head: the others that share its resources, linked through this */
+        *sharers_next;    /* head: the others that share its resources, linked through this */
+    struct tt_plan *plan; /* owned; storage for plan/ (set by api right after alloc, freed by api
+                             before tt_comm_free; rests as long as this does) */
+    _Atomic int phase;    /* enum tt_comm_phase */
     /* from here on only while alive */
     const char *func; /* static: public function that made it, for logs */
     pid_t process;    /* that made it: a child of fork may only free it */
@@ -56,10 +59,7 @@ struct tt_comm {
     char *name;                   /* owned copy of config.commName */
     char *net_name;               /* owned copy of config.netName */
     _Atomic int state;            /* ncclResult_t seen by GetAsyncError */
-    _Atomic int phase;            /* enum tt_comm_phase */
     _Atomic bool aborted;         /* by this process: member.abort may be somebody else's revoke */
-    struct tt_plan *plan;         /* owned; storage for plan/ (set by api right after alloc, freed
-                                     by api before tt_comm_free) */
     struct tt_registry *registry; /* owned; storage for api/ (buffers and windows); may be NULL */
     struct tt_issue_queue queue;  /* operations in issue order */
     struct tt_issue_queue *queue_used; /* own, or the parent's when resources are shared */
@@ -198,10 +198,24 @@ void tt_comm_recall(struct tt_comm *comm, ncclResult_t rc);
 /* Check a caller's communicator: not NULL, alive, ready, not revoked, without an error. `func` is
  * named in the message. hot */
 ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func);
+/* ncclInvalidArgument, said: `func` was called on a communicator that has ended, or is being ended
+ * by another thread. Reads nothing of it. */
+ncclResult_t tt_comm_ended(const struct tt_comm *comm, const char *func);
+/* What ncclCommGetAsyncError says, ncclInProgress where the communicator is `busy`, and the
+ * sentence that goes with it. Also while another thread destroys it: who watches wants to know that
+ * this fails. Errors: tt_comm_ended(). */
+ncclResult_t tt_comm_async_error(struct tt_comm *comm, bool busy, const char *func,
+                                 ncclResult_t *rc_out);
+/* False: the handle never was a communicator, or no longer is. True: that may change at any moment,
+ * and the plan may be entered or pinned, which says whether it has changed. hot */
+static inline bool tt_comm_is_known(const struct tt_comm *comm)
+{
+    return comm && comm->magic == TT_COMM_MAGIC;
+}
 /* True when tt_comm_check() would certainly accept it; false: call that. hot */
 static inline bool tt_comm_is_usual(const struct tt_comm *comm)
 {
-    return comm && comm->magic == TT_COMM_MAGIC &&
+    return tt_comm_is_known(comm) &&
            atomic_load_explicit(&comm->phase, memory_order_acquire) == TT_COMM_READY &&
            !atomic_load_explicit(&comm->member.abort, memory_order_relaxed) &&
            atomic_load_explicit(&comm->state, memory_order_relaxed) == ncclSuccess &&

@@ -109,6 +109,10 @@ void tt_sharers_abort(struct tt_comm *comm, ncclResult_t rc);
  * tt_member_resume() sees to that. */
 void tt_sharers_drain(struct tt_comm *comm);
 void tt_sharers_hide(struct tt_comm *comm);
+/* Keep a communicator that another thread may end from being freed, until tt_sharers_release(): for
+ * a look at it, nothing that waits. False: it has ended. */
+bool tt_sharers_keep(const struct tt_comm *comm);
+void tt_sharers_release(void);
 void tt_sharers_free(struct tt_comm *comm);
 
 /* report.c: lines of the log that users and tools know; nothing is written unless it is on. */

@@ -187,6 +187,19 @@ void tt_sharers_hide(struct tt_comm *comm)
     pthread_mutex_unlock(&tt_comms.storage.lock);
 }
 
+bool tt_sharers_keep(const struct tt_comm *comm)
+{
+    pthread_mutex_lock(&tt_comms.storage.lock);
+    if (comm->magic == TT_COMM_MAGIC && atomic_load(&comm->phase) != TT_COMM_DESTROYED) return true;
+    pthread_mutex_unlock(&tt_comms.storage.lock);
+    return false;
+}
+
+void tt_sharers_release(void)
+{
+    pthread_mutex_unlock(&tt_comms.storage.lock);
+}
+
 void tt_sharers_free(struct tt_comm *comm)
 {
     pthread_mutex_lock(&tt_comms.storage.lock);

@@ -133,22 +133,44 @@ static bool repeats_elsewhere(struct tt_group *group, const struct tt_task *task
     return true;
 }
 
-static __attribute__((noinline)) ncclResult_t add(const struct tt_task *task, const char *name,
-                                                  struct tt_group *group)
+/* The plan cannot be entered: say why. Another thread may free the communicator at any moment. */
+static __attribute__((noinline)) ncclResult_t refused(const struct tt_task *task, const char *name)
 {
+    struct tt_plan *plan = task->comm->plan;
+    if (!tt_plan_pin(plan)) return tt_group_error(tt_comm_ended(task->comm, name));
+    ncclResult_t rc = tt_comm_check(task->comm, name);
+    rc = rc ? tt_group_error(rc) : tt_plan_failed(task->comm, tt_plan_contended(plan));
+    tt_plan_unpin(plan);
+    return rc;
+}
+
+/* Inside the plan. */
+static inline ncclResult_t add_inside(const struct tt_task *task, const char *name,
+                                      struct tt_group *group)
+{
+    struct tt_plan *plan = task->comm->plan;
     ncclResult_t rc = tt_comm_is_usual(task->comm) ? ncclSuccess : tt_comm_check(task->comm, name);
     if (rc) return tt_group_error(rc);
-    struct tt_plan *plan = task->comm->plan;
     bool now = !group || group->depth == 0 ||
                (task->comm->member.nranks == 1 && !tt_func_is_message(task->func));
-    rc = tt_plan_enter(plan) ? ncclSuccess : tt_plan_contended(plan);
-    if (rc) return tt_plan_failed(task->comm, rc);
     if (tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING) ||
         !(now ? launch_again(plan, task, &rc) : tt_group_begin_repeating(group, task))) {
         rc = add_looking(plan, task, now);
     }
-    tt_plan_exit(plan);
     return rc ? tt_plan_failed(task->comm, rc) : ncclSuccess;
+}
+
+/* The plan is entered before anything of the communicator is read: from then on a thread that
+ * aborts it waits. */
+static __attribute__((noinline)) ncclResult_t add(const struct tt_task *task, const char *name,
+                                                  struct tt_group *group)
+{
+    if (!tt_comm_is_known(task->comm)) return tt_group_error(tt_comm_check(task->comm, name));
+    struct tt_plan *plan = task->comm->plan;
+    if (!tt_plan_enter(plan)) return refused(task, name);
+    ncclResult_t rc = add_inside(task, name, group);
+    tt_plan_exit(plan);
+    return rc;
 }
 
 /* Nothing says how the group goes on: its first call may. */

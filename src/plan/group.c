@@ -344,10 +344,10 @@ static inline bool begin_same(struct tt_group *group, struct tt_plan *plan,
 bool tt_group_begin_same(struct tt_group *group, const struct tt_task *task)
 {
     struct tt_comm *comm = task->comm;
-    if (group->plans || group->jobs || !tt_comm_is_usual(comm)) return false;
+    if (group->plans || group->jobs || !tt_comm_is_known(comm)) return false;
     struct tt_plan *plan = comm->plan;
     if (!tt_plan_enter(plan)) return false;
-    const bool same = begin_same(group, plan, task);
+    const bool same = tt_comm_is_usual(comm) && begin_same(group, plan, task);
     tt_plan_exit(plan);
     return same;
 }

@@ -30,14 +30,14 @@ static inline bool tt_plan_closed(const struct tt_plan *plan)
     return atomic_load_explicit(&plan->uses, memory_order_acquire) & TT_PLAN_CLOSED;
 }
 
-/* Report why a plan could not be entered. Errors: ncclInvalidUsage (another thread uses the plan,
- * or its communicator has ended). */
+/* Report that another thread uses the plan, which the caller has pinned. Errors: ncclInvalidUsage.
+ */
 ncclResult_t tt_plan_contended(const struct tt_plan *plan);
 
 /* Mark the plan as in use by this thread. This is no lock: two threads that call at the same time
  * break the rules, and this finds most of such calls. A thread that ends the communicator at the
  * same time is either seen here, or waits for tt_plan_exit(); tt_plan_close() orders both sides.
- * False: tt_plan_contended() says why. hot */
+ * False: its communicator is being ended, or another thread uses it. hot */
 static inline bool tt_plan_enter(struct tt_plan *plan)
 {
     if (atomic_load_explicit(&plan->inside, memory_order_relaxed)) return false;

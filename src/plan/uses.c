@@ -107,9 +107,6 @@ void tt_plan_show(struct tt_plan *plan, ncclResult_t rc, const char *why)
 
 ncclResult_t tt_plan_contended(const struct tt_plan *plan)
 {
-    if (tt_plan_closed(plan)) {
-        return tt_fail(ncclInvalidUsage, "a communicator was destroyed during a call on it");
-    }
     return tt_fail(ncclInvalidUsage,
                    "rank %d of communicator %#lx: two threads call it at the same time",
                    plan->comm->member.rank, (unsigned long)plan->comm->member.comm_id);

@@ -1,7 +1,7 @@
-/* One thread calls without a pause, alone and in groups that come again, while another one aborts
- * both communicators, as a watchdog does: each call returns, the first failure ends the round, and
- * nothing that a call looks at is freed under it (the sanitizers see that).
- * usage: overtaken [ROUNDS [SEED]] */
+/* One thread calls without a pause, alone and in groups that come again, and one asks after errors,
+ * while another one aborts both communicators, as a watchdog does: each call returns, the first
+ * failure ends the round, and nothing that a call looks at is freed under it (the sanitizers see
+ * that). usage: overtaken [ROUNDS [SEED]] */
 #include "harness.h"
 
 #include <pthread.h>
@@ -71,17 +71,33 @@ static void *call_on(void *arg)
     return NULL;
 }
 
+static void *ask_on(void *arg)
+{
+    const struct round *round = arg;
+    int number;
+    for (ncclResult_t state, rc = ncclSuccess; !rc;) {
+        for (int rank = 0; rank < RANKS && !rc; rank++) {
+            rc = ncclCommGetAsyncError(round->comms[rank], &state);
+            if (!rc) rc = ncclCommCount(round->comms[rank], &number);
+        }
+        sched_yield();
+    }
+    return NULL;
+}
+
 static void play(struct round *round)
 {
-    pthread_t thread;
+    pthread_t thread, asking;
     NCCL(ncclCommInitAll(round->comms, RANKS, NULL));
     round->calls = 0;
     CHECK(!pthread_create(&thread, NULL, call_on, round));
+    CHECK(!pthread_create(&asking, NULL, ask_on, round));
     while (round->calls < round->wait)
         sched_yield();
     for (int rank = 0; rank < RANKS; rank++)
         NCCL(ncclCommAbort(round->comms[rank]));
     pthread_join(thread, NULL);
+    pthread_join(asking, NULL);
     for (int rank = 0; rank < RANKS; rank++)
         CUDA(cudaStreamSynchronize(round->streams[rank]));
 }

@@ -33,6 +33,14 @@ void tt_comm_recall(struct tt_comm *comm, ncclResult_t rc)
     (void)rc;
 }
 
+ncclResult_t tt_comm_async_error(struct tt_comm *comm, bool busy, const char *func,
+                                 ncclResult_t *rc_out)
+{
+    (void)func;
+    *rc_out = busy ? ncclInProgress : tt_comm_state(comm);
+    return ncclSuccess;
+}
+
 ncclResult_t tt_comm_check_state(struct tt_comm *comm, const char *func)
 {
     ncclResult_t rc = tt_comm_state(comm);

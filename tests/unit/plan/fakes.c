@@ -66,6 +66,12 @@ void fake_comm_free(struct tt_comm *comm)
     free(comm);
 }
 
+ncclResult_t tt_comm_ended(const struct tt_comm *comm, const char *func)
+{
+    (void)comm;
+    return tt_fail(ncclInvalidArgument, "%s: ended", func);
+}
+
 ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func)
 {
     if (!comm || comm->magic != TT_COMM_MAGIC)
