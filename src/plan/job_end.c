@@ -78,6 +78,7 @@ static ncclResult_t destroy_run(struct tt_job *base)
                TT_COMM_FINALIZING) { /* what Finalize has not done */
         atomic_store_explicit(&comm->phase, TT_COMM_FINALIZING, memory_order_release);
         rc = finalize_now(comm);
+        if (rc == ncclTimeout) tt_comm_abort(comm, rc); /* its graphs are still there */
     }
     base->comm = NULL;
     tt_plan_end(comm);

@@ -136,18 +136,3 @@ void tt_plan_end(struct tt_comm *comm)
     }
     tt_plan_free_ended();
 }
-
-ncclResult_t tt_plan_drain(struct tt_comm *comm)
-{
-    uint32_t spins = 0;
-    ncclResult_t rc = tt_exec_drain(&comm->member, comm->queue_used);
-    if (rc) return rc;
-    /* Graphs that hold operations of this communicator keep it alive until they are destroyed. */
-    while (atomic_load_explicit(&comm->graph_refs, memory_order_acquire) != 0) {
-        if (tt_member_aborted(&comm->member)) return tt_member_abort_code(&comm->member);
-        if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.oversubscribed);
-    }
-    rc = tt_exec_drain(&comm->member, comm->queue_used);
-    if (!rc) tuttiHostMemberOver(&comm->member);
-    return rc;
-}

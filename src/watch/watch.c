@@ -263,12 +263,17 @@ void tt_watch_init_end(struct tt_watch_init *init)
     free(init);
 }
 
-ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watch **watch_out)
+uint64_t tt_watch_abort_nsec(void)
 {
-    int64_t report_sec = tt_param_int("TUTTI_WATCHDOG");
     int64_t abort_sec = tt_param_int("TUTTI_TIMEOUT");
     if (tt_param_bool("TUTTI_STRICT") && !tt_param_is_set("TUTTI_TIMEOUT"))
         abort_sec = STRICT_TIMEOUT_SEC;
+    return abort_sec > 0 ? (uint64_t)abort_sec * NSEC : 0;
+}
+
+ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watch **watch_out)
+{
+    int64_t report_sec = tt_param_int("TUTTI_WATCHDOG");
     *watch_out = NULL;
     struct tt_watch *watch = calloc(1, sizeof(*watch));
     if (!watch) return tt_fail(ncclSystemError, "watchdog: out of memory");
@@ -280,7 +285,7 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
     if (watch->compares) tt_unreceived_init(&watch->unreceived, subject->member->nranks);
     pthread_mutex_lock(&tt_watches.watchdog.lock);
     tt_watches.watchdog.report_nsec = report_sec > 0 ? (uint64_t)report_sec * NSEC : 0;
-    tt_watches.watchdog.abort_nsec = abort_sec > 0 ? (uint64_t)abort_sec * NSEC : 0;
+    tt_watches.watchdog.abort_nsec = tt_watch_abort_nsec();
     watch->next = tt_watches.watchdog.subjects;
     tt_watches.watchdog.subjects = watch;
     bool runs = thread_start(), has_descriptor = tt_watches.watchdog.event_fd >= 0;

@@ -33,6 +33,10 @@ struct tt_watch_init;
 struct tt_watch_init *tt_watch_init_begin(const struct tt_member *member);
 void tt_watch_init_end(struct tt_watch_init *init);
 
+/* After this time without progress a communicator fails (TUTTI_TIMEOUT, or strict mode's); 0:
+ * never. */
+uint64_t tt_watch_abort_nsec(void);
+
 /* Start and stop watching (TUTTI_WATCHDOG, TUTTI_TIMEOUT, exits of other ranks). One thread per
  * process watches all subjects. After tt_watch_remove() has returned, it does not touch the
  * subject. remove accepts NULL. Errors: ncclSystemError (out of memory, no thread). */

@@ -17,6 +17,30 @@ static void end(void)
     ncclCommDestroy(comm);
 }
 
+/* Two ranks on two devices; each call is recorded in a graph, which outlives the communicator. */
+static int destroy_before_graphs(float *memory)
+{
+    ncclComm_t pair[2];
+    cudaGraph_t graphs[2];
+    ncclResult_t rc = ncclCommInitAll(pair, 2, NULL);
+    for (int i = 0; i < 2 && !rc; i++) {
+        cudaStream_t stream;
+        cudaSetDevice(i);
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+        cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+        rc = ncclBroadcast(memory, memory, COUNT, ncclFloat, 0, pair[i], stream);
+        cudaStreamEndCapture(stream, &graphs[i]);
+    }
+    ncclGroupStart();
+    for (int i = 0; i < 2; i++)
+        ncclCommDestroy(pair[i]);
+    rc = ncclGroupEnd();
+    if (rc) printf("destroy: %d %s\n", rc, ncclGetLastError(NULL));
+    for (int i = 0; i < 2; i++)
+        cudaGraphDestroy(graphs[i]);
+    return rc ? 2 : 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "fine";
@@ -70,6 +94,7 @@ int main(int argc, char **argv)
                        strcmp(mode, "stream") ? NULL : stream);
     if (rc) printf("call: %d %s\n", rc, ncclGetLastError(NULL));
     cudaStreamSynchronize(NULL);
+    if (!strcmp(mode, "graph")) return destroy_before_graphs(memory);
     if (!strstr(mode, "leak") && strcmp(mode, "handler") != 0) end();
     return rc ? 2 : 0;
 }

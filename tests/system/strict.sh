@@ -45,6 +45,9 @@ try again 2 'lies in no live allocation: it was freed' A=1
 try refused 2 '' A=1
 case $said in *ncclGroupEnd*) failed=1; printf 'refused: %s\n' "$said" ;; esac
 try inside 2 'run over the end of its allocation' A=1
+# A graph that is destroyed after its communicator: told after 2 s, an error after the time-out.
+try graph 2 'waits for graphs with 1 operation(s) of it, for 2 s: destroy them first' TUTTI_TIMEOUT=4 TUTTI_DEVICES=2
+case $said in *'destroy: 8 '*'for 4 s: destroy them first'*) ;; *) failed=1; printf 'graph: %s\n' "$said" ;; esac
 # Settings that do not do what they say: told, and errors in strict mode.
 wrong() { # sentence, NAME=VALUE
     try fine 0 "$1" "$2"
