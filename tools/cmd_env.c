@@ -16,7 +16,7 @@ static void help(FILE *out)
     fprintf(
         out,
         "usage: tutti env [--json] [--set] [NAME...]\n"
-        "       tutti env --shell | --home\n\n"
+        "       tutti env --shell | --home | --machines\n\n"
         "Lists the variables that Tutti knows: value, origin (environment, file, plugin, "
         "default), meaning.\n"
         "One line each, but for a terminal that is narrower.\n\n"
@@ -26,11 +26,13 @@ static void help(FILE *out)
         "look\n"
         "  --home     the folder laid out as NVIDIA's are (include, lib, lib64, bin), for "
         "NCCL_HOME and\n"
-        "             CUDA_HOME; beside NVIDIA's toolkit NCCL_HOME is the folder nccl in it\n\n"
+        "             CUDA_HOME; beside NVIDIA's toolkit NCCL_HOME is the folder nccl in it\n"
+        "  --machines the folder with machine files to try, for tutti topo and NCCL_TOPO_FILE\n\n"
         "examples:\n"
         "  tutti env NCCL_DEBUG NCCL_SOCKET_IFNAME\n"
         "  eval \"$(tutti env --shell)\"\n"
-        "  make NCCL_HOME=\"$(tutti env --home)\" CUDA_HOME=\"$(tutti env --home)\"\n");
+        "  make NCCL_HOME=\"$(tutti env --home)\" CUDA_HOME=\"$(tutti env --home)\"\n"
+        "  tutti topo show \"$(tutti env --machines)/dgxh100.xml\"\n");
 }
 
 /* "export NAME='folders'", before what the user's variable holds already. */
@@ -149,6 +151,23 @@ static void as_text(const struct tt_param *param)
     free(meaning);
 }
 
+/* Beside the folder of the command, as MANPATH's; in a build tree there are none. */
+static int print_machines(void)
+{
+    char bin[4096];
+    char folder[4096 + 32];
+    if (!tutti_folder(bin, sizeof(bin))) return 1;
+    snprintf(folder, sizeof(folder), "%s/../share/tutti/machines", bin);
+    char *real = realpath(folder, NULL);
+    if (!real) {
+        fprintf(stderr, "tutti env: there is no folder %s; `meson install` makes it\n", folder);
+        return 1;
+    }
+    puts(real);
+    free(real);
+    return 0;
+}
+
 static bool wanted(const struct tt_param *param, char *const *names, int nnames, bool only_set)
 {
     if (only_set && !tt_param_is_set(param->name) && !ignored(param)) return false;
@@ -231,6 +250,7 @@ int cmd_env(int argc, char **argv)
         const char *option = argv[first];
         if (!strcmp(option, "--shell")) return print_shell();
         if (!strcmp(option, "--home")) return print_home();
+        if (!strcmp(option, "--machines")) return print_machines();
         if (!strcmp(option, "--help") || !strcmp(option, "-h")) {
             help(stdout);
             return 0;
@@ -240,8 +260,9 @@ int cmd_env(int argc, char **argv)
         } else if (!strcmp(option, "--set")) {
             only_set = true;
         } else {
-            return tutti_unknown("env", "option", option,
-                                 &(struct tutti_words){"--shell,--home,--json,--set,--help"});
+            return tutti_unknown(
+                "env", "option", option,
+                &(struct tutti_words){"--shell,--home,--machines,--json,--set,--help"});
         }
     }
     return print_list(argv + first, argc - first, only_set, json);

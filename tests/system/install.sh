@@ -26,6 +26,10 @@ done
 [ "$(ls "$prefix/lib")" = "$(printf 'cmake\npkgconfig\ntutti')" ] || fail "lib holds $(ls "$prefix/lib")"
 [ -z "$(find "$home/nccl/" -name '*cuda*')" ] || fail "CUDA's files lie in nccl/"
 [ "$("$tutti" env --home)" = "$home" ] || fail "tutti env --home"
+[ "$("$tutti" env --machines)" = "$prefix/share/tutti/machines" ] || fail "tutti env --machines"
+for file in "$prefix"/share/tutti/machines/*.xml; do
+    ok "$tutti" topo show "$file"
+done
 "$home/bin/nvcc" --version | grep -q 'release 13.0, V13.0.0$' || fail "nvcc --version"
 ! "$home/bin/nvcc" -c x.cu 2>"$there/said" && grep -q 'no device compiler' "$there/said" || fail "nvcc compiles"
 

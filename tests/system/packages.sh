@@ -29,6 +29,7 @@ set -eu
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 apt-get install -y --no-install-recommends /debs/libtutti_*.deb /debs/tutti-tools_*.deb
 tutti perf --ranks 2 -b 8 -e 8 -n 1 allreduce
+tutti topo show "$(tutti env --machines)/dgxh100.xml"
 apt-get install -y --no-install-recommends /debs/libtutti-net_*.deb
 NCCL_SOCKET_IFNAME=lo NCCL_NET_PLUGIN=tutti NCCL_NET=Libfabric TUTTI_OFI_PROVIDER=tcp NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 \
     tutti perf --ranks 2 -b 8 -e 8 -n 1 allreduce

@@ -117,8 +117,6 @@ done
 block topology.md 1 | typed "topology.md"
 
 # readers/: the same for the pages that begin with a reader's task; hosts are those of namespaces.sh.
-cp box.xml dgx.xml
-cp "$source/tests/golden/machines/c08-gb200-tray.xml" tray.xml
 cp "$source/tests/golden/msccl/allreduce-pairs.xml" allreduce.xml
 for number in 1 2 3; do
     block readers/operators.md $number | typed "operators.md $number"
