@@ -42,6 +42,7 @@ python3-numpy:runs one of the examples
 mkdocs:makes the documentation's site
 librsvg2-2:measures the texts of pictures
 fonts-dejavu-core:their fonts
+valgrind:counts the instructions of a conversion in a test
 chromium:shows the page of a trace in a test
 openmpi-bin:starts programs in the tests of Open MPI
 libopenmpi-dev:compiles them

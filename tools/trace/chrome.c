@@ -40,7 +40,11 @@ static void put_fact(const struct timeline *run, const struct slice_fact *fact, 
         out_text(out, timeline_word(run, (uint16_t)fact->value));
         out_text(out, "\"");
     } else if (fact->kind == FACT_COMM) {
-        out_print(out, "\"%016llx\"", (unsigned long long)run->comms[fact->value].id);
+        char id[OUT_ID_BYTES];
+        out_id_text(id, run->comms[fact->value].id);
+        out_text(out, "\"");
+        out_bytes(out, id, OUT_ID_BYTES - 1);
+        out_text(out, "\"");
     } else {
         out_number(out, fact->value);
     }

@@ -10,39 +10,66 @@
 
 /* ---- JSON Lines: one file of all ranks, on one clock, an event a line ---- */
 
+static void put_number(struct out *out, const char *name, int64_t number)
+{
+    out_text(out, name);
+    out_signed(out, number);
+}
+
+static void put_word(const struct timeline *run, const char *name, uint16_t word, struct out *out)
+{
+    if (!word) return;
+    out_text(out, name);
+    out_text(out, timeline_word(run, word));
+    out_text(out, "\"");
+}
+
+static void put_states(const struct timeline *run, const struct timeline_event *e, struct out *out)
+{
+    const char *before = ",\"states\":[[\"";
+    for (uint32_t s = e->states; s != TIMELINE_NONE; s = run->states[s].next) {
+        out_text(out, before);
+        out_text(out, timeline_word(run, run->states[s].name));
+        put_number(out, "\",", run->states[s].at_nsec);
+        out_text(out, ",");
+        out_number(out, run->states[s].value);
+        before = "],[\"";
+    }
+    if (e->states != TIMELINE_NONE) out_text(out, "]]");
+}
+
 static void put_event(const struct timeline *run, uint32_t index, struct out *out)
 {
     const struct timeline_event *e = &run->events[index];
-    const struct {
-        const char *name;
-        uint16_t word;
-    } words[] = {
-        {"func", e->func}, {"datatype", e->datatype}, {"algo", e->algo}, {"proto", e->proto}};
-    uint32_t member = e->member == TIMELINE_NONE ? 0 : run->members[e->member].number;
-    out_print(out, "{\"t\":\"ev\",\"id\":%u,\"parent\":%u,\"c\":%u,\"tid\":%d,\"ts\":%lld",
-              index + 1, e->parent + 1, member, run->threads[e->thread].tid,
-              (long long)e->start_nsec);
-    if (e->stop_nsec != TIMELINE_OPEN)
-        out_print(out, ",\"dur\":%lld", (long long)(e->stop_nsec - e->start_nsec));
+    uint32_t parent = e->parent + 1; /* 0: none */
+    put_number(out, "{\"t\":\"ev\",\"id\":", (int64_t)index + 1);
+    put_number(out, ",\"parent\":", parent);
+    put_number(out, ",\"c\":", e->member == TIMELINE_NONE ? 0 : run->members[e->member].number);
+    put_number(out, ",\"tid\":", run->threads[e->thread].tid);
+    put_number(out, ",\"ts\":", e->start_nsec);
+    if (e->stop_nsec != TIMELINE_OPEN) put_number(out, ",\"dur\":", e->stop_nsec - e->start_nsec);
     if (e->member == TIMELINE_NONE) out_text(out, ",\"c_pid\":-1");
-    out_print(out, ",\"type\":\"%s\"", timeline_type_name((enum timeline_type)e->type));
-    for (size_t w = 0; w < TT_LEN(words); w++) {
-        if (words[w].word)
-            out_print(out, ",\"%s\":\"%s\"", words[w].name, timeline_word(run, words[w].word));
+    out_text(out, ",\"type\":\"");
+    out_text(out, timeline_type_name((enum timeline_type)e->type));
+    out_text(out, "\"");
+    put_word(run, ",\"func\":\"", e->func, out);
+    put_word(run, ",\"datatype\":\"", e->datatype, out);
+    put_word(run, ",\"algo\":\"", e->algo, out);
+    put_word(run, ",\"proto\":\"", e->proto, out);
+    if (e->count) {
+        out_text(out, ",\"count\":");
+        out_number(out, e->count);
     }
-    if (e->count) out_print(out, ",\"count\":%llu", (unsigned long long)e->count);
-    out_print(out, ",\"seq\":%llu,\"peer\":%d", (unsigned long long)e->seq, e->peer);
-    if (e->steps) out_print(out, ",\"steps\":%d", e->steps);
-    if (e->chunk_bytes) out_print(out, ",\"chunk\":%d", e->chunk_bytes);
-    if (e->channel) out_print(out, ",\"channel\":%u", e->channel);
-    if (e->warps) out_print(out, ",\"warps\":%u", e->warps);
+    out_text(out, ",\"seq\":");
+    out_number(out, e->seq);
+    put_number(out, ",\"peer\":", e->peer);
+    if (e->steps) put_number(out, ",\"steps\":", e->steps);
+    if (e->chunk_bytes) put_number(out, ",\"chunk\":", e->chunk_bytes);
+    if (e->channel) put_number(out, ",\"channel\":", e->channel);
+    if (e->warps) put_number(out, ",\"warps\":", e->warps);
     if (e->flag) out_text(out, ",\"send\":1");
-    for (uint32_t s = e->states; s != TIMELINE_NONE; s = run->states[s].next) {
-        out_print(out, "%s[\"%s\",%lld,%llu]", s == e->states ? ",\"states\":[" : ",",
-                  timeline_word(run, run->states[s].name), (long long)run->states[s].at_nsec,
-                  (unsigned long long)run->states[s].value);
-    }
-    out_text(out, e->states == TIMELINE_NONE ? "}\n" : "]}\n");
+    put_states(run, e, out);
+    out_text(out, "}\n");
 }
 
 /* Who it is: the lines before the events. */

@@ -7,17 +7,16 @@
 #include <stdarg.h>
 #include <string.h>
 
+static const char digit_pairs[] = "0001020304050607080910111213141516171819"
+                                  "2021222324252627282930313233343536373839"
+                                  "4041424344454647484950515253545556575859"
+                                  "6061626364656667686970717273747576777879"
+                                  "8081828384858687888990919293949596979899";
+
 static void flush(struct out *out)
 {
     (void)fwrite(out->buffer, 1, out->used, out->file);
     out->used = 0;
-}
-
-static void put(struct out *out, const char *text, size_t bytes)
-{
-    if (out->used + bytes > OUT_BYTES) flush(out);
-    memcpy(out->buffer + out->used, text, bytes);
-    out->used += bytes;
 }
 
 bool out_open(struct out *out, const char *path)
@@ -39,46 +38,73 @@ bool out_close(struct out *out, const char *path)
     return good;
 }
 
-void out_bytes(struct out *out, const void *bytes, size_t count)
+void out_more(struct out *out, const void *bytes, size_t count)
 {
     for (const char *at = bytes; count > 0;) {
-        size_t piece = count < OUT_BYTES ? count : OUT_BYTES;
-        put(out, at, piece);
+        if (out->used == OUT_BYTES) flush(out);
+        size_t room = OUT_BYTES - out->used, piece = count < room ? count : room;
+        memcpy(out->buffer + out->used, at, piece);
+        out->used += piece;
         at += piece;
         count -= piece;
     }
 }
 
-void out_text(struct out *out, const char *text)
+/* Room for `bytes` more, which the caller adds to `used`. */
+static char *reserve(struct out *out, size_t bytes)
 {
-    put(out, text, strnlen(text, OUT_PIECE_BYTES));
+    if (bytes > OUT_BYTES - out->used) flush(out);
+    return out->buffer + out->used;
+}
+
+static size_t count_digits(uint64_t number)
+{
+    size_t count = 1;
+    for (; number >= 10000; number /= 10000)
+        count += 4;
+    return count + (number >= 10) + (number >= 100) + (number >= 1000);
 }
 
 void out_number(struct out *out, uint64_t number)
 {
-    char digits[20];
-    size_t at = sizeof(digits);
-    do {
-        digits[--at] = (char)('0' + (int)(number % 10));
-        number /= 10;
-    } while (number);
-    put(out, digits + at, sizeof(digits) - at);
+    size_t count = count_digits(number);
+    char *at = reserve(out, count) + count;
+    out->used += count;
+    for (; number >= 100; number /= 100) {
+        at -= 2;
+        memcpy(at, digit_pairs + number % 100 * 2, 2);
+    }
+    if (number >= 10) {
+        memcpy(at - 2, digit_pairs + number * 2, 2);
+    } else {
+        at[-1] = (char)('0' + (int)number);
+    }
 }
 
 void out_signed(struct out *out, int64_t number)
 {
-    if (number < 0) put(out, "-", 1);
+    if (number < 0) out_bytes(out, "-", 1);
     out_number(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
 void out_usec(struct out *out, int64_t nsec)
 {
+    enum { DECIMALS_BYTES = 4 };
     uint64_t all = nsec < 0 ? 0 - (uint64_t)nsec : (uint64_t)nsec, part = all % 1000;
-    const char decimals[4] = {'.', (char)('0' + (int)(part / 100)),
-                              (char)('0' + (int)(part / 10 % 10)), (char)('0' + (int)(part % 10))};
-    if (nsec < 0) put(out, "-", 1);
+    if (nsec < 0) out_bytes(out, "-", 1);
     out_number(out, all / 1000);
-    put(out, decimals, sizeof(decimals));
+    char *decimals = reserve(out, DECIMALS_BYTES);
+    decimals[0] = '.';
+    decimals[1] = (char)('0' + (int)(part / 100));
+    memcpy(decimals + 2, digit_pairs + part % 100 * 2, 2);
+    out->used += DECIMALS_BYTES;
+}
+
+void out_id_text(char text[static OUT_ID_BYTES], uint64_t id)
+{
+    for (int k = 0; k < OUT_ID_BYTES - 1; k++)
+        text[k] = "0123456789abcdef"[id >> (60 - 4 * k) & 15];
+    text[OUT_ID_BYTES - 1] = '\0';
 }
 
 void out_print(struct out *out, const char *fmt, ...)

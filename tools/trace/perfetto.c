@@ -169,14 +169,13 @@ static void put_tracks(struct writing *writing)
 static void put_fact(struct writing *writing, const struct slice_fact *fact)
 {
     struct proto *packet = &writing->packet;
-    char id[20];
+    char id[OUT_ID_BYTES];
     size_t begun = proto_begin(packet, EVENT_FACT);
     proto_number(packet, FACT_FIELD_NAME, (uint64_t)fact->kind + 1);
     if (slice_fact_is_word(fact->kind)) {
         proto_number(packet, FACT_FIELD_WORD, fact->value);
     } else if (fact->kind == FACT_COMM) {
-        (void)snprintf(id, sizeof(id), "%016llx",
-                       (unsigned long long)writing->run->comms[fact->value].id);
+        out_id_text(id, writing->run->comms[fact->value].id);
         proto_text(packet, FACT_FIELD_TEXT, id);
     } else {
         proto_number(packet, FACT_FIELD_NUMBER, fact->value);

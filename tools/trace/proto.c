@@ -33,42 +33,46 @@ static bool reserve(struct proto *proto, size_t bytes)
     return true;
 }
 
-/* Seven bits a byte, the lowest first; the highest bit says that more follow. */
-static size_t put_varint(uint8_t *to, uint64_t value)
+/* Seven bits a byte, the lowest first; the highest bit says that more follow. Returns its end: a
+ * place that stays in a register, which proto->used cannot while bytes are written. */
+static inline uint8_t *put_varint(uint8_t *to, uint64_t value)
 {
-    size_t n = 0;
     for (; value > 0x7f; value >>= 7)
-        to[n++] = (uint8_t)(value | 0x80);
-    to[n++] = (uint8_t)value;
-    return n;
+        *to++ = (uint8_t)(value | 0x80);
+    *to++ = (uint8_t)value;
+    return to;
 }
 
-static void put_tag(struct proto *proto, int field, int wire)
+static inline uint8_t *put_tag(const struct proto *proto, int field, int wire)
 {
-    proto->used += put_varint(proto->bytes + proto->used, (uint64_t)field << 3 | (uint64_t)wire);
+    return put_varint(proto->bytes + proto->used, (uint64_t)field << 3 | (uint64_t)wire);
+}
+
+static inline void set_end(struct proto *proto, const uint8_t *end)
+{
+    proto->used = (size_t)(end - proto->bytes);
 }
 
 void proto_number(struct proto *proto, int field, uint64_t value)
 {
     if (!reserve(proto, (size_t)2 * VARINT_BYTES)) return;
-    put_tag(proto, field, WIRE_VARINT);
-    proto->used += put_varint(proto->bytes + proto->used, value);
+    set_end(proto, put_varint(put_tag(proto, field, WIRE_VARINT), value));
 }
 
 void proto_fixed(struct proto *proto, int field, uint64_t value)
 {
     if (!reserve(proto, VARINT_BYTES + sizeof(value))) return;
-    put_tag(proto, field, WIRE_FIXED64);
+    uint8_t *to = put_tag(proto, field, WIRE_FIXED64);
     for (size_t k = 0; k < sizeof(value); k++)
-        proto->bytes[proto->used++] = (uint8_t)(value >> 8 * k);
+        *to++ = (uint8_t)(value >> 8 * k);
+    set_end(proto, to);
 }
 
 void proto_text(struct proto *proto, int field, const char *text)
 {
     size_t bytes = strlen(text);
     if (!reserve(proto, (size_t)2 * VARINT_BYTES + bytes)) return;
-    put_tag(proto, field, WIRE_BYTES);
-    proto->used += put_varint(proto->bytes + proto->used, bytes);
+    set_end(proto, put_varint(put_tag(proto, field, WIRE_BYTES), bytes));
     memcpy(proto->bytes + proto->used, text, bytes);
     proto->used += bytes;
 }
@@ -76,16 +80,22 @@ void proto_text(struct proto *proto, int field, const char *text)
 size_t proto_begin(struct proto *proto, int field)
 {
     if (!reserve(proto, (size_t)2 * VARINT_BYTES)) return 0;
-    put_tag(proto, field, WIRE_BYTES);
-    return proto->used;
+    set_end(proto, put_tag(proto, field, WIRE_BYTES) + 1);
+    return proto->used; /* most messages are so short that one byte says their length */
 }
 
 void proto_end(struct proto *proto, size_t begun)
 {
     uint8_t length[VARINT_BYTES];
+    size_t bytes = proto->used - begun;
     if (!reserve(proto, sizeof(length))) return;
-    size_t bytes = proto->used - begun, n = put_varint(length, bytes);
-    memmove(proto->bytes + begun + n, proto->bytes + begun, bytes);
-    memcpy(proto->bytes + begun, length, n);
-    proto->used += n;
+    uint8_t *at = proto->bytes + begun;
+    if (bytes <= 0x7f) {
+        at[-1] = (uint8_t)bytes;
+        return;
+    }
+    size_t n = (size_t)(put_varint(length, bytes) - length);
+    memmove(at - 1 + n, at, bytes);
+    memcpy(at - 1, length, n);
+    proto->used += n - 1;
 }
