@@ -349,7 +349,7 @@ static ncclResult_t finish_step(struct net_edge *edge, bool *moved_out)
     bool sending = edge->edge.key.sending;
     while (edge->tested < edge->headed && edge->tested < edge->posted) {
         struct net_step *step = net_step_at(edge, edge->tested);
-        int done = 1, size = -1;
+        int done = !step->payload, size = -1; /* a plugin may set `done` at the end alone */
         ncclResult_t rc = ncclSuccess;
         if (step->payload) rc = net->ops.test(net, step->payload, &done, &size);
         if (rc || !done) return rc;

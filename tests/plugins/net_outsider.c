@@ -55,7 +55,7 @@ struct request {
     struct wire wire;
     uint64_t moved, room;
     int tag;
-    bool done;
+    bool asked, done;
 };
 
 struct comm {
@@ -404,10 +404,13 @@ ncclResult_t outsider_test(void *opaque, int *done, int *sizes)
 {
     struct request *request = opaque;
     struct comm *comm = request->comm;
-    *done = 0;
+    if (!outsider_fault("done-unset")) *done = 0;
     if (outsider_fault("never-done")) return ncclSuccess;
     if (outsider_fault("test-waits")) outsider_wait();
     if (!comm) return outsider_wrong("test of a request that is done");
+    bool first = !request->asked;
+    request->asked = true;
+    if (outsider_fault("done-unset") && first) return ncclSuccess;
     while (comm->finished != comm->posted) {
         struct request *oldest = &comm->requests[comm->finished % REQUESTS];
         ncclResult_t rc = oldest->done ? ncclSuccess : move(oldest);
