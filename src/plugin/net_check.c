@@ -395,11 +395,14 @@ static ncclResult_t check_test(struct tt_net_plugin *self, void *request, int *d
 {
     int sizes[SIZES];
     memset(sizes, 0xff, sizeof(sizes)); /* -1: not set */
+    *done = -1;
     lock(
         self); /* to the end: a request that is done may be the next one that another thread gets */
     uint64_t start_nsec = own_nsec();
     ncclResult_t rc = self->check->inner.test(self, request, done, sizes);
     judge(self, "test", own_nsec() - start_nsec, rc);
+    if (!rc && *done == -1) breach(self, "test", "done: it is not set");
+    if (*done == -1) *done = 0;
     if (!rc && *done != 0 && *done != 1) breach(self, "test", "done: neither 0 nor 1");
     for (int i = 1; i < SIZES; i++) {
         if (sizes[i] != -1) breach(self, "test", "sizes: more were set than the request has");

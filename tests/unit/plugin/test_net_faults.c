@@ -36,6 +36,7 @@ static const struct fault {
     {"request-twice", "irecv: request: the same as one under way"},
     {"error-with-request", "isend: request: an error together with one"},
     {"done-other", "test: done: neither 0 nor 1"},
+    {"done-unset", "test: done: it is not set"},
     {"size-none", "test: sizes: a receive is done and its size is not set"},
     {"size-large", "test: sizes: more than the receive has room for"},
     {"size-of-send", "test: sizes: another size than was sent"},
