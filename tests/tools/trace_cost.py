@@ -78,9 +78,22 @@ def cost(folder):
         check(each < most, f"more than {most}")
 
 
+def chain(folder):
+    """Each step the child of the one before it, in a file that somebody made so: a walk up to the first one for each of them
+    takes 36,000 instructions an event."""
+    DEEP, MOST_OF_CHAIN = 8000, 15000
+    rank, above = Rank(0, 1), 0
+    for k in range(DEEP):
+        above = rank.start(k, "ProxyStep", above, step=k)
+    took = instructions("convert", "--to", "chrome", rank.end().write(folder, "chain")) / DEEP
+    print(f"chain: {took:.0f} instructions an event")
+    check(took < MOST_OF_CHAIN, f"more than {MOST_OF_CHAIN}")
+
+
 with tempfile.TemporaryDirectory() as folder:
     numbers(folder)
     if not shutil.which("valgrind"):
         print("not counted: no valgrind")
         sys.exit(77)
     cost(folder)
+    chain(folder)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 32 };
+enum { ROWS = 32, STEPS_DEEPEST = 8 };
 
 /* The events of one lane that have not ended yet, the innermost last. */
 struct row {
@@ -118,9 +118,11 @@ static struct lane lane_of(const struct timeline *run, uint32_t index, uint32_t 
         lane.thread = event->thread;
     if (lane.kind == LANE_KERNEL) lane.channel = event->channel;
     if (lane.kind >= LANE_OP) {
-        /* a step and what is below it belong to the operation above */
-        while (event->type != TIMELINE_PROXY_OP && event->parent != TIMELINE_NONE)
-            event = &run->events[event->parent];
+        /* a step and what is below it belong to the operation above; a chain that a file was made
+         * of would be walked again for each of its events */
+        for (int k = 0; k < STEPS_DEEPEST && event->type != TIMELINE_PROXY_OP; k++) {
+            if (event->parent != TIMELINE_NONE) event = &run->events[event->parent];
+        }
         lane.channel = event->channel;
         lane.send = event->flag;
     }
