@@ -18,7 +18,7 @@ block() { # $1: beginning of the sentence
 commands() { # $1: the sentence of the way to install
     echo 'set -e'
     block "$1"
-    block '(`./run` has installed'
+    block 'Then build and start a program'
 }
 clone() { # $1: folder
     mkdir -p "$1/tutti"
