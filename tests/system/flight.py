@@ -112,6 +112,20 @@ def hangs(env):
         says(found, "written", "rank 0 failed: ")
 
 
+def deaf(_):
+    """Messages before any collective: who waits is not behind."""
+    with job("deaf") as (ranks, folder):
+        now = f"{folder}/now"
+        def waits():
+            for process in ranks:
+                subprocess.run([TUTTI, "doctor", "--flight", now, "--pid", str(process.pid)], capture_output=True, timeout=60)
+            return len(findings(now).get("waits", [])) == RANKS - 1
+        until(waits, "all but the victim wait")
+        found = findings(now)
+        says(found, "waits", "rank 0, before its first collective, waits for", f"rank {VICTIM}")
+        check("nobody is behind", "behind" not in found, found)
+
+
 def hears(process):
     """The library has its handler for the signal that asks."""
     caught = [line.split()[1] for line in open(f"/proc/{process.pid}/status") if line.startswith("SigCgt")]
@@ -194,7 +208,7 @@ def refused(_):
 
 
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-for case, env in ((hangs, {}), (hangs, SOCKETS), (works, {}), (works, SOCKETS), (differs, {}), (differs, SOCKETS), (aborts, {}), (crashes, {}), (watched, {}),
+for case, env in ((hangs, {}), (hangs, SOCKETS), (works, {}), (works, SOCKETS), (differs, {}), (differs, SOCKETS), (aborts, {}), (deaf, {}), (crashes, {}), (watched, {}),
                   (refused, {})):
     begin = time.monotonic()
     case(env)

@@ -121,6 +121,13 @@ static void check_rank(const struct timeline *run, const struct comm_rank *own, 
     bool behind = flight->begun < most;
     char call[200], where[120];
     if (!behind && flight->waits_nsec < 0) return;
+    if (!flight->begun && !behind) { /* sends and receives have no number */
+        where_text(run, flight, where, sizeof(where));
+        trace_find(findings, "waits",
+                   "communicator %016llx: rank %d, before its first collective, %s; %llu queued",
+                   id, own->rank, where, (unsigned long long)flight->queued);
+        return;
+    }
     if (!flight->begun) {
         trace_find(findings, "behind",
                    "communicator %016llx: rank %d has begun no operation, others have; %llu queued",
