@@ -113,8 +113,10 @@ static void conclude_absent(const struct search *search, uint64_t comm_id, int r
     struct tt_absent absent = tt_verdict_absent(search->inquiry, search->watches, comm_id, rank);
     const struct tt_verdict found = {.kind = absent.kind, .comm_id = comm_id, .rank = rank};
     const char *what = "does not answer: its process is stopped, or cannot be reached";
-    if (absent.runs)
-        what = "does not answer, though its process runs: has it left the communicator?";
+    if (absent.runs) {
+        what = "does not answer for this communicator, though its process runs: it has destroyed "
+               "or aborted it, or its threads do not get to run";
+    }
     if (absent.kind == TT_VERDICT_STOPPED) what = "is stopped";
     if (absent.kind == TT_VERDICT_ENDED) what = "has ended";
     conclude(search, &found, "rank %d on host %s (pid %d) %s", rank, absent.host, absent.pid, what);
