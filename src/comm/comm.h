@@ -45,7 +45,8 @@ enum tt_comm_phase { /* in the order of a life; GetAsyncError and the checks go 
 struct tt_comm_record;
 
 struct tt_comm {
-    _Atomic uint64_t magic; /* TT_COMM_MAGIC while alive; any thread looks */
+    _Atomic uint64_t magic; /* TT_COMM_MAGIC while alive, which may end at any moment where the
+                               caller has no pin and is not inside the plan; any thread looks */
     struct tt_comm
         *sharers_next;    /* head: the others that share its resources, linked through this */
     struct tt_plan *plan; /* owned; storage for plan/ (set by api right after alloc, freed by api
@@ -206,16 +207,10 @@ ncclResult_t tt_comm_ended(const struct tt_comm *comm, const char *func);
  * this fails. Errors: tt_comm_ended(). */
 ncclResult_t tt_comm_async_error(struct tt_comm *comm, bool busy, const char *func,
                                  ncclResult_t *rc_out);
-/* False: the handle never was a communicator, or no longer is. True: that may change at any moment,
- * and the plan may be entered or pinned, which says whether it has changed. hot */
-static inline bool tt_comm_is_known(const struct tt_comm *comm)
-{
-    return comm && comm->magic == TT_COMM_MAGIC;
-}
 /* True when tt_comm_check() would certainly accept it; false: call that. hot */
 static inline bool tt_comm_is_usual(const struct tt_comm *comm)
 {
-    return tt_comm_is_known(comm) &&
+    return comm && comm->magic == TT_COMM_MAGIC &&
            atomic_load_explicit(&comm->phase, memory_order_acquire) == TT_COMM_READY &&
            !atomic_load_explicit(&comm->member.abort, memory_order_relaxed) &&
            atomic_load_explicit(&comm->state, memory_order_relaxed) == ncclSuccess &&

@@ -144,31 +144,27 @@ static __attribute__((noinline)) ncclResult_t refused(const struct tt_task *task
     return rc;
 }
 
-/* Inside the plan. */
-static inline ncclResult_t add_inside(const struct tt_task *task, const char *name,
-                                      struct tt_group *group)
-{
-    struct tt_plan *plan = task->comm->plan;
-    ncclResult_t rc = tt_comm_is_usual(task->comm) ? ncclSuccess : tt_comm_check(task->comm, name);
-    if (rc) return tt_group_error(rc);
-    bool now = !group || group->depth == 0 ||
-               (task->comm->member.nranks == 1 && !tt_func_is_message(task->func));
-    if (tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING) ||
-        !(now ? launch_again(plan, task, &rc) : tt_group_begin_repeating(group, task))) {
-        rc = add_looking(plan, task, now);
-    }
-    return rc ? tt_plan_failed(task->comm, rc) : ncclSuccess;
-}
-
 /* The plan is entered before anything of the communicator is read: from then on a thread that
  * aborts it waits. */
 static __attribute__((noinline)) ncclResult_t add(const struct tt_task *task, const char *name,
                                                   struct tt_group *group)
 {
-    if (!tt_comm_is_known(task->comm)) return tt_group_error(tt_comm_check(task->comm, name));
-    struct tt_plan *plan = task->comm->plan;
+    struct tt_comm *comm = task->comm;
+    if (!comm || comm->magic != TT_COMM_MAGIC) return tt_group_error(tt_comm_check(comm, name));
+    struct tt_plan *plan = comm->plan;
     if (!tt_plan_enter(plan)) return refused(task, name);
-    ncclResult_t rc = add_inside(task, name, group);
+    ncclResult_t rc = tt_comm_is_usual(comm) ? ncclSuccess : tt_comm_check(comm, name);
+    if (rc) {
+        tt_group_error(rc);
+    } else {
+        bool now = !group || group->depth == 0 ||
+                   (comm->member.nranks == 1 && !tt_func_is_message(task->func));
+        if (tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING) ||
+            !(now ? launch_again(plan, task, &rc) : tt_group_begin_repeating(group, task))) {
+            rc = add_looking(plan, task, now);
+        }
+        if (rc) tt_plan_failed(comm, rc);
+    }
     tt_plan_exit(plan);
     return rc;
 }

@@ -344,7 +344,7 @@ static inline bool begin_same(struct tt_group *group, struct tt_plan *plan,
 bool tt_group_begin_same(struct tt_group *group, const struct tt_task *task)
 {
     struct tt_comm *comm = task->comm;
-    if (group->plans || group->jobs || !tt_comm_is_known(comm)) return false;
+    if (group->plans || group->jobs || !comm || comm->magic != TT_COMM_MAGIC) return false;
     struct tt_plan *plan = comm->plan;
     if (!tt_plan_enter(plan)) return false;
     const bool same = tt_comm_is_usual(comm) && begin_same(group, plan, task);
