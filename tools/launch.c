@@ -92,6 +92,35 @@ static const char *remote_shell(void)
     return shell && *shell ? shell : "ssh";
 }
 
+/* Returns the exit status that shells give. */
+static int tell_no_program(const struct launch_options *options, int why)
+{
+    const char *name = options->program[0];
+    const bool here = why == ENOENT && !strchr(name, '/') && access(name, F_OK) == 0;
+    fprintf(stderr, "tutti %s: %s: %s%s%s%s\n", options->name ? options->name : "run", name,
+            strerror(why), here ? " in PATH; did you mean ./" : "", here ? name : "",
+            here ? "?" : "");
+    return why == ENOENT ? 127 : 126;
+}
+
+/* Before each rank says the same: what keeps execvp() from finding the program, or 0. */
+static int no_program(const char *name)
+{
+    const char *folders = getenv("PATH");
+    int why = ENOENT;
+    if (strchr(name, '/')) return access(name, X_OK) ? errno : 0;
+    if (!folders) return 0;
+    while (*folders) {
+        char path[4096];
+        const size_t len = strcspn(folders, ":");
+        snprintf(path, sizeof(path), "%.*s%s%s", (int)len, folders, len ? "/" : "", name);
+        if (!access(path, X_OK)) return 0;
+        if (errno == EACCES && !access(path, F_OK)) why = EACCES;
+        folders += len + (folders[len] == ':');
+    }
+    return why;
+}
+
 /* In the child: the program, or a remote shell that reads a script. Does not return. */
 static void become(const struct launch *launch, const struct launch_slot *slot)
 {
@@ -103,12 +132,7 @@ static void become(const struct launch *launch, const struct launch_slot *slot)
             putenv(texts[i]);
         }
         execvp(launch->options->program[0], launch->options->program);
-        const char *name = launch->options->program[0];
-        const int why = errno;
-        bool here = why == ENOENT && !strchr(name, '/') && access(name, F_OK) == 0;
-        fprintf(stderr, "tutti run: %s: %s%s%s%s\n", name, strerror(why),
-                here ? " in PATH; did you mean ./" : "", here ? name : "", here ? "?" : "");
-        _exit(why == ENOENT ? 127 : 126);
+        _exit(tell_no_program(launch->options, errno));
     }
     char words[1024];
     char *argv[32];
@@ -493,8 +517,27 @@ static bool prepare(struct launch *launch)
     return launch->pmi != NULL;
 }
 
+static void finish(struct launch *launch, sigset_t before)
+{
+    launch_same_tell(launch->same, name_of(launch), true, stderr);
+    launch_same_destroy(launch->same);
+    launch_env_fini(&launch->env);
+    launch_guard_end(&launch->guard);
+    launch_pmi_destroy(launch->pmi);
+    for (int r = 0; launch->children && r < launch->options->nranks; r++) {
+        if (launch->children[r].script_fd >= 0) close(launch->children[r].script_fd);
+    }
+    free(launch->children);
+    if (launch->signal_fd >= 0) close(launch->signal_fd);
+    close_typed(launch);
+    setrlimit(RLIMIT_NOFILE, &launch->files);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
 int launch_run(const struct launch_options *options)
 {
+    const int why = options->nhosts ? 0 : no_program(options->program[0]);
+    if (why) return tell_no_program(options, why);
     struct launch launch = {
         .options = options, .first_status = -1, .signal_fd = -1, .typed = {-1, -1}};
     struct pollfd *polls = calloc((size_t)options->nranks * NCHANNELS + 2, sizeof(*polls));
@@ -513,20 +556,8 @@ int launch_run(const struct launch_options *options)
     if (launch.typed[0] >= 0) close(launch.typed[0]);
     while (ready && turn(&launch, polls)) {
     }
-    launch_same_tell(launch.same, name_of(&launch), true, stderr);
-    launch_same_destroy(launch.same);
-    launch_env_fini(&launch.env);
-    launch_guard_end(&launch.guard);
-    launch_pmi_destroy(launch.pmi);
-    for (int r = 0; launch.children && r < options->nranks; r++) {
-        if (launch.children[r].script_fd >= 0) close(launch.children[r].script_fd);
-    }
-    free(launch.children);
+    finish(&launch, before);
     free(polls);
-    if (launch.signal_fd >= 0) close(launch.signal_fd);
-    close_typed(&launch);
-    setrlimit(RLIMIT_NOFILE, &launch.files);
-    sigprocmask(SIG_SETMASK, &before, NULL);
     if (!ready) return 2;
     return launch.first_status < 0 ? 0 : launch.first_status;
 }

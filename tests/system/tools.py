@@ -53,6 +53,9 @@ def output_and_place():
         check("one id", v["NCCL_COMM_ID"] == lines[0]["NCCL_COMM_ID"], v)
         check("one address", v["NCCL_COMM_ID"].startswith(v["MASTER_ADDR"] + ":"), v)
         check("a port each", v["NCCL_COMM_ID"].rsplit(":", 1)[1] != v["MASTER_PORT"], v)
+    for absent, status, why in (("./none", 127, "No such file"), ("no-such-program", 127, "No such file"), ("/etc/passwd", 126, "Permission denied")):
+        r = tutti("run", "-n", "3", absent)
+        check(f"{absent}: said once", r.returncode == status and r.stderr.count(why) == 1 and not r.stdout, r)
     r = tutti("run", "-n", "2", "--own-ids", "sh", "-c", "echo ${NCCL_COMM_ID-none}", env={"NCCL_COMM_ID": "127.0.0.1:1"})
     check("ids of their own", r.stdout.split() == ["[0]", "none", "[1]", "none"] or r.stdout.split() == ["[1]", "none", "[0]", "none"],
           r.stdout + r.stderr)
