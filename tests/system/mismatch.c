@@ -4,7 +4,8 @@
  * whose data may still be asked for, must not fail. Prints the table of docs/reliability.md with
  * --table.
  *
- * usage: mismatch [--table] [ranks [way]]; MISMATCH_ROW="Send, Recv" runs that row alone */
+ * usage: mismatch [--table] [--processes] [ranks [way]]; ranks are threads, or processes.
+ * MISMATCH_ROW="Send, Recv" runs that row alone */
 #include "harness.h"
 
 #include <math.h>
@@ -64,7 +65,7 @@ struct finding { /* what a rank found; shared between processes */
 
 struct shared {
     ncclUniqueId id;
-    _Atomic int ready, called, done;
+    _Atomic int has_id, ready, called, done;
     struct finding findings[MOST_RANKS];
 };
 
@@ -190,6 +191,35 @@ static void with_threads(const struct stage *stage)
         pthread_join(threads[r], NULL);
 }
 
+/* The first rank makes the id: its process holds the root. */
+static void process_main(const struct stage *stage, int rank)
+{
+    struct shared *shared = stage->shared;
+    if (rank == 0) NCCL(ncclGetUniqueId(&shared->id));
+    if (rank == 0) atomic_store(&shared->has_id, 1);
+    while (!atomic_load(&shared->has_id))
+        sched_yield();
+    play(stage, rank);
+}
+
+static void with_processes(const struct stage *stage)
+{
+    pid_t pids[MOST_RANKS];
+    for (int r = 0; r < stage->nranks; r++) {
+        pids[r] = fork();
+        CHECK(pids[r] >= 0);
+        if (pids[r]) continue;
+        process_main(stage, r);
+        exit(0);
+    }
+    for (int r = 0; r < stage->nranks; r++) {
+        int status = 1;
+        CHECK(waitpid(pids[r], &status, 0) == pids[r]);
+        if (status) printf("wrong: the process of rank %d ended with status %#x\n", r, status);
+        if (status) atomic_store(&stage->shared->findings[r].rc, ncclNumResults);
+    }
+}
+
 /* ---- the table ---- */
 
 struct transport {
@@ -278,7 +308,7 @@ struct sum {
     int cases, ranks, reported, words, wrong;
     int ntimes;
     double times[MOST_CASES * MOST_RANKS]; /* sec, of ranks that must be told */
-    bool all_rows;
+    bool all_rows, processes;
 };
 
 static void judge(const struct stage *stage, const char *transport, struct sum *sum)
@@ -325,21 +355,28 @@ static void print_sum(const struct transport *transport, int nranks, size_t byte
 static void run_rows(const struct row *rows, int nrows, int nranks,
                      const struct transport *transport, struct sum *sum)
 {
-    static struct shared shared;
+    struct shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED);
     const char *only = getenv("MISMATCH_ROW");
     int every = sum->all_rows ? 1 : 8; /* the others: with --table */
     for (int k = only ? 0 : (nranks + (int)(transport - transports)) % every; k < nrows;
          k += only ? 1 : every) {
         if (only && strcmp(only, rows[k].name) != 0) continue;
-        memset(&shared, 0, sizeof(shared));
-        const struct stage stage = {&rows[k], &shared, nranks, k / 8 % 2 ? nranks - 1 : 0};
-        with_threads(&stage);
+        memset(shared, 0, sizeof(*shared));
+        const struct stage stage = {&rows[k], shared, nranks, k / 8 % 2 ? nranks - 1 : 0};
+        if (sum->processes) {
+            with_processes(&stage);
+        } else {
+            with_threads(&stage);
+        }
         judge(&stage, transport->name, sum);
     }
+    munmap(shared, sizeof(*shared));
 }
 
 /* One way, one number of ranks: in a process of its own, as the way is read once. */
-static int run_transport(const struct transport *transport, int nranks, bool table)
+static int run_transport(const struct transport *transport, int nranks, bool table, bool processes)
 {
     static const size_t counts[] = {2, 4096, (size_t)2 << 20};
     static struct row rows[MOST_CASES];
@@ -348,13 +385,13 @@ static int run_transport(const struct transport *transport, int nranks, bool tab
     setenv("NCCL_SHM_DISABLE", transport->shm_off, 1);
     for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
         static struct sum sum, circles;
-        sum = (struct sum){.all_rows = table};
+        sum = (struct sum){.all_rows = table, .processes = processes};
         bool large = counts[k] > 1 << 20;
         if (large && nranks > 3)
             continue; /* more than the slots of all edges: not on every machine */
         int nrows = add_rows(rows, counts[k]);
         run_rows(rows, nrows, nranks, transport, &sum);
-        circles = (struct sum){.all_rows = true};
+        circles = (struct sum){.all_rows = true, .processes = processes};
         run_rows(rows, nranks > 2 ? add_circles(rows, counts[k]) : 0, nranks, transport, &circles);
         all.cases += circles.cases;
         all.wrong += circles.wrong;
@@ -364,8 +401,8 @@ static int run_transport(const struct transport *transport, int nranks, bool tab
         all.cases += sum.cases;
         all.wrong += sum.wrong;
     }
-    printf("mismatch: %d ranks, %s: %d cases, %d wrong\n", nranks, transport->name, all.cases,
-           all.wrong);
+    printf("mismatch: %d ranks, %s%s: %d cases, %d wrong\n", nranks, transport->name,
+           processes ? ", processes" : "", all.cases, all.wrong);
     return all.wrong ? 1 : 0;
 }
 
@@ -374,6 +411,8 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     bool table = argc > 1 && !strcmp(argv[1], "--table");
     int first = table ? 2 : 1;
+    bool processes = argc > first && !strcmp(argv[first], "--processes");
+    first += processes;
     int only_ranks = argc > first ? atoi(argv[first]) : 0;
     int only_way = argc > first + 1 ? atoi(argv[first + 1]) : -1;
     static const int sizes[] = {2, 3, 8};
@@ -387,7 +426,7 @@ int main(int argc, char **argv)
             fflush(stdout);
             pid_t pid = fork();
             CHECK(pid >= 0);
-            if (pid == 0) exit(run_transport(&transports[w], sizes[n], table));
+            if (pid == 0) exit(run_transport(&transports[w], sizes[n], table, processes));
             CHECK(waitpid(pid, &status, 0) == pid);
             if (!WIFEXITED(status) || WEXITSTATUS(status)) wrong++;
         }
