@@ -105,7 +105,8 @@ static void answer(const struct packet *packet, enum ibv_wc_status status)
     wire.answers[wire.last++ % ANSWERS] = back;
 }
 
-/* Small writes are seen whole words at a time, the last one last. */
+/* Small writes are seen whole words at a time, the last one last. A packet that comes again, as its
+ * answer was lost, changes nothing: its words may be in use, and are not written once more. */
 static void put(char *at, const char *bytes, size_t count)
 {
     if ((uintptr_t)at % 8 || count % 8 || count > 512) {
@@ -115,7 +116,9 @@ static void put(char *at, const char *bytes, size_t count)
     for (size_t i = 0; i < count; i += 8) {
         uint64_t word;
         memcpy(&word, bytes + i, 8);
-        __atomic_store_n((uint64_t *)(void *)(at + i), word, __ATOMIC_RELEASE);
+        uint64_t *to = (uint64_t *)(void *)(at + i);
+        if (__atomic_load_n(to, __ATOMIC_RELAXED) != word)
+            __atomic_store_n(to, word, __ATOMIC_RELEASE);
     }
 }
 
