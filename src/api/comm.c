@@ -122,7 +122,12 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
     struct tt_comm *own = (struct tt_comm *)comm;
     ncclResult_t rc = tt_check_alive(own, func);
     if (!rc) rc = tt_check_pointer(asyncError, func, "asyncError");
-    return rc ? rc : tt_comm_async_error(own, tt_plan_busy(own->plan), func, asyncError);
+    if (rc) return rc;
+    bool busy = tt_plan_busy(own->plan);
+    bool pinned = tt_plan_pin(own->plan);
+    rc = tt_comm_async_error(own, busy, pinned, func, asyncError);
+    if (pinned) tt_plan_unpin(own->plan);
+    return rc;
 }
 
 /* ---- split and shrink ---- */

@@ -226,13 +226,13 @@ ncclResult_t tt_comm_ended(const struct tt_comm *comm, const char *func)
                    func, (const void *)comm);
 }
 
-ncclResult_t tt_comm_async_error(struct tt_comm *comm, bool busy, const char *func,
+ncclResult_t tt_comm_async_error(struct tt_comm *comm, bool busy, bool pinned, const char *func,
                                  ncclResult_t *rc_out)
 {
-    if (!tt_sharers_keep(comm)) return tt_comm_ended(comm, func);
+    if (!pinned && !tt_sharers_keep(comm)) return tt_comm_ended(comm, func);
     *rc_out = busy ? ncclInProgress : tt_comm_state(comm);
     tt_comm_recall(comm, *rc_out);
-    tt_sharers_release();
+    if (!pinned) tt_sharers_release();
     return ncclSuccess;
 }
 

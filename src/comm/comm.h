@@ -50,7 +50,7 @@ struct tt_comm {
     struct tt_comm
         *sharers_next;    /* head: the others that share its resources, linked through this */
     struct tt_plan *plan; /* owned; storage for plan/ (set by api right after alloc, freed by api
-                             before tt_comm_free; rests as long as this does) */
+                             before tt_comm_free; its storage rests until 64 others have ended) */
     _Atomic int phase;    /* enum tt_comm_phase */
     /* from here on only while alive */
     const char *func; /* static: public function that made it, for logs */
@@ -203,9 +203,9 @@ ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func);
  * by another thread. Reads nothing of it. */
 ncclResult_t tt_comm_ended(const struct tt_comm *comm, const char *func);
 /* What ncclCommGetAsyncError says, ncclInProgress where the communicator is `busy`, and the
- * sentence that goes with it. Also while another thread destroys it: who watches wants to know that
- * this fails. Errors: tt_comm_ended(). */
-ncclResult_t tt_comm_async_error(struct tt_comm *comm, bool busy, const char *func,
+ * sentence that goes with it. Without a pin, as another thread destroys it, a lock keeps it for the
+ * look: who watches wants to know that this fails. Errors: tt_comm_ended(). */
+ncclResult_t tt_comm_async_error(struct tt_comm *comm, bool busy, bool pinned, const char *func,
                                  ncclResult_t *rc_out);
 /* True when tt_comm_check() would certainly accept it; false: call that. hot */
 static inline bool tt_comm_is_usual(const struct tt_comm *comm)

@@ -2,13 +2,14 @@
  * says why, none waits for threads that the child has not, and the parent's go on. */
 #include "harness.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 2, COUNT = 4096, TIMEOUT_SEC = 60 };
+enum { RANKS = 2, COUNT = 4096, TIMEOUT_SEC = 60, FORKS = 200 };
 
 static void sum(const struct harness_rank *r, float *buffer)
 {
@@ -45,6 +46,43 @@ static void child_main(const struct harness_rank *r, float *buffer, bool aborts)
     }
     CHECK(!other);
     _exit(0);
+}
+
+struct asking {
+    ncclComm_t comm;
+    _Atomic bool over;
+};
+
+/* As a watchdog does, so that a fork may come at any moment of it. */
+static void *ask_on(void *arg)
+{
+    struct asking *asking = arg;
+    ncclResult_t state;
+    while (!atomic_load(&asking->over))
+        NCCL(ncclCommGetAsyncError(asking->comm, &state));
+    return NULL;
+}
+
+static void fork_beside_a_watchdog(struct harness_rank *r)
+{
+    struct asking asking = {.comm = r->comm};
+    pthread_t thread;
+    float *buffer = harness_device_alloc(COUNT * sizeof(float));
+    sum(r, buffer);
+    CHECK(!pthread_create(&thread, NULL, ask_on, &asking));
+    for (int k = 0; k < FORKS; k++) {
+        int status;
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) child_main(r, buffer, k % 2);
+        CHECK(waitpid(pid, &status, 0) == pid);
+        if (!WIFEXITED(status) || WEXITSTATUS(status))
+            harness_fail(__FILE__, __LINE__, "child %d ended with status %#x", k, (unsigned)status);
+    }
+    atomic_store(&asking.over, true);
+    pthread_join(thread, NULL);
+    sum(r, buffer);
+    CUDA(cudaFree(buffer));
 }
 
 static void fork_twice(struct harness_rank *r)
@@ -111,6 +149,7 @@ int main(void)
         mmap(NULL, sizeof(*forked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(forked != MAP_FAILED);
     harness_processes(RANKS, fork_twice, NULL, 0);
+    harness_processes(RANKS, fork_beside_a_watchdog, NULL, 0);
     harness_processes(RANKS, fork_in_split, forked, HARNESS_NO_COMM);
     return 0;
 }

@@ -33,10 +33,10 @@ void tt_comm_recall(struct tt_comm *comm, ncclResult_t rc)
     (void)rc;
 }
 
-ncclResult_t tt_comm_async_error(struct tt_comm *comm, bool busy, const char *func,
+ncclResult_t tt_comm_async_error(struct tt_comm *comm, bool busy, bool pinned, const char *func,
                                  ncclResult_t *rc_out)
 {
-    (void)func;
+    (void)func, (void)pinned;
     *rc_out = busy ? ncclInProgress : tt_comm_state(comm);
     return ncclSuccess;
 }
