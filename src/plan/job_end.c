@@ -90,7 +90,8 @@ static ncclResult_t abort_run(struct tt_job *base)
     struct tt_comm *comm = base->comm;
     if (!tt_plan_close(comm->plan, ncclInternalError)) return ncclSuccess;
     tt_plan_wait(comm->plan);
-    tt_plan_drain(comm);
+    /* what has finalized has drained, and does not wait for works of who shares its queue */
+    if (atomic_load(&comm->phase) != TT_COMM_FINALIZED) tt_plan_drain(comm);
     base->comm = NULL;
     tt_plan_end(comm);
     return ncclSuccess;

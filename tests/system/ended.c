@@ -217,6 +217,28 @@ static void aborted_under_a_graph(struct harness_rank *own)
     CUDA(cudaFree(buffer));
 }
 
+/* The child's queue is its parent's, whose call waits for a stream that stands still. */
+static void aborted_beside_a_sharer(struct harness_rank *own)
+{
+    int *buffer = harness_device_alloc(COUNT * sizeof(int));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t child;
+    _Atomic bool go = false;
+    config.splitShare = 1;
+    NCCL(ncclCommSplit(own->comm, 0, own->rank, &child, &config));
+    NCCL(ncclCommFinalize(child));
+    CUDA(cudaLaunchHostFunc(own->stream, hold_back, &go));
+    NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclInt, ncclSum, own->comm, own->stream));
+    pthread_barrier_wait(&both);
+    NCCL(ncclCommAbort(child));
+    pthread_barrier_wait(&both);
+    go = true;
+    NCCL(ncclCommAbort(own->comm));
+    own->comm = NULL;
+    CUDA(cudaStreamSynchronize(own->stream));
+    CUDA(cudaFree(buffer));
+}
+
 /* Time for a message of rank 0, if there were one. */
 static bool stays_well(ncclComm_t comm)
 {
@@ -290,6 +312,7 @@ int main(void)
     for (enum ending ending = BY_ABORT; ending < ENDINGS; ending++)
         harness_threads(RANKS, ended_before_its_turn, &ending, 0);
     harness_threads(RANKS, aborted_under_a_graph, NULL, 0);
+    harness_threads(RANKS, aborted_beside_a_sharer, NULL, 0);
     for (int k = 0; k < 20; k++) /* what the network has yet to carry is not cut off either */
         harness_threads(RANKS, aborted_after_finalize, NULL, 0);
     harness_threads(RANKS, grown_by_an_old_id, NULL, 0);
