@@ -110,13 +110,14 @@ static int no_program(const char *name)
     int why = ENOENT;
     if (strchr(name, '/')) return access(name, X_OK) ? errno : 0;
     if (!folders) return 0;
-    while (*folders) {
+    for (bool more = true; more;) {
         char path[4096];
-        const size_t len = strcspn(folders, ":");
+        const size_t len = strcspn(folders, ":"); /* 0: the working directory */
         snprintf(path, sizeof(path), "%.*s%s%s", (int)len, folders, len ? "/" : "", name);
         if (!access(path, X_OK)) return 0;
         if (errno == EACCES && !access(path, F_OK)) why = EACCES;
-        folders += len + (folders[len] == ':');
+        more = folders[len] == ':';
+        folders += len + more;
     }
     return why;
 }

@@ -55,7 +55,12 @@ def output_and_place():
         check("a port each", v["NCCL_COMM_ID"].rsplit(":", 1)[1] != v["MASTER_PORT"], v)
     for absent, status, why in (("./none", 127, "No such file"), ("no-such-program", 127, "No such file"), ("/etc/passwd", 126, "Permission denied")):
         r = tutti("run", "-n", "3", absent)
-        check(f"{absent}: said once", r.returncode == status and r.stderr.count(why) == 1 and not r.stdout, r)
+        check(f"{absent}: reported once", r.returncode == status and r.stderr.count(why) == 1 and not r.stdout, r)
+    with tempfile.TemporaryDirectory() as here:
+        os.symlink("/bin/true", f"{here}/a-program-of-this-folder")
+        for path in ("/usr/bin:", ":/usr/bin", "/usr/bin::/bin", ""):
+            r = tutti("run", "-n", "2", "a-program-of-this-folder", env={"PATH": path}, cwd=here)
+            check(f"PATH '{path}' has the working directory", r.returncode == 0 and not r.stderr, r)
     r = tutti("run", "-n", "2", "--own-ids", "sh", "-c", "echo ${NCCL_COMM_ID-none}", env={"NCCL_COMM_ID": "127.0.0.1:1"})
     check("ids of their own", r.stdout.split() == ["[0]", "none", "[1]", "none"] or r.stdout.split() == ["[1]", "none", "[0]", "none"],
           r.stdout + r.stderr)
