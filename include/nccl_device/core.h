@@ -1,6 +1,7 @@
 /* Host side of device communicators: what a program tells the library before its own kernels
- * communicate. On a host device there are no kernels: queries and teams answer, windows give their
- * peers' addresses, and ncclDevCommCreate() refuses with ncclInvalidUsage. C99 and C++. */
+ * communicate. On a host device no kernel runs but as host code: queries and teams answer, windows
+ * give their peers' addresses, and ncclDevCommCreate() refuses with ncclInvalidUsage. C99 and C++.
+ */
 #ifndef NCCL_DEVICE_CORE_H_
 #define NCCL_DEVICE_CORE_H_
 

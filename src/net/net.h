@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /* TCP over the interfaces that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY choose. Messages arrive
- * whole, in order, up to 32 in flight per connection and direction; the caller's thread moves the
- * bytes. */
+ * whole, in order, up to 32 in flight per connection, which has one direction; the caller's thread
+ * moves the bytes. */
 extern const ncclNet_v12_t tt_net_socket;
 
 #define TT_NET_KEY_BYTES 32

@@ -75,7 +75,7 @@ struct socket_comeback {
     struct socket_shake shake;
 };
 struct socket_origin;
-/* socket_connect.c. Connect one lane once more, to way->handle.addr. */
+/* socket_connect.c. Connect one lane once more, to the address in the origin's handle. */
 ncclResult_t tt_socket_connector_again(const struct socket_origin *origin, int lane,
                                        struct socket_connector **connector_out);
 /* ncclSuccess: comeback_out is the caller's; ncclInProgress: ask again; else the error is reported.

@@ -170,8 +170,8 @@ struct tt_plan {
 
 /* ---- in_place.c ---- */
 
-/* Scratch memory for the inputs of a group's AlltoAlls in place; node->staged says which call gets
- * which. */
+/* Scratch memory for the inputs of a group's AlltoAlls in place; each call's `staged` from `first`
+ * on says which gets which. */
 ncclResult_t tt_in_place_reserve(struct tt_plan *plan, struct tt_group_call *first);
 /* Copy the input there if it has a place, on the launch stream and in the communicator's order, as
  * the next thing before the call, which reads from there. */

@@ -1,5 +1,6 @@
 /* The machine as a graph, and what follows from it: device list, nodes, rings, trees, channels.
- * Pure but for file/detect*.c. */
+ * From the machine's files and the user's variables on it is computed; nothing else is asked of the
+ * host but by file/detect*.c. */
 #pragma once
 
 #include "nccl.h"

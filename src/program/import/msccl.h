@@ -1,6 +1,6 @@
-/* A file of MSCCL as it was written: ranks (gpu), threads (tb), steps. Read by tt_msccl_read.c,
- * checked by tt_msccl_check.c, followed through by tt_msccl_trace.c, written as a program by
- * tt_msccl_build.c. Private to the sub-room. */
+/* A file of MSCCL as it was written: ranks (gpu), threads (tb), steps. Read by msccl_read.c,
+ * checked by msccl_check.c, followed through by msccl_trace.c, written as a program by
+ * msccl_build.c. Private to the sub-room. */
 #pragma once
 
 #include "import.h"
@@ -81,7 +81,7 @@ struct msccl_value {           /* what a chunk holds */
     bool copied;               /* raw, and a step copies it to where it is */
 };
 
-struct msccl_move {                        /* one chunk of a step, as tt_msccl_trace.c found it */
+struct msccl_move {                        /* one chunk of a step, as msccl_trace.c found it */
     struct msccl_location first, src, dst; /* first: what a `re` adds to */
     bool post;                             /* now all ranks' contributions are there */
     struct msccl_value value;              /* that is sent and written */

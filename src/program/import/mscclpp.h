@@ -1,5 +1,5 @@
 /* An execution plan of MSCCL++ (JSON), whose ranks put into and get from each other's memory and
- * signal when they have. tt_mscclpp_read.c and mscclpp_ops.c read it; tt_mscclpp_run.c follows all
+ * signal when they have. mscclpp_read.c and mscclpp_ops.c read it; mscclpp_run.c follows all
  * its blocks once, refuses what nothing orders, and notes each operation as steps of messages;
  * mscclpp_order.c says what is ordered; mscclpp_steps.c keeps the steps and what each waits for,
  * and mscclpp_blocks.c makes blocks of them. From there on it is a file of MSCCL (msccl.h). Private

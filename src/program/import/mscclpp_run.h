@@ -1,5 +1,5 @@
 /* A plan that is being followed: what each chunk holds, what is ordered before what, and the steps
- * so far. Private to tt_mscclpp_run.c, mscclpp_order.c, mscclpp_steps.c
+ * so far. Private to mscclpp_run.c, mscclpp_order.c, mscclpp_steps.c
  * and mscclpp_blocks.c. */
 #pragma once
 

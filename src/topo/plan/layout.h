@@ -18,8 +18,8 @@ static inline int tt_layout_rank(const struct tt_topo_comm_node *comm_node, enum
     return tt_topo_rank_at(comm_node, rank);
 }
 
-/* rings.c, layout_trees.c: the first `nchannels` channels' rings, and twice as many trees, one
- * allocation each; equal ones are kept once. Errors: ncclSystemError. */
+/* layout_rings.c, layout_trees.c: the first `nchannels` channels' rings, and twice as many trees,
+ * one allocation each; equal ones are kept once. Errors: ncclSystemError. */
 ncclResult_t tt_layout_rings(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
                              int nchannels);
 ncclResult_t tt_layout_trees(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,

@@ -8,8 +8,8 @@ struct CUstream_st;
 struct tt_host_op;
 struct tt_node;
 
-/* Add a node behind the stream's tips. Takes what op refers to. told: what the node is said to be,
- * where op does not say it; or NULL. */
+/* Add a node behind the stream's tips. Takes what op refers to. params: what the node is said to
+ * be, where op does not say it; or NULL. */
 int tt_host_capture_add_node(struct CUstream_st *stream, const struct tt_host_op *op,
                              const struct tt_node *params);
 static inline int tt_host_capture_add(struct CUstream_st *stream, const struct tt_host_op *op)
