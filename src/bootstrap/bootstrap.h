@@ -143,6 +143,10 @@ ncclResult_t tt_bootstrap_allgather(struct tt_bootstrap *bootstrap, const void *
                                     void *all_out);
 ncclResult_t tt_bootstrap_barrier(struct tt_bootstrap *bootstrap);
 
+/* Set the handlers of fork, at the latest now. For a room whose lock is held while it calls this
+ * one: it sets its own afterwards, so that a fork takes that lock first. Any thread. */
+void tt_bootstrap_hook_fork(void);
+
 #define TT_ANY_PEER (-1)
 /* Messages between two ranks, 4096 bytes at most. send queues and never blocks. poll returns
  * ncclInProgress until a message of that (peer, tag) has come; *bytes_out is its size. Messages of

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/member.h"
 #include "base/param.h"
+#include "bootstrap/bootstrap.h"
 #include "transport/transport.h"
 #include "watch/compare.h"
 #include "watch/diagnose.h"
@@ -196,7 +197,10 @@ static bool thread_start(void)
     if (tt_watches.watchdog.event_fd < 0)
         tt_watches.watchdog.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (tt_watches.watchdog.event_fd < 0) return false;
-    if (!tt_watches.watchdog.hooked) pthread_atfork(fork_prepare, fork_parent, fork_child);
+    if (!tt_watches.watchdog.hooked) {
+        tt_bootstrap_hook_fork(); /* a fork takes our lock first, as our thread does */
+        pthread_atfork(fork_prepare, fork_parent, fork_child);
+    }
     tt_watches.watchdog.hooked = true;
     sigset_t all, before;
     sigfillset(&all);

@@ -149,6 +149,19 @@ static void fork_child(void)
     service->epoch++;
 }
 
+static void hook_fork(struct tt_service *service)
+{
+    if (!service->fork_hooked) pthread_atfork(fork_prepare, fork_parent, fork_child);
+    service->fork_hooked = true;
+}
+
+void tt_bootstrap_hook_fork(void)
+{
+    tt_service_lock();
+    hook_fork(tt_service());
+    tt_service_unlock();
+}
+
 /* False when something ended the wait: the time, in practice. Lock held. */
 static bool await_end(struct tt_service *service, uint64_t until_nsec)
 {
@@ -243,11 +256,9 @@ static ncclResult_t service_start(struct tt_service *service)
         close_all(service);
         return rc;
     }
-    if (!service->hooked) {
-        pthread_atfork(fork_prepare, fork_parent, fork_child);
-        on_exit(at_process_exit, service);
-        service->hooked = true;
-    }
+    hook_fork(service);
+    if (!service->hooked) on_exit(at_process_exit, service);
+    service->hooked = true;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);

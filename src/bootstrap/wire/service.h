@@ -37,8 +37,8 @@ struct tt_service {
     pthread_t thread;
     enum tt_service_state state;
     int users;
-    bool quit;   /* process exit: end whatever the users say */
-    bool hooked; /* fork and exit handlers are set */
+    bool quit;                /* process exit: end whatever the users say */
+    bool hooked, fork_hooked; /* handlers of exit and of fork are set */
     int epoll_fd, event_fd;
     uint64_t next_token;
     uint64_t epoch; /* counts forks; what was made before one is dead in the child */
