@@ -17,10 +17,20 @@
 
 /* ---- goodbyes ---- */
 
+/* After an error, this rank's own abort included, nobody says when the others have stopped writing
+ * here: give them a second. */
+static void hold_memory(struct tt_bootstrap *b)
+{
+    const bool in_order = !atomic_load(&b->error) && b->given_up == 0;
+    if (!b->memory || b->nranks == 1 || in_order) return;
+    b->hold_nsec = tt_now_nsec() + HOLD_NSEC;
+}
+
 void tt_leave_finish(struct tt_bootstrap *b)
 {
     if (b->finished) return;
     b->finished = true;
+    hold_memory(b);
     for (int i = 0; i < b->nbranches; i++) {
         tt_conn_send(b->branches[i].conn, TT_FRAME_BYE, NULL, 0);
         tt_conn_finish(b->branches[i].conn);
@@ -76,13 +86,6 @@ static bool others_here(const struct tt_bootstrap *self, const unsigned char *se
     return false;
 }
 
-/* After an error nobody says when the others have stopped writing here: give them a second. */
-static void hold_memory(struct tt_bootstrap *b)
-{
-    if (!b->memory || b->nranks == 1 || !atomic_load(&b->error)) return;
-    b->hold_nsec = tt_now_nsec() + HOLD_NSEC;
-}
-
 /* Those that left before are freed by the service thread when the goodbye reaches them. */
 static void await_others(const unsigned char *secret)
 {
@@ -124,14 +127,12 @@ void tt_bootstrap_leave(struct tt_bootstrap *b)
         tt_leave_finish(b);
     }
     tt_leave_step(b);
-    hold_memory(b);
     bool last = !others_here(b, b->secret, true) && goodbyes_matter(b);
     unsigned char secret[TT_SECRET_BYTES];
     memcpy(secret, b->secret, sizeof(secret));
     uint64_t deadline = tt_now_nsec() + LEAVE_WAIT_NSEC;
     while (last && !b->finished && tt_tree_wait(b, deadline) == ncclSuccess) {
     }
-    if (!b->finished) hold_memory(b);
     if (b->finished && !b->hold_nsec) {
         tt_tree_destroy(b);
     } else {

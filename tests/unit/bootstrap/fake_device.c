@@ -40,10 +40,11 @@ bool tuttiHostHelp(void)
     return false;
 }
 
+/* Memory that is freed begins with a 1 from then on. */
 void tuttiHostControlFree(void *ptr, size_t bytes)
 {
-    (void)ptr;
     (void)bytes;
+    __atomic_store_n((int *)ptr, 1, __ATOMIC_RELEASE);
 }
 
 int tuttiHostDeviceCount(void)

@@ -473,6 +473,47 @@ static void body_exit(struct team_rank *self)
     tt_bootstrap_leave(b);
 }
 
+/* Peers write into the memory of a rank until they have noticed its abort. */
+static void body_abort(struct team_rank *self)
+{
+    static int memory[2]; /* 1: freed */
+    struct tt_member member = {0};
+    struct tt_bootstrap *b = NULL;
+    const void *records;
+    if (team_join(self, &member, &b, &records)) return;
+    int *own = &memory[self->rank];
+    tt_bootstrap_own_memory(b, own, sizeof(*own));
+    if (self->rank == 0) {
+        tt_bootstrap_abort(b, ncclInternalError, "rank 0 aborted");
+        tt_bootstrap_leave(b);
+        tt_sleep_usec(300000);
+        self->report->wrong = __atomic_load_n(own, __ATOMIC_ACQUIRE) != 0;
+        for (int k = 0; k < 500 && !__atomic_load_n(own, __ATOMIC_ACQUIRE); k++)
+            tt_sleep_usec(10000);
+        self->report->wrong += !__atomic_load_n(own, __ATOMIC_ACQUIRE);
+        return;
+    }
+    while (!tt_bootstrap_error(b, NULL))
+        tt_sleep_usec(1000);
+    tt_bootstrap_abort(b, ncclInternalError, "rank 1 aborted"); /* and its works still run */
+    tt_sleep_usec(500000);
+    tt_bootstrap_leave(b);
+}
+
+static void an_abort_keeps_memory(void **state)
+{
+    ncclUniqueId id;
+    (void)state;
+    assert_int_equal(tt_id_create(&id), ncclSuccess);
+    struct team team = {.nranks = 2, .ids = &id, .nids = 1, .timeout_sec = 60};
+    team_run(&team, last_form, body_abort);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(team.reports[r].rc, ncclSuccess);
+        assert_int_equal(team.reports[r].wrong, 0);
+    }
+    team_fini(&team);
+}
+
 static void exit_without_leave(void **state)
 {
     ncclUniqueId id;
@@ -498,6 +539,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(children),
         cmocka_unit_test(missing_in_child_is_named),
         cmocka_unit_test(death_is_reported),
+        cmocka_unit_test(an_abort_keeps_memory),
         cmocka_unit_test(exit_without_leave),
         cmocka_unit_test(all_get_the_reason),
     };
