@@ -16,6 +16,8 @@ struct round {
     cudaStream_t streams[RANKS];
     float *in[RANKS], *out[RANKS];
     _Atomic int calls;
+    _Atomic bool over; /* a call failed, with this sentence */
+    char why[768];
     int kind, wait;
 };
 
@@ -68,6 +70,8 @@ static void *call_on(void *arg)
         for (int rank = 0; rank < RANKS; rank++)
             CUDA(cudaStreamSynchronize(round->streams[rank]));
     }
+    snprintf(round->why, sizeof(round->why), "%s", ncclGetLastError(NULL));
+    atomic_store(&round->over, true);
     return NULL;
 }
 
@@ -90,10 +94,16 @@ static void play(struct round *round)
     pthread_t thread, asking;
     NCCL(ncclCommInitAll(round->comms, RANKS, NULL));
     round->calls = 0;
+    round->over = false;
     CHECK(!pthread_create(&thread, NULL, call_on, round));
     CHECK(!pthread_create(&asking, NULL, ask_on, round));
-    while (round->calls < round->wait)
+    while (round->calls < round->wait) {
+        if (atomic_load(&round->over))
+            harness_fail(__FILE__, __LINE__,
+                         "kind %d, after %d calls of %d, a call failed before the abort: %s",
+                         round->kind, round->calls, round->wait, round->why);
         sched_yield();
+    }
     for (int rank = 0; rank < RANKS; rank++)
         NCCL(ncclCommAbort(round->comms[rank]));
     pthread_join(thread, NULL);
