@@ -315,19 +315,24 @@ static bool hosts_are_even(const struct tt_tune_env *env)
 }
 
 /* Between hosts as a ring of hosts, of which every rank of a host carries its part, or where hosts
- * are uneven as many as the smallest has; inside, inputs
- * are read and outputs written as by a direct program. SIMPLE waits for one host after the other,
- * LL for all at once. */
+ * are uneven as many as the smallest has; inside, inputs are read and outputs written as by a
+ * direct program. SIMPLE waits for one host after the other, LL for all at once; where hosts are
+ * uneven an AllGather or ReduceScatter waits for one block after the other (gen/uneven.c). */
 static double hierarchical_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                                 enum tt_proto proto)
 {
     double halves = query->func == TT_FUNC_ALLREDUCE ? 2 : 1, hosts = env->nnodes;
     bool chain = query->func == TT_FUNC_BROADCAST || query->func == TT_FUNC_REDUCE;
-    bool uneven = (query->func == TT_FUNC_ALLREDUCE || chain) && proto == TT_PROTO_SIMPLE;
     if (env->nnodes < 2 || env->ppn < 2 || env->least_local < 1) return -1;
-    if (!uneven && !hosts_are_even(env)) return -1;
+    if (proto != TT_PROTO_SIMPLE && !hosts_are_even(env)) return -1;
     double hops = proto == TT_PROTO_LL ? halves : halves * (hosts - 1);
-    double crossing = (double)query->bytes * (chain ? 1 : halves * (hosts - 1) / hosts);
+    double share = chain ? 1 : halves * (hosts - 1) / hosts; /* of the bytes: what crosses */
+    bool blocks = query->func == TT_FUNC_ALLGATHER || query->func == TT_FUNC_REDUCESCATTER;
+    if (blocks && !hosts_are_even(env)) {
+        hops = env->nranks - env->least_local;
+        share = hops / env->nranks;
+    }
+    double crossing = (double)query->bytes * share;
     double inside = halves * (double)query->bytes / host_of(env)->direct_bytes_usec +
                     4 * crossing / env->least_local / host_of(env)->slot_bytes_usec;
     return query->nops * (hops * own_hop_usec(env, NCCL_HW_NET, proto) +

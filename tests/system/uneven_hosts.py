@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Hosts with different numbers of ranks, told apart by NCCL_HOSTID: their hierarchical AllReduce, Broadcast and Reduce give
-right results for all roots, and are what long ones are made of; what has none is said. usage: uneven_hosts.py TUTTI PERF"""
-import os, subprocess, sys
+"""Hosts with different numbers of ranks, told apart by NCCL_HOSTID: their hierarchical programs give right
+results for all roots, and are what long calls are made of; what has none is said. usage: uneven_hosts.py TUTTI PERF"""
+import os, re, subprocess, sys
 
 tutti, perf = sys.argv[1:]
 clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "TUTTI_", "RANK", "WORLD_"))}
@@ -19,13 +19,14 @@ def run(sizes, *args, status=0, **env):
     return log
 
 
-HAVE = ("allreduce", "broadcast", "reduce")
+HAVE = ("allreduce", "broadcast", "reduce", "allgather", "reducescatter")
 NAMED = {"NCCL_ALGO": ";".join(op + ":Hierarchical" for op in HAVE)}
 for sizes, op in (((3, 1), "avg"), ((1, 2, 2), "sum"), ((2, 4), "sum")):
     run(sizes, "-b", "8", "-e", "600K", "-f", "300", "-o", op, "-r", "all", *HAVE, **NAMED)
-log = run((3, 1), "-b", "4M", "-e", "4M", "allreduce", NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="TUNING")
-if "AllReduce: 4194304 Bytes -> Algo HIERARCHICAL" not in log:
-    sys.exit(f"another algorithm was chosen\n{log[-6000:]}")
-log = run((1, 2), "-b", "600K", "-e", "600K", "allgather", status=1, NCCL_ALGO="allgather:Hierarchical")
+log = run((4, 2), "-b", "4M", "-e", "4M", "allreduce", "allgather", NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="TUNING")
+for name in "AllReduce", "AllGather":
+    if not re.search(name + r": \d{7} Bytes -> Algo HIERARCHICAL", log):
+        sys.exit(f"another algorithm was chosen for {name}\n{log[-6000:]}")
+log = run((1, 2), "-b", "600K", "-e", "600K", "allgather", status=1, NCCL_ALGO="allgather:NVLSTree")
 if "no algorithm or protocol is left for AllGather" not in log:
     sys.exit(f"nobody said what is left\n{log[-6000:]}")

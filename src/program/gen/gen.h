@@ -21,6 +21,7 @@ tt_generate tt_gen_pairwise_alltoall;
 tt_generate tt_gen_hierarchical_allreduce, tt_gen_hierarchical_reduce;
 tt_generate tt_gen_hierarchical_broadcast, tt_gen_hierarchical_allgather;
 tt_generate tt_gen_hierarchical_reducescatter;
+tt_generate tt_gen_uneven_allgather, tt_gen_uneven_reducescatter;
 tt_generate tt_gen_nvls_allreduce, tt_gen_nvls_allgather, tt_gen_nvls_reducescatter;
 tt_generate tt_gen_nvls_tree;
 tt_generate tt_gen_pat_allgather, tt_gen_pat_reducescatter;

@@ -16,7 +16,8 @@
  *
  * Hosts of different numbers of ranks: AllReduce, Broadcast and Reduce have as many rails as the
  * smallest host has ranks, and a chunk for each host and rail. The other ranks of a host give those
- * on rails their inputs and take results from them. SIMPLE alone.
+ * on rails their inputs and take results from them. SIMPLE alone. AllGather and ReduceScatter over
+ * such hosts: uneven.c.
  *
  * There is a text for each l (for each l and place in the chain, where there is a root). A chunk is
  * completed by one rank and copied: all ranks hold the same bits. The order of a reduction depends
@@ -185,12 +186,20 @@ void tt_gen_hierarchical_allreduce(const struct tt_shape *shape, struct tt_build
 
 void tt_gen_hierarchical_reducescatter(const struct tt_shape *shape, struct tt_builder *builder)
 {
-    halves(shape, builder, true, false);
+    if (shape->host_first) {
+        tt_gen_uneven_reducescatter(shape, builder);
+    } else {
+        halves(shape, builder, true, false);
+    }
 }
 
 void tt_gen_hierarchical_allgather(const struct tt_shape *shape, struct tt_builder *builder)
 {
-    halves(shape, builder, false, true);
+    if (shape->host_first) {
+        tt_gen_uneven_allgather(shape, builder);
+    } else {
+        halves(shape, builder, false, true);
+    }
 }
 
 /* ---- with a root ---- */

@@ -140,7 +140,9 @@ static void uneven_hosts_are_right(void **state)
     static const struct program_case cases[] = {
         {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false},
         {TT_FUNC_REDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, true},
-        {TT_FUNC_BROADCAST, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, true}};
+        {TT_FUNC_BROADCAST, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, true},
+        {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false},
+        {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false}};
     static const struct layout layouts[] = {{2, {1, 2}},       {2, {3, 1}},       {2, {2, 3}},
                                             {2, {5, 2}},       {3, {1, 1, 2}},    {3, {2, 4, 2}},
                                             {3, {4, 3, 2}},    {4, {1, 2, 3, 4}}, {4, {3, 3, 3, 2}},
@@ -501,11 +503,30 @@ static void large_programs_stay_small(void **state)
     }
 }
 
+/* Uneven hosts: a text for each pair of sizes that are neighbours, however many hosts there are. */
+static void uneven_programs_stay_small(void **state)
+{
+    (void)state;
+    enum { HOSTS = 512 };
+    static const enum tt_func funcs[] = {TT_FUNC_ALLGATHER, TT_FUNC_REDUCESCATTER};
+    static int sizes[HOSTS];
+    for (int host = 0; host < HOSTS; host++)
+        sizes[host] = host == 100 ? 7 : 8;
+    for (size_t k = 0; k < 2; k++) {
+        const struct program_case what = {funcs[k], TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false};
+        struct program_set set = program_set_make_uneven(&what, -1, sizes, HOSTS);
+        print_message("%s: %u bytes\n", tt_func_name(funcs[k]), set.blocks[0]->bytes);
+        assert_in_range(set.blocks[0]->bytes, 1, 300000);
+        program_set_free(&set);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_programs_are_right),
         cmocka_unit_test(uneven_hosts_are_right),
+        cmocka_unit_test(uneven_programs_stay_small),
         cmocka_unit_test(large_communicators),
         cmocka_unit_test(every_count_up_to_64_and_257),
         cmocka_unit_test(a_thousand_ranks),
