@@ -42,6 +42,9 @@ static const char *const func_names[] = {"AllReduce", "Reduce",    "ReduceScatte
 static const size_t counts[] = {0, 3, 1025, 70001};
 #define COUNT_MOST 70001
 
+/* Inputs, and so results within a block, repeat after this many elements (see input()). */
+#define PERIOD ((size_t)66)
+
 #define GUARD_BYTES ((size_t)64)
 #define SHIFT_MOST ((size_t)64)
 
@@ -166,8 +169,13 @@ static void fill(const struct one *c, int rank, int n)
     size_t bytes = value_bytes(c->type);
     memset(buffers[rank].out, 0x5a,
            out_blocks(c, rank, n) * c->count * bytes + 2 * GUARD_BYTES + SHIFT_MOST);
-    for (size_t i = 0; i < in_blocks(c, rank, n) * c->count; i++) {
+    size_t total = in_blocks(c, rank, n) * c->count;
+    for (size_t i = 0; i < total && i < PERIOD; i++) {
         value_put(in, i, c->type, input(c, rank, i));
+    }
+    for (size_t done = PERIOD; done < total; done *= 2) {
+        size_t more = total - done < done ? total - done : done;
+        memcpy(in + done * bytes, in, more * bytes);
     }
 }
 
@@ -216,6 +224,13 @@ static void describe(const struct one *c, int rank)
            c->root);
 }
 
+/* The rest of a block from element `index` on is, bit for bit, what it is a period before. */
+static bool repeats(const struct one *c, const char *out, size_t index)
+{
+    size_t bytes = value_bytes(c->type), count = c->count - PERIOD;
+    return !memcmp(out + (index - PERIOD) * bytes, out + index * bytes, count * bytes);
+}
+
 static int check(const struct one *c, int rank, int n)
 {
     char *in, *out;
@@ -223,7 +238,10 @@ static int check(const struct one *c, int rank, int n)
     size_t total = out_blocks(c, rank, n) * c->count;
     for (size_t i = 0; i < total; i++) {
         double found = value_get(out, i, c->type), wanted = expected(c, rank, n, i);
-        if (found == wanted) continue;
+        if (found == wanted) {
+            if (i % c->count == PERIOD && repeats(c, out, i)) i += c->count - PERIOD - 1;
+            continue;
+        }
         describe(c, rank);
         printf(": element %zu is %g, not %g\n", i, found, wanted);
         return 1;
