@@ -16,6 +16,7 @@
 enum {
     LANE_PARTS = 2 * SOCKET_REQUESTS,
     PIECES = 16,
+    SHORT_BYTES = 256, /* so few are copied to one piece: the kernel looks up each */
     BULK_BYTES = 65536,
     BULK_PAUSE_NSEC = 2000, /* doubled four times */
     CLOSE_LOOKS = 32,       /* without a pause */
@@ -111,15 +112,25 @@ static size_t rest_of(const struct iovec *pieces, int npieces)
 ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *lane)
 {
     while (lane->first != lane->last && !tt_socket_lane_is_early(lane)) {
+        const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
         struct iovec pieces[PIECES];
-        struct msghdr message = {.msg_iov = pieces};
-        message.msg_iovlen = (size_t)collect_parts(lane, pieces);
-        ssize_t n = lane->seal
-                        ? tt_socket_seal_send(lane->seal, lane->fd, pieces, (int)message.msg_iovlen)
-                        : sendmsg(lane->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        char together[SHORT_BYTES];
+        int npieces = collect_parts(lane, pieces);
+        size_t rest = rest_of(pieces, npieces);
+        struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)npieces};
+        ssize_t n = 0;
+        if (lane->seal) {
+            n = tt_socket_seal_send(lane->seal, lane->fd, pieces, npieces);
+        } else if (rest > sizeof(together)) {
+            n = sendmsg(lane->fd, &message, flags);
+        } else {
+            for (int i = 0; i < npieces; n += (ssize_t)pieces[i++].iov_len)
+                memcpy(together + n, pieces[i].iov_base, pieces[i].iov_len);
+            n = send(lane->fd, together, rest, flags);
+        }
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            tt_socket_lane_missed(lane, rest_of(pieces, (int)message.msg_iovlen));
+            tt_socket_lane_missed(lane, rest);
             return ncclSuccess;
         }
         if (n < 0) return call_failed(link, lane);
@@ -174,8 +185,9 @@ ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
     if (lane->kept) *moved_out = take_kept(lane, pieces, npieces);
     if (*moved_out || lane->err) return ncclSuccess;
     do {
-        n = lane->seal ? tt_socket_seal_recv(lane->seal, lane->fd, pieces, npieces)
-                       : recvmsg(lane->fd, &message, MSG_DONTWAIT);
+        n = lane->seal     ? tt_socket_seal_recv(lane->seal, lane->fd, pieces, npieces)
+            : npieces == 1 ? recv(lane->fd, pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT)
+                           : recvmsg(lane->fd, &message, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     if (n == 0)
         return tt_socket_link_broken(link, ncclRemoteError, "the peer closed the connection");

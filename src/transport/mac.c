@@ -68,7 +68,8 @@ uint64_t tt_mac(const struct tt_mac_key *key, const uint64_t context[TT_MAC_CONT
                 const void *bytes, size_t len_bytes)
 {
     const unsigned char *at = bytes;
-    struct text text = {.nwords = HEAD_WORDS};
+    struct text text; /* a short message fills little of it */
+    text.nwords = HEAD_WORDS;
     memcpy(text.words, context, sizeof(*context) * TT_MAC_CONTEXT_WORDS);
     text.words[TT_MAC_CONTEXT_WORDS] = len_bytes;
     if (len_bytes <= WHOLE_BYTES) {

@@ -44,9 +44,10 @@ struct net_line { /* a connection; the mover's, under the lock of struct tt_net_
 struct net_slot { /* what travels before the payload */
     uint64_t match;
     uint32_t bytes;
-    uint32_t flags;                 /* enum net_flag */
-    struct tt_call call;            /* of a collective: the sender's */
-    uint64_t payload_mac, head_mac; /* with NET_FLAG_MAC: of all that stands before it */
+    uint32_t flags;       /* enum net_flag */
+    struct tt_call call;  /* of a collective: the sender's */
+    uint64_t payload_mac; /* with NET_FLAG_MAC; or the payload, of up to 8 bytes */
+    uint64_t head_mac;    /* likewise: of all that stands before it */
 };
 _Static_assert(sizeof(struct net_slot) == 56, "fixed by the wire");
 enum net_flag {

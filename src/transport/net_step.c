@@ -100,10 +100,16 @@ static void want_line(struct net_edge *edge, enum net_phase phase)
 
 enum mac_of { MAC_OF_HEAD, MAC_OF_PAYLOAD };
 
-/* A message has its place by who sends it to whom, over which channel, and its number. */
+/* A message has its place by who sends it to whom, over which channel, and its number. A payload of
+ * up to 8 bytes stands in the head in place of its MAC: the head's is over it. */
 static uint64_t mac_of(const struct net_edge *edge, uint64_t number, enum mac_of part,
                        const void *bytes, size_t len_bytes)
 {
+    uint64_t word = 0;
+    if (part == MAC_OF_PAYLOAD && len_bytes <= sizeof(word)) {
+        if (len_bytes) memcpy(&word, bytes, len_bytes);
+        return word;
+    }
     const struct tt_edge_key *key = &edge->edge.key;
     uint64_t own = (uint32_t)edge->edge.config->member->rank, peer = (uint32_t)key->peer;
     const uint64_t context[TT_MAC_CONTEXT_WORDS] = {

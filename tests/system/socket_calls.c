@@ -28,6 +28,20 @@ EXPORTED ssize_t recvmsg(int fd, struct msghdr *message, int flags)
     return n;
 }
 
+EXPORTED ssize_t send(int fd, const void *bytes, size_t len_bytes, int flags)
+{
+    ssize_t n = syscall(SYS_sendto, fd, bytes, len_bytes, flags, NULL, 0);
+    atomic_fetch_add_explicit(n < 0 ? &full : &sent, 1, memory_order_relaxed);
+    return n;
+}
+
+EXPORTED ssize_t recv(int fd, void *bytes, size_t len_bytes, int flags)
+{
+    ssize_t n = syscall(SYS_recvfrom, fd, bytes, len_bytes, flags, NULL, NULL);
+    atomic_fetch_add_explicit(n < 0 ? &empty : &got, 1, memory_order_relaxed);
+    return n;
+}
+
 static void pass(const struct harness_rank *self, unsigned char *bytes)
 {
     NCCL(self->rank ? ncclRecv(bytes, BYTES, ncclChar, 0, self->comm, self->stream)
