@@ -58,12 +58,14 @@ void tt_socket_lane_add(struct socket_lane *lane, struct socket_part part)
     lane->parts[lane->last++ % LANE_PARTS] = part;
 }
 
-static int collect_parts(struct socket_lane *lane, struct iovec pieces[PIECES])
+static int collect_parts(struct socket_lane *lane, struct iovec pieces[PIECES], size_t *rest_out)
 {
     int n = 0;
+    *rest_out = 0;
     for (uint32_t i = lane->first; i != lane->last && n < PIECES; i++) {
         struct socket_part *part = &lane->parts[i % LANE_PARTS];
         pieces[n++] = (struct iovec){part->at, part->left};
+        *rest_out += part->left;
     }
     return n;
 }
@@ -101,22 +103,14 @@ bool tt_socket_lane_is_early(const struct socket_lane *lane)
     return lane->not_before_nsec && tt_now_nsec() < lane->not_before_nsec;
 }
 
-static size_t rest_of(const struct iovec *pieces, int npieces)
-{
-    size_t rest = 0;
-    for (int i = 0; i < npieces; i++)
-        rest += pieces[i].iov_len;
-    return rest;
-}
-
 ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *lane)
 {
     while (lane->first != lane->last && !tt_socket_lane_is_early(lane)) {
         const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
         struct iovec pieces[PIECES];
         char together[SHORT_BYTES];
-        int npieces = collect_parts(lane, pieces);
-        size_t rest = rest_of(pieces, npieces);
+        size_t rest;
+        int npieces = collect_parts(lane, pieces, &rest);
         struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)npieces};
         ssize_t n = 0;
         if (lane->seal) {
@@ -145,7 +139,8 @@ ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *l
 ncclResult_t tt_socket_lane_put_back(struct socket_link *link, struct socket_lane *lane,
                                      const struct iovec pieces[2])
 {
-    size_t left = lane->kept_bytes - lane->kept_at, bytes = rest_of(pieces, 2);
+    size_t left = lane->kept_bytes - lane->kept_at;
+    size_t bytes = pieces[0].iov_len + pieces[1].iov_len;
     char *kept = tt_calloc(1, bytes + left);
     if (!kept) return tt_socket_link_broken(link, ncclSystemError, "out of memory");
     memcpy(kept, pieces[0].iov_base, pieces[0].iov_len);
@@ -207,9 +202,9 @@ ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *l
 {
     while (lane->first != lane->last) {
         struct iovec pieces[PIECES];
-        size_t moved = 0;
-        int n = collect_parts(lane, pieces);
-        ncclResult_t rc = tt_socket_read(link, lane, pieces, n, rest_of(pieces, n), &moved);
+        size_t rest, moved = 0;
+        int n = collect_parts(lane, pieces, &rest);
+        ncclResult_t rc = tt_socket_read(link, lane, pieces, n, rest, &moved);
         if (rc || moved == 0) return rc;
         advance(lane, moved);
     }
