@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`tutti trace`: merged, matched and aligned runs whose answers are known because they were made here, and files that are
 cut, mixed, out of order or no traces at all. usage: trace.py TUTTI"""
-import json, os, random, re, subprocess, sys, tempfile
+import gzip, json, os, random, re, shutil, subprocess, sys, tempfile
 
 from trace_made import MS, US, Rank, crossing, made, nests
 
@@ -214,7 +214,69 @@ def unsound(folder):
     other.collective(0, MS, count=99)
     other.end().write(folder, "again")
     Rank(2, 4, pid=901).end().write(folder, "more")
-    said(trace("check", folder, code=1), "are they of several runs?", "rank 0 has 256 of ncclFloat32")
+    done = trace("check", folder, code=1)
+    said(done, f"{folder}/again.jsonl: rank 1 of communicator 00000000000000ab (process 900 on one) is in {folder}/1.jsonl as well "
+         "(process 101 on one): are they of several runs? Operations are taken from the latter", "more.jsonl: rank 2 ",
+         "2 lines are not sound")
+    check("256 of" not in done.stdout, f"ranks of two runs are compared: {done.stdout}")
+    check(rows(folder)[1][0]["operations"] == 10, "a rank of another run is in the operations")
+
+
+def bad_files(folder):
+    """Copies, files without their end, of a later version, with a byte-order mark, packed: a sentence for each, and what is
+    sound is used."""
+    paths = made(folder, nranks=2)
+    copy = f"{folder}/copy.jsonl"
+    shutil.copy(paths[0], copy)
+    said(trace("summary", folder), f"{copy}: rank 0 of communicator 00000000000000ab is in {paths[0]} as well, of the same process (100 "
+         "on one): operations are taken from")
+    check(rows(folder)[1][0]["operations"] == 10, "a copy is no rank")
+    shutil.copy(paths[0], f"{folder}/copy.2.jsonl")
+    shutil.copy(paths[0], f"{folder}/copy.3.jsonl")
+    shutil.copy(paths[0], f"{folder}/copy.4.jsonl")
+    said(trace("summary", folder), "1 more ranks are in two files")
+    for name in ("copy", "copy.2", "copy.3", "copy.4"):
+        os.unlink(f"{folder}/{name}.jsonl")
+    sound = open(paths[0], "rb").read()
+
+    def changed(data, *words, operations=10, command=("summary",)):
+        with open(paths[0], "wb") as out:
+            out.write(data)
+        done = trace(*command, folder, code=None)
+        check(all(word in done.stderr for word in words), f"{words} in {done.stderr}")
+        check(done.stderr.count("\n") == len(words), f"one sentence for each: {done.stderr}")
+        found = rows(folder)[1]
+        check(sum(row["operations"] for row in found) == operations, found)
+
+    changed(sound)
+    cut = sound[:sound.rindex(b'{"t":"end"')]
+    for command in ("summary", "convert --to jsonl", "convert --to prometheus", "page"):
+        changed(cut, "0.jsonl: no line `end`: process 100 on one was killed, or still runs; what is there is used, up to 0.009",
+                command=command.split())
+    changed(sound.replace(b'"v":1', b'"v":7', 1), "0.jsonl:1: version 7 of the format, of which only 1 is known: lines and members that are "
+            "known are used")
+    changed(b"\xef\xbb\xbf" + sound, "0.jsonl:1: a byte-order mark, which is passed over")
+    check(json.loads(trace("check", "--json", folder).stdout)["sound"], "a mark is no fault")
+    two = b"\xef\xbb\xbf" + sound + b"\xef\xbb\xbf" + open(paths[1], "rb").read()  # joined by a shell
+    changed(two, "0.jsonl:1: a byte-order mark", f"0.jsonl:{sound.count(b'{') + 1}: a byte-order mark",
+            "1.jsonl: rank 1 of communicator 00000000000000ab is in")
+    changed(gzip.compress(sound), "0.jsonl:1: packed by gzip: zcat it into `tutti trace -`; nothing of it is used")
+    changed(sound.decode().encode("utf-16"), "0.jsonl:1: a text of UTF-16: bring it to UTF-8 with iconv; nothing of it is used")
+    said(trace("check", folder, code=1), "1 lines are not sound", "the files of 1 of its 2 ranks are here")
+
+
+def crowd(folder):
+    """As many lanes as nobody has: what looks through all of them for each is told by the time-out alone."""
+    rank, others = Rank(0, 1), 150000
+    for k in range(others):
+        rank.id += 1
+        rank.lines.append(f'{{"t":"ev","id":{rank.id},"parent":0,"c":1,"tid":{k * 4096},"ts":{10**12 + k},"dur":1,"type":"GroupApi"}}')
+    path = rank.end().write(folder)
+    text = trace("convert", "--to", "chrome", path).stdout
+    check(text.count('"ph":"X"') == others and text.count('"API: thread ') == others, "threads")
+    done = trace("convert", "--to", "otf2", "-o", f"{folder}/archive", path, code=1)
+    check("150000 lanes, of which an archive has 65536 at most" in done.stderr or "OTF2" in done.stderr, done.stderr)
+    check(not os.path.exists(f"{folder}/archive"), "an archive was begun")
 
 
 def at_work(folder):
@@ -396,7 +458,7 @@ def dumps(folder):
     said(trace("convert", "--to", "jsonl", "-o", f"{folder}/all.jsonl.3", folder, code=2), "would be read with")
 
 
-for case in (summary, messages, types, chrome, others, differ, clocks, unsound, at_work, order, hostile, shapes, memory, dumps):
+for case in (summary, messages, types, chrome, others, differ, clocks, unsound, bad_files, crowd, at_work, order, hostile, shapes, memory, dumps):
     with tempfile.TemporaryDirectory() as folder:
         case(folder)
     print(case.__name__, "passed")

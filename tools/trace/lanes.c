@@ -26,8 +26,9 @@ struct lane_rows {
     struct lane_row *rows; /* owned */
     uint32_t *slots;       /* owned; first place plus 1 */
     uint32_t nrows;
+    uint32_t nslots; /* a power of two, and no less than nrows */
 };
-enum { SLOTS = 4096 };
+enum { SLOTS_LEAST = 1024 };
 
 int64_t lanes_end(const struct lanes *lanes, const struct timeline_event *event)
 {
@@ -45,10 +46,10 @@ static int by_rank(const void *left, const void *right)
 
 static uint32_t find_group(const struct lanes *lanes, uint32_t process, int rank)
 {
-    for (uint32_t g = 0; g < lanes->ngroups; g++) {
-        if (lanes->groups[g].process == process && lanes->groups[g].rank == rank) return g;
-    }
-    return 0;
+    const struct lane_group wanted = {process, rank};
+    const struct lane_group *found =
+        bsearch(&wanted, lanes->groups, lanes->ngroups, sizeof(wanted), by_rank);
+    return found ? (uint32_t)(found - lanes->groups) : 0;
 }
 
 /* The ranks of a process in its first communicator are its groups. of_member gets the rank. */
@@ -159,21 +160,48 @@ static uint32_t add_row(struct lane_rows *all, const struct lane *lane, uint8_t 
     return all->nrows++;
 }
 
+static uint32_t *slot_of(const struct lane_rows *all, const struct lane *lane)
+{
+    uint64_t key = (uint64_t)lane->group << 32 | lane->thread;
+    key = (key ^ key >> 29) * 0x9e3779b97f4a7c15u;
+    key ^= (uint64_t)lane->channel << 8 | (uint64_t)lane->kind << 1 | lane->send;
+    return &all->slots[key * 0x9e3779b97f4a7c15u >> 32 & (all->nslots - 1)];
+}
+
+static void link_row(struct lane_rows *all, uint32_t row)
+{
+    uint32_t *slot = slot_of(all, &all->rows[row].lane);
+    all->rows[row].after = *slot;
+    *slot = row + 1;
+}
+
+/* As many slots as there are rows, so that a slot has few of them. */
+static bool widen(struct lane_rows *all)
+{
+    uint32_t nslots = all->nslots ? all->nslots * 2 : SLOTS_LEAST;
+    uint32_t *slots = tt_calloc(nslots, sizeof(*slots));
+    if (!slots) return false;
+    free(all->slots);
+    all->slots = slots;
+    all->nslots = nslots;
+    for (uint32_t row = 0; row < all->nrows; row++) {
+        if (all->rows[row].lane.row == 0) link_row(all, row);
+    }
+    return true;
+}
+
 /* TIMELINE_NONE: memory is short. */
 static uint32_t assign_row(struct lane_rows *all, const struct lane *lane, int64_t start_nsec,
                            int64_t end_nsec)
 {
-    uint32_t slot =
-        (lane->group * 31 + lane->thread * 17 + lane->channel * 7u + lane->kind * 2u + lane->send) %
-        SLOTS;
-    uint32_t at = all->rows ? all->slots[slot] : 0;
+    if (all->nrows >= all->nslots && !widen(all)) return TIMELINE_NONE;
+    uint32_t at = *slot_of(all, lane);
     while (at && !same_lane(&all->rows[at - 1].lane, lane))
         at = all->rows[at - 1].after;
     if (!at) {
         at = add_row(all, lane, 0) + 1;
         if (!at) return TIMELINE_NONE;
-        all->rows[at - 1].after = all->slots[slot];
-        all->slots[slot] = at;
+        link_row(all, at - 1);
     }
     uint32_t row = at - 1;
     for (uint8_t k = 1; !put(&all->rows[row].row, start_nsec, end_nsec) && k < ROWS; k++) {
@@ -225,8 +253,8 @@ static bool sort_rows(const struct timeline *run, struct lanes *lanes, struct la
 
 static bool assign_all(const struct timeline *run, struct lanes *lanes, const int *of_member)
 {
-    struct lane_rows all = {.slots = tt_calloc(SLOTS, sizeof(uint32_t))};
-    bool good = all.slots != NULL;
+    struct lane_rows all = {0};
+    bool good = true;
     for (uint32_t e = 0; e < run->nevents; e++) {
         const struct timeline_event *event = &run->events[e];
         int64_t at = event->stop_nsec == TIMELINE_OPEN ? event->start_nsec : event->stop_nsec;

@@ -93,6 +93,7 @@ static const struct name members[] = {
     {"n", LINE_N},
     {"base", LINE_BASE},
     {"words", LINE_WORDS},
+    {"v", LINE_VERSION},
 };
 
 /* A slot by the first eight bytes of a name and its length; what lies behind the name counts

@@ -75,6 +75,7 @@ enum line_member {
     LINE_N,
     LINE_BASE,
     LINE_WORDS,
+    LINE_VERSION,
     LINE_MEMBER_COUNT_
 };
 

@@ -44,6 +44,7 @@ static void tell_rest(struct timeline *run)
     struct timeline_reader *reader = run->reader;
     static const char *const rest[COMPLAINT_COUNT_] = {"are no events",
                                                        "come before any head",
+                                                       "are heads of a version that is not known",
                                                        "have no id or one that is taken",
                                                        "have no sound time",
                                                        "are of events that do not begin",
@@ -128,12 +129,25 @@ static bool is_live(const struct timeline *run)
     return process != TIMELINE_NONE && run->processes[process].runs;
 }
 
+/* Editors and shells of other systems put one before a text, and so between texts that were joined.
+ */
+static char *skip_mark(const struct timeline *run, char *at, const char *end)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    size_t bytes = sizeof(mark) - 1;
+    if (end - at < (ptrdiff_t)bytes || memcmp(at, mark, bytes) != 0) return at;
+    (void)fprintf(stderr, "%s:%llu: a byte-order mark, which is passed over\n",
+                  run->paths[run->reader->file], (unsigned long long)run->reader->number);
+    return at + bytes;
+}
+
 /* One line; `end` is its '\n'. `cut`: the file ends without one. */
 static void read_line(struct timeline *run, char *at, const char *end, bool cut)
 {
     struct timeline_reader *reader = run->reader;
     reader->number++;
     run->lines++;
+    at = skip_mark(run, at, end);
     if (at == end) return;
     if (shapes_read(&reader->shapes, at, end, &reader->line)) {
         timeline_take(run);
@@ -185,18 +199,43 @@ static size_t skip_long(char *buffer, size_t used, bool *too_long)
     return used;
 }
 
+/* Begins as no text of UTF-8 does; said, with what helps. */
+static bool is_other_format(struct timeline *run, const char *bytes, size_t count)
+{
+    static const struct {
+        char begin[8];
+        const char *what;
+    } formats[] = {
+        {"\x1f\x8b", "packed by gzip: zcat it into `tutti trace -`; nothing of it is used"},
+        {"\x28\xb5\x2f\xfd",
+         "packed by zstd: zstdcat it into `tutti trace -`; nothing of it is used"},
+        {"\xfd\x37zXZ", "packed by xz: xzcat it into `tutti trace -`; nothing of it is used"},
+        {"\xff\xfe", "a text of UTF-16: bring it to UTF-8 with iconv; nothing of it is used"},
+        {"\xfe\xff", "a text of UTF-16: bring it to UTF-8 with iconv; nothing of it is used"},
+    };
+    for (size_t k = 0; k < TT_LEN(formats); k++) {
+        size_t length = strlen(formats[k].begin);
+        if (count < length || memcmp(bytes, formats[k].begin, length) != 0) continue;
+        timeline_complain(run, COMPLAINT_LINE, 1, "%s", formats[k].what);
+        return true;
+    }
+    return false;
+}
+
 static bool read_stream(struct timeline *run, int fd, const char *path)
 {
     struct timeline_reader *reader = run->reader;
     char *buffer = tt_calloc(1, BUFFER_BYTES + SLACK_BYTES);
     size_t used = 0;
-    bool too_long = false;
+    bool too_long = false, is_first = true;
     ssize_t n = 1;
     if (!buffer) return false;
     while (n != 0 && !reader->short_of_memory) {
         n = read(fd, buffer + used, tt_min_size(BUFFER_BYTES - used, READ_BYTES));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) break;
+        if (is_first && is_other_format(run, buffer, (size_t)n)) break;
+        is_first = false;
         run->bytes += (uint64_t)n;
         used += (size_t)n;
         if (too_long) used = skip_long(buffer, used, &too_long);
@@ -217,7 +256,7 @@ static bool read_stream(struct timeline *run, int fd, const char *path)
         read_line(run, buffer, buffer + used, true);
     }
     free(buffer);
-    return n == 0;
+    return n >= 0;
 }
 
 static bool read_file(struct timeline *run, const char *path)

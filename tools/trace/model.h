@@ -101,6 +101,7 @@ struct timeline_member {
     uint32_t number; /* in its process */
     int rank;        /* -1: versions 1 to 3 of the interface do not say it */
     uint32_t flight; /* of timeline.flights; TIMELINE_NONE: a profiler's file */
+    bool is_twin;    /* another process has this rank as well: its operations are not matched */
 };
 
 /* How far a rank was when the flight recorder wrote its file. Its operations have the numbers of

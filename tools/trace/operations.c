@@ -64,8 +64,9 @@ static int by_begin(const void *left, const void *right)
 static bool is_part(const struct timeline *run, const struct timeline_event *event)
 {
     bool type = event->type == TIMELINE_COLL || event->type == TIMELINE_P2P;
-    return type && event->member != TIMELINE_NONE &&
-           run->members[event->member].comm != TIMELINE_NONE;
+    if (!type || event->member == TIMELINE_NONE) return false;
+    const struct timeline_member *member = &run->members[event->member];
+    return member->comm != TIMELINE_NONE && !member->is_twin;
 }
 
 static struct part_key key_of(const struct timeline *run, uint32_t index)
@@ -157,21 +158,55 @@ static void add_operation(struct timeline *run, const struct part_key *keys, uin
     run->noperations++;
 }
 
-/* Which ranks of each communicator are there, and no rank twice. */
-static void count_members(struct timeline *run)
+/* A rank that is there already: of another run, or from a copy of its file. */
+static void tell_twin(struct timeline *run, const struct timeline_member *twin,
+                      const struct timeline_member *first)
 {
-    for (uint32_t m = 0; m < run->nmembers; m++) {
-        if (run->members[m].comm != TIMELINE_NONE) run->comms[run->members[m].comm].nmembers++;
-    }
-    for (uint32_t c = 0; c < run->ncomms; c++) {
-        struct timeline_comm *comm = &run->comms[c];
-        if (comm->nranks == 0 || comm->nmembers <= (uint32_t)comm->nranks) continue;
-        run->complaints++;
+    const struct timeline_process *here = &run->processes[twin->process];
+    const struct timeline_process *there = &run->processes[first->process];
+    bool same = here->pid == there->pid && !strcmp(here->host, there->host);
+    const char *path = run->paths[here->file], *other = run->paths[there->file];
+    unsigned long long comm = run->comms[twin->comm].id;
+    run->complaints++;
+    if (same) {
         (void)fprintf(stderr,
-                      "communicator %016llx of %d ranks is in the files at %u: are they of several "
-                      "runs?\n",
-                      (unsigned long long)comm->id, comm->nranks, comm->nmembers);
+                      "%s: rank %d of communicator %016llx is in %s as well, of the same process "
+                      "(%d on %s): operations are taken from the latter\n",
+                      path, twin->rank, comm, other, here->pid, here->host);
+    } else {
+        (void)fprintf(stderr,
+                      "%s: rank %d of communicator %016llx (process %d on %s) is in %s as well "
+                      "(process %d on %s): are they of several runs? Operations are taken from the "
+                      "latter\n",
+                      path, twin->rank, comm, here->pid, here->host, other, there->pid,
+                      there->host);
     }
+}
+
+/* Which ranks of each communicator are there, and no rank twice. */
+static bool count_members(struct timeline *run)
+{
+    enum { REPORTED_MOST = 3 };
+    struct ids ranks = {0};
+    uint32_t ntwins = 0;
+    bool good = true;
+    for (uint32_t m = 0; good && m < run->nmembers; m++) {
+        struct timeline_member *member = &run->members[m];
+        if (member->comm == TIMELINE_NONE) continue;
+        bool flies = member->flight != TIMELINE_NONE;
+        uint64_t key =
+            (uint64_t)member->comm << 32 | (uint32_t)flies << 31 | (uint32_t)member->rank;
+        uint32_t first = member->rank < 0 ? UINT32_MAX : ids_get(&ranks, key);
+        member->is_twin = first != UINT32_MAX && run->members[first].process != member->process;
+        if (first == UINT32_MAX && member->rank >= 0) good = ids_put(&ranks, key, m);
+        if (!member->is_twin) run->comms[member->comm].nmembers++;
+        if (member->is_twin && ++ntwins <= REPORTED_MOST)
+            tell_twin(run, member, &run->members[first]);
+    }
+    ids_clear(&ranks);
+    if (ntwins > REPORTED_MOST)
+        (void)fprintf(stderr, "%u more ranks are in two files\n", ntwins - REPORTED_MOST);
+    return good;
 }
 
 /* Sorted keys into operations; those of one rank that are equal are numbered first. */
@@ -198,14 +233,14 @@ static void join(struct timeline *run, struct part_key *keys, uint32_t nkeys)
 bool timeline_match(struct timeline *run)
 {
     uint32_t nkeys = 0;
+    bool good = count_members(run);
     for (uint32_t e = 0; e < run->nevents; e++)
         nkeys += is_part(run, &run->events[e]);
     struct part_key *keys = tt_calloc(nkeys + (size_t)1, sizeof(*keys));
     run->parts = tt_calloc(nkeys + (size_t)1, sizeof(*run->parts));
     run->operations = tt_calloc(nkeys + (size_t)1, sizeof(*run->operations));
-    bool good = keys && run->parts && run->operations;
+    good = good && keys && run->parts && run->operations;
     if (good) {
-        count_members(run);
         for (uint32_t e = 0, k = 0; e < run->nevents; e++) {
             if (is_part(run, &run->events[e])) keys[k++] = key_of(run, e);
         }

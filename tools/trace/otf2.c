@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LANES_MOST = 1 << 16 };  /* each is two files, and closing one looks at all of them */
 enum { CHUNK_BYTES = 1 << 20 }; /* of events and of definitions, in memory until they are written */
 
 void otf2_check(struct otf2_archive *archive, OTF2_ErrorCode code)
@@ -381,6 +382,16 @@ static bool has_events(const struct timeline *run)
     return run->nevents > 0;
 }
 
+static bool has_room(const struct otf2_archive *archive)
+{
+    if (archive->lanes.nlanes <= LANES_MOST) return true;
+    (void)fprintf(stderr,
+                  "tutti trace: %u lanes, of which an archive has %d at most, as each is two "
+                  "files: --types leaves some out, --to perfetto has them all\n",
+                  archive->lanes.nlanes, LANES_MOST);
+    return false;
+}
+
 /* An older archive's files would stand among the new one's. */
 static bool is_free(const char *folder)
 {
@@ -445,6 +456,7 @@ bool trace_write_otf2(const struct timeline *run, const char *folder)
 {
     struct otf2_archive archive = {.run = run, .folder = folder};
     bool good = has_events(run) && is_free(folder) && otf2_open(&archive.otf2) && make(&archive);
+    good = good && has_room(&archive);
     if (good) {
         OTF2_ErrorCallback before = archive.otf2.on_error(hear, &archive);
         write_all(&archive);

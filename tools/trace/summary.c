@@ -16,6 +16,29 @@ void trace_print_json(json_t *value)
     json_decref(value);
 }
 
+void trace_tell_cut(const struct timeline *run)
+{
+    enum { REPORTED_MOST = 3 };
+    uint32_t cut = 0;
+    for (uint32_t p = 0; p < run->nprocesses; p++) {
+        const struct timeline_process *process = &run->processes[p];
+        int64_t last_nsec = 0;
+        if (process->ended || ++cut > REPORTED_MOST) continue;
+        for (uint32_t e = process->first_event; e < process->last_event; e++) {
+            const struct timeline_event *event = &run->events[e];
+            int64_t at = event->stop_nsec == TIMELINE_OPEN ? event->start_nsec : event->stop_nsec;
+            if (at > last_nsec) last_nsec = at;
+        }
+        (void)fprintf(
+            stderr,
+            "%s: no line `end`: process %d on %s was killed, or still runs; what is there "
+            "is used, up to %.6f s\n",
+            run->paths[process->file], process->pid, process->host, (double)last_nsec / 1e9);
+    }
+    if (cut > REPORTED_MOST)
+        (void)fprintf(stderr, "%u more files have no line `end`\n", cut - REPORTED_MOST);
+}
+
 /* ---- JSON ---- */
 
 static json_t *row_json(const struct timeline *run, const struct trace_row *row)
@@ -190,6 +213,7 @@ int trace_summary(const struct trace_options *options)
     struct timeline run;
     struct trace_table rows = {0};
     int status = trace_load(options, 0, options->npaths, &run);
+    if (status == 0) trace_tell_cut(&run);
     if (status == 0 && !trace_table_make(&run, &rows)) status = 1;
     if (status == 0 && options->json) print_json(&run, &rows);
     if (status == 0 && !options->json) print_text(&run, &rows);

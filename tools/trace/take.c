@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum { LATEST = 1 << 22 };     /* lines that wait for the begin of their event */
+enum { FORMAT_VERSION = 1 };   /* of the lines */
 enum { MOST_RANKS = 1 << 20 }; /* of a communicator; more is no sound file */
 /* Of which the states and the many small events are left out from half of the limit on. */
 static const uint32_t small_types = 1u << TIMELINE_PROXY_STEP | 1u << TIMELINE_NET_PLUGIN;
@@ -72,6 +73,12 @@ static void take_head(struct timeline *run)
     text(run, LINE_EXE, process->exe, sizeof(process->exe));
     text(run, LINE_FLIGHT_WHY, process->flight, sizeof(process->flight));
     reader->process = run->nprocesses++;
+    uint64_t version = line_number(&reader->line, LINE_VERSION, FORMAT_VERSION);
+    if (version == FORMAT_VERSION) return;
+    timeline_complain(run, COMPLAINT_VERSION, reader->number,
+                      "version %llu of the format, of which only %d is known: lines and members "
+                      "that are known are used",
+                      (unsigned long long)version, FORMAT_VERSION);
 }
 
 /* TIMELINE_NONE: memory is short. */
