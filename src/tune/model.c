@@ -400,7 +400,7 @@ double tt_tune_predict(const struct tt_tune_env *env, const struct tt_tune_query
     return query->nops * latency + bytes * (double)block;
 }
 
-/* AlltoAll, Gather and Scatter: where ranks do not share memory they are made of messages. */
+/* AlltoAll, Gather and Scatter: where ranks do not share memory long ones are made of messages. */
 static bool is_composite(enum tt_func func)
 {
     return func == TT_FUNC_ALLTOALL || func == TT_FUNC_GATHER || func == TT_FUNC_SCATTER;
@@ -440,18 +440,25 @@ double tt_model_plain_time(const struct tt_tune_env *env, const struct tt_tune_q
     }
 }
 
+/* Exchanges by one-shot programs: up to so many bytes from rank to rank messages, which are bound
+ * each time, took longer (over loopback, 2, 4 and 8 ranks); beyond so many ranks the connections,
+ * which are others than those of messages, would be too many. */
+enum { EXCHANGE_BYTES = 16 << 10, EXCHANGE_RANKS = 64 };
+
 /* Last choices, for those who name them. Doubling, halving, Bruck and pairwise have not been
- * measured where ranks share memory; multicast memory is no faster on a host; between hosts
- * AlltoAll, Gather and Scatter are made of messages; NCCL_PAT_ENABLE=2 (the default) wants one rank
- * per host. */
-static bool only_by_name(const struct tt_tune_env *env, enum tt_func func, enum tt_algo algo)
+ * measured where ranks share memory; multicast memory is no faster on a host; NCCL_PAT_ENABLE=2
+ * (the default) wants one rank per host. */
+static bool only_by_name(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                         enum tt_algo algo)
 {
+    bool exchange = is_composite(query->func) && !env->all_direct;
     switch (algo) {
-    case TT_ALGO_ONESHOT: return is_composite(func) && !env->all_direct;
+    case TT_ALGO_ONESHOT:
+        return exchange && (payload(env, query) > EXCHANGE_BYTES || env->nranks > EXCHANGE_RANKS);
     case TT_ALGO_PAT: return tt_param_int("NCCL_PAT_ENABLE") == 2 && env->ppn > 1;
     case TT_ALGO_DOUBLING:
     case TT_ALGO_HALVING: return env->all_direct;
-    case TT_ALGO_BRUCK: return env->all_direct || is_composite(func);
+    case TT_ALGO_BRUCK: return env->all_direct || is_composite(query->func);
     case TT_ALGO_PAIRWISE:
     case TT_ALGO_NVLS:
     case TT_ALGO_NVLS_TREE: return true;
@@ -463,7 +470,7 @@ double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *
                      enum tt_algo algo, enum tt_proto proto)
 {
     double time = tt_model_plain_time(env, query, algo, proto);
-    return time > 0 && only_by_name(env, query->func, algo) ? time * 1024 : time;
+    return time > 0 && only_by_name(env, query, algo) ? time * 1024 : time;
 }
 
 /* ---- what numbers bear ---- */

@@ -159,6 +159,24 @@ static void messages_are_messages(void **state)
     assert_int_equal(chosen(&env, &large, NULL).algo, TT_ALGO_P2P);
 }
 
+/* Over a network: up to 16 KiB from rank to rank and 64 ranks. */
+static void short_exchanges_are_programs(void **state)
+{
+    (void)state;
+    static const enum tt_func funcs[] = {TT_FUNC_ALLTOALL, TT_FUNC_GATHER, TT_FUNC_SCATTER};
+    for (size_t f = 0; f < sizeof(funcs) / sizeof(funcs[0]); f++) {
+        struct tt_tune_env env = two_hosts(8);
+        struct tt_tune_query query = query_of(funcs[f], 8 * (16u << 10));
+        print_message("case: %s\n", tt_func_name(funcs[f]));
+        assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_ONESHOT);
+        query.bytes += 64;
+        assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_P2P);
+        env = two_hosts(66);
+        query.bytes = 1 << 10;
+        assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_P2P);
+    }
+}
+
 static void deterministic_avoids_rings(void **state)
 {
     (void)state;
@@ -222,6 +240,7 @@ int main(void)
         cmocka_unit_test_setup(multicast_by_name, clear_lists),
         cmocka_unit_test_setup(single_ranks_halve_and_double, clear_lists),
         cmocka_unit_test_setup(messages_are_messages, clear_lists),
+        cmocka_unit_test_setup(short_exchanges_are_programs, clear_lists),
         cmocka_unit_test_setup(deterministic_avoids_rings, clear_lists),
         cmocka_unit_test_setup(networks_that_reduce_are_chosen, clear_lists),
     };
