@@ -127,7 +127,7 @@ void tt_events_fini(struct tt_plan *plan)
 
 /* ---- calls ---- */
 
-static bool made_of_messages(const struct tt_plan *plan, const struct tt_task *task)
+static bool made_of_messages(struct tt_plan *plan, const struct tt_task *task)
 {
     return !tt_func_is_message(task->func) && plan->comm->member.nranks > 1 &&
            tt_messages_expand(plan, task);

@@ -5,17 +5,29 @@
 #include "plan/choice.h"
 #include "plan/plan_state.h"
 
-bool tt_messages_expand(const struct tt_plan *plan, const struct tt_task *task)
+/* To choose takes 16,000 instructions, and such calls come again. */
+static bool is_of_messages(struct tt_plan *plan, const struct tt_task *task)
 {
+    struct tt_exchange_choice *latest = &plan->exchanges[task->func - TT_FUNC_ALLTOALL];
+    if (task->count && task->count == latest->count && task->type == latest->type &&
+        task->root == latest->root && !task->options)
+        return latest->of_messages;
     struct tt_tune_choice choice;
+    bool messages =
+        tt_choice_estimate(plan, task, &choice) == ncclSuccess && choice.algo == TT_ALGO_P2P;
+    if (!task->options)
+        *latest = (struct tt_exchange_choice){task->count, task->type, task->root, messages};
+    return messages;
+}
+
+bool tt_messages_expand(struct tt_plan *plan, const struct tt_task *task)
+{
     switch (task->func) {
     case TT_FUNC_SEND:
     case TT_FUNC_RECV: return true;
     case TT_FUNC_ALLTOALL:
     case TT_FUNC_GATHER:
-    case TT_FUNC_SCATTER:
-        return !plan->comm->tune.all_direct &&
-               tt_choice_estimate(plan, task, &choice) == ncclSuccess && choice.algo == TT_ALGO_P2P;
+    case TT_FUNC_SCATTER: return !plan->comm->tune.all_direct && is_of_messages(plan, task);
     default: return false;
     }
 }

@@ -22,7 +22,7 @@ struct tt_block_exchange {
 };
 
 /* True when the call is made of sends and receives. */
-bool tt_messages_expand(const struct tt_plan *plan, const struct tt_task *task);
+bool tt_messages_expand(struct tt_plan *plan, const struct tt_task *task);
 struct tt_block_exchange tt_exchange_of(const struct tt_plan *plan, const struct tt_task *task);
 
 /* Where the block for (from) that rank lies. */

@@ -270,7 +270,7 @@ static bool is_lone_message(const struct tt_plan *plan, const struct tt_group_ca
 }
 
 /* The calls that are made of sends and receives and those that are not, by next_same_kind. */
-static void list_calls(const struct tt_plan *plan, struct tt_group_call *first,
+static void list_calls(struct tt_plan *plan, struct tt_group_call *first,
                        struct tt_group_launch *launch)
 {
     struct tt_group_call **message = &launch->messages, **collective = &launch->collectives;

@@ -121,6 +121,15 @@ struct tt_group_launch { /* how one group of one communicator goes to the stream
 #define TT_PLAN_PINS ((uint64_t)0x7fffffff << 32)
 #define TT_PLAN_CLOSED ((uint64_t)1 << 63) /* the communicator ends: no pins any more */
 
+/* Whether an AlltoAll, Gather or Scatter is made of messages: what was chosen for the latest one.
+ */
+struct tt_exchange_choice {
+    size_t count; /* 0: none yet */
+    ncclDataType_t type;
+    int root;
+    bool of_messages;
+};
+
 struct tt_plan {
     struct tt_comm *comm;          /* borrowed: owns the plan; valid while pinned */
     _Atomic uint64_t uses;         /* the storage lives until no hold is left */
@@ -145,8 +154,9 @@ struct tt_plan {
 
     struct tt_bound cache[TT_CACHE_ENTRIES];
     struct tt_bound overflow; /* for a call whose entry is in use by a running work */
-    uint64_t issued;          /* operations accepted, from 0 */
-    uint64_t misses;          /* calls that took the full path */
+    struct tt_exchange_choice exchanges[TT_FUNC_GATHER - TT_FUNC_ALLTOALL + 1]; /* by function */
+    uint64_t issued;                                      /* operations accepted, from 0 */
+    uint64_t misses;                                      /* calls that took the full path */
     struct tt_program_node *programs[TT_PROGRAM_BUCKETS]; /* owned lists */
     struct tt_program *local;                             /* owned: in to out within this rank */
     struct tt_edge_table edges[TT_CONN_COUNT_];

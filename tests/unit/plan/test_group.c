@@ -239,21 +239,34 @@ static void own_receive_too_small(void **state)
     fake_comm_free(comm);
 }
 
+/* Frames of the work that an exchange of `count` elements becomes. */
+static int frames_of(struct tt_comm *comm, enum tt_func func, int root, size_t count)
+{
+    struct tt_task task = task_of(comm, func, root);
+    task.count = count;
+    fake_reset();
+    assert_int_equal(tt_plan_add(&task, "call"), ncclSuccess);
+    assert_int_equal(fake.nworks, 1);
+    return fake.works[0].spec.nframes;
+}
+
+/* Long ones are made of messages, short ones are programs, whichever came before. */
 static void exchange_without_mapping(void **state)
 {
+    enum { SHORT = 4, LONG = 1 << 20 };
     struct tt_comm *comm = fake_comm(4, 1, false);
     (void)state;
-    fake_reset();
-    add(comm, TT_FUNC_ALLTOALL, -1);
-    assert_int_equal(fake.nworks, 1);
-    assert_int_equal(fake.works[0].spec.nframes, 7); /* own copy, 3 sends, 3 receives */
-    fake_reset();
-    add(comm, TT_FUNC_GATHER, 1);
-    assert_int_equal(fake.works[0].spec.nframes, 4); /* root: own copy, 3 receives */
-    fake_reset();
-    add(comm, TT_FUNC_SCATTER, 2);
-    assert_int_equal(fake.works[0].spec.nframes, 1); /* one receive */
-    assert_ptr_equal(fake.works[0].frames[0].out, buffer[1]);
+    for (int round = 0; round < 2; round++) {
+        /* own copy, 3 sends, 3 receives */
+        assert_int_equal(frames_of(comm, TT_FUNC_ALLTOALL, -1, LONG), 7);
+        assert_int_equal(frames_of(comm, TT_FUNC_ALLTOALL, -1, SHORT + round), 1);
+        /* root: own copy, 3 receives */
+        assert_int_equal(frames_of(comm, TT_FUNC_GATHER, 1, LONG), 4);
+        assert_int_equal(frames_of(comm, TT_FUNC_GATHER, 0, LONG), 1);
+        assert_int_equal(frames_of(comm, TT_FUNC_SCATTER, 2, LONG), 1); /* one receive */
+        assert_ptr_equal(fake.works[0].frames[0].out, buffer[1]);
+        assert_int_equal(frames_of(comm, TT_FUNC_SCATTER, 1, LONG), 4);
+    }
     fake_comm_free(comm);
 }
 
