@@ -34,7 +34,8 @@ def check_known(folder):
     dgx = os.path.join(MACHINES, "c03-dgx1v.xml")
     for op, topology, ranks, known in (
             ("allgather", "ring", 4, [(2, 3, 2)]), ("allgather", "ring", 8, [(4, 7, 2)]), ("allgather", "ring", 5, [(2, 2, 1)]),
-            ("allgather", "hypercube", 8, [(3, 7, 3)]), ("allgather", "line", 5, [(4, 4, 1)]),
+            ("allgather", "hypercube", 8, [(3, 7, 3)]), ("allgather", "hypercube", 16, [(4, 15, 4)]), ("reducescatter", "ring", 24, [(12, 23, 2)]),
+            ("allgather", "line", 5, [(4, 4, 1)]),
             ("allreduce", dgx, 0, [(4, 6, 16), (6, 14, 48)]),
             ("allreduce", "ring", 8, [(8, 14, 16)]), ("allreduce", "hypercube", 8, [(6, 14, 24)]),
             ("reducescatter", "hypercube", 8, [(3, 7, 3)]), ("alltoall", "ring", 5, [(2, 3, 1)]), ("gather", "dgx1v", 8, [(2, 7, 6)]),
@@ -158,9 +159,9 @@ def check_solvers(folder):
     while (left := alive(int(open(child).read()))) and time.monotonic() < until:
         time.sleep(0.02)
     must(not left, "what a solver's script started is still there")
-    # The first two questions are answered, the third never is: a signal ends it with what was found.
+    # The first five questions are answered, the sixth never is: a signal ends it with what was found.
     count = os.path.join(folder, "count")
-    slow = script(folder, "later", f"echo x >>{count}\n[ $(wc -l <{count}) -le 2 ] && exec {SOLVER}\ncat >/dev/null; touch {count}.hangs; exec sleep 100\n")
+    slow = script(folder, "later", f"echo x >>{count}\n[ $(wc -l <{count}) -le 5 ] && exec {SOLVER}\ncat >/dev/null; touch {count}.hangs; exec sleep 100\n")
     p = subprocess.Popen([TUTTI, "program", "search", "--op", "allgather", "--topology", "dgx1v", "--json", "--time", "1000", "--solver", slow],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 300
@@ -179,7 +180,7 @@ def check_usage(folder):
         out.write("<system version='1'><cpu")
     for words, status, word in (
             ([], 2, "needs --op"), (["--op", "sum"], 2, "no collective"), (["--op", "allgather"], 2, "needs --ranks"),
-            (["--op", "send", "--ranks", "4"], 2, "no collective"), (["--op", "allgather", "--ranks", "17"], 2, "--ranks"),
+            (["--op", "send", "--ranks", "4"], 2, "no collective"), (["--op", "allgather", "--ranks", "33"], 2, "--ranks"),
             (["--op", "allgather", "--topology", "hypercube", "--ranks", "6"], 2, "power of two"),
             (["--op", "allgather", "--topology", "dgx1v", "--ranks", "4"], 2, "has 8 ranks"),
             (["--op", "allgather", "--topology", "/nowhere"], 2, "/nowhere"), (["--op", "allgather", "--topology", odd], 2, "odd.xml:1"),

@@ -26,7 +26,7 @@ static const double step_usec = 1; /* of the prediction for --size */
 
 static const struct tutti_option rows[] = {
     {"--op", "NAME", "a collective: allgather, allreduce, ...", 0},
-    {"--ranks", "N", "2 to 16; a machine file says it itself", 0},
+    {"--ranks", "N", "2 to 32; a machine file says it itself", 0},
     {"--topology", "T",
      "a machine file, or ring, line, hypercube, fully-connected (default), dgx1v", 0},
     {"--size", "BYTES",
@@ -59,6 +59,7 @@ struct search {
 
     struct search_machine machine;
     struct search_goal goal;
+    struct search_symmetry symmetry;
     struct search_bounds bounds;
     struct search_solver solver;
     double until_sec;
@@ -208,20 +209,48 @@ static struct search_size next_size(const struct search *search, int steps, int 
     return (struct search_size){steps, rounds, chunks};
 }
 
-static enum search_answer ask(struct search *search, struct search_size size)
+/* A schedule that has all symmetries (`symmetric`; NONE says nothing of others), or any. */
+static enum search_answer ask_once(struct search *search, struct search_size size, bool symmetric)
 {
     struct search_schedule schedule = {.moves = NULL};
-    double left = search->until_sec - search_now();
-    double limit = left / 4 > 2 ? left / 4 : left; /* something is left for the other questions */
+    const struct search_question question = {.goal = &search->goal,
+                                             .machine = &search->machine,
+                                             .symmetry = symmetric ? &search->symmetry : NULL,
+                                             .size = size};
+    const double left = search->until_sec - search_now();
+    const double share = left / (symmetric ? 8 : 4); /* the other questions need time, too */
     (void)snprintf(search->doing, sizeof(search->doing),
                    "looking for %d step%s, %d round%s, %d chunk%s", size.steps,
                    size.steps == 1 ? "" : "s", size.rounds, size.rounds == 1 ? "" : "s",
                    size.chunks, size.chunks == 1 ? "" : "s");
     enum search_answer answer =
-        search_schedule(&search->goal, &search->machine, size, &search->solver, limit, &schedule);
+        search_schedule(&question, &search->solver, share > 2 ? share : left, &schedule);
     if (answer == SEARCH_FOUND && !keep(search, size, &schedule)) answer = SEARCH_BROKEN;
     free(schedule.moves);
     return answer;
+}
+
+static enum search_answer ask(struct search *search, struct search_size size)
+{
+    enum search_answer answer = SEARCH_NONE;
+    if (search->symmetry.group.count) answer = ask_once(search, size, true);
+    if (answer == SEARCH_NONE || answer == SEARCH_OPEN) answer = ask_once(search, size, false);
+    return answer;
+}
+
+/* With so many steps, is there one with symmetries that has as few rounds per chunk as any may
+ * have? Then nothing else need be asked. */
+static void ask_bound(struct search *search, int steps)
+{
+    const struct search_bounds *bounds = &search->bounds;
+    enum search_answer answer = SEARCH_NONE;
+    for (int k = 1; k * bounds->rounds <= search->rounds && answer == SEARCH_NONE; k++) {
+        const struct search_size size = {steps, k * bounds->rounds, k * bounds->chunks};
+        bool takes = size.rounds >= steps && size.chunks <= SEARCH_MOST_CHUNKS;
+        if (takes && !is_done(search)) answer = ask_once(search, size, true);
+    }
+    search->stopped = search->stopped || answer == SEARCH_STOPPED;
+    search->broken = search->broken || answer == SEARCH_BROKEN;
 }
 
 /* As many chunks as S steps and R rounds have, if that is better than what there is. */
@@ -258,6 +287,7 @@ static void look(struct search *search)
     for (int steps = bounds->steps; steps <= search->rounds && !is_done(search); steps++) {
         int before = search->npoints;
         bool bound = false;
+        if (search->symmetry.group.count) ask_bound(search, steps);
         for (int rounds = steps; rounds <= (search->npoints ? search->rounds : most); rounds++)
             raise_chunks(search, steps, rounds);
         if (search->npoints > before) {
@@ -441,6 +471,8 @@ static int prepare(struct search *search)
     }
     if (search->goal.sums && !search->goal.gathers) search_machine_turn(&search->machine);
     search->bounds = search_bounds(&search->goal, &search->machine);
+    if (!search_symmetry_find(&search->goal, &search->machine, &search->symmetry))
+        search->symmetry.group.count = 0;
     return 0;
 }
 

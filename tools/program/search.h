@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 enum {
-    SEARCH_MOST_RANKS = 16,
+    SEARCH_MOST_RANKS = 32,
     SEARCH_MOST_LINKS = SEARCH_MOST_RANKS * (SEARCH_MOST_RANKS - 1),
     SEARCH_MOST_CHUNKS = 64, /* of a block */
     SEARCH_MOST_ROUNDS = 64,
@@ -51,6 +51,19 @@ struct search_goal {
     } kinds[SEARCH_MOST_LINKS];
 };
 bool search_goal_make(enum tt_func func, int nranks, struct search_goal *goal);
+
+/* Ways to exchange ranks after which the machine and the goal are the same: a group. */
+struct search_symmetry {
+    struct search_group {
+        int count; /* 0: none is used */
+        int images[SEARCH_MOST_RANKS][SEARCH_MOST_RANKS];
+    } group;
+    int kinds[SEARCH_MOST_RANKS][SEARCH_MOST_LINKS]; /* what each makes of kinds and links */
+    int links[SEARCH_MOST_RANKS][SEARCH_MOST_LINKS];
+};
+/* A large one in which only the identity leaves a rank in its place; false: there is none. */
+bool search_symmetry_find(const struct search_goal *goal, const struct search_machine *machine,
+                          struct search_symmetry *symmetry);
 
 struct search_bounds {
     int steps;          /* no schedule has fewer */
@@ -110,9 +123,14 @@ enum search_answer search_solve(struct search_solver *solver, const struct searc
 const char *search_solver_find(const char *wanted);
 double search_now(void);
 
+struct search_question {
+    const struct search_goal *goal;
+    const struct search_machine *machine;
+    const struct search_symmetry *symmetry; /* NULL: any; else one that looks the same after each */
+    struct search_size size;
+};
 /* Is there a schedule of that size? *schedule_out (moves owned by the caller) when FOUND. */
-enum search_answer search_schedule(const struct search_goal *goal,
-                                   const struct search_machine *machine, struct search_size size,
+enum search_answer search_schedule(const struct search_question *question,
                                    struct search_solver *solver, double limit_sec,
                                    struct search_schedule *schedule_out);
 

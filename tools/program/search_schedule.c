@@ -22,7 +22,7 @@ static void add_kind(struct search_goal *goal, int from, int block, uint32_t to)
 
 bool search_goal_make(enum tt_func func, int nranks, struct search_goal *goal)
 {
-    uint32_t all = (UINT32_C(1) << nranks) - 1;
+    uint32_t all = UINT32_MAX >> (SEARCH_MOST_RANKS - nranks);
     *goal = (struct search_goal){.func = func, .nranks = nranks};
     goal->sums =
         func == TT_FUNC_ALLREDUCE || func == TT_FUNC_REDUCESCATTER || func == TT_FUNC_REDUCE;
@@ -70,34 +70,57 @@ static int capacity_into(const struct search_machine *machine, uint32_t inside)
     return machine->port && ports < links ? ports : links;
 }
 
-/* Of every set of ranks: each kind of chunk that begins outside and is wanted inside has to come in
+/* Each kind of chunk that begins outside of a set of ranks and is wanted inside has to come in
  * once. */
+static void raise_bound(const struct search_goal *goal, const struct search_machine *machine,
+                        uint32_t inside, struct search_bounds *bounds)
+{
+    int wanted = 0, capacity = capacity_into(machine, inside);
+    for (int k = 0; k < goal->nkinds; k++) {
+        const struct search_kind *kind = &goal->kinds[k];
+        wanted += !(inside >> kind->from & 1) && (inside & kind->to);
+    }
+    if (wanted * bounds->chunks <= bounds->rounds * capacity) return;
+    int a = wanted, b = capacity;
+    while (b) {
+        int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    bounds->rounds = wanted / a;
+    bounds->chunks = capacity / a;
+}
+
+/* Of a large machine not all sets: the ranks near to one, and the others. */
+static void raise_near(const struct search_goal *goal, const struct search_machine *machine,
+                       uint32_t all, struct search_bounds *bounds)
+{
+    for (int k = 0; k < goal->nranks * goal->nranks; k++) {
+        int rank = k / goal->nranks, most = k % goal->nranks;
+        uint32_t near = 0;
+        for (int r = 0; r < goal->nranks; r++)
+            near |= (uint32_t)(machine->distance[rank][r] <= most) << r;
+        if (near == all) continue;
+        raise_bound(goal, machine, near, bounds);
+        raise_bound(goal, machine, all & ~near, bounds);
+    }
+}
+
 struct search_bounds search_bounds(const struct search_goal *goal,
                                    const struct search_machine *machine)
 {
+    enum { ALL_SETS = 16 }; /* ranks */
     struct search_bounds bounds = {.steps = 0, .rounds = 0, .chunks = 1};
+    const uint32_t all = UINT32_MAX >> (SEARCH_MOST_RANKS - goal->nranks);
     for (int k = 0; k < goal->nkinds; k++) {
         for (int r = 0; r < goal->nranks; r++) {
             int distance = machine->distance[goal->kinds[k].from][r];
             if (goal->kinds[k].to >> r & 1 && distance > bounds.steps) bounds.steps = distance;
         }
     }
-    for (uint32_t inside = 1; inside < (UINT32_C(1) << goal->nranks) - 1; inside++) {
-        int wanted = 0, capacity = capacity_into(machine, inside);
-        for (int k = 0; k < goal->nkinds; k++) {
-            const struct search_kind *kind = &goal->kinds[k];
-            wanted += !(inside >> kind->from & 1) && (inside & kind->to);
-        }
-        if (wanted * bounds.chunks <= bounds.rounds * capacity) continue;
-        int a = wanted, b = capacity;
-        while (b) {
-            int rest = a % b;
-            a = b;
-            b = rest;
-        }
-        bounds.rounds = wanted / a;
-        bounds.chunks = capacity / a;
-    }
+    for (uint32_t inside = 1; goal->nranks <= ALL_SETS && inside < all; inside++)
+        raise_bound(goal, machine, inside, &bounds);
+    if (goal->nranks > ALL_SETS) raise_near(goal, machine, all, &bounds);
     return bounds;
 }
 
@@ -106,6 +129,7 @@ struct search_bounds search_bounds(const struct search_goal *goal,
 struct encoding {
     const struct search_goal *goal;
     const struct search_machine *machine;
+    const struct search_symmetry *symmetry; /* NULL: none */
     struct search_size size;
     struct search_formula formula;
     int nchunks;
@@ -213,16 +237,28 @@ static int collect(struct encoding *encoding, int step, const bool *picks)
     return count;
 }
 
+/* Whether a symmetry makes it an earlier link or rank, which carries as much. */
+static bool is_image(const struct search_symmetry *symmetry, int link, int rank)
+{
+    bool earlier = false;
+    for (int e = 0; symmetry && e < symmetry->group.count; e++)
+        earlier = earlier || (link >= 0 && symmetry->links[e][link] < link) ||
+                  (rank >= 0 && symmetry->group.images[e][rank] < rank);
+    return earlier;
+}
+
 static void add_limits(struct encoding *encoding, int step)
 {
     const struct search_machine *machine = encoding->machine;
     bool picks[SEARCH_MOST_LINKS] = {false};
     for (int l = 0; l < machine->nlinks; l++) {
+        if (is_image(encoding->symmetry, l, -1)) continue;
         picks[l] = true;
         add_limit(encoding, step, machine->links[l].width, collect(encoding, step, picks));
         picks[l] = false;
     }
     for (int k = 0; machine->port && k < 2 * machine->nranks; k++) {
+        if (is_image(encoding->symmetry, -1, k / 2)) continue;
         for (int l = 0; l < machine->nlinks; l++) {
             const struct search_link *link = &machine->links[l];
             picks[l] = (k % 2 ? link->from : link->to) == k / 2;
@@ -267,6 +303,41 @@ static void add_order(struct encoding *encoding, int chunk)
     }
 }
 
+/* Where and when a chunk of its own is held and sent. */
+static void add_chunk(struct encoding *encoding, int chunk)
+{
+    int nranks = encoding->goal->nranks, steps = encoding->size.steps;
+    for (int r = 0; r < nranks; r++) {
+        for (int s = 0; s <= steps; s++)
+            *held_at(encoding, chunk, r, s) = held_literal(encoding, chunk, r, s);
+    }
+    for (int r = 0; r < nranks; r++) {
+        for (int s = 1; s <= steps && r != kind_of(encoding, chunk)->from; s++)
+            add_arrivals(encoding, chunk, r, s);
+    }
+}
+
+/* What a chunk does is an earlier one's, seen through a symmetry. False: it is the first such. */
+static bool repeat_chunk(struct encoding *encoding, int chunk)
+{
+    const struct search_symmetry *symmetry = encoding->symmetry;
+    int each = encoding->size.chunks, kind = chunk / each, first = kind, by = 0;
+    for (int e = 0; symmetry && e < symmetry->group.count; e++) {
+        for (int k = 0; k < first; k++) {
+            if (symmetry->kinds[e][k] != kind) continue;
+            first = k;
+            by = e;
+        }
+    }
+    if (first == kind) return false;
+    for (int l = 0; l < encoding->machine->nlinks; l++) {
+        for (int s = 1; s <= encoding->size.steps; s++)
+            *sent_at(encoding, chunk, symmetry->links[by][l], s) =
+                *sent_at(encoding, first * each + chunk % each, l, s);
+    }
+    return true;
+}
+
 static bool encode(struct encoding *encoding)
 {
     const struct search_size *size = &encoding->size;
@@ -285,20 +356,12 @@ static bool encode(struct encoding *encoding)
     search_clause(&encoding->formula, &encoding->always, 1);
     add_rounds(encoding);
     for (int c = 0; c < encoding->nchunks; c++) {
-        for (int r = 0; r < encoding->goal->nranks; r++) {
-            for (int s = 0; s <= size->steps; s++)
-                *held_at(encoding, c, r, s) = held_literal(encoding, c, r, s);
-        }
-        for (int r = 0; r < encoding->goal->nranks; r++) {
-            for (int s = 1; s <= size->steps && r != kind_of(encoding, c)->from; s++)
-                add_arrivals(encoding, c, r, s);
-        }
+        if (repeat_chunk(encoding, c)) continue;
+        add_chunk(encoding, c);
+        if (c % size->chunks > 0) add_order(encoding, c - 1);
     }
     for (int s = 1; s <= size->steps; s++)
         add_limits(encoding, s);
-    for (int c = 0; c + 1 < encoding->nchunks; c++) {
-        if (kind_of(encoding, c) == kind_of(encoding, c + 1)) add_order(encoding, c);
-    }
     return true;
 }
 
@@ -355,13 +418,15 @@ static bool decode(const struct encoding *encoding, const char *values,
     return moves;
 }
 
-enum search_answer search_schedule(const struct search_goal *goal,
-                                   const struct search_machine *machine, struct search_size size,
+enum search_answer search_schedule(const struct search_question *question,
                                    struct search_solver *solver, double limit_sec,
                                    struct search_schedule *schedule_out)
 {
-    struct encoding encoding = {
-        .goal = goal, .machine = machine, .size = size, .nchunks = goal->nkinds * size.chunks};
+    struct encoding encoding = {.goal = question->goal,
+                                .machine = question->machine,
+                                .symmetry = question->symmetry,
+                                .size = question->size,
+                                .nchunks = question->goal->nkinds * question->size.chunks};
     enum search_answer answer = SEARCH_BROKEN;
     char *values = NULL;
     bool room = encode(&encoding);
