@@ -225,7 +225,8 @@ static int64_t on_run_clock(const struct timeline *run, const struct timeline_cl
     return at_nsec + clock->offset_nsec + drifted;
 }
 
-static void shift(struct timeline *run)
+/* All times on the run's clock, which is that of the first host; origin_nsec as well. */
+static void bring_together(struct timeline *run)
 {
     int64_t origin_nsec = INT64_MAX;
     for (uint32_t k = 0; k < run->nparts; k++) {
@@ -245,6 +246,10 @@ static void shift(struct timeline *run)
             run->states[s].at_nsec = on_run_clock(run, clock, run->states[s].at_nsec);
     }
     run->origin_nsec = run->nevents ? origin_nsec : 0;
+}
+
+static void shift(struct timeline *run)
+{
     for (uint32_t k = 0; k < run->nparts; k++) {
         run->parts[k].begin_nsec -= run->origin_nsec;
         if (run->parts[k].end_nsec != TIMELINE_OPEN) run->parts[k].end_nsec -= run->origin_nsec;
@@ -262,11 +267,12 @@ bool timeline_set_clocks(struct timeline *run)
     bool good = find_clocks(run);
     run->origin_nsec = run->nevents ? INT64_MAX : 0;
     for (uint32_t e = 0; good && e < run->nevents; e++) {
+        if (run->events[e].start_nsec >= run->origin_nsec) continue;
         uint32_t process = run->threads[run->events[e].thread].process;
-        if (run->processes[process].clock == 0 && run->events[e].start_nsec < run->origin_nsec)
-            run->origin_nsec = run->events[e].start_nsec;
+        if (run->processes[process].clock == 0) run->origin_nsec = run->events[e].start_nsec;
     }
     if (good && run->nclocks > 1 && run->nclocks <= MOST_CLOCKS) good = measure(run);
+    if (good && run->nclocks > 1) bring_together(run);
     if (good) shift(run);
     return good;
 }

@@ -141,17 +141,20 @@ static char *skip_mark(const struct timeline *run, char *at, const char *end)
     return at + bytes;
 }
 
+static void count_line(struct timeline *run)
+{
+    run->lines++;
+    if (++run->reader->number % PROGRESS_LINES == 0) tell_progress(run);
+}
+
 /* One line; `end` is its '\n'. `cut`: the file ends without one. */
 static void read_line(struct timeline *run, char *at, const char *end, bool cut)
 {
     struct timeline_reader *reader = run->reader;
-    reader->number++;
-    run->lines++;
+    count_line(run);
     at = skip_mark(run, at, end);
     if (at == end) return;
-    if (shapes_read(&reader->shapes, at, end, &reader->line)) {
-        timeline_take(run);
-    } else if (line_read(&reader->names, at, end, &reader->line)) {
+    if (line_read(&reader->names, at, end, &reader->line)) {
         if (reader->line.kind != LINE_RECORDS)
             shapes_learn(&reader->shapes, at, end, &reader->line);
         timeline_take(run);
@@ -162,28 +165,35 @@ static void read_line(struct timeline *run, char *at, const char *end, bool cut)
     } else if (!cut) {
         timeline_complain(run, COMPLAINT_LINE, reader->number, "%s", reader->line.wrong);
     }
-    if (reader->number % PROGRESS_LINES == 0) tell_progress(run);
 }
 
 /* Lines of the `used` bytes, and what stands between them in blocks; returns how many bytes are
- * left of a line or a record that has no end yet. */
+ * left of a line or a record that has no end yet. The byte behind them is written. */
 static size_t read_lines(struct timeline *run, char *buffer, size_t used)
 {
-    const struct records *block = &run->reader->records;
-    char *at = buffer;
-    size_t left = used;
-    while (left > 0) {
-        char *end = block->left_bytes ? NULL : memchr(at, '\n', left);
-        size_t taken = block->left_bytes ? timeline_records_take(run, at, left) : 0;
-        if (end) {
-            read_line(run, at, end, false);
-            taken = (size_t)(end + 1 - at);
+    struct timeline_reader *reader = run->reader;
+    char *at = buffer, *limit = buffer + used;
+    *limit = '\n';
+    while (at < limit) {
+        if (reader->records.left_bytes) {
+            size_t taken = timeline_records_take(run, at, (size_t)(limit - at));
+            if (taken == 0) break;
+            tell_progress(run);
+            at += taken;
+            continue;
         }
-        if (taken == 0) break;
-        if (!end) tell_progress(run);
-        at += taken;
-        left -= taken;
+        const char *end = shapes_read(&reader->shapes, at, limit, &reader->line);
+        if (end) {
+            count_line(run);
+            timeline_take(run);
+        } else {
+            end = memchr(at, '\n', (size_t)(limit - at));
+            if (!end) break;
+            read_line(run, at, end, false);
+        }
+        at += end + 1 - at;
     }
+    size_t left = (size_t)(limit - at);
     memmove(buffer, at, left);
     return left;
 }

@@ -13,8 +13,10 @@ static uint64_t word_at(const char *at)
 static inline bool begins_with(const char *at, const struct shape_text *text)
 {
     uint64_t other = (word_at(at) ^ text->words[0]) & text->masks[0];
-    for (int k = 1; k < text->nwords; k++)
-        other |= (word_at(at + 8 * (size_t)k) ^ text->words[k]) & text->masks[k];
+    if (text->bytes > 8) {
+        other |= (word_at(at + 8) ^ text->words[1]) & text->masks[1];
+        other |= (word_at(at + 16) ^ text->words[2]) & text->masks[2];
+    }
     return other == 0;
 }
 
@@ -27,7 +29,6 @@ static bool set_text(struct shape_text *text, const char *from, size_t bytes)
     memcpy(text->words, padded, sizeof(text->words));
     memcpy(text->masks, mask, sizeof(text->masks));
     text->bytes = (uint8_t)bytes;
-    text->nwords = (uint8_t)((bytes + 7) / 8);
     return true;
 }
 
@@ -47,16 +48,15 @@ static int count_digits(uint64_t word)
     return others ? __builtin_ctzll(others) / 8 : 8;
 }
 
-/* Up to 19 digits, with a sign. NULL: no such number. */
-static inline const char *read_digits(const char *at, uint64_t *number)
+/* Up to 19 digits, with a sign, behind `sum` that the first `all` of them are. NULL: no such
+ * number.
+ */
+static inline const char *read_more(const char *at, uint64_t sum, int all, uint64_t *number)
 {
     static const uint64_t powers[] = {1,      10,      100,      1000,     10000,
                                       100000, 1000000, 10000000, 100000000};
     enum { DIGITS_MOST = 19 };
-    bool minus = *at == '-';
-    uint64_t sum = 0;
-    int all = 0, count = 8;
-    at += minus;
+    int count = 8;
     while (count == 8) {
         uint64_t word = word_at(at);
         count = count_digits(word);
@@ -67,81 +67,157 @@ static inline const char *read_digits(const char *at, uint64_t *number)
         at += count;
         if (all > DIGITS_MOST) return NULL;
     }
-    *number = minus ? 0 - sum : sum;
+    *number = sum;
     return all ? at : NULL;
 }
 
-/* The text up to its first quote takes the place of what was at `guess`, which an earlier value of
- * the line may have: that one has no place any more. NULL: it is longer than the line, or has
- * escapes. */
-static const char *learn_text(struct shape_guess *guess, const char *at, const char *end,
-                              struct line *line, struct line_value *value)
+static inline const char *read_number(struct shape_node *node, const char *at, uint64_t *number)
 {
-    const char *quote = memchr(at, '"', (size_t)(end - at));
-    if (!quote || memchr(at, '\\', (size_t)(quote - at))) return NULL;
-    for (uint64_t seen = line->seen; seen; seen &= seen - 1) {
+    uint64_t word = word_at(at);
+    unsigned int first = (unsigned char)at[0] - '0', second = (unsigned char)at[1] - '0';
+    if (word == node->head) return read_more(at + 8, node->head_value, 8, number);
+    if (first <= 9 && second > 9) {
+        *number = first;
+        return at + 1;
+    }
+    if (count_digits(word) == 8) {
+        node->head = word;
+        node->head_value = eight_digits(word);
+        return read_more(at + 8, node->head_value, 8, number);
+    }
+    if (*at != '-') return read_more(at, 0, 0, number);
+    at = read_more(at + 1, 0, 0, number);
+    if (at) *number = 0 - *number;
+    return at;
+}
+
+/* The text up to its first quote takes the place of what was at `guess`, which an earlier value of
+ * the line (of `seen`) may have: that one has no place any more. NULL: it has no end in the line,
+ * or has escapes. */
+static const char *learn_text(struct shape_guess *guess, const char *at, uint64_t seen,
+                              struct line *line)
+{
+    const char *quote = at;
+    for (; *quote != '"'; quote++) {
+        if (*quote == '\n' || *quote == '\\') return NULL;
+    }
+    for (; seen; seen &= seen - 1) {
         struct line_value *other = &line->values[__builtin_ctzll(seen)];
         if (other->is_text && other->word == &guess->word) other->word = NULL;
     }
     guess->word = 0;
-    if (set_text(&guess->text, at, (size_t)(quote - at) + 1)) return quote;
-    guess->text.bytes = 0;
-    value->word = NULL;
+    if (!set_text(&guess->text, at, (size_t)(quote - at) + 1)) guess->text.bytes = 0;
     return quote;
 }
 
-/* A text that ends with its first quote. */
-static inline const char *read_text(struct shapes *shapes, const char *at, const char *end,
-                                    struct line *line, struct line_value *value)
+static inline bool is_at(const char *at, const struct shape_guess *guess)
 {
-    uint64_t hash = (word_at(at) ^ word_at(at + 8) * 3) * 0x9e3779b97f4a7c15u;
-    struct shape_guess *guess = &shapes->guesses[hash >> 32 & (SHAPES_GUESSES - 1)];
-    bool known = guess->text.bytes && begins_with(at, &guess->text);
-    if (!known && guess->text.bytes) { /* two places for each hash, as a few texts share one */
-        guess = &shapes->guesses[(hash >> 32 & (SHAPES_GUESSES - 1)) ^ 1];
-        known = guess->text.bytes && begins_with(at, &guess->text);
+    return guess->text.bytes && begins_with(at, &guess->text);
+}
+
+/* A place by the first eight bytes, of which those behind a quote do not count. */
+static uint32_t place_of(const char *at)
+{
+    uint64_t word = word_at(at), quotes = word ^ 0x2222222222222222u;
+    quotes = (quotes - 0x0101010101010101u) & ~quotes & 0x8080808080808080u;
+    if (quotes) {
+        word &= quotes ^ (quotes - 1);
+    } else {
+        word ^= word_at(at + 8) << 7; /* texts that are longer have their ends there or later */
     }
-    value->word = &guess->word;
-    return known ? at + guess->text.bytes - 1 : learn_text(guess, at, end, line, value);
+    return (uint32_t)(word * 0x9e3779b97f4a7c15u >> 48) & (SHAPES_GUESSES - 1);
+}
+
+/* A text that ends with its first quote: mostly the one that stood here before. NULL: it has no end
+ * in the line, or has escapes. */
+static inline struct shape_guess *read_text(struct shapes *shapes, struct shape_node *node,
+                                            const char *at, struct line *line)
+{
+    struct shape_guess *guess = &shapes->guesses[node->guess];
+    struct line_value *value = &line->values[node->member];
+    size_t bytes = guess->text.bytes - (size_t)1;
+    if (!is_at(at, guess)) {
+        uint32_t place = place_of(at);
+        /* two places for each hash, as a few texts share one */
+        place ^= !is_at(at, &shapes->guesses[place]) && shapes->guesses[place].text.bytes;
+        guess = &shapes->guesses[place];
+        bytes = guess->text.bytes - (size_t)1;
+        if (!is_at(at, guess)) {
+            const char *quote = learn_text(guess, at, node->seen, line);
+            if (!quote) return NULL;
+            bytes = (size_t)(quote - at);
+        }
+        node->guess = (uint16_t)place;
+    }
+    value->text = at;
+    value->bytes = (uint32_t)bytes;
+    value->word = guess->text.bytes ? &guess->word : NULL;
+    value->number = 0;
+    return guess;
 }
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-bool shapes_read(struct shapes *shapes, const char *at, const char *end, struct line *line)
+/* Of the nodes from `next` on the one whose text is at `at`; 0: none. */
+static inline uint32_t find_node(const struct shapes *shapes, uint32_t next, const char *at)
 {
-    const struct shape_node *nodes = shapes->nodes;
-    uint8_t kind = 0;
-    line->seen = 0;
-    for (const uint16_t *next = &nodes[0].child; *next;) {
-        const struct shape_node *node = &nodes[*next];
-        if (!begins_with(at, &node->before)) {
-            next = &node->sibling;
-            continue;
-        }
+    while (next && !begins_with(at, &shapes->nodes[next].before))
+        next = shapes->nodes[next].sibling;
+    return next;
+}
+
+/* The node behind this text, which is mostly the same one for it. */
+static inline uint32_t find_behind(const struct shapes *shapes, uint32_t here,
+                                   struct shape_guess *guess, const char *at)
+{
+    uint32_t next = guess->node == here ? guess->next : 0;
+    if (next && begins_with(at, &shapes->nodes[next].before)) return next;
+    next = find_node(shapes, shapes->nodes[here].child, at);
+    guess->node = (uint16_t)here;
+    guess->next = (uint16_t)next;
+    return next;
+}
+
+static inline uint32_t find_first(struct shapes *shapes, const char *at)
+{
+    enum { TELLING = 9 }; /* differs in `{"t":"start"`, `{"t":"stop"`, `{"t":"state"` */
+    uint16_t *first = &shapes->firsts[at[TELLING] & (SHAPES_FIRSTS - 1)];
+    if (*first && begins_with(at, &shapes->nodes[*first].before)) return *first;
+    *first = (uint16_t)find_node(shapes, shapes->nodes[0].child, at);
+    return *first;
+}
+
+const char *shapes_read(struct shapes *shapes, const char *at, const char *limit, struct line *line)
+{
+    /* No text and no number has a '\n' in it, so nothing goes beyond the one at `limit`. */
+    uint32_t here = find_first(shapes, at);
+    while (here) {
+        struct shape_node *node = &shapes->nodes[here];
         at += node->before.bytes;
-        if (node->kind) kind = node->kind;
         if (node->is_end) {
-            line->kind = (enum line_kind)(kind ? kind - 1 : LINE_OTHER);
-            return at == end;
+            line->kind = (enum line_kind)node->kind;
+            line->seen = node->seen;
+            return *at == '\n' && at < limit ? at : NULL;
         }
         struct line_value *value = &line->values[node->member];
-        const char *from = at;
-        at = node->is_text ? read_text(shapes, at, end, line, value)
-                           : read_digits(at, &value->number);
-        if (!at || at > end) return false;
-        value->text = from;
-        value->bytes = node->is_text ? (uint32_t)(at - from) : 0;
         value->is_text = node->is_text;
-        if (node->is_text) value->number = 0;
-        line->seen |= node->seen;
-        next = &node->child;
+        if (node->is_text) {
+            struct shape_guess *guess = read_text(shapes, node, at, line);
+            if (!guess) return NULL;
+            at += value->bytes;
+            here = find_behind(shapes, here, guess, at);
+        } else {
+            at = read_number(node, at, &value->number);
+            if (!at) return NULL;
+            here = find_node(shapes, node->child, at);
+        }
     }
-    return false;
+    return NULL;
 }
 #else
-bool shapes_read(struct shapes *shapes, const char *at, const char *end, struct line *line)
+const char *shapes_read(struct shapes *shapes, const char *at, const char *limit, struct line *line)
 {
-    (void)shapes, (void)at, (void)end, (void)line;
-    return false;
+    (void)shapes, (void)at, (void)limit, (void)line;
+    return NULL;
 }
 #endif
 
@@ -150,7 +226,7 @@ static bool is_same(const struct shape_node *a, const struct shape_node *b)
     return a->before.bytes == b->before.bytes &&
            !memcmp(a->before.words, b->before.words, sizeof(a->before.words)) &&
            a->member == b->member && a->kind == b->kind && a->is_text == b->is_text &&
-           a->is_end == b->is_end;
+           a->is_end == b->is_end && a->seen == b->seen;
 }
 
 /* The child of `parent` that is like `wanted`, or that becomes so; 0: there is no room. */
@@ -183,7 +259,7 @@ static bool describe(const struct line_span *span, const char *at, const char *u
     node->is_text = span->is_text;
     if (span->member >= 0) {
         node->member = (uint8_t)span->member;
-        node->seen = (uint64_t)1 << span->member;
+        node->seen |= (uint64_t)1 << span->member;
     }
     return span->is_text || is_number;
 }
@@ -191,20 +267,24 @@ static bool describe(const struct line_span *span, const char *at, const char *u
 void shapes_learn(struct shapes *shapes, const char *at, const char *end, const struct line *line)
 {
     uint32_t parent = 0;
-    uint8_t kind = 0;
+    uint64_t seen = 0;
+    uint8_t kind = LINE_OTHER;
     if (line->nspans > LINE_SPANS) return;
     for (uint32_t k = 0; k <= line->nspans; k++) {
         const struct line_span *span = k < line->nspans ? &line->spans[k] : NULL;
-        if (span && span->member == LINE_T && span->is_text) {
-            kind = (uint8_t)(line->kind + 1); /* the name of the kind belongs to the text */
-            continue;
-        }
         struct shape_node node = {.member = LINE_MEMBER_COUNT_, .kind = kind};
         const char *until = span ? span->begin : end;
+        if (span && span->member == LINE_T && span->is_text) {
+            seen |= (uint64_t)1 << LINE_T;
+            kind = (uint8_t)line->kind; /* its name belongs to the text behind it */
+            continue;
+        }
+        node.seen = seen;
+        memset(&node.head, '0', sizeof(node.head));
         if (!describe(span, at, until, &node)) return;
+        seen = node.seen;
         parent = child_of(shapes, parent, &node);
         if (!parent) return;
-        kind = 0;
         if (span) at = span->end;
     }
 }

@@ -10,20 +10,24 @@
 #include <stdint.h>
 
 enum { SHAPES_NODES = 512, SHAPES_GUESSES = 512, SHAPES_WORDS = 3 };
+enum { SHAPES_FIRSTS = 32 };
 enum { SHAPES_SLACK_BYTES = 8 * SHAPES_WORDS };
 
 struct shape_text { /* of at most 24 bytes, as words and which of their bytes count */
     uint64_t words[SHAPES_WORDS], masks[SHAPES_WORDS];
-    uint8_t nwords, bytes;
+    uint8_t bytes;
 };
 
-/* A text up to a value, and the value. */
+/* A text up to a value, and the value; or the text up to the end of the line. */
 struct shape_node {
     struct shape_text before;
-    uint64_t seen;           /* the bit of its member */
+    uint64_t seen;       /* bits of the members up to here */
+    uint64_t head;       /* the first eight digits of the last number here, which those of the */
+    uint64_t head_value; /* next one often are, and what they are worth */
     uint16_t child, sibling; /* 0: none */
+    uint16_t guess;          /* the last text here */
     uint8_t member;          /* LINE_MEMBER_COUNT_: nobody knows it */
-    uint8_t kind;            /* enum line_kind, plus 1; 0: an earlier node said it */
+    uint8_t kind;            /* enum line_kind, as far as it is known here */
     bool is_text, is_end;
 };
 
@@ -31,16 +35,21 @@ struct shape_node {
 struct shape_guess {
     struct shape_text text; /* 0 bytes: none */
     uint16_t word;          /* as the line's reader knows it; 0: not yet */
+    uint16_t node, next;    /* behind it at this node, the last time; 0: none */
 };
 
 struct shapes {
     uint32_t used;
+    uint16_t
+        firsts[SHAPES_FIRSTS]; /* nodes that lines begin with, by one of their bytes; 0: none */
     struct shape_node nodes[SHAPES_NODES]; /* the first one has no text and stands above all */
     struct shape_guess guesses[SHAPES_GUESSES];
 };
 
-/* Read the line at [at, end), of which SHAPES_SLACK_BYTES more may be read. False: it has a shape
- * that is not known, or is no line. */
-bool shapes_read(struct shapes *shapes, const char *at, const char *end, struct line *line);
+/* Read the line at `at`; *limit is a '\n', which need not be its end, and SHAPES_SLACK_BYTES behind
+ * it may be read. Returns the line's own '\n', which is before `limit`. NULL: it has a shape that
+ * is not known, is no line, or has no end yet. Of numbers only `number` and `is_text` are set. */
+const char *shapes_read(struct shapes *shapes, const char *at, const char *limit,
+                        struct line *line);
 /* line_read() has just read it. */
 void shapes_learn(struct shapes *shapes, const char *at, const char *end, const struct line *line);
