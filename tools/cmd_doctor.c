@@ -33,7 +33,7 @@ static const char help_text[] =
     "  -s, --stacks        where the threads of the job's processes on this host are, function by\n"
     "                      function: each is stopped for some milliseconds, as by a debugger\n"
     "  -f, --flight DIR    write what each process of the jobs on this host did last into this\n"
-    "                      folder, for `tutti trace check DIR`\n"
+    "                      folder, for `tutti trace check DIR`; several jobs: DIR/job.PID\n"
     "      --preflight     check this host before a job: interfaces, MTU, ports, limits, "
     "/dev/shm,\n"
     "                      NUMA, clock, PCIe ACS and links, IOMMU, plugins; says what to mend\n"
@@ -178,7 +178,7 @@ static void examine_one(const struct doctor_options *options, json_t *jobs)
 }
 
 /* The file of one process; false after a complaint, or when it has just ended. */
-static bool save_flight(int pid, const struct doctor_options *options)
+static bool save_flight(int pid, const char *folder, const struct doctor_options *options)
 {
     const char *why = NULL;
     char path[PATH_MAX], host[256] = "";
@@ -195,7 +195,7 @@ static bool save_flight(int pid, const struct doctor_options *options)
         return false;
     }
     gethostname(host, sizeof(host) - 1);
-    snprintf(path, sizeof(path), "%s/flight.%s.%d.jsonl", options->flight, host, pid);
+    snprintf(path, sizeof(path), "%s/flight.%s.%d.jsonl", folder, host, pid);
     FILE *file = tt_file_create(path);
     bool good = file && fputs(text, file) >= 0;
     if (file && fclose(file)) good = false;
@@ -205,18 +205,55 @@ static bool save_flight(int pid, const struct doctor_options *options)
     return good;
 }
 
-/* Exit status: nothing was written. */
+static bool make_folder(const char *path)
+{
+    if (!mkdir(path, 0777) || errno == EEXIST) return true;
+    fprintf(stderr, "tutti doctor: %s: %s\n", path, strerror(errno));
+    return false;
+}
+
+/* The files of the processes of a job, each in `pids` put out of it. */
+static int save_job(const json_t *job, const char *folder, int *pids, int count,
+                    const struct doctor_options *options)
+{
+    int written = 0;
+    for (int p = 0; p < count; p++) {
+        if (!pids[p] || (job && !has_pid(job, pids[p]))) continue;
+        written += save_flight(pids[p], folder, options);
+        pids[p] = 0;
+    }
+    return written;
+}
+
+/* Several jobs have a folder each, as what is said of one is made from all files of a folder.
+ * Exit status: nothing was written. */
 static int save_flights(const struct doctor_options *options)
 {
     int pids[MAX_PIDS] = {(int)options->pid};
     int count = options->pid ? 1 : doctor_list(pids, MAX_PIDS), written = 0;
-    if (mkdir(options->flight, 0777) && errno != EEXIST) {
-        fprintf(stderr, "tutti doctor: %s: %s\n", options->flight, strerror(errno));
-        return 1;
+    json_t *jobs = json_array();
+    const json_t *job;
+    size_t i;
+    if (count > 1) examine_host(options, jobs);
+    const size_t njobs = json_array_size(jobs);
+    const bool made = make_folder(options->flight);
+    if (!made) count = 0;
+    json_array_foreach(jobs, i, job)
+    {
+        char path[PATH_MAX];
+        int first = 0;
+        while (first < count && !(pids[first] && has_pid(job, pids[first])))
+            first++;
+        if (first == count || njobs < 2) continue;
+        snprintf(path, sizeof(path), "%s/job.%d", options->flight, pids[first]);
+        if (!make_folder(path)) break;
+        written += save_job(job, path, pids, count, options);
     }
-    for (int p = 0; p < count; p++)
-        written += save_flight(pids[p], options);
-    if (!count)
+    written += save_job(NULL, options->flight, pids, count, options);
+    json_decref(jobs);
+    if (njobs > 1)
+        fprintf(stderr, "tutti doctor: %zu jobs: a folder each, for `tutti trace check`\n", njobs);
+    if (made && !count)
         fprintf(stderr, "tutti doctor: no running job of this user was found on this host\n");
     return written ? 0 : 1;
 }
@@ -235,7 +272,7 @@ static json_t *preflight_hosts(const char *names)
         if (!host) {
             host = json_pack("{s:s, s:[{s:s, s:s, s:s, s:s}]}", "host", name, "checks", "name",
                              "remote shell", "state", "mend", "found", why, "advice",
-                             "this command must run there without a password");
+                             "both must work without a password, Tutti at the same path as here");
         } else {
             json_object_set_new(host, "asked", json_integer(asked));
         }

@@ -412,6 +412,7 @@ static void read_signals(struct launch *launch)
                     isatty(STDERR_FILENO) ? "\n" : "", name_of(launch),
                     strsignal((int)seen.ssi_signo), launch->nalive);
         }
+        launch_same_hush(launch->same);
         end_all(launch, 128 + (int)seen.ssi_signo);
     }
     reap(launch, first);

@@ -44,7 +44,8 @@ static bool waits(struct launch_output *output)
     return false;
 }
 
-/* An empty line goes before a warning, and belongs to it. */
+/* An empty line goes before a warning, and belongs to it: where ranks' numbers are put before lines
+ * it would separate nothing. */
 static void print_finished(struct launch_output *output)
 {
     char *from = output->line;
@@ -55,7 +56,8 @@ static void print_finished(struct launch_output *output)
         const size_t bytes = (size_t)(newline - from);
         const bool repeats =
             output->same && launch_same_repeats(output->same, output->rank, from, bytes);
-        if (empty && !repeats) print_line(output, "", 0);
+        const bool parts = !output->prefix || !launch_same_is_warning(from, bytes);
+        if (empty && !repeats && parts) print_line(output, "", 0);
         empty = output->same && bytes == 0;
         if (!empty && !repeats) print_line(output, from, bytes);
         from = newline + 1;

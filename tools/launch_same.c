@@ -31,6 +31,7 @@ struct saying {
 struct launch_same {
     struct saying sayings[SAYINGS];
     int nranks, next;
+    bool hushed;
 };
 
 struct launch_same *launch_same_create(int nranks)
@@ -150,11 +151,23 @@ static struct saying *add(struct launch_same *same, const struct keys *keys)
     return NULL;
 }
 
+bool launch_same_is_warning(const char *line, size_t bytes)
+{
+    size_t sentence_bytes = 0;
+    return sentence_of(line, bytes, &sentence_bytes) != NULL;
+}
+
+void launch_same_hush(struct launch_same *same)
+{
+    if (same) same->hushed = true;
+}
+
 bool launch_same_repeats(struct launch_same *same, int rank, const char *line, size_t bytes)
 {
     struct keys keys;
     size_t sentence_bytes = 0;
     const char *sentence = sentence_of(line, bytes, &sentence_bytes);
+    if (sentence && same->hushed) return true;
     if (!sentence || sentence_bytes == 0 || sentence_bytes >= KEY_BYTES) return false;
     make_key(rank, sentence, sentence_bytes, INT_MAX, keys.all);
     make_key(rank, sentence, sentence_bytes, 1, keys.first);

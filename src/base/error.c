@@ -104,13 +104,17 @@ ncclResult_t tt_trail_at(ncclResult_t rc, const char *file, int line, const char
 
 const char *tt_result_text(ncclResult_t rc)
 {
+    /* where to look, unless that is there already */
+    const bool warned = tt_log_on(TT_LOG_WARN, TT_LOG_ALL);
     switch (rc) {
     case ncclSuccess: return "no error";
     case ncclUnhandledCudaError: return "unhandled cuda error (NCCL_DEBUG=INFO tells which)";
     case ncclSystemError: return "unhandled system error (NCCL_DEBUG=INFO tells which)";
     case ncclInternalError: return "internal error: please report it with the NCCL_DEBUG=INFO log";
-    case ncclInvalidArgument: return "invalid argument (NCCL_DEBUG=WARN tells which)";
-    case ncclInvalidUsage: return "invalid usage (NCCL_DEBUG=WARN tells how)";
+    case ncclInvalidArgument:
+        return warned ? "invalid argument" : "invalid argument (NCCL_DEBUG=WARN tells which)";
+    case ncclInvalidUsage:
+        return warned ? "invalid usage" : "invalid usage (NCCL_DEBUG=WARN tells how)";
     case ncclRemoteError: return "remote process exited or there was a network error";
     case ncclInProgress: return "NCCL operation in progress";
     case ncclTimeout: return "operation timed out";

@@ -98,7 +98,9 @@ struct tt_comm {
     struct tt_shrinks *shrinks; /* owned list: shrinks so far by their survivors, who alone count */
     int color, key;             /* as given to split */
     _Atomic bool grouped;       /* a group of some thread holds calls on it, for reports */
-    _Atomic uint32_t graph_refs;   /* captured works alive */
+    _Atomic uint32_t graph_refs; /* captured works alive */
+    _Atomic uint64_t
+        graphs_nsec; /* since when its end waits for them, for reports; 0: it does not */
     _Atomic uint64_t func_seq[16]; /* operations per function, for profiler and reports */
 };
 

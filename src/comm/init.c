@@ -172,6 +172,8 @@ static ncclResult_t start_watch(struct tt_comm *comm)
         .peers = comm->peers,
         .calls = comm->func_seq,
         .grouped = &comm->grouped,
+        .graph_refs = &comm->graph_refs,
+        .graphs_nsec = &comm->graphs_nsec,
     };
     ncclResult_t rc = tt_watch_add(&subject, &comm->watch);
     if (!rc)

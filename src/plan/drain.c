@@ -17,13 +17,11 @@ enum { REPORT_SEC = 2 }; /* a wait for graphs of the program is reported after t
 /* Graphs that hold operations of this communicator keep it alive until they are destroyed. A
  * program with one thread that destroys them afterwards waits for itself, so the wait is reported
  * soon. */
-static ncclResult_t wait_graphs(struct tt_comm *comm)
+static ncclResult_t wait_graphs(struct tt_comm *comm, uint64_t began)
 {
     static const char *const sentence =
         "rank %d: the end of communicator 0x%llx waits for graphs with %u operation(s) of it, for "
-        "%u s: "
-        "destroy them first, by cudaGraphExecDestroy and cudaGraphDestroy";
-    const uint64_t began = tt_now_nsec();
+        "%u s: destroy them first, by cudaGraphExecDestroy and cudaGraphDestroy";
     const uint64_t abort_nsec = tt_watch_abort_nsec();
     bool reported = tt_param_int("TUTTI_WATCHDOG") <= 0;
     uint32_t spins = 0;
@@ -48,7 +46,11 @@ static ncclResult_t wait_graphs(struct tt_comm *comm)
 ncclResult_t tt_plan_drain(struct tt_comm *comm)
 {
     ncclResult_t rc = tt_exec_drain(&comm->member, comm->queue_used);
-    if (!rc) rc = wait_graphs(comm);
+    if (rc) return rc;
+    const uint64_t now = tt_now_nsec();
+    atomic_store_explicit(&comm->graphs_nsec, now, memory_order_relaxed);
+    rc = wait_graphs(comm, now);
+    atomic_store_explicit(&comm->graphs_nsec, 0, memory_order_relaxed);
     if (rc) return rc;
     rc = tt_exec_drain(&comm->member, comm->queue_used);
     if (!rc) tuttiHostMemberOver(&comm->member);

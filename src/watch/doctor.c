@@ -34,6 +34,7 @@ static void print_rank(FILE *out, const struct tt_status *status)
 {
     const char *state = "idle";
     if (tt_status_has_work(status)) state = status->nwaits ? "waits" : "works";
+    if (status->graphs) state = "waits";
     if (status->abort) state = "failed";
     fprintf(out,
             "\n        {\"rank\": %d, \"host\": \"%s\", \"address\": \"%s\", \"pid\": %d, "
@@ -44,6 +45,7 @@ static void print_rank(FILE *out, const struct tt_status *status)
             (unsigned long long)status->served, (unsigned long long)status->begun,
             status->idle_msec * 1e-3, status->quiet_msec * 1e-3);
     if (status->abort) fprintf(out, ", \"error\": %u", status->abort);
+    if (status->graphs) fprintf(out, ", \"graphs\": %u", status->graphs);
     print_call(out, "last_call", &status->last);
     print_waits(out, status);
     fprintf(out, "}");
@@ -62,12 +64,32 @@ static const struct tt_status *stillest(const struct tt_inquiry *inquiry,
     return found;
 }
 
+/* Nobody waits for anybody, but a rank cannot end the communicator. */
+static void judge_graphs(const struct tt_inquiry *inquiry, const struct tt_inquiry_comm *comm,
+                         struct tt_verdict *verdict)
+{
+    for (size_t i = 0; i < inquiry->nfound; i++) {
+        const struct tt_status *status = &inquiry->found[i];
+        if (status->comm_id != comm->comm_id || !status->graphs) continue;
+        verdict->kind = TT_VERDICT_GRAPHS;
+        verdict->comm_id = comm->comm_id;
+        verdict->rank = status->rank;
+        snprintf(verdict->sentence, sizeof(verdict->sentence),
+                 "the end of the communicator on rank %d on host %s (pid %d) waits for graphs with "
+                 "%u operation(s) of it: destroy them first (cudaGraphExecDestroy, "
+                 "cudaGraphDestroy)",
+                 status->rank, status->process.host, status->process.pid, status->graphs);
+        return;
+    }
+}
+
 static void print_verdict(FILE *out, const struct tt_inquiry *inquiry,
                           const struct tt_watch *watches, const struct tt_inquiry_comm *comm)
 {
     struct tt_verdict verdict = {.kind = TT_VERDICT_NONE};
     const struct tt_status *still = stillest(inquiry, comm);
     if (still) tt_verdict_find(inquiry, watches, comm->comm_id, still->rank, &verdict);
+    if (verdict.kind == TT_VERDICT_NONE) judge_graphs(inquiry, comm, &verdict);
     if (verdict.kind == TT_VERDICT_NONE) {
         fprintf(out, "\"verdict\": null");
         return;

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define GRAPHS_NSEC 1000000000ull /* shorter waits for graphs are everyday */
+
 /* ---- filling ---- */
 
 static void fill_waits(const struct tt_watch_subject *subject, uint64_t now,
@@ -58,6 +60,11 @@ void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
     }
     if (subject->grouped)
         status.grouped = atomic_load_explicit(subject->grouped, memory_order_relaxed);
+    if (subject->graphs_nsec) {
+        const uint64_t since = atomic_load_explicit(subject->graphs_nsec, memory_order_relaxed);
+        if (since && now > since + GRAPHS_NSEC)
+            status.graphs = atomic_load_explicit(subject->graph_refs, memory_order_relaxed);
+    }
     fill_waits(subject, now, &status);
     *status_out = status;
 }
@@ -103,7 +110,7 @@ void tt_status_pack(const struct tt_status *status, unsigned char bytes[TT_STATU
     *at++ = both(n[TT_FUNC_SEND], n[TT_FUNC_RECV]);
     *at++ = both(n[TT_FUNC_SCATTER], n[TT_FUNC_GATHER]);
     *at++ = both(status->init, (uint32_t)status->nwaits);
-    *at++ = status->grouped ? 1 : 0;
+    *at++ = both(status->graphs, status->grouped ? 1 : 0);
     memcpy(at, &status->last, sizeof(status->last));
     at += CALL_WORDS;
     for (int i = 0; i < TT_STATUS_WAITS; i++, at += WAIT_WORDS) {
@@ -159,6 +166,7 @@ bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STA
                                  .quiet_msec = (uint32_t)words[6],
                                  .init = (uint32_t)(words[12] >> 32),
                                  .nwaits = (int)(uint32_t)words[12],
+                                 .graphs = (uint32_t)(words[13] >> 32),
                                  .grouped = (words[13] & 1) != 0};
     unpack_calls(status, words + 7);
     memcpy(&status->last, at, sizeof(status->last));

@@ -18,8 +18,8 @@ enum { MAX_STEPS = 512, NAMED_RANKS = 8, BLOCKED_MSEC = 500 };
 
 const char *tt_verdict_name(enum tt_verdict_kind kind)
 {
-    static const char *const names[] = {"none",       "stopped", "ended", "silent",
-                                        "not called", "queued",  "circle"};
+    static const char *const names[] = {"none",       "stopped", "ended",  "silent",
+                                        "not called", "queued",  "circle", "graphs"};
     return names[kind];
 }
 

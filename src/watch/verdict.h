@@ -11,6 +11,7 @@ enum tt_verdict_kind {
     TT_VERDICT_NOT_CALLED, /* a rank has not made the call that others are in */
     TT_VERDICT_QUEUED,     /* it has made the call, but its stream has not reached it */
     TT_VERDICT_CIRCLE,     /* ranks wait for each other */
+    TT_VERDICT_GRAPHS,     /* the communicator's end waits for graphs that hold calls of it */
 };
 
 struct tt_verdict {

@@ -68,6 +68,18 @@ static void stopped(struct own *own)
     all_reduce(own, own->comm);
 }
 
+/* All end the communicator before a graph that holds a call on it. */
+static void graphs(struct own *own)
+{
+    cudaGraph_t graph;
+    must(cudaStreamBeginCapture(own->stream, cudaStreamCaptureModeGlobal), "begin");
+    must(ncclAllReduce(own->buffer, own->buffer, COUNT, ncclFloat32, ncclSum, own->comm,
+                       own->stream),
+         "ncclAllReduce");
+    must(cudaStreamEndCapture(own->stream, &graph), "end");
+    must(ncclCommDestroy(own->comm), "ncclCommDestroy");
+}
+
 /* The others wait for a message of the victim, before any collective. */
 static void deaf(struct own *own)
 {
@@ -186,7 +198,7 @@ int main(int argc, char **argv)
     } scenarios[] = {{"late", late},       {"stopped", stopped}, {"circle", circle},
                      {"split", split},     {"differs", differs}, {"aborts", aborts},
                      {"crashes", crashes}, {"absent", absent},   {"twice", twice},
-                     {"works", works},     {"deaf", deaf}};
+                     {"works", works},     {"deaf", deaf},       {"graphs", graphs}};
     struct own own;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     if (argc != 6) return 2;

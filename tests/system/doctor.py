@@ -287,6 +287,8 @@ def preflight():
     reached = [[c for c in h["checks"] if c["name"].startswith("connection")] for h in hosts]
     check("connections", [[c["state"] for c in r] for r in reached] == [["ok"], ["ok"], []] and
           reached[0][0]["found"] == "works to 1 other host(s), 256 KiB each way", reached)
+    r = tutti("doctor", "--preflight", "--hosts", "localhost", "--json", env={**os.environ, "TUTTI_RSH": "false"})
+    check("this host needs no shell", "interface" in {c["name"] for c in json.loads(r.stdout)[0]["checks"]}, r.stdout)
     r = tutti("doctor", "--preflight-reach", "127.0.0.1:1,")
     check("nobody there", json.loads(r.stdout)[0].startswith("Connection refused; a loopback address"), r.stdout + r.stderr)
     check("a host that is gone", hosts[2]["checks"][0]["name"] == "remote shell", hosts[2])
@@ -312,6 +314,13 @@ def main():
         hung_up(processes[1].pid)
         patient(processes[1].pid)
         oversubscribed(processes[VICTIM].pid)
+    with job("graphs", {"NCCL_RAS_ENABLE": "0"}) as processes:
+        answer, status = asked(processes[0].pid, RANKS)
+        comm = answer["communicators"][0]
+        check("an end that waits for graphs", comm["verdict"]["kind"] == "graphs" and status == 1 and
+              all(r["graphs"] == 1 for r in comm["ranks"]), answer)
+        r = tutti("doctor", "--pid", str(processes[0].pid))
+        check("the same as text", r.stdout.count("waits for graphs with 1 operation(s) to be destroyed") == RANKS, r.stdout)
     r = tutti("doctor", "--pid", "1")
     check("no such job", r.returncode == 1 and "process 1 does not answer" in r.stderr, r.stderr)
     r = tutti("ras", "-p", str(port), "-t", "1")

@@ -126,6 +126,23 @@ def deaf(_):
         check("nobody is behind", "behind" not in found, found)
 
 
+def two(_):
+    """The files of two jobs of one user do not lie in one folder."""
+    with job("late") as (ranks, folder), job("late") as (others, _):
+        now = f"{folder}/now"
+        folders = [set(), set()]
+        def told():
+            subprocess.run([TUTTI, "doctor", "--flight", now], capture_output=True, timeout=120)
+            for k, processes in enumerate((ranks, others)):
+                found = [glob.glob(f"{now}/**/flight.*.{p.pid}.jsonl", recursive=True) for p in processes]
+                folders[k] = {os.path.dirname(path) for paths in found for path in paths}
+                if not all(found):
+                    return False
+            return len(folders[0]) == len(folders[1]) == 1
+        until(told, "each process has a file, those of a job in one folder")
+        check("a folder for each job", not folders[0] & folders[1], folders)
+
+
 def hears(process):
     """The library has its handler for the signal that asks."""
     caught = [line.split()[1] for line in open(f"/proc/{process.pid}/status") if line.startswith("SigCgt")]
@@ -208,7 +225,7 @@ def refused(_):
 
 
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-for case, env in ((hangs, {}), (hangs, SOCKETS), (works, {}), (works, SOCKETS), (differs, {}), (differs, SOCKETS), (aborts, {}), (deaf, {}), (crashes, {}), (watched, {}),
+for case, env in ((hangs, {}), (hangs, SOCKETS), (works, {}), (works, SOCKETS), (differs, {}), (differs, SOCKETS), (aborts, {}), (deaf, {}), (two, {}), (crashes, {}), (watched, {}),
                   (refused, {})):
     begin = time.monotonic()
     case(env)

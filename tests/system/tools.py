@@ -87,7 +87,15 @@ def same_warnings():
     check("the same warning once per time", len(warnings) == 2 and all(a == b for a, b in warnings), r.stderr)
     check("who repeats it", named(r.stderr) | {int(a) for a, _ in warnings} == set(range(11)), r.stderr)
     check("other lines stay", r.stderr.count("rank 9 exited twice") == 1 and r.stderr.count("] plain\n") == 11, r.stderr)
-    check("an empty line before each", len(re.findall(r"^\[\d+\] $", r.stderr, re.M)) == 3, r.stderr)
+    check("no empty line with a prefix", not re.search(r"^\[\d+\] $", r.stderr, re.M), r.stderr)
+    r = tutti("run", "--no-prefix", "-n", "11", "sh", "-c", script)
+    check("an empty line before each", len(re.findall(r"^\n", r.stderr, re.M)) == 3, r.stderr)
+    empty = 'printf "\\nplain\\n\\n" >&2'
+    r = tutti("run", "-n", "2", "sh", "-c", empty)
+    check("empty lines of programs stay", sorted(r.stderr.splitlines()) == sorted(f"[{k}] {t}" for k in "01" for t in ("", "plain", "")), r.stderr)
+    ended = f'trap \'{warn}; exit\' TERM; [ $RANK = 0 ] && kill -s INT $PPID; while :; do sleep 0.1; done'
+    r = tutti("run", "-n", "2", "sh", "-c", ended)
+    check("no consequences after Ctrl-C", "Interrupt; ending 2 rank(s)" in r.stderr and "WARN" not in r.stderr and "same" not in r.stderr, r.stderr)
     differ = 'printf "h:1:$$ [0] a.c:1 (f) NCCL WARN comm 0x1 rank $RANK: rank 0 called A of 0x7f0$RANK, rank 1 called B\n" >&2'
     r = tutti("run", "-n", "3", "sh", "-c", differ)
     check("who is named need not be another rank", r.stderr.count("NCCL WARN") == 1 and "warn of the same: comm 0x1 rank" in r.stderr

@@ -16,6 +16,12 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
+/* As in `tutti run`: this host needs no remote shell. */
+static bool is_here(const char *host)
+{
+    return !strcmp(host, "localhost") || !strcmp(host, "127.0.0.1");
+}
+
 /* In the child: the shell with the host and what to run there; no local shell sees the words. */
 static _Noreturn void run_shell(const char *host, const char *order)
 {
@@ -28,6 +34,7 @@ static _Noreturn void run_shell(const char *host, const char *order)
     if (len <= 0 || !all) _exit(127);
     program[len] = '\0';
     snprintf(all, bytes, "%s %s", program, order);
+    if (is_here(host)) execl("/bin/sh", "sh", "-c", all, (char *)NULL);
     snprintf(words, sizeof(words), "%s", shell && *shell ? shell : "ssh");
     for (char *rest = NULL, *word = strtok_r(words, " ", &rest); word && count < 12;
          word = strtok_r(NULL, " ", &rest))
@@ -92,8 +99,9 @@ json_t *preflight_remote(const char *host, char *why, size_t why_bytes)
     if (!json_is_array(json_object_get(found, "checks"))) {
         json_decref(found);
         found = NULL;
-        snprintf(why, why_bytes, "the remote shell or `tutti doctor` there failed (status %d)",
-                 status);
+        const char *rsh = getenv("TUTTI_RSH");
+        snprintf(why, why_bytes, "`%s %s true` or `tutti doctor` there failed (status %d)",
+                 rsh && *rsh ? rsh : "ssh", host, status);
     }
     return found;
 }

@@ -18,7 +18,9 @@ static double number_of(const json_t *object, const char *key)
 static void show_wait(const json_t *rank)
 {
     const json_t *wait = json_array_get(json_object_get(rank, "waits"), 0);
-    if (!wait) return;
+    const double graphs = number_of(rank, "graphs");
+    if (graphs > 0) printf(" for graphs with %.0f operation(s) to be destroyed", graphs);
+    if (!wait || graphs > 0) return;
     int peer = (int)number_of(wait, "peer");
     printf(" for %s of ", text_of(wait, "for"));
     if (peer < 0) printf("others");

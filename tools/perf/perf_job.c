@@ -10,8 +10,11 @@
 bool perf_nccl_failed(ncclResult_t rc, const char *what)
 {
     if (rc == ncclSuccess) return false;
-    fprintf(stderr, "tutti perf: %s: %s (%s)\n", what, ncclGetErrorString(rc),
-            ncclGetLastError(NULL));
+    /* the library has printed its sentence, unless the user's settings keep it silent */
+    const char *debug = getenv("NCCL_DEBUG"), *warns = getenv("TUTTI_WARN");
+    const bool shown = !(debug && *debug) && warns && !strcmp(warns, "1");
+    fprintf(stderr, "tutti perf: %s: %s%s%s%s\n", what, ncclGetErrorString(rc), shown ? "" : " (",
+            shown ? "" : ncclGetLastError(NULL), shown ? "" : ")");
     return true;
 }
 

@@ -86,6 +86,10 @@ static bool take_error(struct tt_bootstrap *b, const struct fail *fail)
     if (atomic_load_explicit(&b->error, memory_order_relaxed)) return false;
     b->error_rank = fail->rank;
     b->error_kind = fail->kind;
+    /* the abort with this rank's own sentence is told by who raised it */
+    if (b->given_up && b->member && tt_member_aborted(b->member) &&
+        atomic_load_explicit(&b->has_sentence, memory_order_relaxed))
+        b->reported = true;
     take_sentence(b, fail->sentence);
     atomic_store_explicit(&b->error, (int)fail->rc, memory_order_release);
     if (b->member) {

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "bootstrap/bootstrap.h"
 #include "bootstrap/wire/conn.h"
 #include "bootstrap/wire/listener.h"
 #include "bootstrap/wire/service.h"
