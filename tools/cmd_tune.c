@@ -42,7 +42,9 @@ static const char help_text[] =
     "cores); elsewhere it is refused. Ranks that read different files use the built-in\n"
     "figures. The network's two figures are those of sockets inside this host. Behind them\n"
     "stand measured times of rings and trees, which the tuner plugin `tutti` uses with\n"
-    "TUTTI_TUNER_MODEL=measured.\n\n"
+    "TUTTI_TUNER_MODEL=measured. Where TUTTI_PROGRAM_DIR names a folder, its program files are\n"
+    "measured beside what the library chooses; communicators of one host then run them where\n"
+    "they were faster, and nowhere else.\n\n"
     "Prints each figure beside the built-in one. When others used the cores meanwhile, or a\n"
     "figure is more than 20 times off the built-in one, it is in doubt: the file stays what\n"
     "it was, unless --force.\n\n"
@@ -185,13 +187,6 @@ static int usable_cores(void)
     return count > 0 ? count : 1;
 }
 
-static double now_sec(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* AllReduce of one size. */
 static double one_size(const char *algo, const char *bytes, struct tune_run run)
 {
@@ -205,14 +200,14 @@ static double one_size(const char *algo, const char *bytes, struct tune_run run)
 static double oneshot(int nranks, const char *bytes, int cores, double end_sec)
 {
     const struct tune_run run = {
-        .nranks = nranks, .cores = cores, .timeout_sec = end_sec - now_sec()};
+        .nranks = nranks, .cores = cores, .timeout_sec = end_sec - tune_now_sec()};
     return one_size("OneShot", bytes, run);
 }
 
 static double by_sockets(const char *bytes, double end_sec)
 {
     const struct tune_run run = {
-        .nranks = 2, .over_network = true, .timeout_sec = end_sec - now_sec()};
+        .nranks = 2, .over_network = true, .timeout_sec = end_sec - tune_now_sec()};
     return one_size("Ring", bytes, run);
 }
 
@@ -225,7 +220,7 @@ static struct tune_samples measure(double end_sec)
     if (usable > 1) {
         s.oneshot_8 = oneshot(2, "8", 0, end_sec);
         s.oneshot_64k = oneshot(2, "64K", 0, end_sec);
-        const struct tune_run pair = {.nranks = 2, .timeout_sec = end_sec - now_sec()};
+        const struct tune_run pair = {.nranks = 2, .timeout_sec = end_sec - tune_now_sec()};
         s.direct_1m = one_size("Direct", "1M", pair);
     }
     s.crowd2_8 = oneshot(2 * oversubscribed, "8", oversubscribed, end_sec);
@@ -256,7 +251,7 @@ static void write_times(FILE *out, const struct tune_options *options, double en
     static const char *const protos[] = {"ll", "ll128", "simple"};
     const size_t tables = 6 * (size_t)options->nranks;
     for (size_t k = 0; k < tables; k++) {
-        if (end_sec - now_sec() < 1) {
+        if (end_sec - tune_now_sec() < 1) {
             fprintf(stderr,
                     "tutti tune: no time left for %zu of %zu tables of rings and trees; --seconds "
                     "gives more\n",
@@ -273,7 +268,7 @@ static void write_times(FILE *out, const struct tune_options *options, double en
                                .most = "4M",
                                .operations = {"allreduce"},
                                .repeats = 1,
-                               .timeout_sec = end_sec - now_sec()};
+                               .timeout_sec = end_sec - tune_now_sec()};
         static const char *const rest[] = {"broadcast", "reduce", "allgather", "reducescatter"};
         for (size_t i = 0; !tree && i < 4; i++)
             run.operations[i + 1] = rest[i];
@@ -289,7 +284,7 @@ static void tell_kept(unsigned kept, double end_sec)
         if (!(kept & (1U << f))) continue;
         fprintf(stderr, "tutti tune: %s could not be told from the times; built-in value%s\n",
                 tt_tune_host_name(f),
-                now_sec() > end_sec - 1 ? " (--seconds gives more time)" : "");
+                tune_now_sec() > end_sec - 1 ? " (--seconds gives more time)" : "");
     }
 }
 
@@ -361,7 +356,7 @@ static int write_all(FILE *out, const struct tune_options *options)
     char machine[TT_TUNE_MACHINE_BYTES];
     struct tt_tune_host host;
     unsigned kept = 0;
-    double end_sec = now_sec() + (double)options->seconds;
+    double end_sec = tune_now_sec() + (double)options->seconds;
     fprintf(stderr, "tutti tune: measuring for at most %ld s\n", options->seconds);
     (void)read_jiffies(&before);
     double own_sec = children_sec();
@@ -374,6 +369,8 @@ static int write_all(FILE *out, const struct tune_options *options)
     }
     if (!believe(options, compare(&host, kept), percent)) return 1;
     tt_tune_machine_name(machine);
+    double half_sec = (end_sec - tune_now_sec()) / 2; /* the other one for rings and trees */
+    tune_programs(machine, end_sec - (options->quick ? 0 : half_sec), &host);
     tt_tune_host_print(out, machine, &host);
     fputs("# net_phase_usec and net_bytes_usec are of sockets inside this host\n", out);
     tell_kept(kept, end_sec);

@@ -94,6 +94,11 @@ static int check(const char *path, const struct tt_import *import, int nranks, i
     return is_proved(import, fault) ? 0 : refuse(path, import, fault);
 }
 
+const char *perf_program_operation(const struct tt_program *program)
+{
+    return operations[program->func];
+}
+
 int perf_program_use(const char *path, int nranks, int argc, char **argv, const char **operation)
 {
     char fault[FAULT_BYTES] = "it cannot be read", whole[PATH_MAX];

@@ -57,6 +57,9 @@ int tutti_unknown(const char *command, const char *what, const char *word,
  * ranks. *operation is what it is for. Returns 0, or 2 after a complaint: the file is refused, or
  * for another number of ranks or another operation than argv names. */
 int perf_program_use(const char *path, int nranks, int argc, char **argv, const char **operation);
+struct tt_program;
+/* What `tutti perf` calls the operation of a program. */
+const char *perf_program_operation(const struct tt_program *program);
 
 /* Whole decimal number in [low, high]; false otherwise. */
 bool tutti_parse_int(const char *text, long low, long high, long *value_out);

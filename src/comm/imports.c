@@ -293,7 +293,8 @@ static ncclResult_t make_candidates(struct comparison *comparison)
                                      .hash = tt_program_hash(program),
                                      .load = load,
                                      .least_bytes = file->least_bytes,
-                                     .most_bytes = file->most_bytes};
+                                     .most_bytes = file->most_bytes,
+                                     .forced = imports->forced};
         if (comparison->rank) continue;
         tt_info(TT_LOG_TUNING, "program %s (%016llx): %s of %d ranks, %d channels, proved, runs %s",
                 file->name, (unsigned long long)imports->programs[imports->nprograms - 1].hash,

@@ -57,7 +57,7 @@ static void log_choice(const struct tt_plan *plan, const struct tt_task *task,
                 "%s: %zu Bytes -> program %s (%016llx) on %d channels%s", tt_func_name(task->func),
                 tt_operation_bytes(task), imported->name, (unsigned long long)imported->hash,
                 (int)imported->program->nchannels,
-                imported->load ? ", predicted to be fastest" : "");
+                bound->choice.time_usec > 0 ? ", predicted to be fastest" : "");
         return;
     }
     tt_info(TT_LOG_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}",

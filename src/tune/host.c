@@ -3,6 +3,7 @@
  *     tutti-tune 1
  *     machine NAME
  *     phase_usec 0.170            one line for each figure
+ *     program HASH BYTES USEC OWN_USEC   of a program from a file, and what the library chose there
  *     time ...                    what was measured, for tuner plugins
  */
 #include "tune/host.h"
@@ -117,6 +118,33 @@ static bool read_figure(struct reading *reading, const char *word, const char *v
     return false;
 }
 
+static bool read_program(struct reading *reading, const char *line, int number)
+{
+    struct tt_tune_host *host = reading->host;
+    unsigned long long hash = 0;
+    size_t bytes = 0;
+    int at = -1;
+    char *end = NULL, *last = NULL;
+    /* NOLINTNEXTLINE(cert-err34-c): a number that does not fit is refused below */
+    int got = sscanf(line, "program %16llx %zu %n", &hash, &bytes, &at);
+    double usec = got == 2 && at > 0 ? tt_number_read(line + at, &end) : 0;
+    double own = usec > 0 && *end == ' ' ? tt_number_read(end + 1, &last) : 0;
+    if (!(usec > 0 && own > 0 && !*last)) {
+        snprintf(reading->reason, reading->reason_bytes, "line %d: '%.60s' is no measured program",
+                 number, line);
+        return false;
+    }
+    if (host->nmeasured == TT_TUNE_MEASURED_MOST) {
+        snprintf(reading->reason, reading->reason_bytes,
+                 "line %d: more than %d lines of measured programs", number,
+                 (int)TT_TUNE_MEASURED_MOST);
+        return false;
+    }
+    host->measured[host->nmeasured++] =
+        (struct tt_tune_measured){.hash = hash, .bytes = bytes, .usec = usec, .own_usec = own};
+    return true;
+}
+
 static bool check_time(struct reading *reading, const char *line, int number)
 {
     size_t bytes = 0;
@@ -140,6 +168,7 @@ static bool read_line(struct reading *reading, char *line, int number)
         return false;
     }
     if (!strncmp(line, "time", 4)) return check_time(reading, line, number);
+    if (!strncmp(line, "program ", 8)) return read_program(reading, line, number);
     if (!line[0] || line[0] == '#') return true;
     char *value = strchr(line, ' ');
     if (value) *value++ = '\0';
@@ -202,6 +231,11 @@ void tt_tune_host_print(FILE *out, const char *machine, const struct tt_tune_hos
     fprintf(out, "tutti-tune 1\nmachine %s\n", machine);
     for (int f = 0; f < TT_TUNE_FIGURES; f++) {
         fprintf(out, "%s %.6g\n", figures[f].name, *tt_tune_host_figure(&copy, f));
+    }
+    for (uint64_t k = 0; k < host->nmeasured; k++) {
+        const struct tt_tune_measured *row = &host->measured[k];
+        fprintf(out, "program %016llx %llu %.6g %.6g\n", (unsigned long long)row->hash,
+                (unsigned long long)row->bytes, row->usec, row->own_usec);
     }
 }
 

@@ -9,6 +9,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* A program from a file at one size, and what the library itself chose there: one line of the file.
+ */
+struct tt_tune_measured {
+    uint64_t hash;  /* tt_program_hash() */
+    uint64_t bytes; /* as tt_tune_query has them */
+    double usec, own_usec;
+};
+
+enum { TT_TUNE_MEASURED_MOST = 256 };
+
 struct tt_tune_host {
     double phase_usec;              /* calls around a phase, and a line to the other core */
     double switch_usec;             /* hand the core to the next rank */
@@ -18,6 +28,8 @@ struct tt_tune_host {
     double slot_bytes_usec;         /* slots of another rank */
     double crowded_slot_bytes_usec; /* the same when others used the core since */
     double net_bytes_usec;          /* one host's socket traffic */
+    uint64_t nmeasured;
+    struct tt_tune_measured measured[TT_TUNE_MEASURED_MOST];
 };
 /* The figures that are used without a file; measured on two cores of a server processor. */
 extern const struct tt_tune_host tt_tune_host_default;
@@ -37,7 +49,8 @@ void tt_tune_machine_name(char name[TT_TUNE_MACHINE_BYTES]);
  * is cut, a figure missing or absurd. */
 ncclResult_t tt_tune_host_parse(const char *text, const char *machine,
                                 struct tt_tune_host *host_out, char *reason, size_t reason_bytes);
-/* Print the head and the figures of the file; `tutti tune` prints its lines after them. */
+/* Print the head, the figures and the measured programs of the file; `tutti tune` prints its lines
+ * after them. */
 void tt_tune_host_print(FILE *out, const char *machine, const struct tt_tune_host *host);
 
 /* Where the file is: TUTTI_TUNE_FILE, else ~/.config/tutti/machine.tune. False: there is no place,

@@ -1,8 +1,16 @@
-/* Programs that were read from files. Of those that name sizes the first one that fits an operation
- * is chosen, because its author said so; the others compete with the library's by their predicted
- * times. */
+/* Programs that were read from files. Of those that `tutti tune` has measured here the one runs
+ * that was fastest in comparison with what the library chose by itself, and none where it was not
+ * faster. Of the others that name sizes the first one that fits an operation is chosen, because its
+ * author said so; those without sizes compete with the library's by their predicted times. */
 #include "cost.h"
 #include "model.h"
+
+#include "tune/host.h"
+
+#include <math.h>
+
+/* Of the library's own time: less is noise. */
+static const double faster_ratio = 0.95;
 
 static bool fits(const struct tt_tune_env *env, const struct tt_tune_query *query,
                  const struct tt_tune_lists *lists, const struct tt_tune_program *imported)
@@ -13,6 +21,29 @@ static bool fits(const struct tt_tune_env *env, const struct tt_tune_query *quer
     if (query->bytes < imported->least_bytes || query->bytes > imported->most_bytes) return false;
     if (query->request.most && program->nchannels > query->request.most) return false;
     return lists->proto[query->func][program->proto];
+}
+
+/* The measured time of a program in that of the library's own choice, at the sizes around the
+ * operation's: the worse. Infinite beyond them; 0: it was not measured, or not in this situation.
+ */
+static double measured_ratio(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                             const struct tt_tune_program *imported)
+{
+    const struct tt_tune_host *host = env->host;
+    const struct tt_tune_measured *below = NULL, *above = NULL;
+    bool measured = false;
+    if (!host || env->gpu || env->nnodes > 1 || imported->forced) return 0;
+    for (uint64_t k = 0; k < host->nmeasured; k++) {
+        const struct tt_tune_measured *row = &host->measured[k];
+        if (row->hash != imported->hash) continue;
+        measured = true;
+        if (row->bytes <= query->bytes && (!below || row->bytes > below->bytes)) below = row;
+        if (row->bytes >= query->bytes && (!above || row->bytes < above->bytes)) above = row;
+    }
+    if (!measured) return 0;
+    if (!below || !above) return HUGE_VAL;
+    double small = below->usec / below->own_usec, large = above->usec / above->own_usec;
+    return small > large ? small : large;
 }
 
 /* Whether anything from a file may run it. */
@@ -33,7 +64,8 @@ const struct tt_tune_program *tt_tune_imported(const struct tt_tune_env *env,
     if (!allowed(env, query, lists)) return NULL;
     for (int k = 0; k < env->nprograms; k++) {
         const struct tt_tune_program *program = &env->programs[k];
-        if (!program->load && fits(env, query, lists, program)) return program;
+        if (program->load || measured_ratio(env, query, program) > 0) continue;
+        if (fits(env, query, lists, program)) return program;
     }
     return NULL;
 }
@@ -44,9 +76,21 @@ const struct tt_tune_program *tt_tune_faster(const struct tt_tune_env *env,
 {
     const struct tt_tune_program *fastest = NULL;
     if (!allowed(env, query, lists)) return NULL;
+    double least = faster_ratio;
+    for (int k = 0; k<env->nprograms && * time_usec> 0; k++) {
+        double ratio = measured_ratio(env, query, &env->programs[k]);
+        if (!(ratio > 0 && ratio < least) || !fits(env, query, lists, &env->programs[k])) continue;
+        fastest = &env->programs[k];
+        least = ratio;
+    }
+    if (fastest) {
+        *time_usec *= least;
+        return fastest;
+    }
     for (int k = 0; k < env->nprograms; k++) {
         const struct tt_tune_program *program = &env->programs[k];
-        if (!program->load || !fits(env, query, lists, program)) continue;
+        if (!program->load || measured_ratio(env, query, program) > 0) continue;
+        if (!fits(env, query, lists, program)) continue;
         double time = tt_tune_predict(env, query, program->program, program->load);
         if (!(time < *time_usec)) continue;
         fastest = program;

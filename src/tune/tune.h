@@ -22,6 +22,7 @@ struct tt_tune_program { /* one that no generator made: read from a file, the sa
     const struct tt_program_load *load; /* borrowed; it runs where its predicted time is least.
                                            NULL: it runs wherever it fits */
     uint64_t least_bytes, most_bytes;   /* of an operation, as tt_tune_query has them; inclusive */
+    bool forced;                        /* whatever `tutti tune` has measured */
 };
 
 struct tt_tune_env {         /* what the choice may depend on; equal on all ranks */

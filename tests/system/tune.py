@@ -53,10 +53,34 @@ def cell(text, func, number):
     return found[number]
 
 
-def measure(folder):
+def program_files(folder):
+    """A folder with an AllReduce of two ranks, and a file that is none."""
+    place = os.path.join(folder, "programs")
+    os.mkdir(place)
+    step = '<step s="{}" type="{}" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>'
+    gpu = '<gpu id="{0}" i_chunks="1" o_chunks="1" s_chunks="0"><tb id="0" send="{1}" recv="{1}" chan="0">{2}{3}</tb></gpu>'
+    write(os.path.join(place, "two.xml"),
+          '<algo name="two" proto="Simple" nchannels="1" nchunksperloop="1" ngpus="2" coll="allreduce" inplace="1" outofplace="1">' +
+          "".join(gpu.format(r, 1 - r, step.format(0, "s"), step.format(1, "rrc")) for r in (0, 1)) + "</algo>")
+    write(os.path.join(place, "bad.xml"), "<algo")
+    return place
+
+
+def programs_compete(folder, place, text):
+    """A program runs where its measured time is less than the library's own, and nowhere else."""
+    rows = re.findall(r"^program ([0-9a-f]{16}) (\d+) ([\d.e+-]+) ([\d.e+-]+)$", text, re.M)
+    check([int(row[1]) for row in rows] == [64 * 8**k for k in range(7)] and len({row[0] for row in rows}) == 1, f"rows: {rows}")
+    for own, wanted in (("1000", True), ("1", False)):
+        path = write(os.path.join(folder, "measured"), re.sub(r"^(program \w+ \d+) .*$", rf"\1 100 {own}", text, flags=re.M))
+        said = log(folder, path, TUTTI_PROGRAM_DIR=place)
+        check(("AllReduce: 8388608 Bytes -> program two.xml" in said) == wanted, f"measured beside {own}: {said}")
+
+
+def measure(folder, place):
     """A file that has all figures, sane ones, and measured times; written nowhere when it cannot be."""
     path = os.path.join(folder, "new", "machine.tune")
-    _, said = tutti("tune", "--force", "--seconds", "600", "--ranks", "2", "--output", path)
+    _, said = tutti("tune", "--force", "--seconds", "600", "--ranks", "2", "--output", path, TUTTI_PROGRAM_DIR=place)
+    check("bad.xml is not measured: line 1: " in said and re.search(r"two.xml: faster than the library's own at \d of 7 sizes", said), said)
     check(f"wrote {path}" in said and os.listdir(os.path.dirname(path)) == ["machine.tune"], f"what it said: {said}")
     text = open(path).read()
     check(text.startswith("tutti-tune 1\nmachine ") and text.endswith("\n"), text[:200])
@@ -195,7 +219,10 @@ def interrupted(folder):
 
 with tempfile.TemporaryDirectory() as folder:
     os.environ["HOME"] = folder
-    text = measure(folder)
+    place = program_files(folder)
+    text = measure(folder, place)
+    programs_compete(folder, place, text)
+    text = re.sub(r"^program .*\n", "", text, flags=re.M)
     obey(folder, text)
     refuse(folder, text)
     outputs(folder)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ARGS_MOST = 32 };
@@ -25,18 +27,19 @@ static void force(const char *variable, const char *operation, const char *word)
 
 static void set_environment(const struct tune_run *run)
 {
-    static const char *const off[] = {"NCCL_DEBUG",       "NCCL_TOPO_FILE",  "NCCL_PROTO",
-                                      "NCCL_MIN_CTAS",    "NCCL_MAX_CTAS",   "NCCL_BUFFSIZE",
-                                      "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"};
+    static const char *const off[] = {"NCCL_DEBUG",    "NCCL_TOPO_FILE",   "NCCL_ALGO",
+                                      "NCCL_PROTO",    "NCCL_MIN_CTAS",    "NCCL_MAX_CTAS",
+                                      "NCCL_BUFFSIZE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"};
     for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++)
         unsetenv(off[i]);
-    bool one = !run->operations[1];
+    bool one = run->algo && !run->operations[1], several = run->algo && !one;
     if (one) force("NCCL_ALGO", run->operations[0], run->algo);
     if (one && run->proto) force("NCCL_PROTO", run->operations[0], run->proto);
-    if (!one) setenv("NCCL_ALGO", run->algo, 1);
-    if (!one && run->proto) setenv("NCCL_PROTO", run->proto, 1);
+    if (several) setenv("NCCL_ALGO", run->algo, 1);
+    if (several && run->proto) setenv("NCCL_PROTO", run->proto, 1);
     setenv("NCCL_TUNER_PLUGIN", "none", 1);
-    setenv("TUTTI_TUNE_FILE", "none", 1);
+    setenv("TUTTI_TUNE_FILE", run->figures ? run->figures : "none", 1);
+    setenv("TUTTI_PROGRAM_DIR", "", 1);
     if (run->over_network) setenv("NCCL_P2P_DISABLE", "1", 1);
     if (run->over_network) setenv("NCCL_SHM_DISABLE", "1", 1);
 }
@@ -72,6 +75,8 @@ static void start_perf(const struct tune_run *run, pid_t parent, int to, int tal
         args[n++] = strdup(fixed[i]);
     for (size_t i = 0; run->operations[i]; i++)
         args[n++] = strdup(run->operations[i]);
+    if (run->program) args[n++] = strdup("--program");
+    if (run->program) args[n++] = strdup(run->program);
     args[n] = NULL;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);
@@ -116,6 +121,13 @@ static void tell_rows(const json_t *rows, tune_seen seen, void *context)
     }
 }
 
+double tune_now_sec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 static bool finish(pid_t pid)
 {
     int status = 0;
@@ -126,7 +138,8 @@ static bool finish(pid_t pid)
 
 static void describe(const struct tune_run *run, char text[96])
 {
-    snprintf(text, 96, "%s%s%s over %d ranks%s", run->algo, run->proto ? " " : "",
+    const char *what = run->program ? run->program : run->algo ? run->algo : run->operations[0];
+    snprintf(text, 96, "%.60s%s%s over %d ranks%s", what, run->proto ? " " : "",
              run->proto ? run->proto : "", run->nranks, run->over_network ? " by sockets" : "");
 }
 
@@ -153,23 +166,44 @@ static void tell_failure(const struct tune_run *run, int talk)
     fprintf(stderr, "tutti tune: %s could not be measured%s%s\n", text, *said ? ": " : "", said);
 }
 
+/* All that the child writes until it ends; owned. Past its time it is asked to end. */
+static char *listen_to(pid_t pid, int from, double end_sec)
+{
+    size_t used = 0, capacity = 1 << 16;
+    char *text = malloc(capacity);
+    for (bool asked = false; text;) {
+        struct pollfd ready = {.fd = from, .events = POLLIN};
+        double left = end_sec - tune_now_sec();
+        if (left <= 0 && !asked) asked = kill(pid, SIGTERM) == 0;
+        if (poll(&ready, 1, asked ? -1 : left > 0 ? (int)(left * 1e3) + 1 : 0) <= 0) continue;
+        ssize_t got = read(from, text + used, capacity - used - 1);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        used += (size_t)got;
+        char *grown = capacity - used < 2 ? realloc(text, 2 * capacity) : text;
+        if (grown && capacity - used < 2) capacity *= 2;
+        if (!grown) free(text);
+        text = grown;
+    }
+    if (text) text[used] = '\0';
+    return text;
+}
+
 bool tune_run(const struct tune_run *run, tune_seen seen, void *context)
 {
     int pipe_fds[2];
     pid_t parent = getpid();
+    double end_sec = tune_now_sec() + run->timeout_sec;
     if (run->timeout_sec <= 0 || pipe2(pipe_fds, O_CLOEXEC)) return false;
     int talk = memfd_create("tutti-tune-talk", MFD_CLOEXEC);
     progress(run);
     pid_t pid = fork();
     if (pid == 0) start_perf(run, parent, pipe_fds[1], talk);
     close(pipe_fds[1]);
-    FILE *from = pid < 0 ? NULL : fdopen(pipe_fds[0], "r");
-    json_t *all = from ? json_loadf(from, 0, NULL) : NULL;
-    if (from) {
-        fclose(from);
-    } else {
-        close(pipe_fds[0]);
-    }
+    char *text = pid > 0 ? listen_to(pid, pipe_fds[0], end_sec) : NULL;
+    close(pipe_fds[0]);
+    json_t *all = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
     bool good = pid > 0 && finish(pid) && all;
     progress(NULL);
     if (good) {

@@ -8,7 +8,9 @@
 #include <stdio.h>
 
 struct tune_run {             /* one start of `tutti perf` */
-    const char *algo, *proto; /* NCCL_ALGO, NCCL_PROTO; proto NULL: any */
+    const char *algo, *proto; /* NCCL_ALGO, NCCL_PROTO; NULL: any */
+    const char *program;      /* a file to run in place of the library's own; NULL: none */
+    const char *figures;      /* TUTTI_TUNE_FILE; NULL: the built-in ones */
     int nranks;
     const char *least, *most;  /* sizes, as perf takes them; a factor of 8 from one to the next */
     const char *operations[6]; /* ended by NULL */
@@ -23,6 +25,12 @@ typedef void (*tune_seen)(void *context, const char *operation, size_t bytes, do
 bool tune_run(const struct tune_run *run, tune_seen seen, void *context);
 /* The time of a run of one size; -1 when it failed (said). */
 double tune_time(const struct tune_run *run);
+
+double tune_now_sec(void);
+
+/* Add what the programs of the folder TUTTI_PROGRAM_DIR take on this machine, and what the library
+ * takes in their place. What is not measured then is said. */
+void tune_programs(const char *machine, double end_sec, struct tt_tune_host *host);
 
 /* Times in microseconds from which the figures follow; -1: not measured. AllReduce of floats. */
 struct tune_samples {

@@ -2,6 +2,7 @@
 #include "situations.h"
 
 #include "base/mem.h"
+#include "tune/host.h"
 #include "tune/model.h"
 
 #include <math.h>
@@ -126,6 +127,62 @@ static void programs_without_sizes_compete(void **state)
     }
 }
 
+/* What `tutti tune` measured on this host counts in place of predictions and of the file's sizes.
+ */
+static void measured_times_decide(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t bytes;
+        double usec[2][2]; /* of both programs at 64 and 4096 bytes; the library's own takes 10 */
+        int nnodes;
+        bool forced;
+        int want; /* -1: a generator's */
+    } cases[] = {
+        {"faster at both ends", 1000, {{5, 5}, {20, 20}}, 1, false, 0},
+        {"slower at one end", 1000, {{5, 11}, {20, 20}}, 1, false, -1},
+        {"at a measured size its own time counts", 64, {{5, 11}, {20, 20}}, 1, false, 0},
+        {"hardly faster", 1000, {{9.8, 9.8}, {20, 20}}, 1, false, -1},
+        {"the faster of two", 1000, {{5, 5}, {4, 4}}, 1, false, 1},
+        {"beyond what was measured", 4097, {{5, 5}, {4, 4}}, 1, false, -1},
+        {"below it", 63, {{5, 5}, {4, 4}}, 1, false, -1},
+        {"other hosts were not measured", 1000, {{20, 20}, {20, 20}}, 2, false, 1},
+        {"forced", 1000, {{20, 20}, {20, 20}}, 1, true, 0},
+    };
+    const struct tt_program program = {.func = TT_FUNC_ALLREDUCE,
+                                       .proto = TT_PROTO_LL,
+                                       .nranks = 4,
+                                       .root = -1,
+                                       .nparts = 4,
+                                       .nchannels = 1};
+    const struct tt_program_load slow = {.steps = 100, .messages = 1, .touched = 100};
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        struct tt_tune_host host = tt_tune_host_default;
+        struct tt_tune_program programs[] = {
+            {.program = &program, .hash = 7, .load = &slow, .most_bytes = UINT64_MAX},
+            {.program = &program, .hash = 8, .most_bytes = UINT64_MAX}};
+        struct tt_tune_env env = one_host(4);
+        struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, cases[k].bytes);
+        print_message("case: %s\n", cases[k].name);
+        for (uint64_t row = 0; row < 4; row++) {
+            host.measured[host.nmeasured++] =
+                (struct tt_tune_measured){.hash = 7 + row / 2,
+                                          .bytes = row % 2 ? 4096 : 64,
+                                          .usec = cases[k].usec[row / 2][row % 2],
+                                          .own_usec = 10};
+        }
+        if (cases[k].forced) programs[0].load = NULL;
+        programs[0].forced = cases[k].forced;
+        env.host = &host;
+        env.nnodes = cases[k].nnodes;
+        env.programs = programs;
+        env.nprograms = 2;
+        struct tt_tune_choice choice = chosen(&env, &query, NULL);
+        assert_ptr_equal(choice.program, cases[k].want < 0 ? NULL : &programs[cases[k].want]);
+    }
+}
+
 /* The library's own ring, judged as if it came from a file, costs about what its model says. */
 static void rings_cost_the_same_from_files(void **state)
 {
@@ -179,6 +236,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(programs_of_files_win, clear_lists),
         cmocka_unit_test_setup(programs_without_sizes_compete, clear_lists),
+        cmocka_unit_test_setup(measured_times_decide, clear_lists),
         cmocka_unit_test_setup(rings_cost_the_same_from_files, clear_lists),
         cmocka_unit_test_setup(programs_of_files_have_their_root, clear_lists),
     };

@@ -14,7 +14,8 @@
 static const char good[] = "tutti-tune 1\nmachine Box, 2 cores\nphase_usec 0.5\nswitch_usec 2\n"
                            "net_phase_usec 9\ntouch_usec 0.04\ndirect_bytes_usec 30000\n"
                            "slot_bytes_usec 20000\ncrowded_slot_bytes_usec 10000\n"
-                           "net_bytes_usec 5000\n# a remark\ntime allreduce ring ll 2 1 8 3\n";
+                           "net_bytes_usec 5000\nprogram 00ff00ff00ff00ff 4096 1.5 2.5\n# a "
+                           "remark\ntime allreduce ring ll 2 1 8 3\n";
 
 static void a_file_is_read(void **state)
 {
@@ -24,6 +25,9 @@ static void a_file_is_read(void **state)
     assert_int_equal(tt_tune_host_parse(good, "Box, 2 cores", &host, reason, sizeof(reason)),
                      ncclSuccess);
     assert_string_equal(reason, "");
+    assert_int_equal(host.nmeasured, 1);
+    assert_true(host.measured[0].hash == 0xff00ff00ff00ff && host.measured[0].bytes == 4096 &&
+                host.measured[0].usec == 1.5 && host.measured[0].own_usec == 2.5);
     assert_true(host.phase_usec == 0.5 && host.net_bytes_usec == 5000 && host.touch_usec == 0.04);
 }
 
@@ -58,6 +62,10 @@ static void bad_files_are_refused(void **state)
         {"phase_usec 0.5", "phase_usec 1e300", "line 3: phase_usec is 1e300"},
         {"phase_usec 0.5", "phase_usec", "line 3: phase_usec is "},
         {"touch_usec 0.04", "touched 1", "line 6: nobody knows 'touched'"},
+        {"4096 1.5", "4096 -1", "line 11: 'program 00ff00ff00ff00ff 4096 -1 2.5' is no measured"},
+        {"1.5 2.5", "1.5", "line 11: 'program 00ff00ff00ff00ff 4096 1.5' is no measured program"},
+        {"1.5 2.5", "1.5 2.5x", "line 11: "},
+        {"00ff00ff", "none", "line 11: "},
     };
     (void)state;
     for (size_t i = 0; i < TT_LEN(cases); i++) {
