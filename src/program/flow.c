@@ -14,7 +14,13 @@ enum { MOST_EDGES = 1 << 23, MOST_TIMES = 1 << 25, MOST_CELLS = 1 << 24 };
 
 struct parcel { /* in a slot */
     int32_t time;
+    int32_t chunk; /* as of a message; -1: nobody knows */
     uint64_t parts;
+};
+
+struct cell { /* what a chunk of memory holds */
+    uint64_t parts;
+    int32_t chunk;
 };
 
 struct edge { /* from one rank to another on a channel; grows */
@@ -38,7 +44,7 @@ struct follow {
     int *first_lane;         /* of each rank */
     struct edge *edges;      /* [channel][from][to] */
     int32_t *times;          /* [rank][insn]: when it was done */
-    uint64_t *cells;         /* [rank][chunk]: parts; NULL: too many ranks */
+    struct cell *cells;      /* [rank][chunk]; NULL: too many ranks */
     int32_t *entered, *left; /* of each rank: when; -1: not yet */
     struct tt_move move;
     size_t capacity; /* of messages */
@@ -47,7 +53,7 @@ struct follow {
 
 /* ---- memory ---- */
 
-static uint64_t *cell(const struct follow *follow, const struct tt_location *location)
+static struct cell *cell(const struct follow *follow, const struct tt_location *location)
 {
     size_t in = (size_t)tt_program_in_chunks(follow->program);
     size_t out = (size_t)tt_program_out_chunks(follow->program);
@@ -121,17 +127,23 @@ static bool same_group(const struct follow *follow, int rank, int other)
     return group[rank] == group[other];
 }
 
+static void take_parcel(const struct parcel *parcel, struct tt_flow_message *message)
+{
+    message->parts |= parcel->parts;
+    if (message->chunk < 0) message->chunk = parcel->chunk;
+    if (parcel->time > message->step) message->step = parcel->time;
+}
+
 /* Whether all of the group have given what the next sum is made of. */
-static bool take_sum(const struct follow *follow, const struct tt_location *src, int32_t *time,
-                     uint64_t *parts)
+static bool take_sum(const struct follow *follow, const struct tt_location *src,
+                     struct tt_flow_message *message)
 {
     uint32_t number = edge_of(follow, src, src->rank, src->rank)->head;
     for (int r = 0; r < follow->n; r++) {
         const struct edge *edge = edge_of(follow, src, r, r);
         if (!same_group(follow, src->rank, r)) continue;
         if (edge->tail <= number) return false;
-        *parts |= edge->items[number].parts;
-        if (edge->items[number].time > *time) *time = edge->items[number].time;
+        take_parcel(&edge->items[number], message);
     }
     return true;
 }
@@ -140,7 +152,7 @@ static bool take_sum(const struct follow *follow, const struct tt_location *src,
 static void tell_sum(struct follow *follow, const struct tt_location *src,
                      struct tt_flow_message message)
 {
-    message.chunk = src->chunk;
+    if (message.chunk < 0) message.chunk = src->chunk;
     message.channel = src->edge / follow->n;
     follow->flow->received[message.to]++;
     for (int r = 0; r < follow->n; r++) {
@@ -150,23 +162,24 @@ static void tell_sum(struct follow *follow, const struct tt_location *src,
 }
 
 /* When all sources are there, and what they hold together. False: one is not. */
-static bool take(struct follow *follow, const struct lane *lane, int32_t *time, uint64_t *parts)
+static bool take(struct follow *follow, const struct lane *lane, struct tt_flow_message *message)
 {
     for (int k = 0; k < follow->move.nsrcs; k++) {
         const struct tt_location *src = &follow->move.src[k];
         if (src->space == TT_SPACE_NETWORK) {
-            if (!take_sum(follow, src, time, parts)) return false;
+            if (!take_sum(follow, src, message)) return false;
             continue;
         }
         if (src->space != TT_SPACE_SLOT) {
-            if (follow->cells) *parts |= *cell(follow, src);
+            if (!follow->cells) continue;
+            const struct cell *held = cell(follow, src);
+            message->parts |= held->parts;
+            if (message->chunk < 0) message->chunk = held->chunk;
             continue;
         }
         const struct edge *edge = edge_of(follow, src, src->rank, lane->rank);
         if (edge->head == edge->tail) return false;
-        const struct parcel *parcel = &edge->items[edge->head];
-        *parts |= parcel->parts;
-        if (parcel->time > *time) *time = parcel->time;
+        take_parcel(&edge->items[edge->head], message);
     }
     return true;
 }
@@ -176,17 +189,17 @@ static void give(struct follow *follow, const struct lane *lane, struct tt_flow_
     for (int k = 0; k < follow->move.ndsts; k++) {
         const struct tt_location *dst = &follow->move.dst[k];
         if (tt_location_is_slot(dst)) {
-            struct parcel parcel = {message->step + 1, message->parts};
+            struct parcel parcel = {message->step + 1, message->chunk, message->parts};
             if (dst->space == TT_SPACE_NETWORK) follow->flow->sent[lane->rank]++;
             if (!push(follow, edge_of(follow, dst, lane->rank, dst->rank), parcel)) return;
             continue;
         }
-        if (follow->cells) *cell(follow, dst) = message->parts;
+        if (follow->cells) *cell(follow, dst) = (struct cell){message->parts, message->chunk};
         if (!is_far(dst, lane->rank)) continue;
         struct tt_flow_message written = *message;
         written.from = lane->rank;
         written.to = dst->rank;
-        written.chunk = dst->chunk;
+        if (written.chunk < 0) written.chunk = dst->chunk;
         written.step++;
         tell(follow, &written);
     }
@@ -195,9 +208,9 @@ static void give(struct follow *follow, const struct lane *lane, struct tt_flow_
 static bool run_move(struct follow *follow, struct lane *lane)
 {
     struct tt_flow_message message = {
-        .to = lane->rank, .insn = (uint32_t)lane->stepper.pc, .step = lane->time};
+        .to = lane->rank, .insn = (uint32_t)lane->stepper.pc, .step = lane->time, .chunk = -1};
     tt_stepper_move(&lane->stepper, &follow->move);
-    if (!take(follow, lane, &message.step, &message.parts)) return false;
+    if (!take(follow, lane, &message)) return false;
     lane->time = message.step;
     follow->flow->touched[lane->rank] += (uint64_t)(follow->move.nsrcs + follow->move.ndsts);
     for (int k = 0; k < follow->move.nsrcs; k++) {
@@ -205,10 +218,11 @@ static bool run_move(struct follow *follow, struct lane *lane)
         if (tt_location_is_slot(src)) edge_of(follow, src, src->rank, lane->rank)->head++;
         if (src->space == TT_SPACE_NETWORK) tell_sum(follow, src, message);
         if (src->space != TT_SPACE_SLOT && !is_far(src, lane->rank)) continue;
-        message.from = src->rank;
-        message.chunk = src->chunk;
-        message.channel = src->space == TT_SPACE_SLOT ? src->edge / follow->n : 0;
-        tell(follow, &message);
+        struct tt_flow_message taken = message;
+        taken.from = src->rank;
+        if (taken.chunk < 0) taken.chunk = src->chunk;
+        taken.channel = src->space == TT_SPACE_SLOT ? src->edge / follow->n : 0;
+        tell(follow, &taken);
     }
     give(follow, lane, &message);
     follow->times[(size_t)lane->rank * follow->program->ninsns + message.insn] = lane->time;
@@ -287,6 +301,16 @@ static bool fits(const struct tt_program *program)
            n * (size_t)program->ninsns <= MOST_TIMES && (!masks || n * chunks <= MOST_CELLS);
 }
 
+static void fill_inputs(struct follow *follow, int rank)
+{
+    const struct tt_program *program = follow->program;
+    int gathered = program->out_blocks && !program->in_blocks ? rank * program->nparts : 0;
+    for (int c = 0; c < tt_program_in_chunks(program); c++) {
+        follow->cells[(size_t)rank * follow->chunks + (size_t)c] =
+            (struct cell){(uint64_t)1 << rank, gathered + c};
+    }
+}
+
 static void start_lanes(struct follow *follow)
 {
     int k = 0;
@@ -297,8 +321,7 @@ static void start_lanes(struct follow *follow)
             follow->lanes[k].rank = rank;
             tt_stepper_start(&follow->lanes[k].stepper, follow->program, rank, t, 1);
         }
-        for (size_t c = 0; follow->cells && c < (size_t)tt_program_in_chunks(follow->program); c++)
-            follow->cells[(size_t)rank * follow->chunks + c] = (uint64_t)1 << rank;
+        if (follow->cells) fill_inputs(follow, rank);
     }
 }
 

@@ -9,7 +9,8 @@ enum { TT_FLOW_MASK_RANKS = 64 }; /* it is known whose inputs a message has up t
 
 struct tt_flow_message {
     int32_t from, to, channel;
-    int32_t chunk;  /* as the receiver calls it */
+    int32_t chunk;  /* of the input, wherever it lies now; where inputs are one block that is
+                     * gathered,  of the result. As the receiver calls it where ranks are too many */
     int32_t step;   /* when it is taken; from 1 */
     uint32_t insn;  /* that takes it, or reads or writes the other's memory */
     uint64_t parts; /* ranks whose input is in what it becomes; 0 where they are too many */

@@ -53,11 +53,22 @@ def check_files():
 
 
 def check_colours():
-    """An AllGather out of the senders' buffers has one chunk: its picture tells ranks apart. Where chunks differ, they are told."""
-    for algo, op, colours, words in (("oneshot", "allgather", 4, "whose input"), ("ring", "allreduce", 4, "chunks apart")):
+    """Colours are of chunks by what is in them, wherever they lie: scratch and the senders' own buffers have other numbers."""
+    for algo, op, colours, words in (("oneshot", "allgather", 4, "chunks apart"), ("ring", "allreduce", 4, "chunks apart")):
         drawn = run("program", "show", "--algo", algo, "--op", op, "--ranks", "4", "--svg").stdout
         used = {tag.split('stroke="')[1].split('"')[0] for tag in drawn.split("<path ")[1:] if 'fill="none"' in tag}
         must(len(used) == colours and words in drawn, f"{algo} {op}: {len(used)} colours")
+
+
+def check_chunks():
+    """A chunk keeps its number on its way, through scratch and slots."""
+    for algo, op, ranks in (("bruck", "alltoall", 6), ("pairwise", "alltoall", 5), ("bruck", "allgather", 6), ("pat", "reducescatter", 6)):
+        flow = json.loads(run("program", "show", "--algo", algo, "--op", op, "--ranks", str(ranks), "--json").stdout)["messages"]
+        if op == "allgather":
+            must(all(m["holds"] == [m["chunk"]] for m in flow), f"{algo} {op}: {flow}")
+            continue
+        came = {(m["to"], *m["holds"]) for m in flow if m["chunk"] == m["to"] and len(m["holds"]) == (1 if op == "alltoall" else ranks)}
+        must(len(came) == (ranks * (ranks - 1) if op == "alltoall" else ranks), f"{algo} {op}: what is for a rank comes there: {sorted(came)}")
 
 
 def check_legend():
@@ -66,7 +77,8 @@ def check_legend():
                            "hierarchical", "allreduce", "6", "--hosts", "2"),
                           (['"0..1: 0+2": chunks 0 to 1 with the inputs of ranks 0 and 2.', "an arrow is a message, a thick one of several chunks."], "halving", "allreduce", "4"),
                           (['"0: all": chunk 0 with the inputs of all ranks.', "a read or a write of another rank's memory."], "direct", "allreduce", "4"),
-                          (['"0: 1": chunk 0 of the input of rank 1.', "an arrow is a message."], "oneshot", "allgather", "4"),
+                          (['"1: 1": chunk 1 with the input of rank 1.', "an arrow is a message. Chunk k is of rank k."], "oneshot", "allgather", "4"),
+                          (["Chunk k is for rank k."], "bruck", "alltoall", "6"),
                           (["between hosts a part of the network's sum", ">host 1<"], "collnet_direct", "allreduce", "4")):
         algo, op, ranks, *more = which
         drawn = run("program", "show", "--algo", algo, "--op", op, "--ranks", ranks, "--svg", *more).stdout.replace("&quot;", '"')
@@ -214,6 +226,7 @@ def check_usage():
 
 check_files()
 check_colours()
+check_chunks()
 check_legend()
 check_communicators()
 check_known()

@@ -29,13 +29,13 @@ struct line { /* of a box: these chunks hold those ranks' inputs */
 };
 
 struct diagram {
-    FILE *out;                  /* borrowed */
-    const struct tt_flow *flow; /* borrowed */
-    int nranks, nsteps, chunk;  /* -1: all chunks */
-    int nhosts;                 /* with as many ranks each, in order; 1: nothing is drawn of them */
-    const char *arrow;          /* what one means, beside a message */
-    bool by_origin;             /* colours show whose input it is, not which chunk */
-    struct line *lines;         /* owned, by step, rank and contents */
+    FILE *out;                        /* borrowed */
+    const struct tt_program *program; /* borrowed */
+    const struct tt_flow *flow;       /* borrowed */
+    int nranks, nsteps, chunk;        /* -1: all chunks */
+    int nhosts;         /* with as many ranks each, in order; 1: nothing is drawn of them */
+    const char *arrow;  /* what one means, beside a message */
+    struct line *lines; /* owned, by step, rank and contents */
     size_t nlines;
     struct tt_flow_message *arrows; /* owned, by step and ranks */
     size_t narrows;
@@ -148,27 +148,6 @@ static void put_text(const struct diagram *diagram, double x, double y, int size
     (void)fputs("</text>\n", diagram->out);
 }
 
-/* ---- colours ---- */
-
-/* Where every message carries one rank's input and ranks are more than chunks, as in an AllGather
- * out of the senders' own buffers, chunks would all look alike. */
-static bool origins_tell_more(const struct diagram *diagram)
-{
-    uint64_t origins = 0, chunks = 0;
-    for (size_t k = 0; k < diagram->narrows; k++) {
-        const struct tt_flow_message *arrow = &diagram->arrows[k];
-        if (!arrow->parts || arrow->parts & (arrow->parts - 1)) return false;
-        origins |= arrow->parts;
-        chunks |= (uint64_t)1 << arrow->chunk % 64;
-    }
-    return __builtin_popcountll(origins) > __builtin_popcountll(chunks);
-}
-
-static int colour_of(const struct diagram *diagram, int chunk, uint64_t parts)
-{
-    return (diagram->by_origin ? __builtin_ctzll(parts) : chunk) % COLOURS;
-}
-
 /* ---- where things stand ---- */
 
 static void collect(struct diagram *diagram)
@@ -181,7 +160,6 @@ static void collect(struct diagram *diagram)
             message->step, message->to, message->chunk, message->chunk, message->parts};
     }
     if (!diagram->nlines) return;
-    diagram->by_origin = origins_tell_more(diagram);
     qsort(diagram->lines, diagram->nlines, sizeof(*diagram->lines), by_contents);
     qsort(diagram->arrows, diagram->narrows, sizeof(*diagram->arrows), by_ranks);
     size_t kept = 0;
@@ -268,12 +246,27 @@ static bool has_thick(const struct diagram *diagram)
     return false;
 }
 
+/* Whose a chunk is, by its number. */
+static void tell_owner(const struct diagram *diagram, char *text, size_t bytes)
+{
+    const struct tt_program *program = diagram->program;
+    const char *what = program->in_blocks ? "for rank" : "of rank";
+    if (!program->in_blocks && !program->out_blocks) return;
+    if (program->nparts == 1) {
+        (void)snprintf(text, bytes, " Chunk k is %s k.", what);
+    } else {
+        (void)snprintf(text, bytes, " Chunks 0 to %d are %s 0, and so on.", program->nparts - 1,
+                       what);
+    }
+}
+
 static void put_legend(const struct diagram *diagram)
 {
     static const char *const plain = "fill=\"#374151\"";
-    char text[600], ranks[200], what[64], shown[256];
-    (void)snprintf(text, sizeof(text), "Time goes down; an arrow is %s%s.", diagram->arrow,
-                   has_thick(diagram) ? ", a thick one of several chunks" : "");
+    char text[600], ranks[200], what[64], shown[256], owner[64] = "";
+    tell_owner(diagram, owner, sizeof(owner));
+    (void)snprintf(text, sizeof(text), "Time goes down; an arrow is %s%s.%s", diagram->arrow,
+                   has_thick(diagram) ? ", a thick one of several chunks" : "", owner);
     put_text(diagram, MARGIN, 58, 12, plain, text);
     put_text(diagram, MARGIN, 75, 12, plain,
              "A box says which chunks came in the step and, after the colon, which ranks' inputs "
@@ -287,15 +280,13 @@ static void put_legend(const struct diagram *diagram)
     } else {
         (void)snprintf(what, sizeof(what), "chunk %d", line->first);
     }
-    int at = snprintf(text, sizeof(text), "\"%.60s\": %s %s %.120s. ", shown, what,
-                      diagram->by_origin ? "of" : "with", ranks);
+    int at = snprintf(text, sizeof(text), "\"%.60s\": %s %s %.120s. ", shown, what, "with", ranks);
     char *rest = text + at;
     size_t room = sizeof(text) - (size_t)at;
     if (diagram->chunk >= 0) {
         (void)snprintf(rest, room, "Only chunk %d is drawn.", diagram->chunk);
     } else {
-        (void)snprintf(rest, room, "Colours tell %s.",
-                       diagram->by_origin ? "whose input it is" : "chunks apart");
+        (void)snprintf(rest, room, "Colours tell chunks apart.");
     }
     put_text(diagram, MARGIN, 92, 12, plain, text);
 }
@@ -372,7 +363,7 @@ static void put_arrows(const struct diagram *diagram)
         }
         double x0 = lane(diagram, arrow->from), x1 = lane(diagram, arrow->to);
         double y1 = diagram->y[arrow->step] - 3, y0 = diagram->y[arrow->step] - BAND + 4;
-        int colour = colour_of(diagram, arrow->chunk, arrow->parts);
+        int colour = arrow->chunk % COLOURS;
         (void)fprintf(diagram->out,
                       "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" "
                       "stroke=\"%s\" stroke-width=\"%s\" marker-end=\"url(#tip%d)\"/>\n",
@@ -396,7 +387,7 @@ static void put_boxes(const struct diagram *diagram)
         for (size_t j = 0; j < count; j++) {
             line_text(diagram, &lines[j], text, sizeof(text));
             (void)snprintf(style, sizeof(style), "text-anchor=\"middle\" fill=\"%s\"",
-                           colours[colour_of(diagram, lines[j].first, lines[j].parts)]);
+                           colours[lines[j].first % COLOURS]);
             put_text(diagram, x, y + 15 + LINE * (double)j, SIZE, style, text);
         }
     }
@@ -419,6 +410,7 @@ bool program_svg(const struct program_source *source, const struct tt_flow *flow
     enum { MOST_RANKS = 64, MOST_STEPS = 512 };
     char title[192];
     struct diagram diagram = {.out = out,
+                              .program = source->program,
                               .flow = flow,
                               .nranks = source->program->nranks,
                               .nsteps = flow->nsteps,
