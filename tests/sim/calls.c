@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TICK_NSEC = 200 };
+enum { TICK_NSEC = 200, PUNCTUAL = 8, LATE_NSEC = 50000, LATE_DOUBLES = 11 };
 
 static struct sim_socket *at_fd(int fd)
 {
@@ -49,6 +49,19 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     return 0;
 }
 
+/* When the clock ends a wait. That is late, as on a busy machine, for threads that have
+ * found nothing new some times in a row: so seconds in which nothing happens take few turns. */
+static uint64_t ends_at(uint64_t until)
+{
+    struct sim_thread *own = sim_self();
+    uint64_t happened = sim->procs[own->proc].happened;
+    own->fruitless = own->seen == happened ? own->fruitless + 1 : 0;
+    own->seen = happened;
+    if (own->fruitless < PUNCTUAL || until == SIM_NEVER) return until;
+    uint32_t doubles = own->fruitless - PUNCTUAL;
+    return until + sim_chance(LATE_NSEC << (doubles < LATE_DOUBLES ? doubles : LATE_DOUBLES));
+}
+
 static void sleep_until(uint64_t until)
 {
     sim_self()->wait = SIM_SLEEPS;
@@ -59,14 +72,14 @@ static void sleep_until(uint64_t until)
 int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
 {
     if (!sim_self()) return (int)syscall(SYS_clock_nanosleep, clock, flags, time, left);
-    sleep_until(flags & TIMER_ABSTIME ? nsec_of(time) : sim->now + nsec_of(time));
+    sleep_until(ends_at(flags & TIMER_ABSTIME ? nsec_of(time) : sim->now + nsec_of(time)));
     return 0;
 }
 
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
     if (!sim_self()) return (int)syscall(SYS_nanosleep, time, left);
-    sleep_until(sim->now + nsec_of(time));
+    sleep_until(ends_at(sim->now + nsec_of(time)));
     return 0;
 }
 
@@ -130,6 +143,41 @@ int pthread_join(pthread_t thread, void **result)
     return join(thread, result);
 }
 
+/* Threads of the process that wait for it: how many can go on. */
+static int wake(const void *cond, int most)
+{
+    int n = 0;
+    for (int i = 0; sim_self() && i < SIM_THREADS && n < most; i++) {
+        struct sim_thread *thread = &sim->threads[i];
+        bool waits = thread->wait == SIM_COND && thread->proc == sim_self()->proc;
+        if (!waits || thread->cond != cond || thread->woken) continue;
+        thread->woken = true;
+        n++;
+    }
+    return n;
+}
+
+static int wake_for_news(const void *cond, int most)
+{
+    int n = wake(cond, most);
+    if (n) sim->procs[sim_self()->proc].happened++;
+    return 0;
+}
+
+static void take(pthread_mutex_t *mutex)
+{
+    struct sim_thread *own = sim_self();
+    while (pthread_mutex_trylock(mutex)) {
+        own->wait = SIM_COND;
+        own->cond = mutex;
+        own->woken = false;
+        own->until = SIM_NEVER;
+        sim->procs[own->proc].at_locks++;
+        sim_turn();
+        sim->procs[own->proc].at_locks--;
+    }
+}
+
 int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
     static int (*lock)(pthread_mutex_t *);
@@ -138,9 +186,17 @@ int pthread_mutex_lock(pthread_mutex_t *mutex)
         return lock(mutex);
     }
     if (sim_chance((uint64_t)sim->plan.switch_one_in) == 0) sim_turn();
-    while (pthread_mutex_trylock(mutex))
-        sleep_until(sim->now + TICK_NSEC);
+    take(mutex);
     return 0;
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+    static int (*unlock)(pthread_mutex_t *);
+    if (!unlock) *(void **)&unlock = dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+    int error = unlock(mutex);
+    if (sim_self() && sim->procs[sim_self()->proc].at_locks) wake(mutex, 1);
+    return error;
 }
 
 /* 0: not yet, 1: somebody is at it, 2: done, as in libc, which would wait for real. */
@@ -161,13 +217,12 @@ static int cond_wait(const void *cond, pthread_mutex_t *mutex, uint64_t until)
     own->wait = SIM_COND;
     own->cond = cond;
     own->woken = false;
-    own->until = until;
+    own->until = ends_at(until);
     pthread_mutex_unlock(mutex);
     sim_turn();
     bool woken = own->woken;
     own->wait = SIM_RUNS;
-    while (pthread_mutex_trylock(mutex))
-        sleep_until(sim->now + TICK_NSEC);
+    take(mutex);
     return woken ? 0 : ETIMEDOUT;
 }
 
@@ -183,26 +238,14 @@ int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid
     return cond_wait(cond, mutex, nsec_of(until));
 }
 
-static int wake(const void *cond, int most)
-{
-    for (int i = 0; sim_self() && i < SIM_THREADS && most > 0; i++) {
-        struct sim_thread *thread = &sim->threads[i];
-        bool waits = thread->wait == SIM_COND && thread->proc == sim_self()->proc;
-        if (!waits || thread->cond != cond || thread->woken) continue;
-        thread->woken = true;
-        most--;
-    }
-    return 0;
-}
-
 int pthread_cond_signal(pthread_cond_t *cond)
 {
-    return wake(cond, 1);
+    return wake_for_news(cond, 1);
 }
 
 int pthread_cond_broadcast(pthread_cond_t *cond)
 {
-    return wake(cond, SIM_THREADS);
+    return wake_for_news(cond, SIM_THREADS);
 }
 
 /* ---- descriptors ---- */
@@ -286,9 +329,12 @@ int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_msec)
     if (!set) return (int)syscall(SYS_epoll_pwait, fd, events, most, timeout_msec, NULL, 8);
     sim_self()->wait = SIM_EPOLL;
     sim_self()->on = fd - SIM_FD;
-    sim_self()->until = timeout_msec < 0 ? SIM_NEVER : sim->now + (uint64_t)timeout_msec * 1000000u;
+    sim_self()->until =
+        ends_at(timeout_msec < 0 ? SIM_NEVER : sim->now + (uint64_t)timeout_msec * 1000000u);
     sim_turn();
-    return take_events(set, events, most);
+    int n = take_events(set, events, most);
+    sim->procs[sim_self()->proc].happened += n > 0;
+    return n;
 }
 
 /* ---- sockets ---- */

@@ -68,7 +68,7 @@ static uint64_t stream_ready_at(const struct sim_socket *at, uint32_t events, ui
 static const struct sim_socket *first_waiting(const struct sim_socket *listener)
 {
     const struct sim_socket *first = NULL;
-    for (int i = 0; i < SIM_SOCKETS; i++) {
+    for (int i = 0; i < SIM_SOCKETS && listener->nwaiting; i++) {
         const struct sim_socket *at = &sim->sockets[i];
         if (at->kind != SIM_STREAM || at->listener != (int)(listener - sim->sockets)) continue;
         if (!first || at->up_at < first->up_at) first = at;
@@ -105,12 +105,13 @@ int sim_socket_new(int proc, enum sim_kind kind)
     for (int i = 0; i < SIM_SOCKETS; i++) {
         struct sim_socket *at = &sim->sockets[i];
         if (at->kind != SIM_NOTHING) continue;
-        memset(at, 0, offsetof(struct sim_socket, bytes));
-        *(enum sim_kind *)&at->kind = kind;
-        at->proc = proc;
-        at->open = true;
-        at->peer = at->listener = -1;
-        at->fin_at = at->error_at = SIM_NEVER;
+        *at = (struct sim_socket){.kind = kind,
+                                  .proc = proc,
+                                  .open = true,
+                                  .peer = -1,
+                                  .listener = -1,
+                                  .fin_at = SIM_NEVER,
+                                  .error_at = SIM_NEVER};
         return i;
     }
     return -EMFILE;
@@ -153,6 +154,7 @@ void sim_socket_close(struct sim_socket *at)
         }
     }
     if (at->kind == SIM_STREAM) {
+        if (at->listener >= 0) sim->sockets[at->listener].nwaiting--;
         /* unread bytes: the other end gets a reset, as from a kernel */
         tell_end(at, at->tail != at->head ? ECONNRESET : 0);
         if (peer_of(at)) peer_of(at)->peer = -1;
@@ -195,6 +197,7 @@ int sim_connect(struct sim_socket *at, uint16_t port)
     struct sim_socket *peer = &sim->sockets[other];
     peer->open = false;
     peer->listener = (int)(listener - sim->sockets);
+    listener->nwaiting++;
     peer->port = port;
     peer->peer_port = at->port;
     peer->peer = (int)(at - sim->sockets);
@@ -211,6 +214,7 @@ int sim_accept(struct sim_socket *at, uint16_t *port_out)
     int own = (int)(first - sim->sockets);
     sim->sockets[own].open = true;
     sim->sockets[own].listener = -1;
+    at->nwaiting--;
     *port_out = first->peer_port;
     return own;
 }
@@ -223,13 +227,18 @@ static size_t cut(size_t len)
     return shorter ? 1 + (size_t)sim_chance(len - 1) : len;
 }
 
-static void maybe_flip(const struct sim_socket *from, struct sim_socket *to, size_t len)
+static unsigned char *byte_at(const struct sim_socket *at, uint64_t k)
+{
+    return &sim->bytes[at - sim->sockets][k % SIM_BUFFER_BYTES];
+}
+
+static void maybe_flip(const struct sim_socket *from, const struct sim_socket *to, size_t len)
 {
     for (int t = 0; t < SIM_FAULTS; t++) {
         int victim = sim->plan.troubles[t].victim;
         if (!sim->flip_due[t] || (from->proc != victim && to->proc != victim)) continue;
         uint64_t bit = sim_chance(8 * len);
-        to->bytes[(to->tail + bit / 8) % SIM_BUFFER_BYTES] ^= (unsigned char)(1u << bit % 8);
+        *byte_at(to, to->tail + bit / 8) ^= (unsigned char)(1u << bit % 8);
         sim->flip_due[t] = false;
         sim->injected[t] = true;
     }
@@ -252,9 +261,10 @@ ssize_t sim_send(struct sim_socket *at, const void *bytes, size_t len)
     if (!len) return -EAGAIN;
     len = cut(len);
     for (size_t i = 0; i < len; i++)
-        peer->bytes[(peer->tail + i) % SIM_BUFFER_BYTES] = ((const unsigned char *)bytes)[i];
+        *byte_at(peer, peer->tail + i) = ((const unsigned char *)bytes)[i];
     maybe_flip(at, peer, len);
     peer->tail += len;
+    sim->procs[at->proc].happened++;
     uint64_t when = arrival(at->proc, peer->proc);
     if (when < peer->last_at) when = peer->last_at;
     peer->last_at = when;
@@ -282,8 +292,9 @@ ssize_t sim_recv(struct sim_socket *at, void *bytes, size_t len)
     if (len > end - at->head) len = (size_t)(end - at->head);
     len = cut(len);
     for (size_t i = 0; i < len; i++)
-        ((unsigned char *)bytes)[i] = at->bytes[(at->head + i) % SIM_BUFFER_BYTES];
+        ((unsigned char *)bytes)[i] = *byte_at(at, at->head + i);
     at->head += len;
+    sim->procs[at->proc].happened++;
     while (at->nsegments && at->segments[at->first].end <= at->head) {
         at->first = (at->first + 1) % SIM_SEGMENTS;
         at->nsegments--;

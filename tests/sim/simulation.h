@@ -37,16 +37,20 @@ struct sim_thread {
     _Atomic uint32_t baton;
     enum sim_wait wait;
     int proc, on;
-    const void *cond; /* its address in its process */
+    const void *cond; /* its address in its process; of a lock likewise */
     bool woken;
     uint64_t until;
+    uint64_t seen;      /* what had happened in its process when it waited last */
+    uint32_t fruitless; /* waits since that ended by the clock alone */
 };
 
 struct sim_proc {
     pid_t pid;
     bool gone;
     uint64_t stopped_until;
-    uint64_t random; /* of what is random in the process: keys, nonces */
+    uint64_t random;   /* of what is random in the process: keys, nonces */
+    uint64_t happened; /* bytes that came or went, threads that were woken */
+    int at_locks;      /* threads that wait for one */
 };
 
 /* ---- the network ---- */
@@ -70,6 +74,7 @@ struct sim_socket {
     uint16_t port, peer_port;
     int peer;       /* the other end, -1: none any more */
     int listener;   /* an end that nobody has accepted yet; -1 */
+    int nwaiting;   /* such ends of a listener */
     uint64_t up_at; /* connected, or ready to be accepted */
     uint64_t fin_at, error_at;
     int error;
@@ -80,7 +85,6 @@ struct sim_socket {
     struct sim_segment segments[SIM_SEGMENTS];
     uint32_t nwatched;
     struct sim_watch watched[SIM_WATCHED];
-    unsigned char bytes[SIM_BUFFER_BYTES];
 };
 
 /* ---- what goes wrong ---- */
@@ -135,6 +139,7 @@ struct sim_world {
     struct sim_thread threads[SIM_THREADS];
     struct sim_report reports[SIM_RANKS];
     struct sim_socket sockets[SIM_SOCKETS];
+    unsigned char bytes[SIM_SOCKETS][SIM_BUFFER_BYTES]; /* on their way to each */
 };
 
 extern struct sim_world *sim; /* shared */

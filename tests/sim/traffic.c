@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICE_BYTES = 4096, MESSAGES = 10, PAUSE_USEC = 1000, TIMEOUT_USEC = 60000000 };
+enum { SLICE_BYTES = 4096, MESSAGES = 10, PAUSE_USEC = 1000 };
+#define TIMEOUT_NSEC 60000000000ull
 
 struct lines {
     struct tt_net net;
@@ -114,19 +115,22 @@ static ncclResult_t carry(struct lines *lines, const struct tt_member *member,
 {
     ncclResult_t rc = ncclSuccess;
     int sent = 0, got = 0;
-    uint64_t waited_usec = 0;
+    uint64_t since = tt_now_nsec();
     while (got < MESSAGES || sent < MESSAGES || !tt_edge_drained(lines->out)) {
         bool moved = sent < MESSAGES && send_one(lines, member, sent);
         sent += moved;
         rc = got < MESSAGES ? receive_one(lines, member, got, wrong) : ncclInProgress;
         if (rc && rc != ncclInProgress) return rc;
         got += rc == ncclSuccess;
-        if (moved || rc == ncclSuccess) continue;
+        if (moved || rc == ncclSuccess) {
+            since = tt_now_nsec();
+            continue;
+        }
         rc = tt_bootstrap_error(b, NULL);
         if (rc) return rc;
-        if (waited_usec > TIMEOUT_USEC) return tt_fail(ncclInternalError, "nothing moves");
+        if (tt_now_nsec() - since > TIMEOUT_NSEC)
+            return tt_fail(ncclInternalError, "nothing moves");
         tt_sleep_usec(PAUSE_USEC);
-        waited_usec += PAUSE_USEC;
     }
     return ncclSuccess;
 }
