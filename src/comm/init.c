@@ -251,6 +251,19 @@ ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *re
                            .parent = request->parent ? request->parent->bootstrap : NULL};
     int before = tuttiHostGetDevice();
     ncclResult_t rc = tt_init_run(&init);
+    if (rc && !init.joined && request->ids) { /* who has joined has told the others */
+        bool aborted = tt_member_aborted(&comm->member);
+        const struct tt_bootstrap_decline words = {.ids = request->ids,
+                                                   .nids = request->nids,
+                                                   .nranks = request->nranks,
+                                                   .rank = request->rank,
+                                                   .thread = request->thread,
+                                                   .for_good = true,
+                                                   .rc = rc,
+                                                   .sentence = aborted ? "its init was aborted"
+                                                                       : tt_last_error()};
+        tt_bootstrap_decline(&words);
+    }
     tuttiHostSetDevice(before);
     return rc;
 }

@@ -218,6 +218,62 @@ static void fails_in_init(struct player *p)
     leave(p, state);
 }
 
+/* No descriptors from now on, but what the library has put aside. */
+static void use_up_descriptors(int index)
+{
+    const struct rlimit few = {DESCRIPTORS, DESCRIPTORS};
+    void *word;
+    cudaSetDevice(index);
+    cudaMalloc(&word, sizeof(float)); /* so that the device is there */
+    setrlimit(RLIMIT_NOFILE, &few);
+    while (dup(STDERR_FILENO) >= 0) {
+    }
+}
+
+/* One cannot even reach the root: an id that it made itself has the library begin. */
+static void fails_before_root(struct player *p)
+{
+    ncclUniqueId other;
+    const ncclUniqueId *id = share_id(p, 0);
+    if (p->index == 1 && !ncclGetUniqueId(&other)) use_up_descriptors(p->index);
+    ncclComm_t comm = NULL;
+    leave(p, init(p, id, &comm));
+}
+
+/* The one that holds the root cannot reach it, the others have. */
+static void root_fails_in_init(struct player *p)
+{
+    const ncclUniqueId *id = share_id(p, 0);
+    ncclComm_t comm = NULL;
+    if (p->index == 0) {
+        await_entered(p, 2);
+        usleep(300000); /* they introduce themselves */
+        use_up_descriptors(p->index);
+    }
+    atomic_fetch_add(&p->shared->entered, 1);
+    ncclResult_t rc = init(p, id, &comm);
+    if (p->index == 0) usleep(500000); /* its end would be told as well */
+    leave(p, rc);
+}
+
+/* The one that holds the root can let nobody in. */
+static void root_lets_nobody_in(struct player *p)
+{
+    setenv("TUTTI_INIT_TIMEOUT", "20", 1);
+    const ncclUniqueId *id = share_id(p, 0);
+    ncclComm_t comm = NULL;
+    if (p->index == 0) {
+        use_up_descriptors(p->index);
+        atomic_fetch_add(&p->shared->entered, 1);
+        await_entered(p, 3);
+        leave(p, ncclSuccess);
+    }
+    await_entered(p, 1);
+    ncclResult_t rc = init(p, id, &comm);
+    atomic_fetch_add(&p->shared->entered, 1);
+    leave(p, rc);
+}
+
 static void abort_in_init(struct player *p)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -504,6 +560,12 @@ static const struct scenario scenarios[] = {
     {"a rank that never comes", 3, never_comes, -1, ncclTimeout, "missing 3", false},
     {"a damaged id", 2, damaged_id, -1, ncclInvalidArgument, "damaged", false},
     {"a rank without descriptors", 3, fails_in_init, 1, ncclRemoteError, "rank 1", false},
+    {"a rank without descriptors from the start", 3, fails_before_root, 1, ncclRemoteError,
+     "rank 1 on host", false},
+    {"a root's rank without descriptors", 3, root_fails_in_init, 0, ncclRemoteError,
+     "rank 0 on host", false},
+    {"a root without descriptors", 3, root_lets_nobody_in, 0, ncclRemoteError, "(ulimit -n)",
+     false},
     {"an abort in init", 3, abort_in_init, -1, ncclSuccess, "", false},
     {"killed in init", 3, killed_in_init, 1, ncclSuccess, "1", false},
     {"the root's process killed", 3, root_killed, 0, ncclRemoteError, "", false},

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join/id.h"
-#include "bootstrap/join/root.h"
+#include "bootstrap/join/root_state.h"
 #include "bootstrap/tree/blocks.h"
 #include "bootstrap/wire/conn.h"
 #include "bootstrap/wire/loop.h"
@@ -83,7 +83,7 @@ static int root_of(const struct tt_bootstrap_decline *decline)
     return real && decline->nids <= decline->nranks ? tt_blocks_block(&blocks, decline->rank) : 0;
 }
 
-static void pack(const struct tt_bootstrap_decline *decline, unsigned char bytes[TT_DECLINE_BYTES])
+static struct tt_decline words_of(const struct tt_bootstrap_decline *decline)
 {
     struct tt_decline words = {.for_good = decline->for_good,
                                .stray = decline->stray,
@@ -96,7 +96,18 @@ static void pack(const struct tt_bootstrap_decline *decline, unsigned char bytes
     snprintf(words.sentence, sizeof(words.sentence),
              "rank %d on host %s (pid %d) does not come: %.400s", decline->rank, words.host,
              (int)words.pid, decline->sentence);
-    tt_decline_pack(&words, bytes);
+    return words;
+}
+
+/* The root is in this process: it needs no connection, for which there may be no descriptors. */
+static bool reported_here(const struct tt_key *key, const struct tt_decline *words)
+{
+    for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
+        if (memcmp(root->acceptor.key.name, key->name, sizeof(key->name)) != 0) continue;
+        if (root->state == ROOT_OPEN) tt_root_fail(root, words->rc, "%s", words->sentence);
+        return true;
+    }
+    return false;
 }
 
 static void tell_root(const struct tt_bootstrap_decline *decline, const struct tt_id_parts *id,
@@ -106,7 +117,8 @@ static void tell_root(const struct tt_bootstrap_decline *decline, const struct t
     struct tt_key key;
     bool waits = decline->for_good || decline->stray;
     pthread_cond_init(&attempt.changed, NULL);
-    pack(decline, attempt.bytes);
+    const struct tt_decline words = words_of(decline);
+    tt_decline_pack(&words, attempt.bytes);
     tt_key_derive(id->secret, TT_KEY_ROOT, &key);
     const struct tt_conn_dial dial = {
         .addr = &id->addr,
@@ -123,8 +135,10 @@ static void tell_root(const struct tt_bootstrap_decline *decline, const struct t
         .deadline_nsec = tt_now_nsec() + (waits ? FOR_GOOD_NSEC : REFUSED_NSEC),
     };
     tt_service_lock();
-    if (!tt_service_acquire(NULL)) {
+    if (!(decline->for_good && reported_here(&key, &words)) && !tt_service_acquire(NULL)) {
+        if (decline->for_good) tt_service_spend_reserve();
         attempt_run(&attempt, &dial);
+        tt_service_keep_reserve();
         tt_service_release();
     }
     tt_service_unlock();

@@ -184,6 +184,7 @@ static void tell_tree(struct join *join, ncclResult_t rc)
 static ncclResult_t join_run(struct join *join)
 {
     tt_service_lock();
+    tt_service_keep_reserve();
     ncclResult_t rc = tt_tree_create(join->config->member, join->config->nids, &join->b);
     if (rc) {
         tt_service_unlock();

@@ -140,9 +140,24 @@ static void tell_progress(struct tt_root *root, uint64_t now)
     root->progress_nsec = now + TT_ROOT_PROGRESS_NSEC;
 }
 
+/* Ranks wait that this process cannot let in. With what was put aside they are let in one after the
+ * other, and hear why. */
+static void fail_exhausted(struct tt_root *root)
+{
+    char which[24] = "", host[TT_HOST_BYTES] = "";
+    gethostname(host, sizeof(host) - 1);
+    if (root->root_rank >= 0) snprintf(which, sizeof(which), "rank %d ", root->root_rank);
+    tt_root_fail(root, ncclRemoteError,
+                 "%son host %s (pid %d), whose process made the unique id, has no descriptor left "
+                 "for the ranks that connect to it; raise its limit of descriptors (ulimit -n)",
+                 which, host, (int)getpid());
+    tt_service_spend_reserve();
+}
+
 static bool root_tick(struct tt_root *root, uint64_t now)
 {
     bool stray = tt_root_stray_waits(root, now);
+    if (root->state == ROOT_OPEN && tt_service_accepts_nobody(now)) fail_exhausted(root);
     if (root_finished(root, now)) {
         root_free(root);
         return false;

@@ -302,14 +302,17 @@ const char *tt_join_reason(const struct join *join)
 }
 
 /* A rank that gives up before a root knows it still introduces itself, so that the others need not
- * wait for the deadline. */
+ * wait for the deadline: with the descriptor that was put aside, should none be left. */
 static void introduce(struct join *join)
 {
     const struct timespec at = tt_clock_at(tt_now_nsec() + LAST_WORD_NSEC);
     pthread_cond_t *changed = &join->b->changed;
     for (int i = 0; i < join->nroots; i++) {
         struct root_conn *root = &join->roots[i];
-        if (!root->conn && !root->opened && root->refusals < REFUSALS) root_conn_dial(root);
+        if (!root->conn && !root->opened && root->refusals < REFUSALS) {
+            tt_service_spend_reserve();
+            root_conn_dial(root);
+        }
         while (root->conn && !root->opened) {
             if (pthread_cond_clockwait(changed, &tt_service()->lock, CLOCK_MONOTONIC, &at)) break;
         }
@@ -331,18 +334,24 @@ static bool last_words(const struct join *join, ncclResult_t rc,
     return false;
 }
 
-/* Roots in this process, which may end with it before their clients have heard of anything. */
-static void tell_own_roots(const struct join *join, const unsigned char bytes[TT_REFUSE_BYTES])
+/* Roots in this process, which may end with it before their clients have heard of anything, and
+ * which this rank itself cannot reach when no descriptors are left. */
+static void tell_own_roots(const struct join *join, bool heard,
+                           const unsigned char bytes[TT_REFUSE_BYTES])
 {
     const struct tt_bootstrap_config *config = join->config;
-    char sentence[TT_SENTENCE_BYTES];
+    const struct tt_join *request = &join->request;
+    char sentence[TT_SENTENCE_BYTES], whole[TT_SENTENCE_BYTES];
     ncclResult_t rc = tt_refuse_unpack(bytes, TT_REFUSE_BYTES, sentence);
+    snprintf(whole, sizeof(whole), "rank %u on host %s (pid %d) gave up: %.400s", request->rank,
+             request->host, request->pid, sentence);
+    if (!heard && rc != ncclInvalidArgument && rc != ncclTimeout) rc = ncclRemoteError;
     for (int i = 0; i < config->nids && tt_service()->roots; i++) {
         struct tt_id_parts id;
         struct tt_key key;
         if (tt_id_read(&config->ids[i], &id)) continue;
         tt_key_derive(id.secret, TT_KEY_ROOT, &key);
-        tt_root_fail_key(&key, rc, sentence);
+        tt_root_fail_key(&key, rc, heard ? sentence : whole);
         sodium_memzero(&id, sizeof(id));
         sodium_memzero(&key, sizeof(key));
     }
@@ -352,8 +361,9 @@ void tt_root_conns_close(struct join *join, ncclResult_t rc)
 {
     unsigned char bytes[TT_REFUSE_BYTES];
     bool heard = false;
-    if (rc) introduce(join);
     if (rc) heard = last_words(join, rc, bytes);
+    if (rc && !join->roots[0].opened) tell_own_roots(join, heard, bytes);
+    if (rc) introduce(join);
     join->b->own_root = NULL;
     for (int i = 0; i < join->nroots; i++) {
         struct root_conn *root = &join->roots[i];
@@ -367,6 +377,6 @@ void tt_root_conns_close(struct join *join, ncclResult_t rc)
         tt_conn_finish(root->conn);
         root->conn = NULL;
     }
-    if (rc && join->config->nids > 1) tell_own_roots(join, bytes);
+    if (rc && join->config->nids > 1) tell_own_roots(join, heard, bytes);
     if (join->config->parent) tt_root_passed_end(&join->roots[0].key);
 }

@@ -107,6 +107,7 @@ static ncclResult_t server_listen(struct tt_fd_server *server, const char *name)
                 "local socket: %m; no memory is shared with other processes");
         return ncclInProgress;
     }
+    if (fd < 0 && errno == EMFILE) return tt_socket_exhausted("local socket");
     if (fd < 0) return tt_fail(ncclSystemError, "local socket: %m");
     if (bind(fd, (struct sockaddr *)&addr, len) || listen(fd, 1024)) {
         ncclResult_t rc = tt_fail(ncclSystemError, "local socket @%s: %m", name);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define REASON_NSEC 1000000000ull
 #define CHILD_REASON_NSEC 50000000ull
@@ -173,12 +174,23 @@ ncclResult_t tt_tree_dial_parent(struct tt_bootstrap *b, uint64_t deadline_nsec)
 
 /* ---- life ---- */
 
+/* Children wait that this process cannot let in; the roots tell them. */
+static void fail_exhausted(struct tt_bootstrap *b)
+{
+    tt_tree_fail(b, b->rank, ncclSystemError,
+                 "rank %d (pid %d) has no descriptor left for the ranks that connect to it; raise "
+                 "its limit of descriptors (ulimit -n)",
+                 b->rank, (int)getpid());
+}
+
 static bool tick(uint64_t now_nsec)
 {
     bool pending = false;
     struct tt_bootstrap *next;
     for (struct tt_bootstrap *b = tt_service()->members; b; b = next) {
         next = b->next;
+        if (b->accepts && !atomic_load(&b->error) && tt_service_accepts_nobody(now_nsec))
+            fail_exhausted(b);
         if (b->leaving && !b->finished && now_nsec >= b->linger_nsec) tt_leave_finish(b);
         if (b->abandoned && b->finished && now_nsec >= b->hold_nsec) {
             tt_tree_destroy(b);

@@ -19,6 +19,7 @@
 #define ACCEPTS_PER_TURN 64
 #define SILENT_NSEC 100000000ull
 #define EXHAUSTED_USEC 2000
+#define YOUNG_NSEC 20000000ull /* its first words may be on their way */
 
 /* ---- life ---- */
 
@@ -138,8 +139,8 @@ static bool same_user(int fd)
     return peer.uid == geteuid();
 }
 
-/* No descriptor for a new connection: close one that has sent nothing; if there is none, pause.
- * A rank that waits for it fails by its time-out, which names ranks: the cause is logged here. */
+/* No descriptor for a new connection: close one that has sent nothing for a while; else pause.
+ * Roots and members look how long this lasts (tt_service_accepts_nobody()). */
 static void out_of_descriptors(int error)
 {
     struct tt_conn *worst = least_wanted(NULL);
@@ -148,9 +149,11 @@ static void out_of_descriptors(int error)
         tt_service()->exhausted = true;
     }
     tt_service_refused("out of descriptors");
-    if (worst) {
+    if (worst && tt_now_nsec() - worst->accepted_nsec > YOUNG_NSEC) {
         tt_conn_close(worst);
     } else {
+        if (error == EMFILE && !tt_service()->exhausted_nsec)
+            tt_service()->exhausted_nsec = tt_now_nsec();
         tt_sleep_usec(EXHAUSTED_USEC);
     }
 }
@@ -168,6 +171,7 @@ static bool accept_one(const struct tt_listener *listener)
         if (error == EMFILE || error == ENFILE) out_of_descriptors(error);
         return error == EINTR || error == ECONNABORTED;
     }
+    tt_service()->exhausted_nsec = 0;
     if (listener->local && !same_user(fd)) {
         tt_service_refused("another user");
         close(fd);

@@ -92,7 +92,9 @@ static void close_all(struct tt_service *service)
     service->main_listener = NULL;
     if (service->epoll_fd >= 0) close(service->epoll_fd);
     if (service->event_fd >= 0) close(service->event_fd);
+    tt_service_spend_reserve();
     service->epoll_fd = service->event_fd = -1;
+    service->exhausted_nsec = 0;
 }
 
 static void *service_main(void *arg)
@@ -257,6 +259,7 @@ static ncclResult_t service_start(struct tt_service *service)
         close_all(service);
         return rc;
     }
+    tt_service_keep_reserve();
     hook_fork(service);
     if (!service->hooked) on_exit(at_process_exit, service);
     service->hooked = true;

@@ -5,9 +5,11 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #define LOG_EVERY_NSEC 10000000000ull
+#define EXHAUSTED_NSEC 2500000000ull /* strangers that hold descriptors are gone after 2 s */
 
 /* The process has one: descriptors and the thread are process-wide by nature. */
 static struct tt_service the_service = {
@@ -16,6 +18,7 @@ static struct tt_service the_service = {
     .ended = PTHREAD_COND_INITIALIZER,
     .epoll_fd = -1,
     .event_fd = -1,
+    .reserve_fd = -1,
     .next_token = TT_TOKEN_WAKE + 1,
 };
 
@@ -40,6 +43,24 @@ void tt_service_wake(void)
     if (the_service.event_fd < 0) return;
     ssize_t done = write(the_service.event_fd, &one, sizeof(one));
     (void)done; /* full means: already awake */
+}
+
+void tt_service_keep_reserve(void)
+{
+    if (the_service.reserve_fd < 0 && the_service.event_fd >= 0)
+        the_service.reserve_fd = fcntl(the_service.event_fd, F_DUPFD_CLOEXEC, 0);
+}
+
+void tt_service_spend_reserve(void)
+{
+    if (the_service.reserve_fd >= 0) close(the_service.reserve_fd);
+    the_service.reserve_fd = -1;
+}
+
+bool tt_service_accepts_nobody(uint64_t now_nsec)
+{
+    const uint64_t since = the_service.exhausted_nsec;
+    return since && now_nsec >= since + EXHAUSTED_NSEC;
 }
 
 void tt_service_refused(const char *why)

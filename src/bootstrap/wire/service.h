@@ -40,6 +40,7 @@ struct tt_service {
     bool quit;                /* process exit: end whatever the users say */
     bool hooked, fork_hooked; /* handlers of exit and of fork are set */
     int epoll_fd, event_fd;
+    int reserve_fd; /* given up where none is left for a last word; -1 */
     uint64_t next_token;
     uint64_t epoch; /* counts forks; what was made before one is dead in the child */
     struct tt_conn *conns;
@@ -53,7 +54,8 @@ struct tt_service {
     uint32_t expected; /* connections that roots wait for */
     uint32_t refused;  /* peers without proof since the last log line */
     uint64_t refused_logged_nsec;
-    bool exhausted; /* no descriptor was left for a connection: reported once */
+    bool exhausted;          /* no descriptor was left for a connection: reported once */
+    uint64_t exhausted_nsec; /* nothing could be accepted since then; 0: the last one was */
     const struct tt_service_client *clients[TT_SERVICE_CLIENTS]; /* those that have come */
 };
 
@@ -63,6 +65,13 @@ void tt_service_unlock(void);
 
 /* Make the thread look at its deadlines again. Lock held. */
 void tt_service_wake(void);
+
+/* One descriptor is put aside for the last word of a process that has no other; it is given up for
+ * it, and put aside again when some are left. Lock held. */
+void tt_service_keep_reserve(void);
+void tt_service_spend_reserve(void);
+/* Those who call this process have waited for so long because it cannot accept anybody. */
+bool tt_service_accepts_nobody(uint64_t now_nsec);
 
 /* Count a peer that was closed without proof; the log has a line now and then. Lock held. */
 void tt_service_refused(const char *why);
