@@ -159,7 +159,7 @@ def shows(page, path):
 def explains(page):
     short = page.run("[...document.querySelectorAll('#short li')].map(item => item.textContent)")
     check(len(short) == 3 and re.search(r"for 2\d\u00a0% of it they wait", short[0]), short)
-    check("for rank 3 alone, the longest at AllReduce #5" in short[1] and "outside of NCCL" in short[1], short)
+    check("for rank 3 on node1 alone, the longest at AllReduce #5" in short[1] and "outside of NCCL" in short[1], short)
     check("AllReduce of 1 KiB: 10 times, 10" in short[2], short)
     page.run("document.querySelector('#short button').click()")
     page.wait_idle()
@@ -168,6 +168,11 @@ def explains(page):
     page.run("document.querySelector('#worst button').click()")
     page.wait_idle()
     check("AllReduce #5" in of(page, "#selected"), of(page, "#selected"))
+    check("for rank 3 on node1 alone" in of(page, "#short") and "of bus bandwidth" in of(page, "#short"), of(page, "#short"))
+    check(of(page, "#worst").startswith("By skew: from when the first rank began"), of(page, "#worst"))
+    lines = page.run("""(() => { const d = document.getElementById('canvas').getContext('2d').getImageData(2, 30, 1, 70).data, found = [];
+      for (let y = 0; y < 70; y++) if (d[4 * y] !== d[0] || d[4 * y + 1] !== d[1]) found.push(y + 30); return found; })()""")
+    check(len(lines) == 2 and lines[1] == lines[0] + 1, f"not one line between two hosts beside the names of four ranks: {lines}")
     path = page.run("[...document.querySelectorAll('#path tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
     check(all(row[0].startswith("rank 3") for row in path[:3]) and "outside of NCCL, after AllReduce #4" in path[0][0], path)
     check("data moves" in path[-1][0] and 80 < usec(path[-1][1]) < 120, path)  # clocks of two hosts are known to 20 us
@@ -207,6 +212,11 @@ def data_path(shown, folder):
     rows = found[-len(want):]
     check(len(rows) == len(want) and all(row[0].startswith(who) and what in row[0] and abs(usec(row[1]) - long) < .01
                                          for row, (who, what, long) in zip(rows, want)), found)
+    shown.open(f"{folder}/chain hosts/page.html")
+    shown.run("document.querySelector('#worst button').click()")
+    shown.wait_idle()
+    text = of(shown, "#path")
+    check("to rank 0 on channel 1, from node1 to node0" in text, text)
 
 
 def keyboard(page, path):
@@ -342,6 +352,7 @@ def bounds(page, folder):
 with tempfile.TemporaryDirectory() as folder:
     the_file(folder)
     page(f"{folder}/chain", operations=10, host="one", chain=True)
+    page(f"{folder}/chain hosts", operations=10, chain=True)
     if mode == "browser":
         path = browser.find()
         if not path:

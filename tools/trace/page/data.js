@@ -151,6 +151,8 @@ function amount(bytes) {
 }
 function many(number, one) { return `${number.toLocaleString('en')} ${one}${number === 1 ? '' : 's'}`; }
 function elementBytes(datatype) { return Number(/64|32|16|8/.exec(word(datatype))?.[0] ?? 0) / 8; }
+// Two hosts of which one sends to the other.
+function between(from, to) { return from.host === to.host ? '' : `, from ${from.host} to ${to.host}`; }
 function groupName(group) { return group.rank >= 0 ? `rank ${group.rank}` : `pid ${group.pid}`; }
 function commName(comm) {
   const [id, name, nranks] = facts.comms[comm];

@@ -132,11 +132,11 @@ function inShort() {
   said.push([`Ranks are inside of collectives for ${time(found.inside)} in all; for ${share(found.waits)} of it they wait for ranks that have not begun.`]);
   if (late.most && late.cost * groups.length > found.inside * 0.02) {
     const before = criticalPath(late.most).steps[0];
-    said.push([`The others waited ${time(late.cost)} for ${groupName(late.group)} alone, the longest at `, look(late.most), `: ${time(late.most.lateBy)}`,
+    said.push([`The others waited ${time(late.cost)} for ${groupName(late.group)}${facts.clocks.length > 1 ? ` on ${late.group.host}` : ''} alone, the longest at `, look(late.most), `: ${time(late.most.lateBy)}`,
       before && before.group === late.group && before.to - before.from > late.most.lateBy / 2 ? `, after ${time(before.to - before.from)} ${before.what}.` : '.']);
   } else said.push(['No rank stands out: nobody alone made the others wait for long.']);
   const most = facts.table.reduce((a, b) => (b[3] * b[9] > a[3] * a[9] ? b : a), facts.table[0]);
-  if (most && most[3]) said.push([`Most time goes to ${most[0]} of ${amount(most[2])}: ${many(most[3], 'time')}, ${time(most[9] * 1e3)} each while data moves, ${most[10].toFixed(2)} GB/s.`]);
+  if (most && most[3]) said.push([`Most time goes to ${most[0]} of ${amount(most[2])}: ${many(most[3], 'time')}, ${time(most[9] * 1e3)} each while data moves, ${most[10].toFixed(2)} GB/s of bus bandwidth.`]);
   if (found.broken.length) said.push([`${many(found.broken.length, 'operation')} did not end at all ranks whose files are here; the first is `, look(found.broken[0]), '.']);
   return [element('ul', said.map(parts => element('li', parts)))];
 }
@@ -146,7 +146,7 @@ function showTables() {
   put('stragglers', element('p', 'How often a rank was the last to begin a collective, and how long all others had waited for it alone.'),
     tableOf(['rank', 'last', 'of', 'waited for', 'most'], late.slice(0, 32).map(row => [groupName(row.group), row.times, row.of, time(row.cost),
       row.most ? link(`${row.most.func} #${row.most.seq}`, () => selectOperation(row.most, true)) : ''])));
-  put('worst', tableOf(['operation', 'last rank', 'skew', 'moves'], worstOperations().map(op =>
+  put('worst', element('p', 'By skew: from when the first rank began to when the last one did; from there data moves.'), tableOf(['operation', 'last rank', 'skew', 'moves'], worstOperations().map(op =>
     [link(`${op.func} #${op.seq}`, () => selectOperation(op, true)), groupName(op.late.group), time(op.lastBegin - op.begin), time(op.end - op.lastBegin)])));
   put('table', tableOf(['function', 'bytes', 'times', 'p50', 'p99', 'skew', 'GB/s', 'last'], facts.table.map(
     ([func, , bytes, times, , p50, p99, skew, , , busbw, slowest, share]) => [func, amount(bytes), times, time(p50 * 1e3), time(p99 * 1e3),

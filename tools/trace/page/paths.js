@@ -46,7 +46,7 @@ function dataPath(op, last, from) {
     if (!sent || sent.from >= got.to) break;
     const begun = Math.max(sent.from, from), gone = Math.max(Math.min(sent.to, got.to), begun);
     steps = [
-      { from: begun, to: gone, group: sender.group, what: `sends step ${got.step} to ${groupName(part.group)} on channel ${got.channel}` },
+      { from: begun, to: gone, group: sender.group, what: `sends step ${got.step} to ${groupName(part.group)} on channel ${got.channel}${between(sender.group, part.group)}` },
       { from: gone, to: got.to, group: part.group, what: `receives step ${got.step} from ${groupName(sender.group)}` },
       { from: got.to, to: until, group: part.group, what: hop ? 'from what it received to what it sends' : 'from its last data to its end' },
       ...steps];

@@ -268,6 +268,8 @@ function drawName(g, strip, y) {
   text(g, `${strip.group.host}, pid ${strip.group.pid}`, 90, y + strip.h / 2, NAMES - 96, colours.soft);
 }
 
+// Ranks of one host mostly stand together: a line tells where another host begins.
+function isFirstOfHost(strip) { return !strip.lane && strip.group.index > 0 && groups[strip.group.index - 1].host !== strip.group.host; }
 function drawNow() {
   const g = prepare(canvas);
   drawAxis(g);
@@ -293,7 +295,11 @@ function drawNow() {
   }
   for (const strip of view.strips) {
     const y = strip.y - view.top + AXIS;
-    if (y + strip.h >= AXIS && y <= size.h) drawName(g, strip, y);
+    if (y + strip.h < AXIS || y > size.h) continue;
+    drawName(g, strip, y);
+    if (!isFirstOfHost(strip)) continue;
+    g.fillStyle = colours.soft;
+    g.fillRect(0, y - 1, size.w, 2);
   }
   g.fillStyle = colours.line;
   g.fillRect(NAMES - 1, AXIS, 1, size.h);
