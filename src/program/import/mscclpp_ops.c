@@ -261,6 +261,20 @@ static bool read_channels(struct reading *reading, struct mscclpp_op *op)
     return ids != NULL;
 }
 
+/* An operation that moves may name a channel, too; where it leads its buffers say. */
+static bool check_channels(struct reading *reading)
+{
+    struct mscclpp_plan *plan = reading->plan;
+    const struct json_node *ids = tt_json_member(reading->op, "channel_ids");
+    for (const struct json_node *at = ids ? ids->first : NULL; at; at = at->next) {
+        int number = 0;
+        if (!tt_mscclpp_take_int(plan, at, "channel_ids", 0, MSCCLPP_CHANNELS, &number) ||
+            !listed(reading, "channels", "channel_type", "channel_ids", reading->type, number))
+            return false;
+    }
+    return true;
+}
+
 static bool read_semaphores(struct reading *reading, struct mscclpp_op *op)
 {
     struct mscclpp_plan *plan = reading->plan;
@@ -335,7 +349,7 @@ static bool read_op(struct reading *reading, const struct json_node *node)
         return false;
     bool read = true;
     if (kind->does == MSCCLPP_MOVES)
-        read = read_locations(reading, &op) && read_group(reading, &op);
+        read = read_locations(reading, &op) && read_group(reading, &op) && check_channels(reading);
     if (kind->does == MSCCLPP_BARRIER) read = read_barrier(reading, &op);
     if (kind->does == MSCCLPP_ACQUIRES || kind->does == MSCCLPP_RELEASES)
         read = read_semaphores(reading, &op);

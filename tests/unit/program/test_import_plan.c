@@ -77,6 +77,7 @@ static const struct flaw mixed[] = {
     {22, "\"sum\"", "\"max\"", "line 22: reduce_op is \"max\": the operator is the caller's"},
     {22, "\"buffer_id\": 1, \"index\": 0", "\"buffer_id\": 1, \"index\": 4",
      "line 22: gpu 0 tb 0: rres of chunks 4 to 4 of gpu 1's input, which has 4"},
+    {23, "[0]", "[1]", "line 23: gpu 0 tb 0: get names what channels of the block does not list"},
     {23, "\"buffer_id\": 0, \"index\": 1", "\"switch_channel_id\": 0, \"index\": 1",
      "line 23: gpu 0 tb 0: get names what channels of the block does not list"},
     {27, "signal", "nop", "line 69: gpu 1 tb 0: wait waits for ever"},
