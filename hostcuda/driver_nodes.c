@@ -111,7 +111,10 @@ static int node_any(struct tt_node *node, const CUgraphNodeParams *params)
                                                    params->memset.width, params->memset.height});
     case CU_GRAPH_NODE_TYPE_HOST: return node_host(node, &params->host);
     case CU_GRAPH_NODE_TYPE_GRAPH:
-        *node = (struct tt_node){.kind = TT_NODE_GRAPH, .graph = params->graph.graph};
+        *node = (struct tt_node){.kind = TT_NODE_GRAPH,
+                                 .graph = params->graph.graph,
+                                 .move = params->graph.ownership ==
+                                         CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE};
         return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_EMPTY: return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:

@@ -88,7 +88,10 @@ int tt_face_node_any(struct tt_node *node, const struct cudaGraphNodeParams *par
         return tt_face_node_set(node, &set);
     case cudaGraphNodeTypeHost: return node_host(node, params->host.fn, params->host.userData);
     case cudaGraphNodeTypeGraph:
-        *node = (struct tt_node){.kind = TT_NODE_GRAPH, .graph = params->graph.graph};
+        *node =
+            (struct tt_node){.kind = TT_NODE_GRAPH,
+                             .graph = params->graph.graph,
+                             .move = params->graph.ownership == cudaGraphChildGraphOwnershipMove};
         return cudaSuccess;
     case cudaGraphNodeTypeEmpty: return cudaSuccess;
     case cudaGraphNodeTypeWaitEvent: return node_event(node, params->eventWait.event, TT_NODE_WAIT);

@@ -66,7 +66,8 @@ struct tt_node { /* what to add; only the member of its kind is read */
         void *arg;
     } host;
     struct tt_item *item;     /* KERNEL: released with the last graph that holds it */
-    struct CUgraph_st *graph; /* GRAPH: copied */
+    struct CUgraph_st *graph; /* GRAPH: copied, */
+    bool move;                /* or taken: from then on the node's, under the same handle */
     struct CUevent_st *event; /* RECORD: counts from the call of each launch on; WAIT: for the
                                  record that was the latest then */
     void *ptr;                /* FREE; ALLOC: the address, an answer */

@@ -178,6 +178,77 @@ static void memory(void)
     WORKS(cudaGraphDestroy(graph));
 }
 
+/* A graph that allocates and frees. */
+static cudaGraph_t with_memory(void)
+{
+    struct cudaMemAllocNodeParams params;
+    cudaGraphNode_t alloc = NULL, freeing = NULL;
+    cudaGraph_t made = NULL;
+    memset(&params, 0, sizeof(params));
+    params.poolProps.allocType = cudaMemAllocationTypePinned;
+    params.poolProps.location.type = cudaMemLocationTypeDevice;
+    params.bytesize = 4096;
+    WORKS(cudaGraphCreate(&made, 0));
+    WORKS(cudaGraphAddMemAllocNode(&alloc, made, NULL, 0, &params));
+    WORKS(cudaGraphAddMemFreeNode(&freeing, made, &alloc, 1, params.dptr));
+    return made;
+}
+
+/* Such a graph has one executable at a time, and no copies. */
+static void single_memory(void)
+{
+    cudaGraphExec_t second = NULL;
+    cudaGraph_t outer = NULL, copy = NULL;
+    cudaGraphNode_t node = NULL;
+    graph = with_memory();
+    WORKS(cudaGraphCreate(&outer, 0));
+    ANSWERS(cudaErrorInvalidValue, cudaGraphClone(&copy, graph));
+    ANSWERS(cudaErrorInvalidValue, cudaGraphAddChildGraphNode(&node, outer, NULL, 0, graph));
+    WORKS(cudaGraphDestroy(outer));
+    instantiate();
+    ANSWERS(cudaErrorInvalidValue, cudaGraphInstantiate(&second, graph, 0));
+    launch();
+    WORKS(cudaGraphLaunch(exec, NULL));
+    WORKS(cudaGraphExecDestroy(exec)); /* while it runs, perhaps */
+    instantiate();
+    launch();
+    finish_graph();
+}
+
+#if CUDART_VERSION >= 13000
+/* A graph that is moved into a node is the node's, under the same handle. */
+static void moved(void)
+{
+    struct cudaGraphNodeParams params = {cudaGraphNodeTypeGraph, {0}, {{0}}, 0};
+    struct cudaMemAllocNodeParams more;
+    cudaGraph_t inner = with_memory(), found = NULL;
+    cudaGraphNode_t node = NULL, again = NULL;
+    cudaGraphExec_t wrong = NULL;
+    params.graph.graph = inner;
+    params.graph.ownership = cudaGraphChildGraphOwnershipMove;
+    memset(&more, 0, sizeof(more));
+    more.poolProps.allocType = cudaMemAllocationTypePinned;
+    more.poolProps.location.type = cudaMemLocationTypeDevice;
+    more.bytesize = 4096;
+    WORKS(cudaGraphCreate(&graph, 0));
+    WORKS(cudaGraphAddNode(&node, graph, NULL, NULL, 0, &params));
+    WORKS(cudaGraphChildGraphNodeGetGraph(node, &found));
+    HOLDS(found == inner);
+    ANSWERS(cudaErrorInvalidValue, cudaGraphAddNode(&again, graph, NULL, NULL, 0, &params));
+    ANSWERS(cudaErrorInvalidValue, cudaGraphInstantiate(&wrong, inner, 0));
+    ANSWERS(cudaErrorInvalidValue, cudaGraphDestroy(inner));
+    ANSWERS(cudaErrorInvalidValue, cudaGraphAddMemAllocNode(&again, inner, NULL, 0, &more));
+    params.graph.graph = graph;
+    ANSWERS(cudaErrorInvalidValue, cudaGraphAddNode(&again, inner, NULL, NULL, 0, &params));
+    instantiate();
+    ANSWERS(cudaErrorInvalidValue, cudaGraphInstantiate(&wrong, graph, 0));
+    launch();
+    launch();
+    finish_graph();
+    ANSWERS(cudaErrorInvalidValue, cudaGraphDestroy(inner)); /* gone with it */
+}
+#endif
+
 /* A graph that only allocates: the memory is the program's after each launch, at one address, and
  * stays so when the graph is gone. */
 static void kept_memory(void)
@@ -333,6 +404,10 @@ int main(void)
     events();
     memory();
     kept_memory();
+    single_memory();
+#if CUDART_VERSION >= 13000
+    moved();
+#endif
     children();
     updates();
     WORKS(cudaFree(device));

@@ -180,6 +180,7 @@ static int fill_op(struct tt_host_exec *exec, const struct CUgraphNode_st *node,
         if (!inner) return rc ? rc : TT_HOST_OUT_OF_MEMORY;
         op->op =
             (struct tt_host_op){.kind = TT_HOST_OP_GRAPH, .launch = {&tt_host_exec_ops, inner, 0}};
+        exec->has_memory = exec->has_memory || (node->child && inner->has_memory);
     }
     exec->has_calls = exec->has_calls || tt_host_op_has_calls(&op->op);
     exec->has_opened = exec->has_opened || tt_host_op_has_opened(&op->op);
@@ -211,12 +212,42 @@ int tt_host_exec_make(const struct CUgraph_st *graph, struct tt_host_exec **exec
     return TT_HOST_OK;
 }
 
+/* Memory nodes of a body: whether another executable has them, and that this one has or does not
+ * have them any more. */
+/* NOLINTNEXTLINE(misc-no-recursion): graphs in graphs */
+static bool any_instantiated(const struct tt_host_exec *body)
+{
+    bool found = false;
+    for (size_t i = 0; body->has_memory && !found && i < body->nops; i++) {
+        const struct exec_op *op = &body->ops[i];
+        if (op->op.kind == TT_HOST_OP_GRAPH) found = any_instantiated(op->op.launch.exec);
+        found = found || (op->share && atomic_load(&op->share->instantiated));
+    }
+    return found;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): graphs in graphs */
+void tt_host_exec_note_instance(const struct tt_host_exec *body, bool there)
+{
+    for (size_t i = 0; body->has_memory && i < body->nops; i++) {
+        const struct exec_op *op = &body->ops[i];
+        const bool memory = op->kind == TT_NODE_ALLOC || op->kind == TT_NODE_FREE;
+        if (op->op.kind == TT_HOST_OP_GRAPH) tt_host_exec_note_instance(op->op.launch.exec, there);
+        if (memory && op->share) atomic_store(&op->share->instantiated, there);
+    }
+}
+
 int tuttiHostGraphInstantiate(struct CUgraph_st *graph, unsigned flags,
                               struct CUgraphExec_st **exec_out)
 {
     struct tt_host_exec *body = NULL;
-    if (!tt_host_graph_holds(graph) || graph->capturing) return TT_HOST_INVALID_VALUE;
+    if (!tt_host_graph_holds(graph) || graph->capturing || graph->moved)
+        return TT_HOST_INVALID_VALUE;
     int rc = tt_host_exec_make(graph, &body);
+    if (!rc && any_instantiated(body)) {
+        tt_host_exec_drop(body);
+        rc = TT_HOST_INVALID_VALUE;
+    }
     if (rc) return rc;
     body->launches = calloc(1, sizeof(*body->launches));
     if (body->launches) atomic_store(&body->launches->refs, 1);
@@ -229,6 +260,7 @@ int tuttiHostGraphInstantiate(struct CUgraph_st *graph, unsigned flags,
     exec->lock = (struct tt_host_spinlock){0};
     exec->flags = flags;
     exec->body = body;
+    tt_host_exec_note_instance(body, true);
     exec->magic = EXEC_MAGIC;
     *exec_out = exec;
     return TT_HOST_OK;
@@ -401,17 +433,33 @@ static int launch_later(struct tt_host_exec *exec, struct CUstream_st *stream, u
     return rc;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): graphs in graphs */
+static bool any_claimed(const struct tt_host_exec *body)
+{
+    bool claimed = false;
+    for (size_t i = 0; body->has_memory && !claimed && i < body->nops; i++) {
+        const struct exec_op *op = &body->ops[i];
+        if (op->op.kind == TT_HOST_OP_GRAPH) claimed = any_claimed(op->op.launch.exec);
+        claimed = claimed || (op->share && tt_host_memory_claimed(op->share->item));
+    }
+    return claimed;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): graphs in graphs */
+static void claim_all(const struct tt_host_exec *body)
+{
+    for (size_t i = 0; body->has_memory && i < body->nops; i++) {
+        const struct exec_op *op = &body->ops[i];
+        if (op->op.kind == TT_HOST_OP_GRAPH) claim_all(op->op.launch.exec);
+        if (op->share) tt_host_memory_claim(op->share->item);
+    }
+}
+
 /* Memory of the last launch must have been freed, or may be freed now. */
 static bool claim_memory(const struct tt_host_exec *body, bool again)
 {
-    if (!body->has_memory) return true;
-    for (size_t i = 0; !again && i < body->nops; i++) {
-        const struct tt_host_item_share *share = body->ops[i].share;
-        if (share && tt_host_memory_claimed(share->item)) return false;
-    }
-    for (size_t i = 0; i < body->nops; i++) {
-        if (body->ops[i].share) tt_host_memory_claim(body->ops[i].share->item);
-    }
+    if (!again && any_claimed(body)) return false;
+    claim_all(body);
     return true;
 }
 
@@ -484,6 +532,7 @@ int tuttiHostGraphExecDestroy(struct CUgraphExec_st *exec)
 {
     if (!tt_host_exec_holds(exec)) return TT_HOST_INVALID_VALUE;
     exec->magic = 0;
+    tt_host_exec_note_instance(exec->body, false);
     tt_host_exec_drop(exec->body);
     tt_host_slab_give(&tt_host.graphs.execs, exec);
     return TT_HOST_OK;

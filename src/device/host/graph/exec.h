@@ -51,6 +51,8 @@ struct CUgraphExec_st {
 bool tt_host_exec_holds(const struct CUgraphExec_st *exec);
 bool tt_host_op_has_calls(const struct tt_host_op *op);
 bool tt_host_op_has_opened(const struct tt_host_op *op);
+/* The body's memory nodes belong to an executable, or do not any more. */
+void tt_host_exec_note_instance(const struct tt_host_exec *body, bool there);
 /* A body of nops empty operations that shares what orders launches (or NULL), or NULL. */
 struct tt_host_exec *tt_host_exec_body(size_t nops, struct tt_host_launches *launches);
 /* A body of its own, also of graphs in it, with nothing done. NULL when out of memory. */

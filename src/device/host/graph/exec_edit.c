@@ -210,7 +210,8 @@ int tuttiHostExecUpdate(struct CUgraphExec_st *exec, struct CUgraph_st *graph,
     uint64_t first = 0;
     *reason = TT_UPDATE_ERROR;
     *node = NULL;
-    if (!tt_host_exec_holds(exec) || !tt_host_graph_holds(graph) || graph->capturing)
+    if (!tt_host_exec_holds(exec) || !tt_host_graph_holds(graph) || graph->capturing ||
+        graph->moved)
         return TT_HOST_INVALID_VALUE;
     int rc = tt_host_exec_make(graph, &fresh);
     if (rc) return rc;
@@ -221,6 +222,8 @@ int tuttiHostExecUpdate(struct CUgraphExec_st *exec, struct CUgraph_st *graph,
     if (*reason == TT_UPDATE_OK) {
         struct tt_host_exec *old = exec->body;
         keep_names(fresh, old);
+        tt_host_exec_note_instance(old, false);
+        tt_host_exec_note_instance(fresh, true);
         exec->body = fresh;
         fresh = old;
     } else {

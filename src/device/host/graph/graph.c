@@ -163,9 +163,26 @@ int tuttiHostGraphDestroy(struct CUgraph_st *graph)
     return TT_HOST_OK;
 }
 
-int tt_host_node_embed(struct CUgraphNode_st *node, struct CUgraph_st *graph)
+/* NOLINTNEXTLINE(misc-no-recursion): graphs in graphs */
+bool tt_host_graph_has_memory(const struct CUgraph_st *graph)
 {
-    int rc = tuttiHostGraphClone(&node->child, graph);
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        const struct CUgraphNode_st *node = graph->nodes[i];
+        if (node->kind == TT_NODE_ALLOC || node->kind == TT_NODE_FREE) return true;
+        if (node->child && tt_host_graph_has_memory(node->child)) return true;
+    }
+    return false;
+}
+
+int tt_host_node_embed(struct CUgraphNode_st *node, struct CUgraph_st *graph, bool move)
+{
+    int rc = TT_HOST_OK;
+    if (move) {
+        node->child = graph;
+        graph->moved = true;
+    } else {
+        rc = tuttiHostGraphClone(&node->child, graph);
+    }
     if (!rc) node->child->embedded = true;
     return rc;
 }
@@ -179,12 +196,13 @@ static bool clone_node(struct CUgraph_st *copy, const struct CUgraphNode_st *fro
     node->origin = from->id;
     node->params = from->params;
     if (!tt_host_attributes_copy(&node->attributes, from->attributes)) return false;
-    return !from->child || tt_host_node_embed(node, from->child) == TT_HOST_OK;
+    return !from->child || tt_host_node_embed(node, from->child, false) == TT_HOST_OK;
 }
 
 int tuttiHostGraphClone(struct CUgraph_st **graph_out, struct CUgraph_st *graph)
 {
-    if (!tt_host_graph_holds(graph)) return TT_HOST_INVALID_VALUE;
+    if (!tt_host_graph_holds(graph) || tt_host_graph_has_memory(graph))
+        return TT_HOST_INVALID_VALUE;
     *graph_out = NULL;
     struct CUgraph_st *copy = tt_host_graph_make();
     if (!copy) return TT_HOST_OUT_OF_MEMORY;

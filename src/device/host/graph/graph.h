@@ -10,6 +10,7 @@ struct tt_host_item_share { /* one captured item, held by every graph and exec t
     _Atomic int refs;
     struct tt_item *item;
     const void *_Atomic runner; /* the exec whose launch runs the item now; NULL: none */
+    _Atomic bool instantiated;  /* of memory: an executable has it, and no other may */
 };
 
 struct tt_host_kept { /* a counted object that a graph keeps alive */
@@ -40,6 +41,7 @@ struct CUgraph_st {
     struct tt_host_kept *kept; /* owned */
     bool capturing;            /* belongs to a capture: not the user's yet */
     bool embedded;             /* a node's: goes with it */
+    bool moved;                /* and was the user's before */
 };
 
 enum { GRAPH_MAGIC = 0x67726170, NODE_MAGIC = 0x6e6f6465 };
@@ -66,8 +68,11 @@ struct CUgraphNode_st *tt_host_graph_add(struct CUgraph_st *graph,
                                          struct CUgraphNode_st *const *deps, size_t ndeps,
                                          const struct tt_host_op *op,
                                          struct tt_host_item_share *share);
-/* Make a copy of the graph the node's own. 1, 2. */
-int tt_host_node_embed(struct CUgraphNode_st *node, struct CUgraph_st *graph);
+/* Make a copy of the graph, or the graph itself, the node's own. 1, 2. */
+int tt_host_node_embed(struct CUgraphNode_st *node, struct CUgraph_st *graph, bool move);
+/* It, or a graph in it, holds memory whose life the order of its nodes decides: nothing of it may
+ * go, it cannot be copied, and one executable of it may exist at a time. */
+bool tt_host_graph_has_memory(const struct CUgraph_st *graph);
 bool tt_host_node_depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep);
 /* The dependency's place in the node's list; its length: it is none. */
 size_t tt_host_node_find_dep(const struct CUgraphNode_st *node, const struct CUgraphNode_st *dep);

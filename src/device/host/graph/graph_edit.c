@@ -44,16 +44,6 @@ int tuttiHostNodeSet(struct CUgraphNode_st *node, const struct tt_node *params)
     return TT_HOST_OK;
 }
 
-/* Memory whose life the graph's order decides: nothing of such a graph may go. */
-static bool has_memory(const struct CUgraph_st *graph)
-{
-    for (size_t i = 0; i < graph->nnodes; i++) {
-        enum tt_node_kind kind = graph->nodes[i]->kind;
-        if (kind == TT_NODE_ALLOC || kind == TT_NODE_FREE) return true;
-    }
-    return false;
-}
-
 /* ---- edges ---- */
 
 int tuttiHostNodeBefore(struct CUgraphNode_st *node, struct CUgraphNode_st **list, size_t *count)
@@ -86,13 +76,14 @@ int tuttiHostGraphRemoveEdge(struct CUgraph_st *graph, struct CUgraphNode_st *fr
     struct CUgraphNode_st *both[] = {from, to};
     if (!tt_host_graph_holds(graph) || !tt_host_nodes_of(graph, both, 2))
         return TT_HOST_INVALID_VALUE;
-    if (has_memory(graph)) return TT_HOST_INVALID_VALUE;
+    if (tt_host_graph_has_memory(graph)) return TT_HOST_INVALID_VALUE;
     return tt_host_node_drop_dep(to, from) ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 int tuttiHostNodeDestroy(struct CUgraphNode_st *node)
 {
-    if (!tt_host_node_holds(node) || node->graph->capturing || has_memory(node->graph))
+    if (!tt_host_node_holds(node) || node->graph->capturing ||
+        tt_host_graph_has_memory(node->graph))
         return TT_HOST_INVALID_VALUE;
     tt_host_node_remove(node);
     return TT_HOST_OK;

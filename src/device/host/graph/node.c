@@ -78,13 +78,31 @@ void tt_host_op_unmake(const struct tt_node *node, const struct tt_host_op *op)
         op->item->step(op->item, TT_ITEM_RELEASE);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): graphs in graphs */
+static bool is_within(const struct CUgraph_st *inner, const struct CUgraph_st *graph)
+{
+    bool found = inner == graph;
+    for (size_t i = 0; !found && i < graph->nnodes; i++)
+        found = graph->nodes[i]->child && is_within(inner, graph->nodes[i]->child);
+    return found;
+}
+
+static bool may_embed(const struct CUgraph_st *graph, const struct tt_node *node)
+{
+    const struct CUgraph_st *child = node->graph;
+    if (!tt_host_graph_holds(child) || child == graph || child->moved) return false;
+    if (!node->move) return !tt_host_graph_has_memory(child);
+    return !child->embedded && !child->capturing && !is_within(graph, child);
+}
+
 static int check_add(const struct CUgraph_st *graph, struct CUgraphNode_st *const *deps,
                      size_t ndeps, const struct tt_node *node)
 {
     if (!tt_host_graph_holds(graph) || (ndeps && !deps) || !tt_host_nodes_of(graph, deps, ndeps))
         return TT_HOST_INVALID_VALUE;
-    bool child = node->kind == TT_NODE_GRAPH;
-    if (child && (!tt_host_graph_holds(node->graph) || node->graph == graph))
+    if (node->kind == TT_NODE_GRAPH && !may_embed(graph, node)) return TT_HOST_INVALID_VALUE;
+    /* an embedded graph gets no memory nodes: what its outer graph promised would not hold */
+    if (graph->embedded && (node->kind == TT_NODE_ALLOC || node->kind == TT_NODE_FREE))
         return TT_HOST_INVALID_VALUE;
     return check_single(graph, deps, ndeps);
 }
@@ -117,7 +135,7 @@ int tuttiHostGraphAdd(struct CUgraph_st *graph, struct CUgraphNode_st *const *de
     made->params = params;
     *node_out = made;
     if (node->kind != TT_NODE_GRAPH) return TT_HOST_OK;
-    rc = tt_host_node_embed(made, node->graph);
+    rc = tt_host_node_embed(made, node->graph, node->move);
     if (rc) tt_host_node_remove(made);
     return rc;
 }
