@@ -275,6 +275,7 @@ static json_t *preflight_hosts(const char *names)
                              "both must work without a password, Tutti at the same path as here");
         } else {
             json_object_set_new(host, "asked", json_integer(asked));
+            json_object_set_new(host, "called", json_string(name));
         }
         json_array_append_new(hosts, host);
     }

@@ -158,7 +158,7 @@ static int collect_automatic(const struct ifaddrs *all, struct tt_netif *netifs,
     const char *comm_id = tt_param_str("NCCL_COMM_ID");
     union tt_addr peer;
     int count = collect(all, "ib", netifs, max);
-    if (!count && comm_id && tt_addr_parse(comm_id, &peer) == ncclSuccess)
+    if (!count && comm_id && !tt_addr_fault(comm_id, &peer))
         count = find_subnet(all, &peer, &netifs[0]);
     for (size_t i = 0; !count && i < TT_LEN(steps); i++) {
         count = collect(all, steps[i], netifs, max);

@@ -84,24 +84,28 @@ static bool parse_port(const char *text)
     return end != text && *end == '\0' && *text >= '0' && *text <= '9' && port <= 65535;
 }
 
-ncclResult_t tt_addr_parse(const char *text, union tt_addr *addr_out)
+const char *tt_addr_fault(const char *text, union tt_addr *addr_out)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     char host[HOST_BYTES];
     const char *port = NULL;
-    if (!text) return tt_fail(ncclInvalidArgument, "address: no text");
-    if (!split_address(text, host, sizeof(host), &port) || !parse_port(port)) {
-        return tt_fail(ncclInvalidArgument,
-                       "address '%.300s': expected host:port, a.b.c.d:port or [v6%%if]:port", text);
-    }
+    if (!text) return "no text";
+    if (!split_address(text, host, sizeof(host), &port) || !parse_port(port))
+        return "expected host:port, a.b.c.d:port or [v6%if]:port";
     const int code = getaddrinfo(host, port, &hints, &found);
-    if (code != 0)
-        return tt_fail(ncclInvalidArgument, "address '%.300s': %s", text, gai_strerror(code));
+    if (code != 0) return gai_strerror(code);
     *addr_out = (union tt_addr){0};
     memcpy(addr_out, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
-    return ncclSuccess;
+    return NULL;
+}
+
+ncclResult_t tt_addr_parse(const char *text, union tt_addr *addr_out)
+{
+    const char *fault = tt_addr_fault(text, addr_out);
+    if (!fault) return ncclSuccess;
+    return tt_fail(ncclInvalidArgument, "address '%.300s': %s", text ? text : "", fault);
 }
 
 bool tt_socket_more_descriptors(void)

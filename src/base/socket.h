@@ -32,7 +32,9 @@ ncclResult_t tt_netif_find_subnet(const union tt_addr *peer, struct tt_netif *ne
 /* "10.1.2.3<4567>" / "fe80::1%eth0<4567>" as NCCL prints addresses. Returns text. */
 const char *tt_addr_text(const union tt_addr *addr, char *text, size_t text_bytes);
 
-/* "host:port", "1.2.3.4:port", "[v6%if]:port". Errors: ncclInvalidArgument naming the text. */
+/* "host:port", "1.2.3.4:port", "[v6%if]:port". NULL, or why it is no address that is known here. */
+const char *tt_addr_fault(const char *text, union tt_addr *addr_out);
+/* As tt_addr_fault(). Errors: ncclInvalidArgument naming the text. */
 ncclResult_t tt_addr_parse(const char *text, union tt_addr *addr_out);
 socklen_t tt_addr_len(const union tt_addr *addr);
 /* 127.x.x.x or ::1: nobody but this host reaches it. */

@@ -289,6 +289,10 @@ def preflight():
           reached[0][0]["found"] == "works to 1 other host(s), 256 KiB each way", reached)
     r = tutti("doctor", "--preflight", "--hosts", "localhost", "--json", env={**os.environ, "TUTTI_RSH": "false"})
     check("this host needs no shell", "interface" in {c["name"] for c in json.loads(r.stdout)[0]["checks"]}, r.stdout)
+    r = tutti("doctor", "--preflight", "--hosts", "localhost,127.0.0.1", env={**os.environ, "TUTTI_RSH": "false"})
+    own = socket.gethostname()
+    check("names as they were given", [line.split(":")[0] for line in r.stdout.splitlines() if "to mend" in line] ==
+          [name if name == own else f"{name} ({own})" for name in ("localhost", "127.0.0.1")], r.stdout)
     r = tutti("doctor", "--preflight-reach", "127.0.0.1:1,")
     check("nobody there", json.loads(r.stdout)[0].startswith("Connection refused; a loopback address"), r.stdout + r.stderr)
     check("a host that is gone", hosts[2]["checks"][0]["name"] == "remote shell", hosts[2])

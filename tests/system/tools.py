@@ -126,6 +126,14 @@ def ports():
     check("ports", r.stdout == "False True True\n", r.stdout + r.stderr)
 
 
+def address():
+    """An address that is none is told once, with what to do."""
+    r = tutti("perf", "allreduce", env={"NCCL_COMM_ID": "127.0.0.1:port", "RANK": "0", "WORLD_SIZE": "2", "NCCL_DEBUG": "WARN"})
+    told = r.stdout.count("NCCL WARN") + r.stderr.count("NCCL WARN")
+    check("an address that is none", r.returncode == 1 and told == 1 and "expected host:port" in r.stderr and "--master" in r.stderr,
+          r.stdout + r.stderr)
+
+
 def input_of_rank_0():
     r = tutti("run", "-n", "3", "sh", "-c", "cat", input="one\ntwo\n")
     check("standard input", r.stdout == "[0] one\n[0] two\n", r.stdout)
@@ -641,7 +649,7 @@ def documented():
 
 
 parts = {
-    "run": [output_and_place, same_warnings, ports, input_of_rank_0, failing, run_usage, hosts, as_mpirun, init_waits, alone, who_exits_first, hang],
+    "run": [output_and_place, same_warnings, ports, address, input_of_rank_0, failing, run_usage, hosts, as_mpirun, init_waits, alone, who_exits_first, hang],
     "perf": [table, effects, as_json, perf_program, perf_usage, progress],
     "env": [env_and_help, env_wraps, documented],
 }

@@ -119,6 +119,13 @@ static void add_mend(json_t *host, const char *name, const char *found, const ch
     preflight_add(host, name, "mend", found, advice);
 }
 
+/* As the user calls it: several hosts may give themselves one name. */
+static const char *name_of(const json_t *host)
+{
+    const char *called = text_of(host, "called");
+    return *called ? called : text_of(host, "host");
+}
+
 void preflight_compare(json_t *hosts)
 {
     const json_t *first = json_array_get(hosts, 0);
@@ -129,14 +136,14 @@ void preflight_compare(json_t *hosts)
     {
         if (strcmp(text_of(host, "version"), text_of(first, "version")) != 0) {
             snprintf(text, sizeof(text), "Tutti %s, %s has %s", text_of(host, "version"),
-                     text_of(first, "host"), text_of(first, "version"));
+                     name_of(first), text_of(first, "version"));
             add_mend(host, "version", text, "install the same on all hosts");
         }
         json_int_t mtu = json_integer_value(json_object_get(host, "mtu"));
         json_int_t other = json_integer_value(json_object_get(first, "mtu"));
         if (mtu != other) {
-            snprintf(text, sizeof(text), "MTU %lld, %s has %lld", (long long)mtu,
-                     text_of(first, "host"), (long long)other);
+            snprintf(text, sizeof(text), "MTU %lld, %s has %lld", (long long)mtu, name_of(first),
+                     (long long)other);
             add_mend(host, "MTU", text, "the same on all hosts and switches between them");
         }
         json_int_t sec = json_integer_value(json_object_get(host, "time")) -
@@ -162,7 +169,10 @@ void preflight_show(const json_t *host)
 {
     const json_t *check;
     size_t i;
-    printf("%s: %d to mend\n", text_of(host, "host"), preflight_faults(host));
+    const char *name = name_of(host), *own = text_of(host, "host");
+    const bool differ = strcmp(name, own) != 0;
+    printf("%s%s%s%s: %d to mend\n", name, differ ? " (" : "", differ ? own : "", differ ? ")" : "",
+           preflight_faults(host));
     json_array_foreach(json_object_get(host, "checks"), i, check)
     {
         printf("  %-4s  %-14s %s\n", text_of(check, "state"), text_of(check, "name"),

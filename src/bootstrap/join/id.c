@@ -195,8 +195,14 @@ static ncclResult_t hash_secret_file(crypto_generichash_state *state, const char
 static ncclResult_t id_from_address(const char *text, ncclUniqueId *id_out)
 {
     struct tt_id_parts parts = {.fixed_address = true};
-    ncclResult_t rc = tt_addr_parse(text, &parts.addr);
-    if (rc) return tt_fail(ncclInvalidArgument, "NCCL_COMM_ID %s: not an address", text);
+    ncclResult_t rc = ncclSuccess;
+    const char *fault = tt_addr_fault(text, &parts.addr);
+    if (fault) {
+        return tt_fail(ncclInvalidArgument,
+                       "NCCL_COMM_ID '%.300s': %s; every host needs an address of rank 0's that it "
+                       "knows (tutti run: --master)",
+                       text, fault);
+    }
     const char *path = tt_param_str("TUTTI_SECRET_FILE");
     union tt_addr addr = parts.addr;
     unsigned char wire_bytes[TT_ADDR_WIRE_BYTES];

@@ -14,7 +14,7 @@ bool tt_mistake_id(const struct tt_id_parts *id, char *text, size_t text_bytes)
     union tt_addr addr;
     char theirs[128], ours[128];
     text[0] = 0;
-    if (!here || !id->fixed_address || tt_addr_parse(here, &addr)) return false;
+    if (!here || !id->fixed_address || tt_addr_fault(here, &addr)) return false;
     tt_addr_text(&id->addr, theirs, sizeof(theirs));
     tt_addr_text(&addr, ours, sizeof(ours));
     if (!strcmp(theirs, ours)) return false;
