@@ -13,6 +13,14 @@ void tt_member_keep_why(struct tt_member *member, const char *why)
     pthread_mutex_unlock(&member->why_lock);
 }
 
+const char *tt_member_quoted(const struct tt_member *member, char *text, size_t text_bytes)
+{
+    const bool named = member->name && *member->name;
+    snprintf(text, text_bytes, "%s%s%s", named ? " \"" : "", named ? member->name : "",
+             named ? "\"" : "");
+    return text;
+}
+
 void tt_member_why(struct tt_member *member, char text_out[TT_WHY_BYTES])
 {
     pthread_mutex_lock(&member->why_lock);

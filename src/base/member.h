@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define TT_WHY_BYTES 640
+#define TT_QUOTED_BYTES 160 /* of tt_member_quoted(): longer names are cut */
 
 struct tt_member {
     int rank;
@@ -52,6 +53,10 @@ void tt_member_forked(struct tt_member *member);
 /* Clear the abort flag and the reason. Operations with sequence numbers below `seq` still end
  * without running, even when a thread that waits for their stream reaches them much later. */
 void tt_member_resume(struct tt_member *member, uint64_t seq);
+
+/* ` "NAME"` of a communicator with a name, else "": messages put it behind the communicator's id.
+ * Returns text. */
+const char *tt_member_quoted(const struct tt_member *member, char *text, size_t text_bytes);
 
 /* Keep `why` as the first failure's reason unless there is one already; aborts nothing. Any thread.
  */

@@ -62,8 +62,9 @@ void tt_judge_ask(struct tt_watch *watch, uint64_t now)
 static void tell_verdict(struct tt_watch *watch, const char *sentence)
 {
     const struct tt_member *member = watch->subject.member;
-    tt_warn("comm 0x%llx \"%s\" rank %d of %d waits: %s", (unsigned long long)member->comm_id,
-            member->name ? member->name : "", member->rank, member->nranks, sentence);
+    char name[TT_QUOTED_BYTES];
+    tt_warn("comm 0x%llx%s rank %d of %d waits: %s", (unsigned long long)member->comm_id,
+            tt_member_quoted(member, name, sizeof(name)), member->rank, member->nranks, sentence);
     snprintf(watch->verdict, sizeof(watch->verdict), ": %.380s", sentence);
 }
 

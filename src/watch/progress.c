@@ -54,12 +54,12 @@ static void report(struct tt_watch *watch, uint64_t issued, uint64_t now)
 {
     const struct tt_member *member = watch->subject.member;
     struct tt_wait waits[LISTED_WAITS];
-    char text[256];
+    char text[256], name[TT_QUOTED_BYTES];
     int count = tt_wait_list(member, waits, LISTED_WAITS);
-    tt_warn("comm 0x%llx \"%s\" rank %d of %d: no operation was finished for %.0f s; operation "
+    tt_warn("comm 0x%llx%s rank %d of %d: no operation was finished for %.0f s; operation "
             "%llu of %llu issued is next; %d wait(s) known",
-            (unsigned long long)member->comm_id, member->name ? member->name : "", member->rank,
-            member->nranks, (double)(now - watch->since_nsec) * 1e-9,
+            (unsigned long long)member->comm_id, tt_member_quoted(member, name, sizeof(name)),
+            member->rank, member->nranks, (double)(now - watch->since_nsec) * 1e-9,
             (unsigned long long)watch->served + 1, (unsigned long long)issued, count);
     for (int i = 0; i < count && i < LISTED_WAITS; i++) {
         describe_wait(watch, &waits[i], now, text, sizeof(text));

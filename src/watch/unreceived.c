@@ -107,25 +107,26 @@ void tt_unreceived_look(struct tt_unreceived *unreceived, const struct tt_watch_
 static void tell_receiver(const struct tt_watch_subject *subject, int rank, uint32_t sent)
 {
     int pid;
+    char name[TT_QUOTED_BYTES];
     const struct tt_member *member = subject->member;
     const char *host = tt_bootstrap_peer(subject->bootstrap, rank, &pid);
-    tt_warn(
-        "comm 0x%llx \"%s\" rank %d of %d: rank %d on host %s (pid %d) has sent %u message(s) to "
-        "this rank, which ends the communicator after %u: a ncclRecv is missing",
-        (unsigned long long)member->comm_id, member->name ? member->name : "", member->rank,
-        member->nranks, rank, host, pid, sent, counted(subject, rank, false));
+    tt_warn("comm 0x%llx%s rank %d of %d: rank %d on host %s (pid %d) has sent %u message(s) to "
+            "this rank, which ends the communicator after %u: a ncclRecv is missing",
+            (unsigned long long)member->comm_id, tt_member_quoted(member, name, sizeof(name)),
+            member->rank, member->nranks, rank, host, pid, sent, counted(subject, rank, false));
 }
 
 static void tell_sender(const struct tt_watch_subject *subject, int rank, uint32_t taken)
 {
     int pid;
+    char name[TT_QUOTED_BYTES];
     const struct tt_member *member = subject->member;
     const char *host = tt_bootstrap_peer(subject->bootstrap, rank, &pid);
-    tt_warn("comm 0x%llx \"%s\" rank %d of %d: rank %d on host %s (pid %d) has ended the "
+    tt_warn("comm 0x%llx%s rank %d of %d: rank %d on host %s (pid %d) has ended the "
             "communicator after %u of %u message(s) that this rank has sent to it: a ncclRecv is "
             "missing there",
-            (unsigned long long)member->comm_id, member->name ? member->name : "", member->rank,
-            member->nranks, rank, host, pid, taken, counted(subject, rank, true));
+            (unsigned long long)member->comm_id, tt_member_quoted(member, name, sizeof(name)),
+            member->rank, member->nranks, rank, host, pid, taken, counted(subject, rank, true));
 }
 
 /* Of one rank that this one has sent messages to. */

@@ -233,8 +233,10 @@ static void conclude_circle(const struct search *search, const struct step *step
     for (int i = first; i < count && i < first + NAMED_RANKS && used < sizeof(text) - 1; i++) {
         char where[80] = "";
         if (several) {
-            snprintf(where, sizeof(where), " of comm 0x%llx \"%s\"",
-                     (unsigned long long)steps[i].status->comm_id, steps[i].status->name);
+            const char *name = steps[i].status->name, *quote = *name ? "\"" : "";
+            snprintf(where, sizeof(where), " of comm 0x%llx%s%s%s%s",
+                     (unsigned long long)steps[i].status->comm_id, *name ? " " : "", quote, name,
+                     quote);
         }
         tt_call_text(&steps[i].wait.call, false, call);
         int wrote = snprintf(text + used, sizeof(text) - used, "%srank %d%s in %s",
