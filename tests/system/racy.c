@@ -137,8 +137,8 @@ static const struct {
     {racy_host, &racy_nhost},         {racy_kernels, &racy_nkernels},
     {racy_parts, &racy_nparts},       {racy_training, &racy_ntraining},
     {racy_parallel, &racy_nparallel}, {racy_inside, &racy_ninside},
-    {racy_together, &racy_ntogether}, {racy_calls, &racy_ncalls},
-    {racy_basics, &racy_nbasics},
+    {racy_edges, &racy_nedges},       {racy_together, &racy_ntogether},
+    {racy_calls, &racy_ncalls},       {racy_basics, &racy_nbasics},
 };
 
 static const struct racy_scenario *scenario_at(size_t i)

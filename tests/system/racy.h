@@ -72,6 +72,8 @@ extern const struct racy_scenario racy_inside[]; /* of variables, graphs, regist
 extern const size_t racy_ninside;
 extern const struct racy_scenario racy_together[]; /* graphs of several ranks */
 extern const size_t racy_ntogether;
+extern const struct racy_scenario racy_edges[]; /* of what calls touch, and of graphs */
+extern const size_t racy_nedges;
 extern const struct racy_scenario racy_calls[]; /* plain loads and stores of host functions */
 extern const size_t racy_ncalls;
 extern const struct racy_scenario racy_host[]; /* plain loads and stores of the program */
