@@ -164,8 +164,8 @@ static void print_times(const struct times *times, const struct tt_topo_layout *
     printf("time: %.1f ms for graph, paths and search, %.1f ms to join %d node%s; every rank "
            "holds %.1f MB, %zu bytes for each rank\n",
            (double)times->search / 1e6, (double)times->layout / 1e6, layout->nnodes,
-           layout->nnodes == 1 ? "" : "s",
-           (double)layout_bytes(layout) / 1e6, layout_bytes(layout) / (size_t)layout->nranks);
+           layout->nnodes == 1 ? "" : "s", (double)layout_bytes(layout) / 1e6,
+           layout_bytes(layout) / (size_t)layout->nranks);
 }
 
 /* ---- the command ---- */
