@@ -1,6 +1,7 @@
-/* sim-network [SEEDS [FIRST [seconds]]]: plays that many jobs, or as many as the time allows, and
- * says which seeds ended otherwise than promised: with a wrong byte, a hang, a crash, or an error
- * that nobody needed or that has no sentence. A failing seed plays again with `1 SEED`. */
+/* sim-network [SEEDS [FIRST [seconds [cut]]]]: plays that many jobs, or as many as the time allows,
+ * and says which seeds ended otherwise than promised: with a wrong byte, a hang, a crash, or an
+ * error that nobody needed or that has no sentence. A failing seed plays again with `1 SEED`. With
+ * `cut` a process of each job is apart for 2 to 8 s early in the init, and nothing else happens. */
 #include "simulation.h"
 
 #include "base/mem.h"
@@ -59,6 +60,17 @@ static void make_plan(uint64_t seed)
         sim->procs[p].random = seed + (uint64_t)p * 7919;
         sim_thread_new(p);
     }
+}
+
+/* The only fault is a link that comes back, early in the init. */
+static void plan_cut(void)
+{
+    struct sim_plan *plan = &sim->plan;
+    for (int t = 0; t < SIM_FAULTS; t++)
+        plan->troubles[t].fault = SIM_FAULT_NONE;
+    plan->troubles[0].fault = SIM_FAULT_PART;
+    plan->troubles[0].turn = 1 + sim_chance(200);
+    plan->troubles[0].nsec = 2 * SIM_SEC + sim_chance(6 * SIM_SEC);
 }
 
 static const char *describe(char *text, size_t bytes)
@@ -151,6 +163,18 @@ static bool names_victim(const struct sim_report *report)
     return false;
 }
 
+/* The root is there, and its link as well. */
+static bool blames_root_for_cut(const struct sim_report *report)
+{
+    bool only_cut =
+        sim->plan.troubles[0].fault == SIM_FAULT_PART && sim->plan.troubles[0].nsec < 8 * SIM_SEC;
+    for (int t = 1; t < SIM_FAULTS; t++)
+        only_cut &= !sim->injected[t];
+    bool root = strstr(report->sentence, "made the unique id") ||
+                strstr(report->sentence, "holds the root) is gone");
+    return only_cut && root && strstr(report->sentence, ") is gone: ");
+}
+
 static int judge_rank(int rank)
 {
     const struct sim_report *report = &sim->reports[rank];
@@ -160,6 +184,7 @@ static int judge_rank(int rank)
     if (!report->rc) return 0;
     if (!*report->sentence) return complain("no sentence", rank);
     if (is_short()) return complain("an error without need", rank);
+    if (blames_root_for_cut(report)) return complain("the root is blamed for a cut", rank);
     return only_deaths() && !names_victim(report) ? complain("another is named", rank) : 0;
 }
 
@@ -185,9 +210,10 @@ static int reap(void)
     return wrong;
 }
 
-static int play_seed(uint64_t seed)
+static int play_seed(uint64_t seed, bool cut)
 {
     make_plan(seed);
+    if (cut) plan_cut();
     fflush(NULL);
     for (int p = 0; p < sim->plan.nprocs; p++) {
         pid_t pid = fork();
@@ -200,12 +226,12 @@ static int play_seed(uint64_t seed)
 }
 
 /* The same seed takes the same way. */
-static int play_twice(uint64_t seed)
+static int play_twice(uint64_t seed, bool cut)
 {
-    int wrong = play_seed(seed);
+    int wrong = play_seed(seed, cut);
     uint64_t hash = sim->hash;
     if (wrong) return wrong;
-    wrong = play_seed(seed);
+    wrong = play_seed(seed, cut);
     return sim->hash == hash ? wrong : wrong + complain("not the same twice", -1);
 }
 
@@ -223,13 +249,14 @@ int main(int argc, char **argv)
     uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 300, turns = 0;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, seed = first;
     time_t seconds = argc > 3 ? (time_t)strtol(argv[3], NULL, 10) : 0, begin = time(NULL);
+    bool cut = argc > 4 && strcmp(argv[4], "cut") == 0;
     int wrong = 0, both = 0, injected[SIM_FAULT_COUNT_] = {0};
     sim = mmap(NULL, sizeof(*sim), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (sim == MAP_FAILED) return 2;
     setenv("NCCL_DEBUG", "NONE", 0);
     one_processor();
     for (; seed < first + seeds && (!seconds || time(NULL) - begin < seconds); seed++) {
-        wrong += seed % 64 == 1 ? play_twice(seed) : play_seed(seed);
+        wrong += seed % 64 == 1 ? play_twice(seed, cut) : play_seed(seed, cut);
         turns += sim->turns;
         for (int t = 0; t < SIM_FAULTS; t++)
             injected[sim->plan.troubles[t].fault] += sim->injected[t];

@@ -20,6 +20,7 @@ struct root_conn { /* to one root */
     bool assigned;                  /* its block is complete */
     int32_t root_rank;              /* rank in whose process it is; -1: not known */
     int refusals;                   /* attempts in a row that found nobody listening */
+    bool again;                     /* calls again after a connection that ended unheard */
     uint64_t next_nsec, pause_nsec; /* when to try again */
     const char *why;                /* the last connection ended; NULL: it has not */
 };

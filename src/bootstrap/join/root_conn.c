@@ -132,6 +132,15 @@ static void root_conn_frame(struct tt_conn *conn, uint16_t type, const unsigned 
     pthread_cond_broadcast(&b->changed);
 }
 
+/* A root that has said nothing closes when it has not got the proof within 2 s, as when the link
+ * was cut meanwhile. Then it knows nothing of this rank, which may call again. */
+static bool ended_unheard(const struct root_conn *root, const struct tt_conn *conn, const char *why)
+{
+    const bool closed = strcmp(why, "connection closed") == 0;
+    return root->opened && !root->join->b->assigned && conn->got_count == 0 &&
+           (closed || strcmp(why, strerror(ECONNRESET)) == 0);
+}
+
 static void root_conn_closed(struct tt_conn *conn, const char *why)
 {
     struct root_conn *root = conn->owner;
@@ -142,6 +151,10 @@ static void root_conn_closed(struct tt_conn *conn, const char *why)
     root->why = why;
     root->refusals = strcmp(why, strerror(ECONNREFUSED)) == 0 ? root->refusals + 1 : 0;
     root->next_nsec = tt_now_nsec() + root->pause_nsec;
+    if (ended_unheard(root, conn, why)) {
+        root->opened = false;
+        root->again = true;
+    }
     if (why == tt_conn_starved) {
         tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
     } else if (root->opened && b->assigned) {
@@ -201,6 +214,11 @@ static ncclResult_t root_conn_step(struct root_conn *root)
     if (root->why == tt_conn_unproven) { /* trying again changes nothing */
         root_text(root, text, sizeof(text));
         return tt_fail(ncclRemoteError, "rank %d: %s: %s", root->join->b->rank, text, root->why);
+    }
+    if (root->refusals >= REFUSALS && root->again) {
+        root_text(root, text, sizeof(text));
+        return tt_fail(ncclRemoteError, "rank %d: %s is gone: connection closed",
+                       root->join->b->rank, text);
     }
     if (root->refusals >= REFUSALS && !root->id.fixed_address)
         return unreachable(root, ncclRemoteError);
@@ -280,6 +298,10 @@ ncclResult_t tt_root_conns_wait(struct join *join)
     pass_nonce(join); /* the root above may have been quicker than the own one */
     while (!rc && !b->assigned && !join->code && !lost(join)) {
         rc = tt_tree_wait(b, limit);
+        if (!rc) { /* those that call again */
+            rc = tt_root_conns_open(join);
+            if (rc) return rc;
+        }
         if (!rc && join->config->parent) rc = tt_root_passed_over(&join->roots[0].key);
         if (rc == ncclInvalidArgument) return rc;
     }
