@@ -147,21 +147,22 @@ static void *play(void *arg)
     struct tt_bootstrap *b = NULL;
     const void *records = NULL;
     unsigned char record[TT_RECORD_BYTES];
-    if (self->rank == 0) {
-        if (tt_id_create(&sim->id)) return NULL;
-        sim->has_id = true;
+    for (int i = 0; i < sim->plan.nids; i++) {
+        if (sim->plan.maker[i] != self->rank) continue;
+        if (tt_id_create(&sim->ids[i])) return NULL;
+        sim->id_made[i] = true;
     }
     sim_self()->wait = SIM_ID;
     sim_turn();
-    if (!sim->has_id) return NULL; /* as if it had never begun */
+    if (!sim_has_ids()) return NULL; /* as if it had never begun */
     memset(record, self->rank + 1, sizeof(record));
     self->member = (struct tt_member){.rank = self->rank,
                                       .nranks = sim->plan.nranks,
-                                      .comm_id = tt_id_comm(&sim->id, 1),
+                                      .comm_id = tt_id_comm(sim->ids, sim->plan.nids),
                                       .name = ""};
     struct tt_bootstrap_config config = {.member = &self->member,
-                                         .ids = &sim->id,
-                                         .nids = 1,
+                                         .ids = sim->ids,
+                                         .nids = sim->plan.nids,
                                          .record = record,
                                          .timeout_sec = TIMEOUT_SEC,
                                          .thread = self->rank};
@@ -194,6 +195,7 @@ void sim_job(int proc)
     on_exit(at_exit, NULL);
     randombytes_set_implementation(&randomness);
     setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+    setenv("TUTTI_NET_ENCRYPT", sim->plan.sealed ? "1" : "0", 1);
     setenv("NCCL_SOCKET_FAMILY", "AF_INET", 1);
     sim_thread_begin(proc); /* of which the first thread has its number */
     for (int r = 0; r < sim->plan.nranks; r++) {

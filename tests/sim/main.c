@@ -5,6 +5,7 @@
 #include "simulation.h"
 
 #include "base/mem.h"
+#include "bootstrap/tree/blocks.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -20,9 +21,21 @@
 struct sim_world *sim;
 
 static const char *const fault_names[SIM_FAULT_COUNT_] = {
-    "none", "killed", "no power", "stopped", "apart", "a bit flipped", "a connection reset"};
+    "none",  "killed",     "no power",      "stopped",
+    "apart", "a link cut", "a bit flipped", "a connection reset"};
 
 /* ---- the plan of a seed ---- */
+
+/* Who makes the ids; the first ranks of their blocks do. */
+static void plan_ids(struct sim_plan *plan)
+{
+    plan->nids = sim_chance(2) ? 1 : 1 + (int)sim_chance(SIM_IDS);
+    if (plan->nids > plan->nranks) plan->nids = plan->nranks;
+    const struct tt_blocks blocks = {plan->nranks, plan->nids};
+    for (int i = 0; i < plan->nids; i++)
+        plan->maker[i] = tt_blocks_start(&blocks, i);
+    plan->sealed = sim_chance(3) == 0;
+}
 
 static void make_plan(uint64_t seed)
 {
@@ -45,17 +58,23 @@ static void make_plan(uint64_t seed)
     static const enum sim_fault faults[] = {
         SIM_FAULT_NONE, SIM_FAULT_KILL,  SIM_FAULT_KILL,  SIM_FAULT_KILL, SIM_FAULT_POWER,
         SIM_FAULT_STOP, SIM_FAULT_STOP,  SIM_FAULT_PART,  SIM_FAULT_PART, SIM_FAULT_FLIP,
-        SIM_FAULT_FLIP, SIM_FAULT_RESET, SIM_FAULT_RESET, SIM_FAULT_NONE, SIM_FAULT_FLIP};
+        SIM_FAULT_FLIP, SIM_FAULT_RESET, SIM_FAULT_RESET, SIM_FAULT_NONE, SIM_FAULT_FLIP,
+        SIM_FAULT_CUT,  SIM_FAULT_CUT};
     for (int t = 0; t < SIM_FAULTS; t++) {
         struct sim_trouble *trouble = &plan->troubles[t];
         trouble->victim = (int)sim_chance((uint64_t)plan->nprocs);
         trouble->turn = 1 + sim_chance(sim_chance(4) ? 700 : 60);
         trouble->nsec = 1 + sim_chance(sim_chance(8) ? SIM_SEC : 20 * SIM_SEC);
-        if (t > 0 && sim_chance(2)) continue; /* half of the jobs have one at most */
+        trouble->other = -1;
+        if (sim_chance((uint64_t)t + 1)) continue; /* a quarter of the jobs has one at most */
         trouble->fault = faults[sim_chance(TT_LEN(faults))];
+        if (trouble->fault == SIM_FAULT_CUT)
+            trouble->other =
+                (trouble->victim + 1 + (int)sim_chance((uint64_t)plan->nprocs - 1)) % plan->nprocs;
         if (t > 0 && sim_chance(2)) /* while the others act on the first */
             trouble->turn = plan->troubles[0].turn + sim_chance(60);
     }
+    plan_ids(plan);
     for (int p = 0; p < plan->nprocs; p++) {
         sim->procs[p].random = seed + (uint64_t)p * 7919;
         sim_thread_new(p);
@@ -106,7 +125,8 @@ static bool is_short(void)
     uint64_t nsec = 0;
     for (int t = 0; t < SIM_FAULTS; t++) {
         const struct sim_trouble *trouble = &sim->plan.troubles[t];
-        bool lasts = trouble->fault == SIM_FAULT_STOP || trouble->fault == SIM_FAULT_PART;
+        bool lasts = trouble->fault == SIM_FAULT_STOP || trouble->fault == SIM_FAULT_PART ||
+                     trouble->fault == SIM_FAULT_CUT;
         if (sim->injected[t]) nsec += lasts ? trouble->nsec : SIM_SEC;
     }
     return nsec < SIM_SEC;
@@ -179,7 +199,7 @@ static int judge_rank(int rank)
 {
     const struct sim_report *report = &sim->reports[rank];
     if (report->wrong) return complain("wrong data", rank);
-    if (died(sim->plan.proc_of[rank]) || (died(-1) && !sim->has_id)) return 0;
+    if (died(sim->plan.proc_of[rank]) || (died(-1) && !sim_has_ids())) return 0;
     if (!report->ended) return complain("no end", rank);
     if (!report->rc) return 0;
     if (!*report->sentence) return complain("no sentence", rank);
@@ -258,15 +278,18 @@ int main(int argc, char **argv)
     for (; seed < first + seeds && (!seconds || time(NULL) - begin < seconds); seed++) {
         wrong += seed % 64 == 1 ? play_twice(seed, cut) : play_seed(seed, cut);
         turns += sim->turns;
-        for (int t = 0; t < SIM_FAULTS; t++)
+        int n = 0;
+        for (int t = 0; t < SIM_FAULTS; t++) {
             injected[sim->plan.troubles[t].fault] += sim->injected[t];
-        both += sim->injected[0] && sim->injected[1];
+            n += sim->injected[t];
+        }
+        both += n > 1;
     }
     printf("%llu jobs from seed %llu, %llu turns in %lld s: %d wrong\n",
            (unsigned long long)(seed - first), (unsigned long long)first, (unsigned long long)turns,
            (long long)(time(NULL) - begin), wrong);
     for (int f = 1; f < SIM_FAULT_COUNT_; f++)
         printf("  %s: %d\n", fault_names[f], injected[f]);
-    printf("  jobs with two faults: %d\n", both);
+    printf("  jobs with two and more faults: %d\n", both);
     return wrong != 0;
 }

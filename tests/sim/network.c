@@ -12,13 +12,18 @@ static uint64_t latency(void)
     return 1000 + sim_chance(sim->plan.latency_nsec);
 }
 
+static bool parts(const struct sim_trouble *trouble, int a, int b)
+{
+    bool meant = trouble->other < 0 || a == trouble->other || b == trouble->other;
+    return a != b && meant && (a == trouble->victim || b == trouble->victim);
+}
+
 /* Until when no packet passes between two processes; a moment that is over: they are together. */
 static uint64_t apart_until(int a, int b)
 {
     uint64_t until = 0;
     for (int t = 0; t < SIM_FAULTS; t++) {
-        int victim = sim->plan.troubles[t].victim;
-        if (a == b || (a != victim && b != victim)) continue;
+        if (!parts(&sim->plan.troubles[t], a, b)) continue;
         if (sim->part_until[t] > until) until = sim->part_until[t];
     }
     return until;
@@ -327,13 +332,14 @@ static void delay(struct sim_socket *at, uint64_t until)
     put_off(&at->up_at, when);
 }
 
-/* Connections with the process end when they have been silent for too long. */
-static void silence(int proc, uint64_t until)
+/* Connections that are cut end when they have been silent for too long. */
+static void silence(const struct sim_trouble *trouble, uint64_t until)
 {
     for (int i = 0; i < SIM_SOCKETS; i++) {
         struct sim_socket *at = &sim->sockets[i];
         struct sim_socket *peer = peer_of(at);
-        if (at->kind != SIM_STREAM || at->proc == proc || !peer || peer->proc != proc) continue;
+        if (at->kind != SIM_STREAM || !peer || peer->proc != trouble->victim) continue;
+        if (!parts(trouble, at->proc, peer->proc)) continue;
         if (until - sim->now > LONG_SEC * SIM_SEC) {
             uint64_t when = sim->now + GIVE_UP_SEC * SIM_SEC + sim_chance(SIM_SEC);
             lose(at, when);
@@ -349,12 +355,13 @@ void sim_network_part(int t)
 {
     const struct sim_trouble *trouble = &sim->plan.troubles[t];
     sim->part_until[t] = sim->now + trouble->nsec;
-    silence(trouble->victim, sim->part_until[t]);
+    silence(trouble, sim->part_until[t]);
 }
 
 void sim_network_drop(int proc, bool silent)
 {
-    if (silent) silence(proc, SIM_NEVER);
+    const struct sim_trouble gone = {.victim = proc, .other = -1};
+    if (silent) silence(&gone, SIM_NEVER);
     for (int i = 0; i < SIM_SOCKETS; i++) {
         struct sim_socket *at = &sim->sockets[i];
         if (at->kind == SIM_NOTHING || at->proc != proc) continue;

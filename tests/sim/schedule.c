@@ -98,6 +98,7 @@ static bool inject(int t)
             victim->stopped_until = sim->now + trouble->nsec;
         break;
     case SIM_FAULT_PART:
+    case SIM_FAULT_CUT:
         sim->injected[t] = true;
         sim_network_part(t);
         break;
@@ -111,9 +112,21 @@ static bool inject(int t)
 
 /* ---- turns ---- */
 
-static bool somebody_makes_the_id(void)
+bool sim_has_ids(void)
 {
-    return !sim->procs[sim->plan.proc_of[0]].gone;
+    bool all = true;
+    for (int i = 0; i < sim->plan.nids; i++)
+        all &= sim->id_made[i];
+    return all;
+}
+
+static bool ids_are_coming(void)
+{
+    for (int i = 0; i < sim->plan.nids; i++) {
+        if (!sim->id_made[i] && sim->procs[sim->plan.proc_of[sim->plan.maker[i]]].gone)
+            return false;
+    }
+    return true;
 }
 
 static uint64_t ready_at(const struct sim_thread *thread)
@@ -130,7 +143,7 @@ static uint64_t ready_at(const struct sim_thread *thread)
         at = happens < thread->until ? happens : thread->until;
         break;
     case SIM_JOIN: at = sim->threads[thread->on].wait == SIM_ENDED ? sim->now : SIM_NEVER; break;
-    case SIM_ID: at = sim->has_id || !somebody_makes_the_id() ? sim->now : SIM_NEVER; break;
+    case SIM_ID: at = sim_has_ids() || !ids_are_coming() ? sim->now : SIM_NEVER; break;
     }
     uint64_t stopped = sim->procs[thread->proc].stopped_until;
     return at != SIM_NEVER && at < stopped ? stopped : at;

@@ -15,7 +15,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { SIM_PROCS = 6, SIM_RANKS = 12, SIM_THREADS = 96, SIM_SOCKETS = 256, SIM_FAULTS = 2 };
+enum {
+    SIM_PROCS = 6,
+    SIM_RANKS = 12,
+    SIM_THREADS = 96,
+    SIM_SOCKETS = 256,
+    SIM_FAULTS = 4,
+    SIM_IDS = 3
+};
 enum { SIM_BUFFER_BYTES = 1 << 16, SIM_SEGMENTS = 64, SIM_FD = 5000, SIM_WATCHED = 64 };
 #define SIM_NEVER UINT64_MAX
 #define SIM_SEC 1000000000ull
@@ -29,7 +36,7 @@ enum sim_wait {
     SIM_COND,   /* ... or until `woken` */
     SIM_EPOLL,  /* ... or something happens at a descriptor of the set `on` */
     SIM_JOIN,   /* until the thread `on` ends */
-    SIM_ID,     /* until the id is there, or nobody is left who makes it */
+    SIM_ID,     /* until the ids are there, or somebody who makes one is not */
     SIM_ENDED,
 };
 
@@ -95,6 +102,7 @@ enum sim_fault {
     SIM_FAULT_POWER, /* its host is gone without a word */
     SIM_FAULT_STOP,  /* it stands still for a while */
     SIM_FAULT_PART,  /* no packet passes between it and the others for a while */
+    SIM_FAULT_CUT,   /* ... and one of the others */
     SIM_FAULT_FLIP,  /* one bit of what it sends or gets */
     SIM_FAULT_RESET, /* one of its connections breaks */
     SIM_FAULT_COUNT_
@@ -103,6 +111,7 @@ enum sim_fault {
 struct sim_trouble {
     enum sim_fault fault;
     int victim;    /* process */
+    int other;     /* that it is apart from; -1: all */
     uint64_t turn; /* at this turn */
     uint64_t nsec; /* that long */
 };
@@ -119,9 +128,11 @@ struct sim_report { /* of a rank */
 struct sim_plan { /* all that follows from the seed before the job begins */
     uint64_t seed;
     int nprocs, nranks, proc_of[SIM_RANKS];
-    uint64_t latency_nsec; /* most of a packet's */
-    int short_one_in;      /* reads and writes that are cut short */
-    int switch_one_in;     /* locks at which another thread goes on */
+    uint64_t latency_nsec;    /* most of a packet's */
+    int nids, maker[SIM_IDS]; /* the ranks that make the ids */
+    bool sealed;              /* all connections are encrypted */
+    int short_one_in;         /* reads and writes that are cut short */
+    int switch_one_in;        /* locks at which another thread goes on */
     struct sim_trouble troubles[SIM_FAULTS];
 };
 
@@ -132,8 +143,8 @@ struct sim_world {
     const char *stuck; /* why nobody goes on; NULL */
     bool injected[SIM_FAULTS], flip_due[SIM_FAULTS];
     uint64_t part_until[SIM_FAULTS]; /* the victim is apart from the others */
-    bool has_id;
-    ncclUniqueId id;
+    bool id_made[SIM_IDS];
+    ncclUniqueId ids[SIM_IDS];
     uint16_t next_port;
     struct sim_proc procs[SIM_PROCS];
     struct sim_thread threads[SIM_THREADS];
@@ -160,6 +171,8 @@ void sim_thread_end(void);
 struct sim_thread *sim_self(void);
 /* The calling process has ended. As sim_thread_end(). */
 void sim_process_end(void);
+/* All ids are there. */
+bool sim_has_ids(void);
 /* Let the job begin, and wait until it is over. False: it takes more than five minutes of real
  * time. */
 bool sim_run(void);
