@@ -54,8 +54,20 @@ def check_known(folder):
             must(proof.get("steps", 99) <= point["steps"] and proof["slots"] <= 8, f"{path}: {proof}")
 
 
+def check_direct(folder):
+    """An AllReduce that is not composed takes fewer steps: as many as the longest distance, where partners exchange sums."""
+    for topology, ranks, known in (("fully-connected", 2, [(1, 1, 1)]), ("line", 3, [(2, 2, 1), (3, 3, 2), (4, 4, 3), (5, 5, 4)]),
+                                   ("ring", 4, [(2, 2, 2)]), ("hypercube", 8, [(3, 3, 3)])):
+        found = search("allreduce", "--direct", "--topology", topology, "--ranks", str(ranks), "-o", folder,
+                       *(["--rounds", str(known[-1][0])] if len(known) == 1 else []))
+        must(sizes(found) == known and all(p["least"] for p in found["points"]), f"direct over {topology}: {found}")
+        for point in found["points"]:
+            proof = json.loads(run("verify", os.path.join(folder, point["file"]), "--json").stdout)
+            must(proof["out_of_place"]["right"] and proof["in_place"]["right"] and proof["steps"] <= point["steps"], f"{point}: {proof}")
+
+
 def check_runs(folder):
-    for name in ("allreduce-hypercube-8-s6-r14-c24.xml", "allgather-ring-4-s2-r3-c2.xml", "reduce-line-4-s4-r4-c2.xml"):
+    for name in ("allreduce-hypercube-8-s6-r14-c24.xml", "allgather-ring-4-s2-r3-c2.xml", "allreduce-hypercube-8-s3-r3-c3.xml", "reduce-line-4-s4-r4-c2.xml"):
         p = run("perf", "--ranks", name.split("-")[2], "--program", os.path.join(folder, name), "-b", "64", "-e", "64K", "-f", "32", "-n", "2", "-w", "0")
         must(p.returncode == 0 and "Out of bounds values : 0 OK" in p.stdout, f"{name} runs: {p.returncode} {p.stdout}{p.stderr}")
     text = run("program", "search", "--op", "allreduce", "--topology", "dgx1v", "--size", "4M", "--time", "1000").stdout
@@ -187,7 +199,7 @@ def check_usage(folder):
             (["--op", "allgather", "--topology", os.path.join(MACHINES, "c01-workstation-1gpu.xml")], 2, "has 1 GPU"),
             (["--op", "allgather", "--topology", os.path.join(MACHINES, "aws-g5.xml")], 2, "no way over links"),
             (["--op", "allgather", "--topology", os.path.join(MACHINES, "c03-dgx1v.xml"), "--ranks", "4"], 2, "has 8 GPUs"),
-            (["--op", "allgather", "--ranks", "4", "--time", "0"], 2, "--time"), (["--op", "allgather", "--ranks", "4", "--size", "1X"], 2, "--size"),
+            (["--op", "allgather", "--direct", "--ranks", "4"], 2, "--direct is for an AllReduce"), (["--op", "allgather", "--ranks", "4", "--time", "0"], 2, "--time"), (["--op", "allgather", "--ranks", "4", "--size", "1X"], 2, "--size"),
             (["--op", "allgather", "--ranks", "4", "--solver", "/nowhere/sat"], 2, "no such program"), (["--op", "allgather", "what"], 2, "what"),
             (["--op", "allgather", "--ranks", "4", "-o", "/proc/nowhere/x"], 1, "/proc/nowhere/x")):
         p = run("program", "search", *words)
@@ -201,6 +213,7 @@ if not SOLVER:
     sys.exit(77)
 with tempfile.TemporaryDirectory() as where:
     check_known(where)
+    check_direct(where)
     check_runs(where)
     check_impossible()
     check_solvers(where)

@@ -33,6 +33,7 @@ static const struct tutti_option rows[] = {
      "what the fastest takes at that size (steps of 1 us, links as fast as the "
      "file says)",
      0},
+    {"--direct", NULL, "an AllReduce that is not composed: fewer steps, more rounds", 0},
     {"--rounds", "R", "most rounds to look at (default: enough for the lower bound)", 0},
     {"--time", "SEC", "most seconds (default 60)", 0},
     {"--solver", "PROGRAM", "a SAT solver (default: cadical, kissat, cryptominisat5, picosat, z3)",
@@ -55,7 +56,7 @@ struct search {
     const char *op, *topology, *solver_name, *folder;
     long ranks, rounds, seconds;
     double size_bytes; /* 0: not given */
-    bool json;
+    bool json, direct;
 
     struct search_machine machine;
     struct search_goal goal;
@@ -91,6 +92,7 @@ static int take_option(struct search *search, const char *name, const char *valu
     if (!strcmp(name, "--solver")) search->solver_name = value;
     if (!strcmp(name, "-o")) search->folder = value;
     if (!strcmp(name, "--json")) search->json = true;
+    if (!strcmp(name, "--direct")) search->direct = true;
     if (!strcmp(name, "--ranks"))
         right = tutti_parse_int(value, 2, SEARCH_MOST_RANKS, &search->ranks);
     if (!strcmp(name, "--rounds"))
@@ -136,7 +138,7 @@ void program_search_help(void)
 /* As printed: an AllReduce has both halves, and chunks of its whole buffer. */
 static struct search_size reported_size(const struct search *search, struct search_size size)
 {
-    if (search->goal.func != TT_FUNC_ALLREDUCE) return size;
+    if (search->goal.func != TT_FUNC_ALLREDUCE || search->goal.exchanges) return size;
     return (struct search_size){2 * size.steps, 2 * size.rounds, size.chunks * search->goal.nranks};
 }
 
@@ -336,12 +338,14 @@ static void print_points(const struct search *search)
     const struct search_size least =
         reported_size(search, (struct search_size){search->bounds.steps, search->bounds.rounds,
                                                    search->bounds.chunks});
+    const bool composed = search->goal.func == TT_FUNC_ALLREDUCE && !search->direct;
     printf("%s over %s, %d ranks%s\n", tt_func_name(search->goal.func), search->machine.name,
            search->goal.nranks,
-           search->goal.func == TT_FUNC_ALLREDUCE ? ": ReduceScatter, then AllGather" : "");
+           composed         ? ": ReduceScatter, then AllGather"
+           : search->direct ? ": each rank has one sum of each chunk"
+                            : "");
     printf("bounds: %d step%s; %.4g rounds per chunk%s\n", least.steps, least.steps == 1 ? "" : "s",
-           (double)least.rounds / least.chunks,
-           search->goal.func == TT_FUNC_ALLREDUCE ? " (of such compositions)" : "");
+           (double)least.rounds / least.chunks, composed ? " (of such compositions)" : "");
     printf("%5s %6s %6s  %-12s  %s%s\n", "steps", "rounds", "chunks", "rounds/chunk",
            search->size_bytes > 0 ? "predicted us  " : "", "with so many steps");
     for (int k = 0; k < search->npoints; k++) {
@@ -462,6 +466,9 @@ static int prepare(struct search *search)
         return tutti_usage_error("program search", "--op: %s moves no known chunks",
                                  tt_func_name((enum tt_func)func));
     }
+    if (search->direct && func != TT_FUNC_ALLREDUCE)
+        return tutti_usage_error("program search", "--direct is for an AllReduce");
+    if (search->direct) search_goal_exchange(search->machine.nranks, &search->goal);
     bool symmetric = search_machine_is_symmetric(&search->machine);
     if (search->goal.sums && search->goal.gathers && !symmetric) {
         return tutti_usage_error("program search",

@@ -44,6 +44,7 @@ bool search_machine_is_symmetric(const struct search_machine *machine);
 struct search_goal {
     enum tt_func func;
     bool sums, gathers; /* AllReduce: both */
+    bool exchanges; /* an AllReduce whose ranks add what comes to what they have, or replace it */
     int nranks, nkinds;
     struct search_kind {
         int from, block; /* block: number in the buffer of those that have one for each rank */
@@ -51,6 +52,8 @@ struct search_goal {
     } kinds[SEARCH_MOST_LINKS];
 };
 bool search_goal_make(enum tt_func func, int nranks, struct search_goal *goal);
+/* An AllReduce that is not composed: each rank has one sum of each chunk and passes that on. */
+void search_goal_exchange(int nranks, struct search_goal *goal);
 
 /* Ways to exchange ranks after which the machine and the goal are the same: a group. */
 struct search_symmetry {
@@ -77,6 +80,7 @@ struct search_size {
 };
 struct search_move {
     int kind, chunk, from, to, step; /* chunk: of the block; step: from 1 */
+    bool adds;                       /* `exchanges`: to what the receiver has; else in its place */
 };
 struct search_schedule {
     struct search_move *moves; /* owned; in the order of steps */

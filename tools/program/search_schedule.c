@@ -54,6 +54,13 @@ bool search_goal_make(enum tt_func func, int nranks, struct search_goal *goal)
     }
 }
 
+void search_goal_exchange(int nranks, struct search_goal *goal)
+{
+    *goal = (struct search_goal){.func = TT_FUNC_ALLREDUCE, .exchanges = true, .nranks = nranks};
+    goal->kinds[goal->nkinds++] =
+        (struct search_kind){0, 0, UINT32_MAX >> (SEARCH_MOST_RANKS - nranks)};
+}
+
 /* ---- bounds ---- */
 
 /* Chunks that can come to the ranks of `inside` in a round. */
@@ -137,6 +144,7 @@ struct encoding {
     int *held;     /* owned; [chunk][rank][step from 0]: a literal */
     int *sent;     /* owned; [chunk][link][step from 1]: a variable; 0: never */
     int *longer;   /* owned; [step from 1][k from 1]: more than k rounds */
+    int *adds;     /* owned; [chunk][rank][step from 1]: a variable */
     int *literals; /* owned; for one clause or count */
     int *counts;   /* owned; what a count gives */
 };
@@ -317,6 +325,96 @@ static void add_chunk(struct encoding *encoding, int chunk)
     }
 }
 
+/* ---- exchanges ---- */
+
+static int *adds_at(const struct encoding *encoding, int chunk, int rank, int step)
+{
+    size_t row = (size_t)chunk * (size_t)encoding->goal->nranks + (size_t)rank;
+    return &encoding->adds[row * (size_t)encoding->size.steps + (size_t)step - 1];
+}
+
+/* A literal that is true where both are. */
+static int both_of(struct encoding *encoding, int a, int b)
+{
+    struct search_formula *formula = &encoding->formula;
+    if (a == -encoding->always || b == -encoding->always) return -encoding->always;
+    if (a == encoding->always) return b;
+    if (b == encoding->always) return a;
+    int both = search_variable(formula);
+    search_clause(formula, (int[]){-both, a}, 2);
+    search_clause(formula, (int[]){-both, b}, 2);
+    search_clause(formula, (int[]){both, -a, -b}, 3);
+    return both;
+}
+
+/* After a step a rank's sum has a contribution where exactly one of those that make it has. */
+static int mixed(struct encoding *encoding, int chunk, int rank, int step, int before,
+                 const int *came)
+{
+    struct search_formula *formula = &encoding->formula;
+    int *routes = encoding->literals, nroutes = 1;
+    int kept = both_of(encoding, *adds_at(encoding, chunk, rank, step), before);
+    if (kept != -encoding->always) routes[nroutes++] = kept;
+    for (int l = 0; l < encoding->machine->nlinks; l++) {
+        if (encoding->machine->links[l].to != rank) continue;
+        int sent = both_of(encoding, *sent_at(encoding, chunk, l, step), came[l]);
+        if (sent != -encoding->always) routes[nroutes++] = sent;
+    }
+    if (nroutes == 1) return -encoding->always;
+    int after = search_variable(formula);
+    for (int k = 1; k < nroutes; k++) {
+        search_clause(formula, (int[]){-routes[k], after}, 2);
+        for (int j = 1; j < k; j++)
+            search_clause(formula, (int[]){-routes[k], -routes[j]}, 2);
+    }
+    routes[0] = -after;
+    search_clause(formula, routes, nroutes);
+    return after;
+}
+
+/* held[rank][step] of one contribution of a chunk, to the end where all ranks have it. */
+static void add_contribution(struct encoding *encoding, int chunk, int of)
+{
+    int nranks = encoding->goal->nranks, came[SEARCH_MOST_LINKS];
+    for (int r = 0; r < nranks; r++)
+        *held_at(encoding, chunk, r, 0) = r == of ? encoding->always : -encoding->always;
+    for (int s = 1; s <= encoding->size.steps; s++) {
+        for (int l = 0; l < encoding->machine->nlinks; l++)
+            came[l] = *held_at(encoding, chunk, encoding->machine->links[l].from, s - 1);
+        for (int r = 0; r < nranks; r++)
+            *held_at(encoding, chunk, r, s) =
+                mixed(encoding, chunk, r, s, *held_at(encoding, chunk, r, s - 1), came);
+    }
+    for (int r = 0; r < nranks; r++)
+        search_clause(&encoding->formula, held_at(encoding, chunk, r, encoding->size.steps), 1);
+}
+
+/* What a rank has it loses only to what comes. */
+static void add_keeping(struct encoding *encoding, int chunk, int rank, int step)
+{
+    int *routes = encoding->literals, nroutes = 0;
+    routes[nroutes++] = *adds_at(encoding, chunk, rank, step);
+    for (int l = 0; l < encoding->machine->nlinks; l++) {
+        if (encoding->machine->links[l].to == rank)
+            routes[nroutes++] = *sent_at(encoding, chunk, l, step);
+    }
+    search_clause(&encoding->formula, routes, nroutes);
+}
+
+static void add_exchanges(struct encoding *encoding, int chunk)
+{
+    for (int s = 1; s <= encoding->size.steps; s++) {
+        for (int r = 0; r < encoding->goal->nranks; r++)
+            *adds_at(encoding, chunk, r, s) = search_variable(&encoding->formula);
+        for (int l = 0; l < encoding->machine->nlinks; l++)
+            *sent_at(encoding, chunk, l, s) = search_variable(&encoding->formula);
+        for (int r = 0; r < encoding->goal->nranks; r++)
+            add_keeping(encoding, chunk, r, s);
+    }
+    for (int r = 0; r < encoding->goal->nranks; r++)
+        add_contribution(encoding, chunk, r);
+}
+
 /* What a chunk does is an earlier one's, seen through a symmetry. False: it is the first such. */
 static bool repeat_chunk(struct encoding *encoding, int chunk)
 {
@@ -346,17 +444,19 @@ static bool encode(struct encoding *encoding)
     size_t spare = (size_t)(size->rounds - size->steps);
     encoding->held = tt_calloc(nchunks * nranks * (steps + 1), sizeof(int));
     encoding->sent = tt_calloc(nchunks * nlinks * steps, sizeof(int));
+    encoding->adds = tt_calloc(nchunks * nranks * steps, sizeof(int));
     encoding->longer = tt_calloc(steps * spare + 1, sizeof(int));
     encoding->literals = tt_calloc(nchunks * nlinks + steps * spare + 2, sizeof(int));
     encoding->counts = tt_calloc((spare + 1) * 64 + nchunks * nlinks + 2, sizeof(int));
-    if (!encoding->held || !encoding->sent || !encoding->longer || !encoding->literals ||
-        !encoding->counts)
+    if (!encoding->held || !encoding->sent || !encoding->adds || !encoding->longer ||
+        !encoding->literals || !encoding->counts)
         return false;
     encoding->always = search_variable(&encoding->formula);
     search_clause(&encoding->formula, &encoding->always, 1);
     add_rounds(encoding);
     for (int c = 0; c < encoding->nchunks; c++) {
-        if (repeat_chunk(encoding, c)) continue;
+        if (encoding->goal->exchanges) add_exchanges(encoding, c);
+        if (encoding->goal->exchanges || repeat_chunk(encoding, c)) continue;
         add_chunk(encoding, c);
         if (c % size->chunks > 0) add_order(encoding, c - 1);
     }
@@ -369,6 +469,7 @@ static void encoding_fini(struct encoding *encoding)
 {
     free(encoding->held);
     free(encoding->sent);
+    free(encoding->adds);
     free(encoding->longer);
     free(encoding->literals);
     free(encoding->counts);
@@ -399,7 +500,8 @@ static bool decode(const struct encoding *encoding, const char *values,
                    struct search_schedule *schedule_out)
 {
     int nlinks = encoding->machine->nlinks, count = 0;
-    int most = encoding->nchunks * encoding->goal->nranks;
+    int most = encoding->nchunks *
+               (encoding->goal->exchanges ? nlinks * encoding->size.steps : encoding->goal->nranks);
     struct search_move *moves = tt_calloc((size_t)most, sizeof(*moves));
     for (int s = 1; moves && s <= encoding->size.steps; s++) {
         for (int k = 0; k < encoding->nchunks * nlinks && count < most; k++) {
@@ -411,6 +513,8 @@ static bool decode(const struct encoding *encoding, const char *values,
                                                   .from = link->from,
                                                   .to = link->to,
                                                   .step = s};
+            if (encoding->goal->exchanges)
+                moves[count - 1].adds = values[*adds_at(encoding, c, link->to, s)];
         }
     }
     if (moves) count = drop_useless(encoding->goal, moves, count);

@@ -29,7 +29,7 @@ struct writer {
     const struct search_goal *goal;
     struct search_size size;
     struct op *ops; /* owned */
-    int nops;
+    int nops, most;
     int *last;    /* owned; [rank][kind, chunk]: op that wrote what the rank holds; -1: its own */
     int *scratch; /* owned; likewise: number in scratch; -1: none */
     int nscratch[SEARCH_MOST_RANKS];
@@ -157,6 +157,72 @@ static void add_sum(struct writer *writer, const struct search_move *move)
                                           .after = *parent});
 }
 
+/* ---- exchanges: a rank's sum of a chunk lies in the output, before the first step in the input */
+
+static struct location sum_of(int chunk, int last)
+{
+    return (struct location){last >= 0 ? 'o' : 'i', chunk};
+}
+
+/* An op of another block that has to be done before `op`; all but one are waited for by steps that
+ * do nothing else. */
+static void wait_for(struct writer *writer, struct op *op, int number)
+{
+    if (writer->ops[number].block == op->block) return;
+    if (op->after >= 0 && writer->nops + 2 < writer->most) {
+        add_op(writer, &(struct op){.type = "nop",
+                                    .from = {'i', -1},
+                                    .to = {'o', -1},
+                                    .rank = op->rank,
+                                    .block = op->block,
+                                    .after = op->after});
+    }
+    op->after = number;
+}
+
+/* What comes first in a step waits for all that still read the sum. */
+static void add_arrival(struct writer *writer, const struct search_move *move, int begin)
+{
+    int *last = &writer->last[index_of(writer, move->to, move)];
+    const struct location own = sum_of(move->chunk, *last);
+    bool first = *last < begin, adds = move->adds || !first;
+    struct op op = {.type = adds ? "rrc" : "r",
+                    .from = own,
+                    .to = {'o', move->chunk},
+                    .rank = move->to,
+                    .block = receive_block(move->from),
+                    .after = -1};
+    if (*last >= 0) wait_for(writer, &op, *last);
+    for (int k = *last + 1; k < writer->nops && first; k++) {
+        const struct op *reader = &writer->ops[k];
+        bool reads = reader->rank == move->to && reader->type[0] == 's';
+        if (reads && reader->from.chunk == move->chunk) wait_for(writer, &op, k);
+    }
+    *last = add_op(writer, &op);
+}
+
+static void add_exchanges(struct writer *writer, const struct search_schedule *schedule)
+{
+    for (int k = 0, end; k < schedule->nmoves; k = end) {
+        int begin = writer->nops;
+        for (end = k;
+             end < schedule->nmoves && schedule->moves[end].step == schedule->moves[k].step;
+             end++) {
+            const struct search_move *move = &schedule->moves[end];
+            int last = writer->last[index_of(writer, move->from, move)];
+            const struct location own = sum_of(move->chunk, last);
+            add_op(writer, &(struct op){.type = "s",
+                                        .from = own,
+                                        .to = own,
+                                        .rank = move->from,
+                                        .block = send_block(move->to),
+                                        .after = last});
+        }
+        for (int j = k; j < end; j++)
+            add_arrival(writer, &schedule->moves[j], begin);
+    }
+}
+
 /* Blocks that begin where they are wanted. */
 static void add_own_copies(struct writer *writer)
 {
@@ -181,7 +247,8 @@ static bool fill(struct writer *writer, const struct search_schedule *schedule)
 {
     size_t cells =
         (size_t)writer->goal->nranks * (size_t)writer->goal->nkinds * (size_t)writer->size.chunks;
-    size_t most = 4 * (size_t)schedule->nmoves + cells;
+    size_t most = (4 + 2 * (size_t)writer->goal->nranks) * (size_t)schedule->nmoves + cells;
+    writer->most = (int)most;
     writer->ops = tt_calloc(most, sizeof(*writer->ops));
     writer->last = tt_calloc(cells, sizeof(int));
     writer->scratch = tt_calloc(cells, sizeof(int));
@@ -190,6 +257,8 @@ static bool fill(struct writer *writer, const struct search_schedule *schedule)
     memset(writer->scratch, -1, cells * sizeof(int));
     for (int k = schedule->nmoves - 1; k >= 0 && writer->goal->sums; k--)
         add_sum(writer, &schedule->moves[k]);
+    if (writer->goal->exchanges) add_exchanges(writer, schedule);
+    if (writer->goal->exchanges) return writer->nops + 2 < writer->most;
     if (!writer->goal->sums) add_own_copies(writer);
     for (int k = 0; k < schedule->nmoves && writer->goal->gathers; k++)
         add_copy(writer, &schedule->moves[k]);
@@ -203,18 +272,21 @@ static void print_op(const struct writer *writer, const struct op *op, FILE *out
     const struct op *after = op->after >= 0 ? &writer->ops[op->after] : NULL;
     (void)fprintf(out,
                   "      <step s=\"%d\" type=\"%s\" srcbuf=\"%c\" srcoff=\"%d\" dstbuf=\"%c\" "
-                  "dstoff=\"%d\" cnt=\"1\" depid=\"%d\" deps=\"%d\" hasdep=\"%d\"/>\n",
+                  "dstoff=\"%d\" cnt=\"%d\" depid=\"%d\" deps=\"%d\" hasdep=\"%d\"/>\n",
                   op->number, op->type, op->from.buffer, op->from.chunk, op->to.buffer,
-                  op->to.chunk, after ? writer->block_id[after->rank][after->block] - 1 : -1,
+                  op->to.chunk, op->type[0] != 'n',
+                  after ? writer->block_id[after->rank][after->block] - 1 : -1,
                   after ? after->number : -1, op->awaited);
 }
 
 static void print_rank(const struct writer *writer, int rank, FILE *out)
 {
     int blocks = writer->size.chunks, all = blocks * writer->goal->nranks;
+    bool whole = writer->goal->exchanges;
     (void)fprintf(out, "  <gpu id=\"%d\" i_chunks=\"%d\" o_chunks=\"%d\" s_chunks=\"%d\">\n", rank,
-                  has_blocks(writer->goal->func, 'i') ? all : blocks,
-                  has_blocks(writer->goal->func, 'o') ? all : blocks, writer->nscratch[rank]);
+                  has_blocks(writer->goal->func, 'i') && !whole ? all : blocks,
+                  has_blocks(writer->goal->func, 'o') && !whole ? all : blocks,
+                  writer->nscratch[rank]);
     for (int id = 1; id <= writer->nblocks[rank]; id++) {
         int block = 0;
         while (writer->block_id[rank][block] != id)
@@ -253,7 +325,8 @@ char *search_write(const struct search_goal *goal, const struct search_schedule 
     char *text = NULL;
     FILE *out = open_memstream(&text, bytes_out);
     bool filled = out && fill(&writer, schedule);
-    bool window = goal->func == TT_FUNC_BROADCAST || goal->func == TT_FUNC_REDUCE;
+    bool window =
+        goal->func == TT_FUNC_BROADCAST || goal->func == TT_FUNC_REDUCE || goal->exchanges;
     if (filled) {
         (void)fprintf(out,
                       "<algo name=\"%s\" proto=\"Simple\" nchannels=\"1\" nchunksperloop=\"%d\" "
