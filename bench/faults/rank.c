@@ -178,7 +178,7 @@ static void limit_descriptors(const struct life *life)
     int next = dup(0);
     close(next);
     getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = (rlim_t)next + scenario->moment;
+    limit.rlim_cur = limit.rlim_max = (rlim_t)next + scenario->moment;
     setrlimit(RLIMIT_NOFILE, &limit);
     atomic_store(&life->shared->injected_usec, fault_now_usec());
 }

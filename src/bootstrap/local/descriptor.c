@@ -102,6 +102,8 @@ static ncclResult_t server_listen(struct tt_fd_server *server, const char *name)
     struct sockaddr_un addr;
     socklen_t len = local_address(name, &addr);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 && errno == EMFILE && tt_socket_more_descriptors())
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 && (errno == EACCES || errno == EPERM || errno == EAFNOSUPPORT)) {
         tt_info(TT_LOG_INIT | TT_LOG_P2P,
                 "local socket: %m; no memory is shared with other processes");

@@ -250,10 +250,11 @@ static ncclResult_t overdue(struct tt_bootstrap *b)
 {
     char list[LIST_BYTES];
     size_t used = list_branches(b, false, list);
+    if (!used) snprintf(list, sizeof(list), "%d", b->parent);
     tt_tree_fail(b, b->rank, ncclTimeout,
                  "exchange %llu was not complete within %lld s; rank %d waits for %s%s",
                  (unsigned long long)b->exchange.seq, (long long)b->timeout_sec, b->rank,
-                 used ? "the subtrees of ranks " : "its parent", list);
+                 used ? "the subtrees of ranks " : "its parent, rank ", list);
     return ncclTimeout;
 }
 

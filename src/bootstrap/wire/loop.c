@@ -251,11 +251,17 @@ static void at_process_exit(int code, void *arg)
 static ncclResult_t service_start(struct tt_service *service)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = TT_TOKEN_WAKE};
-    service->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    service->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    for (int tries = 0; tries < 2; tries++) {
+        if (service->epoll_fd < 0) service->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        if (service->event_fd < 0) service->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        const bool both = service->epoll_fd >= 0 && service->event_fd >= 0;
+        if (both || errno != EMFILE || !tt_socket_more_descriptors()) break;
+    }
     if (service->epoll_fd < 0 || service->event_fd < 0 ||
         epoll_ctl(service->epoll_fd, EPOLL_CTL_ADD, service->event_fd, &event)) {
-        ncclResult_t rc = tt_fail(ncclSystemError, "bootstrap: cannot make its descriptors: %m");
+        ncclResult_t rc = errno == EMFILE ? tt_socket_exhausted("bootstrap")
+                                          : tt_fail(ncclSystemError,
+                                                    "bootstrap: cannot make its descriptors: %m");
         close_all(service);
         return rc;
     }
