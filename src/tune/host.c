@@ -128,8 +128,8 @@ static bool read_program(struct reading *reading, const char *line, int number)
     /* NOLINTNEXTLINE(cert-err34-c): a number that does not fit is refused below */
     int got = sscanf(line, "program %16llx %zu %n", &hash, &bytes, &at);
     double usec = got == 2 && at > 0 ? tt_number_read(line + at, &end) : 0;
-    double own = usec > 0 && *end == ' ' ? tt_number_read(end + 1, &last) : 0;
-    if (!(usec > 0 && own > 0 && !*last)) {
+    double own = usec > 0 && end && *end == ' ' ? tt_number_read(end + 1, &last) : 0;
+    if (!(usec > 0 && own > 0 && last && !*last)) {
         snprintf(reading->reason, reading->reason_bytes, "line %d: '%.60s' is no measured program",
                  number, line);
         return false;

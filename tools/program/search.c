@@ -279,6 +279,18 @@ static long usual_rounds(const struct search_bounds *bounds)
     return rounds > SEARCH_MOST_ROUNDS ? SEARCH_MOST_ROUNDS : rounds;
 }
 
+/* Of the latest point; its rounds are enough for those of more steps. True: nothing is better. */
+static bool judge_point(struct search *search)
+{
+    const struct search_bounds *bounds = &search->bounds;
+    struct point *point = &search->points[search->npoints - 1];
+    if (search->rounds < point->size.rounds && point->size.rounds <= SEARCH_MOST_ROUNDS)
+        search->rounds = point->size.rounds;
+    point->bound = point->size.rounds * bounds->chunks == point->size.chunks * bounds->rounds;
+    point->optimal = point->bound || !search->open;
+    return point->bound;
+}
+
 static void look(struct search *search)
 {
     const struct search_bounds *bounds = &search->bounds;
@@ -288,19 +300,10 @@ static void look(struct search *search)
     search->until_sec = search_now() + (double)search->seconds;
     for (int steps = bounds->steps; steps <= search->rounds && !is_done(search); steps++) {
         int before = search->npoints;
-        bool bound = false;
         if (search->symmetry.group.count) ask_bound(search, steps);
         for (int rounds = steps; rounds <= (search->npoints ? search->rounds : most); rounds++)
             raise_chunks(search, steps, rounds);
-        if (search->npoints > before) {
-            struct point *point = &search->points[search->npoints - 1];
-            if (search->rounds < point->size.rounds && point->size.rounds <= SEARCH_MOST_ROUNDS)
-                search->rounds = point->size.rounds;
-            bound = point->size.rounds * bounds->chunks == point->size.chunks * bounds->rounds;
-            point->bound = bound;
-            point->optimal = bound || !search->open;
-        }
-        if (bound) return;
+        if (search->npoints > before && judge_point(search)) return;
     }
     if (is_done(search)) search->open = true;
 }

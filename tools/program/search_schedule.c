@@ -249,9 +249,10 @@ static int collect(struct encoding *encoding, int step, const bool *picks)
 static bool is_image(const struct search_symmetry *symmetry, int link, int rank)
 {
     bool earlier = false;
-    for (int e = 0; symmetry && e < symmetry->group.count; e++)
+    for (int e = 0; symmetry && e < symmetry->group.count; e++) {
         earlier = earlier || (link >= 0 && symmetry->links[e][link] < link) ||
                   (rank >= 0 && symmetry->group.images[e][rank] < rank);
+    }
     return earlier;
 }
 
@@ -429,9 +430,10 @@ static bool repeat_chunk(struct encoding *encoding, int chunk)
     }
     if (first == kind) return false;
     for (int l = 0; l < encoding->machine->nlinks; l++) {
-        for (int s = 1; s <= encoding->size.steps; s++)
+        for (int s = 1; s <= encoding->size.steps; s++) {
             *sent_at(encoding, chunk, symmetry->links[by][l], s) =
                 *sent_at(encoding, first * each + chunk % each, l, s);
+        }
     }
     return true;
 }

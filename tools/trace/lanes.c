@@ -195,7 +195,7 @@ static uint32_t assign_row(struct lane_rows *all, const struct lane *lane, int64
                            int64_t end_nsec)
 {
     if (all->nrows >= all->nslots && !widen(all)) return TIMELINE_NONE;
-    uint32_t at = *slot_of(all, lane);
+    uint32_t at = all->rows ? *slot_of(all, lane) : 0;
     while (at && !same_lane(&all->rows[at - 1].lane, lane))
         at = all->rows[at - 1].after;
     if (!at) {

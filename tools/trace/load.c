@@ -232,6 +232,20 @@ static bool is_other_format(struct timeline *run, const char *bytes, size_t coun
     return false;
 }
 
+/* What is left behind the last whole line, and whether there should be more. */
+static void read_end(struct timeline *run, char *buffer, size_t used)
+{
+    const struct timeline_reader *reader = run->reader;
+    buffer[used] = '\n';
+    if (reader->records.left_bytes && !is_live(run)) {
+        timeline_complain(run, COMPLAINT_LINE, reader->number,
+                          "the file ends in the middle of its records: its process was killed, or "
+                          "still writes it");
+    } else if (used && !reader->records.left_bytes) {
+        read_line(run, buffer, buffer + used, true);
+    }
+}
+
 static bool read_stream(struct timeline *run, int fd, const char *path)
 {
     struct timeline_reader *reader = run->reader;
@@ -257,14 +271,7 @@ static bool read_stream(struct timeline *run, int fd, const char *path)
         used = 0;
     }
     if (n < 0) (void)fprintf(stderr, "tutti trace: %s: %s\n", path, strerror(errno));
-    buffer[used] = '\n';
-    if (reader->records.left_bytes && !is_live(run)) {
-        timeline_complain(run, COMPLAINT_LINE, reader->number,
-                          "the file ends in the middle of its records: its process was killed, or "
-                          "still writes it");
-    } else if (used && !reader->records.left_bytes) {
-        read_line(run, buffer, buffer + used, true);
-    }
+    read_end(run, buffer, used);
     free(buffer);
     return n >= 0;
 }

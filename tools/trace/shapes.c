@@ -280,6 +280,7 @@ void shapes_learn(struct shapes *shapes, const char *at, const char *end, const 
             continue;
         }
         node.seen = seen;
+        /* NOLINTNEXTLINE(bugprone-suspicious-memset-usage): eight digits */
         memset(&node.head, '0', sizeof(node.head));
         if (!describe(span, at, until, &node)) return;
         seen = node.seen;

@@ -166,6 +166,16 @@ static void tell_failure(const struct tune_run *run, int talk)
     fprintf(stderr, "tutti tune: %s could not be measured%s%s\n", text, *said ? ": " : "", said);
 }
 
+/* Room for a byte and the end, at least; NULL: there is no memory, and the text is gone. */
+static char *with_room(char *text, size_t used, size_t *capacity)
+{
+    if (*capacity - used >= 2) return text;
+    char *grown = realloc(text, 2 * *capacity);
+    if (!grown) free(text);
+    *capacity *= 2;
+    return grown;
+}
+
 /* All that the child writes until it ends; owned. Past its time it is asked to end. */
 static char *listen_to(pid_t pid, int from, double end_sec)
 {
@@ -180,10 +190,7 @@ static char *listen_to(pid_t pid, int from, double end_sec)
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
         used += (size_t)got;
-        char *grown = capacity - used < 2 ? realloc(text, 2 * capacity) : text;
-        if (grown && capacity - used < 2) capacity *= 2;
-        if (!grown) free(text);
-        text = grown;
+        text = with_room(text, used, &capacity);
     }
     if (text) text[used] = '\0';
     return text;
