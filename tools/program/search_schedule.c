@@ -376,15 +376,16 @@ static int mixed(struct encoding *encoding, int chunk, int rank, int step, int b
 /* held[rank][step] of one contribution of a chunk, to the end where all ranks have it. */
 static void add_contribution(struct encoding *encoding, int chunk, int of)
 {
-    int nranks = encoding->goal->nranks, came[SEARCH_MOST_LINKS];
+    int nranks = encoding->goal->nranks, came[SEARCH_MOST_LINKS] = {0};
     for (int r = 0; r < nranks; r++)
         *held_at(encoding, chunk, r, 0) = r == of ? encoding->always : -encoding->always;
     for (int s = 1; s <= encoding->size.steps; s++) {
         for (int l = 0; l < encoding->machine->nlinks; l++)
             came[l] = *held_at(encoding, chunk, encoding->machine->links[l].from, s - 1);
-        for (int r = 0; r < nranks; r++)
+        for (int r = 0; r < nranks; r++) {
             *held_at(encoding, chunk, r, s) =
                 mixed(encoding, chunk, r, s, *held_at(encoding, chunk, r, s - 1), came);
+        }
     }
     for (int r = 0; r < nranks; r++)
         search_clause(&encoding->formula, held_at(encoding, chunk, r, encoding->size.steps), 1);

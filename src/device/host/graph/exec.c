@@ -159,6 +159,19 @@ bool tt_host_op_has_opened(const struct tt_host_op *op)
     return op->opened || (op->kind == TT_HOST_OP_GRAPH && op->launch.exec->has_opened);
 }
 
+/* The graph below a node: made anew, or of a captured launch. */
+static int fill_inner(struct tt_host_exec *exec, const struct CUgraphNode_st *node,
+                      struct exec_op *op)
+{
+    struct tt_host_exec *inner = NULL;
+    int rc = node->child ? tt_host_exec_make(node->child, &inner) : TT_HOST_OK;
+    if (!node->child) inner = tt_host_exec_copy(node->op.launch.exec, NULL);
+    if (!inner) return rc ? rc : TT_HOST_OUT_OF_MEMORY;
+    op->op = (struct tt_host_op){.kind = TT_HOST_OP_GRAPH, .launch = {&tt_host_exec_ops, inner, 0}};
+    exec->has_memory = exec->has_memory || (node->child && inner->has_memory);
+    return TT_HOST_OK;
+}
+
 static int fill_op(struct tt_host_exec *exec, const struct CUgraphNode_st *node,
                    const size_t *position)
 {
@@ -173,15 +186,9 @@ static int fill_op(struct tt_host_exec *exec, const struct CUgraphNode_st *node,
     for (size_t d = 0; d < node->ndeps; d++) {
         op->deps[op->ndeps++] = position[node->deps[d]->index];
     }
-    if (node->child || node->op.kind == TT_HOST_OP_GRAPH) {
-        struct tt_host_exec *inner = NULL;
-        int rc = node->child ? tt_host_exec_make(node->child, &inner) : TT_HOST_OK;
-        if (!node->child) inner = tt_host_exec_copy(node->op.launch.exec, NULL);
-        if (!inner) return rc ? rc : TT_HOST_OUT_OF_MEMORY;
-        op->op =
-            (struct tt_host_op){.kind = TT_HOST_OP_GRAPH, .launch = {&tt_host_exec_ops, inner, 0}};
-        exec->has_memory = exec->has_memory || (node->child && inner->has_memory);
-    }
+    bool has_inner = node->child || node->op.kind == TT_HOST_OP_GRAPH;
+    int rc = has_inner ? fill_inner(exec, node, op) : TT_HOST_OK;
+    if (rc) return rc;
     exec->has_calls = exec->has_calls || tt_host_op_has_calls(&op->op);
     exec->has_opened = exec->has_opened || tt_host_op_has_opened(&op->op);
     exec->has_memory =
@@ -493,7 +500,9 @@ static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
     tell(body, only, TT_ITEM_HOLD);
     bool here = !body->has_calls && first && tt_host_stream_claim_idle(stream);
     int rc = here ? TT_HOST_OK : launch_later(body, stream, number);
-    tell(body, only, rc ? TT_ITEM_LET : TT_ITEM_ISSUE); /* a launch does not begin before */
+    /* a launch does not begin before */
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the executable has a reference of its own */
+    tell(body, only, rc ? TT_ITEM_LET : TT_ITEM_ISSUE);
     tt_host_spinlock_unlock(&tt_host.graphs.issuing);
     if (rc && tt_host_checks()) tt_host_check_unlaunched(launches);
     if (rc) return rc;
