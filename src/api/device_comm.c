@@ -173,21 +173,27 @@ ncclResult_t pncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset,
     return tt_check_pointer(multimem.mcBasePtr, func, "multimem.mcBasePtr");
 }
 
-/* ---- resources of device-side protocols; declared for C++ in the public header ---- */
+/* ---- resources of device-side protocols: the public header declares the first four for C++ only,
+ * NCCL's the last two in none that is installed ---- */
+
+struct ncclGinOutboxHandle;
+struct ncclGinInboxA2AHandle;
 
 #pragma GCC visibility push(default)
 int ncclLLA2ACalcSlots(int maxElts, int maxEltSize);
-ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, void *outHandle,
+ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle_t *outHandle,
                                         ncclDevResourceRequirements_t *outReq);
-ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, void *outHandle,
+ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers,
+                                             ncclLsaBarrierHandle_t *outHandle,
                                              ncclDevResourceRequirements_t *outReq);
 ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t comm, ncclTeam_t team, int nBarriers,
-                                             void *outHandle,
+                                             ncclGinBarrierHandle_t *outHandle,
                                              ncclDevResourceRequirements_t *outReq);
-ncclResult_t ncclGinOutboxCreateRequirement(int nBlocks, int size_log2, void *outHandle,
+ncclResult_t ncclGinOutboxCreateRequirement(int nBlocks, int size_log2,
+                                            struct ncclGinOutboxHandle *outHandle,
                                             ncclDevResourceRequirements_t *outReq);
 ncclResult_t ncclGinInboxA2ACreateRequirement(ncclTeam_t peers, int nBlocks, int size_log2,
-                                              void *outHandle,
+                                              struct ncclGinInboxA2AHandle *outHandle,
                                               ncclDevResourceRequirements_t *outReq);
 #pragma GCC visibility pop
 
@@ -202,14 +208,15 @@ int ncclLLA2ACalcSlots(int maxElts, int maxEltSize)
     return 0;
 }
 
-ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, void *outHandle,
+ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle_t *outHandle,
                                         ncclDevResourceRequirements_t *outReq)
 {
     (void)nBlocks, (void)nSlots, (void)outHandle, (void)outReq;
     return refuse("ncclLLA2ACreateRequirement");
 }
 
-ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, void *outHandle,
+ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers,
+                                             ncclLsaBarrierHandle_t *outHandle,
                                              ncclDevResourceRequirements_t *outReq)
 {
     (void)team, (void)nBarriers, (void)outHandle, (void)outReq;
@@ -217,13 +224,15 @@ ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, voi
 }
 
 ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t comm, ncclTeam_t team, int nBarriers,
-                                             void *outHandle, ncclDevResourceRequirements_t *outReq)
+                                             ncclGinBarrierHandle_t *outHandle,
+                                             ncclDevResourceRequirements_t *outReq)
 {
     (void)comm, (void)team, (void)nBarriers, (void)outHandle, (void)outReq;
     return refuse("ncclGinBarrierCreateRequirement");
 }
 
-ncclResult_t ncclGinOutboxCreateRequirement(int nBlocks, int size_log2, void *outHandle,
+ncclResult_t ncclGinOutboxCreateRequirement(int nBlocks, int size_log2,
+                                            struct ncclGinOutboxHandle *outHandle,
                                             ncclDevResourceRequirements_t *outReq)
 {
     (void)nBlocks, (void)size_log2, (void)outHandle, (void)outReq;
@@ -231,7 +240,7 @@ ncclResult_t ncclGinOutboxCreateRequirement(int nBlocks, int size_log2, void *ou
 }
 
 ncclResult_t ncclGinInboxA2ACreateRequirement(ncclTeam_t peers, int nBlocks, int size_log2,
-                                              void *outHandle,
+                                              struct ncclGinInboxA2AHandle *outHandle,
                                               ncclDevResourceRequirements_t *outReq)
 {
     (void)peers, (void)nBlocks, (void)size_log2, (void)outHandle, (void)outReq;
