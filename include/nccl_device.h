@@ -1,5 +1,5 @@
-/* Device-side communication: what a program asks of the library (core.h) and, in C++, what its
- * kernels call (kernels.h), as far as a host device can give it. */
+/* The device API: functions that the host calls (core.h) and, in C++, functions that kernels call
+ * (kernels.h). On a host device it is incomplete: both headers say what is missing. */
 #ifndef NCCL_DEVICE_H_
 #define NCCL_DEVICE_H_
 

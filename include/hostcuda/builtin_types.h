@@ -1,4 +1,4 @@
-/* A name that older programs include for what driver_types.h holds. */
+/* An older name of driver_types.h. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <builtin_types.h>
 #else

@@ -1,4 +1,4 @@
-/* Descriptions of texture channels; the plain function is all that host code needs. */
+/* Texture channel descriptors: cudaCreateChannelDesc(), declared in cuda_runtime_api.h. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <channel_descriptor.h>
 #else

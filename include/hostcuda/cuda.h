@@ -1,5 +1,5 @@
-/* The part of CUDA's driver interface that programs and plugins for NCCL use, over host memory.
- * Functions are reached by linking, by name, or through cuGetProcAddress(). */
+/* CUDA's driver API over host memory. Programs link it, load it by name, or call
+ * cuGetProcAddress(). What is missing: docs/hostcuda.md. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <cuda.h>
 #else
@@ -87,7 +87,7 @@ typedef union CUstreamBatchMemOpParams_union {
     cuuint64_t pad[6];
 } CUstreamBatchMemOpParams;
 
-/* ---- start, errors, lookup ---- */
+/* ---- initialisation, errors, entry points ---- */
 CUresult cuInit(unsigned int flags);
 CUresult cuDriverGetVersion(int *version);
 CUresult cuGetErrorString(CUresult error, const char **text);
@@ -159,7 +159,7 @@ CUresult cuMemsetD2D32(CUdeviceptr ptr, size_t pitch, unsigned int value, size_t
 CUresult cuMemsetD2D32Async(CUdeviceptr ptr, size_t pitch, unsigned int value, size_t width,
                             size_t height, CUstream stream);
 
-/* ---- memory in parts: blocks without address, addresses without memory ---- */
+/* ---- virtual memory management: physical memory and address ranges, each by itself ---- */
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t len,
                      const CUmemAllocationProp *prop, unsigned long long flags);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);

@@ -1,4 +1,4 @@
-/* When a profiler looks, in the driver interface: accepted, without effect. */
+/* Start and stop of CUDA's profilers in the driver API: accepted, without effect. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <cudaProfiler.h>
 #else

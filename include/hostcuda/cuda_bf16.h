@@ -1,5 +1,6 @@
-/* bfloat16 (8 exponent bits, 7 mantissa bits) on the host: storage, conversions that round to
- * nearest even, and in C++ arithmetic through float, which is exact enough to round once. */
+/* bfloat16 (8 exponent bits, 7 mantissa bits) on the host: the types and their conversions, which
+ * round to nearest even unless their name says otherwise. In C++ also arithmetic: operands are
+ * converted to float, and the result is rounded to bfloat16. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <cuda_bf16.h>
 #else

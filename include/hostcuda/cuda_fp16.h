@@ -1,5 +1,6 @@
-/* Half precision (5 exponent bits, 10 mantissa bits) on the host: storage, conversions that round
- * to nearest even, and in C++ arithmetic through float, which is exact enough to round once. */
+/* Half precision (5 exponent bits, 10 mantissa bits) on the host: the types and their conversions,
+ * which round to nearest even unless their name says otherwise. In C++ also arithmetic: operands
+ * are converted to float, and the result is rounded to half. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <cuda_fp16.h>
 #else
@@ -29,7 +30,7 @@ typedef __half2 nv_half2;
 typedef __half2 __nv_half2;
 typedef __half_raw __nv_half_raw;
 typedef __half2_raw __nv_half2_raw;
-#ifdef __cplusplus /* too good a name for variables to take it from C */
+#ifdef __cplusplus /* not in C, where programs name variables so */
 typedef __half half;
 typedef __half2 half2;
 #endif

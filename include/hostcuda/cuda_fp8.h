@@ -1,5 +1,6 @@
-/* Eight-bit floating point on the host: e4m3 (no infinity, largest 448), e5m2 (largest 57344) and
- * the scale format e8m0. Conversions round to nearest even; the types saturate, as CUDA's do. */
+/* 8-bit floating point on the host: e4m3 (no infinity, largest value 448), e5m2 (largest finite
+ * value 57344) and the scale format e8m0. Conversions to e4m3 and e5m2 round to nearest even, those
+ * to e8m0 up. Values beyond the largest one become it (__NV_SATFINITE), as in CUDA. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <cuda_fp8.h>
 #else
@@ -90,17 +91,17 @@ template <class Element, class Storage, int Count> struct tutti_fp8_pack {
     Storage __x;
 
     tutti_fp8_pack() = default;
-    void set(int place, float value) { put(place, Element(value)); }
-    void put(int place, Element value)
+    void set(int index, float value) { put(index, Element(value)); }
+    void put(int index, Element value)
     {
-        Storage mask = static_cast<Storage>(Storage(0xff) << (8 * place));
-        Storage bits = static_cast<Storage>(Storage(value.__x) << (8 * place));
+        Storage mask = static_cast<Storage>(Storage(0xff) << (8 * index));
+        Storage bits = static_cast<Storage>(Storage(value.__x) << (8 * index));
         __x = static_cast<Storage>((__x & static_cast<Storage>(~mask)) | bits);
     }
-    float get(int place) const
+    float get(int index) const
     {
         Element element;
-        element.__x = static_cast<__nv_fp8_storage_t>(__x >> (8 * place));
+        element.__x = static_cast<__nv_fp8_storage_t>(__x >> (8 * index));
         return static_cast<float>(element);
     }
 };

@@ -1,4 +1,4 @@
-/* Start and stop marks for CUDA's profilers; accepted, without effect. */
+/* Start and stop of CUDA's profilers in the runtime API: accepted, without effect. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <cuda_profiler_api.h>
 #else

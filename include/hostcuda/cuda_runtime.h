@@ -1,5 +1,5 @@
-/* CUDA's runtime API for machines without CUDA: what <cuda_runtime_api.h> has and, in C++, the
- * typed overloads that CUDA programs use. They call the C functions and hold nothing. */
+/* CUDA's runtime API for machines without CUDA: the C functions of cuda_runtime_api.h and, in C++,
+ * their typed overloads, which only call the C functions. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <cuda_runtime.h>
 #else

@@ -217,7 +217,7 @@ cudaError_t cudaIpcCloseMemHandle(void *ptr);
 cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event);
 cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle);
 
-/* ---- the driver behind it ---- */
+/* ---- entry points of the driver ---- */
 cudaError_t
 cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
                         enum cudaDriverEntryPointQueryResult *status TUTTI_CUDA_DEFAULT(NULL));

@@ -1,5 +1,5 @@
-/* CUDA's atomic operations, for kernels alone: on one address by all threads of the device, of the
- * block (_block), or of all devices and the host (_system). Each returns what was there before. */
+/* CUDA's atomic operations, which kernels call. They are atomic among the threads of the device, of
+ * the block (_block), or of all devices and the host (_system). Each returns the old value. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <device_atomic_functions.h>
 #else
@@ -11,7 +11,8 @@
 /* Declared for clang, as in device_functions.h. */
 #if defined(__clang__) && defined(__CUDA__) && defined(__cplusplus)
 
-/* T where the address alone says what T is, so that a value is converted as with overloads. */
+/* T, but not deduced from this argument: the address alone determines T, and the value is converted
+ * as an overloaded function would convert it. */
 template <class T> struct tuttiAtomicValue {
     typedef T type;
 };

@@ -1,5 +1,6 @@
-/* What kernels call of CUDA: threads, warps, fences, bits, intrinsic arithmetic. Declared for
- * clang, which reads kernels also when it makes host code alone; no host code calls them. */
+/* CUDA functions that kernels call: threads, warps, fences, bits, intrinsic arithmetic. They are
+ * declared for clang, which parses kernels even when it compiles only host code; they have no
+ * definition. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <device_functions.h>
 #else
@@ -14,7 +15,7 @@
 #if defined(__clang__) && defined(__CUDA__) && defined(__cplusplus)
 #include <stddef.h>
 
-/* Threads of a block and fences. */
+/* Barriers of a block, and memory fences. */
 __device__ void __syncthreads(void);
 __device__ int __syncthreads_count(int holds);
 __device__ int __syncthreads_and(int holds);
@@ -28,7 +29,7 @@ __device__ unsigned long long __globaltimer(void);
 __device__ void __trap(void);
 __device__ void __brkpt(void);
 
-/* Threads of a warp. */
+/* Operations among the threads of a warp. */
 __device__ void __syncwarp(unsigned int mask = 0xffffffff);
 __device__ unsigned int __activemask(void);
 __device__ int __all_sync(unsigned int mask, int holds);
@@ -50,7 +51,7 @@ __device__ unsigned int __reduce_and_sync(unsigned int mask, unsigned int value)
 __device__ unsigned int __reduce_or_sync(unsigned int mask, unsigned int value);
 __device__ unsigned int __reduce_xor_sync(unsigned int mask, unsigned int value);
 
-/* Loads and stores that say how they use caches, and where an address points. */
+/* Loads and stores with cache hints; queries and conversions of address spaces. */
 template <class T> __device__ T __ldg(const T *address);
 template <class T> __device__ T __ldca(const T *address);
 template <class T> __device__ T __ldcg(const T *address);
@@ -67,7 +68,7 @@ __device__ size_t __cvta_generic_to_global(const void *address);
 __device__ size_t __cvta_generic_to_shared(const void *address);
 __device__ void *__cvta_shared_to_generic(size_t address);
 
-/* Bits. */
+/* Bit operations. */
 __device__ int __clz(int bits);
 __device__ int __clzll(long long bits);
 __device__ int __ffs(int bits);
@@ -89,7 +90,7 @@ __device__ int __double2hiint(double value);
 __device__ int __double2loint(double value);
 __device__ double __hiloint2double(int high, int low);
 
-/* Arithmetic of whole numbers. */
+/* Integer arithmetic. */
 __device__ int __mulhi(int a, int b);
 __device__ unsigned int __umulhi(unsigned int a, unsigned int b);
 __device__ long long __mul64hi(long long a, long long b);
@@ -106,7 +107,7 @@ __device__ unsigned int __dp4a(unsigned int a, unsigned int b, unsigned int sum)
 __device__ unsigned int __vadd4(unsigned int a, unsigned int b);
 __device__ unsigned int __vsub4(unsigned int a, unsigned int b);
 
-/* Arithmetic of float and double: quick forms, and with the rounding that the name says. */
+/* Arithmetic of float and double: fast approximations, and forms with a given rounding. */
 __device__ float __expf(float x);
 __device__ float __exp10f(float x);
 __device__ float __logf(float x);
@@ -134,7 +135,7 @@ __device__ double __fma_rn(double x, double y, double z);
 __device__ double __drcp_rn(double x);
 __device__ double __dsqrt_rn(double x);
 
-/* Conversions; rn, rz, ru and rd round to nearest, to zero, up and down. */
+/* Conversions. _rn rounds to nearest even, _rz to zero, _ru up, _rd down. */
 __device__ int __float2int_rn(float x);
 __device__ int __float2int_rz(float x);
 __device__ int __float2int_ru(float x);

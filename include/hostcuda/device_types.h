@@ -1,4 +1,4 @@
-/* How conversions round, and what older programs include this name for: vector_types.h. */
+/* Rounding modes of conversions. Includes vector_types.h, which older programs expect here. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <device_types.h>
 #else

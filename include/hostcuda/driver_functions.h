@@ -1,4 +1,4 @@
-/* make_cudaExtent() and its sisters. */
+/* make_cudaPitchedPtr(), make_cudaPos() and make_cudaExtent(). */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <driver_functions.h>
 #else

@@ -19,8 +19,8 @@
 #include "library_types.h"
 #include "vector_types.h"
 
-/* The two default streams by name; handle 0 is one of them, see CUDA_API_PER_THREAD_DEFAULT_STREAM.
- */
+/* The two default streams. Handle 0 means the legacy one, or the thread's where
+ * CUDA_API_PER_THREAD_DEFAULT_STREAM is defined. */
 #define cudaStreamLegacy ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
 

@@ -1,5 +1,5 @@
-/* Words that CUDA sources put before functions and variables. A host compiler has one kind of both,
- * so most of them vanish; nvcc knows its own, clang has attributes for them. */
+/* CUDA's qualifiers of functions and variables, such as __device__. For a host compiler they are
+ * empty, for clang in CUDA mode they are attributes; nvcc has its own. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <host_defines.h>
 #else
@@ -13,8 +13,7 @@
 #define CUDART_CB
 #endif
 
-/* clang -x cuda --cuda-host-only -nocudainc -nocudalib: it knows kernels, but not by these words.
- */
+/* clang -x cuda --cuda-host-only -nocudainc -nocudalib knows the attributes, not these names. */
 #if defined(__clang__) && defined(__CUDA__)
 #define __host__ __attribute__((host))
 #define __device__ __attribute__((device))
@@ -26,7 +25,8 @@
 #endif
 
 #ifndef __CUDACC__
-/* Between the two, functions are both sides': clang asks it of those that kernels call. */
+/* Functions between the two can be called from host and device code, as clang requires of functions
+ * that kernels call. */
 #if defined(__clang__) && defined(__CUDA__)
 #define TUTTI_BOTH_BEGIN _Pragma("clang force_cuda_host_device begin")
 #define TUTTI_BOTH_END _Pragma("clang force_cuda_host_device end")
@@ -62,7 +62,7 @@
 #ifndef __cluster_dims__
 #define __cluster_dims__(...)
 #endif
-/* C libraries use __noinline__ and __forceinline__-like words inside attributes; leave theirs. */
+/* __noinline__ is not defined: headers of C libraries use it as the name of an attribute. */
 #ifndef __forceinline__
 #define __forceinline__ __inline__ __attribute__((always_inline))
 #endif

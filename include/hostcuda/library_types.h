@@ -1,4 +1,4 @@
-/* Names of element types (real or complex, width, kind), shared by libraries. */
+/* Element types (real or complex, width, kind) as CUDA's libraries name them. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <library_types.h>
 #else

@@ -1,4 +1,4 @@
-/* Small vectors of every element type, with CUDA's alignment, and dim3. */
+/* Vectors of one to four elements with CUDA's alignment, and dim3. */
 #if defined(__NVCC__) || defined(__CUDA_INTERNAL_COMPILATION__) /* nvcc has its own */
 #include_next <vector_types.h>
 #else

@@ -1,7 +1,6 @@
-/* Host side of device communicators: what a program tells the library before its own kernels
- * communicate. On a host device no kernel runs but as host code: queries and teams answer, windows
- * give their peers' addresses, and ncclDevCommCreate() refuses with ncclInvalidUsage. C99 and C++.
- */
+/* Host side of the device API: what a program calls before its own kernels communicate. On a host
+ * device, kernels run as host code. There, properties and teams can be queried, and windows give
+ * the addresses of peers' memory; ncclDevCommCreate() fails with ncclInvalidUsage. C99 and C++. */
 #ifndef NCCL_DEVICE_CORE_H_
 #define NCCL_DEVICE_CORE_H_
 
@@ -43,8 +42,8 @@ typedef struct ncclMultimemHandle {
     void *mcBasePtr;
 } ncclMultimemHandle_t;
 
-/* Some ranks of a communicator: team rank i is world rank `own world rank + (i - rank) * stride`.
- */
+/* Some ranks of a communicator. `rank` is the caller's rank in the team; team rank i is the rank
+ * `own + (i - rank) * stride` of the communicator, where `own` is the caller's rank there. */
 typedef struct ncclTeam {
     int nRanks, rank, stride;
 } ncclTeam_t;
@@ -67,7 +66,8 @@ struct ncclTeamRequirements {
     ncclMultimemHandle_t *outMultimemHandle;
 };
 
-/* What a device communicator shall offer. Start from NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER. */
+/* What the program needs of a device communicator. Start from
+ * NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER. */
 typedef struct ncclDevCommRequirements {
     size_t size;
     unsigned int magic, version;
@@ -84,7 +84,7 @@ typedef struct ncclDevCommRequirements {
     bool ginStrongSignalsRequired, ginVaSignalsRequired;
 } ncclDevCommRequirements_t;
 
-/* Resources that kernels name; here only storage, because ncclDevCommCreate() refuses. */
+/* Handles of resources that kernels use. No function of this library fills them. */
 typedef struct ncclLsaBarrierHandle {
     ncclDevResourceHandle_t bufHandle;
     int nBarriers;
@@ -100,7 +100,7 @@ typedef struct ncclLLA2AHandle {
     uint32_t nSlots;
 } ncclLLA2AHandle_t;
 
-/* Would be filled by ncclDevCommCreate(). Kernels take it by value and use these fields. */
+/* A device communicator, which kernels take by value. No function of this library fills it. */
 typedef struct ncclDevComm {
     int rank, nRanks, lsaRank, lsaSize;
     ncclMultimemHandle_t lsaMultimem;
@@ -110,7 +110,7 @@ typedef struct ncclDevComm {
     uint64_t opaque[119];
 } ncclDevComm_t;
 
-/* What a communicator can do. Start from NCCL_COMM_PROPERTIES_INITIALIZER. */
+/* What a communicator supports. Start from NCCL_COMM_PROPERTIES_INITIALIZER. */
 typedef struct ncclCommProperties {
     size_t size;
     unsigned int magic, version;
@@ -134,11 +134,13 @@ typedef struct ncclCommProperties {
 }
 /* clang-format on */
 
-/* Fill `props`. Errors: ncclInvalidArgument (props NULL, communicator not ready), ncclInvalidUsage
- * (magic, version). */
+/* Fill `props`. Errors: ncclInvalidArgument (props is NULL, the communicator is not ready),
+ * ncclInvalidUsage (magic or version is wrong). */
 ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *props);
 ncclResult_t pncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *props);
 
+/* Create or destroy a device communicator. On a host device both check their arguments, then fail
+ * with ncclInvalidUsage. */
 ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t *reqs,
                                ncclDevComm_t *outDevComm);
 ncclResult_t pncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t *reqs,
@@ -146,15 +148,17 @@ ncclResult_t pncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t
 ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t *devComm);
 ncclResult_t pncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t *devComm);
 
-/* Where `peer`'s part of a window can be addressed by this rank, `offset` bytes into it; NULL with
- * ncclSuccess when it cannot. lsaRank counts in ncclTeamLsa(). */
+/* Set *outPtr to the address, in this process, of byte `offset` of the window's memory at another
+ * rank. `peer` is a rank of the communicator, `lsaRank` a rank of ncclTeamLsa(). Where this process
+ * cannot reach that memory, *outPtr is NULL and the result ncclSuccess. */
 ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t window, size_t offset, int peer, void **outPtr);
 ncclResult_t pncclGetPeerDevicePointer(ncclWindow_t window, size_t offset, int peer, void **outPtr);
 ncclResult_t ncclGetLsaDevicePointer(ncclWindow_t window, size_t offset, int lsaRank,
                                      void **outPtr);
 ncclResult_t pncclGetLsaDevicePointer(ncclWindow_t window, size_t offset, int lsaRank,
                                       void **outPtr);
-/* No multicast on a host device: NULL with ncclSuccess. */
+/* The same through a multicast mapping. A host device has none: *outPtr is NULL and the result
+ * ncclSuccess. */
 ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, size_t offset, void **outPtr);
 ncclResult_t pncclGetLsaMultimemDevicePointer(ncclWindow_t window, size_t offset, void **outPtr);
 ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset,
@@ -162,7 +166,9 @@ ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset,
 ncclResult_t pncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset,
                                            ncclMultimemHandle_t multimem, void **outPtr);
 
-/* All ranks; the ranks whose memory this one can address; one rank of each such set. */
+/* Teams of the calling rank: all ranks; the ranks whose memory it reaches by loads and stores; the
+ * ranks with its position in every such set. Then: the rank of the communicator, or of
+ * ncclTeamLsa(), that `rank` of a team is. */
 ncclTeam_t ncclTeamWorld(ncclComm_t comm);
 ncclTeam_t pncclTeamWorld(ncclComm_t comm);
 ncclTeam_t ncclTeamLsa(ncclComm_t comm);
@@ -180,7 +186,8 @@ int pncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank);
 #ifdef __cplusplus
 } /* extern "C" */
 
-/* Resources of device-side protocols: refused with ncclInvalidUsage, or no slots. */
+/* Requirements of device-side protocols. ncclLLA2ACalcSlots() returns 0, the others fail with
+ * ncclInvalidUsage. */
 extern "C" {
 int ncclLLA2ACalcSlots(int maxElts, int maxEltSize);
 ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle_t *outHandle,

@@ -1,8 +1,8 @@
-/* What kernels call of device-side communication: enough for sources of others to compile with
- * nvcc, with clang for the host, and with a plain C++ compiler. Teams and addresses answer, for
- * host implementations of kernels too. Barriers, signals, puts and multicast belong to a device
- * communicator, which ncclDevCommCreate() refuses; a kernel that gets to one ends the process
- * with a sentence. C++11. */
+/* Kernel side of the device API, so that existing sources compile with nvcc, with clang for the
+ * host and with a plain C++ compiler. Teams work, and so do addresses of windows in host
+ * implementations of kernels. Barriers, signals, puts and multicast need a device communicator,
+ * which ncclDevCommCreate() does not make: a kernel that calls one prints an error and aborts the
+ * process (device code traps). C++11. */
 #ifndef NCCL_DEVICE_KERNELS_H_
 #define NCCL_DEVICE_KERNELS_H_
 
@@ -49,7 +49,7 @@ enum thread_scope {
 } // namespace cuda
 #endif
 
-/* The end of a kernel that asks for what only a GPU has. */
+/* End the process: the kernel has called something that needs a device communicator. */
 NCCL_HOST_DEVICE_INLINE void tuttiNoDeviceCall(const char *name)
 {
 #if defined(__CUDA_ARCH__)
@@ -62,7 +62,7 @@ NCCL_HOST_DEVICE_INLINE void tuttiNoDeviceCall(const char *name)
 #endif
 }
 
-/* ---- who works together within a kernel ---- */
+/* ---- cooperative groups: the threads that make a call together ---- */
 
 struct ncclCoopThread {
     NCCL_HOST_DEVICE_INLINE int thread_rank() const { return 0; }
@@ -71,7 +71,8 @@ struct ncclCoopThread {
     NCCL_HOST_DEVICE_INLINE void sync() {}
 };
 
-/* Host implementations of kernels run a block at a time: a tile of it is one thread. */
+/* A host implementation of a kernel runs each block in one host thread, so a tile has one thread.
+ */
 template <int nThreads> struct ncclCoopTile {
 #if defined(__CUDA_ARCH__)
     NCCL_DEVICE_INLINE int thread_rank() const
@@ -176,18 +177,20 @@ NCCL_HOST_DEVICE_INLINE int ncclTeamRankToLsa(const ncclDevComm &comm, ncclTeam 
 {
     return comm.lsaRank + (rank - team.rank) * team.stride;
 }
-/* Rank of `from`, a team of the same rank, as a rank of `to`; it must be a member. */
+/* The rank in team `to` of the process that is `rank` in team `from`. Both are teams of the calling
+ * rank, and it must be a member of `to` (ncclTeamRankIsMember). */
 NCCL_HOST_DEVICE_INLINE int ncclTeamRankToTeam(ncclTeam to, ncclTeam from, int rank)
 {
     return to.rank + (rank - from.rank) * from.stride / to.stride;
 }
 NCCL_HOST_DEVICE_INLINE bool ncclTeamRankIsMember(ncclTeam to, ncclTeam from, int rank)
 {
-    int far = (rank - from.rank) * from.stride;
-    int place = to.rank + far / to.stride;
-    return far % to.stride == 0 && place >= 0 && place < to.nRanks;
+    int distance = (rank - from.rank) * from.stride;
+    int target = to.rank + distance / to.stride;
+    return distance % to.stride == 0 && target >= 0 && target < to.nRanks;
 }
-/* Neighbours in blocks of `size`, and those with the same place in all blocks. */
+/* The parent's ranks in blocks of `size`: the team of the own block (inner), and the team of the
+ * ranks that have the same position in their blocks (outer). */
 NCCL_HOST_DEVICE_INLINE ncclTeam ncclTeamInnerFactor(ncclTeam parent, int size)
 {
     ncclTeam team = {size, parent.rank % size, parent.stride};
@@ -201,7 +204,8 @@ NCCL_HOST_DEVICE_INLINE ncclTeam ncclTeamOuterFactor(ncclTeam parent, int size)
 
 /* ---- addresses ---- */
 
-/* A window's memory as this rank reaches it at an LSA rank. */
+/* The address of byte `offset` of a window's memory at rank `peer` of ncclTeamLsa(); NULL: this
+ * process cannot reach it. */
 NCCL_HOST_DEVICE_INLINE void *ncclGetLsaPointer(ncclWindow_t window, size_t offset, int peer)
 {
     void *pointer = NULL;
@@ -213,7 +217,7 @@ NCCL_HOST_DEVICE_INLINE void *ncclGetLsaPointer(ncclWindow_t window, size_t offs
 #endif
     return pointer;
 }
-/* The same at a rank of the world, or of a team. */
+/* The same for a rank of the communicator. With a team: not implemented. */
 NCCL_HOST_DEVICE_INLINE void *ncclGetPeerPointer(ncclWindow_t window, size_t offset, int peer)
 {
     void *pointer = NULL;
@@ -275,7 +279,7 @@ NCCL_HOST_DEVICE_INLINE void *ncclGetResourceBufferPeerPointer(const ncclDevComm
     return NULL;
 }
 
-/* ---- network from kernels ---- */
+/* ---- GIN: network operations that kernels start ---- */
 
 enum class ncclGinFenceLevel { None, Relaxed, Put, Get };
 
@@ -308,7 +312,7 @@ struct ncclGin_CounterInc {
     ncclGinCounter_t counter;
 };
 
-/* Every call but the constructor ends the process: there is no network of a device here. */
+/* Only the constructor works; every other call ends the process (tuttiNoDeviceCall). */
 struct ncclGin {
     NCCL_HOST_DEVICE_INLINE
     ncclGin(const ncclDevComm &, int, ncclGinResourceSharingMode = NCCL_GIN_RESOURCE_SHARING_GPU) {}
@@ -373,7 +377,7 @@ struct ncclGin {
     }
 };
 
-/* ---- barriers between the ranks' kernels ---- */
+/* ---- barriers between the kernels of ranks: only the constructors work ---- */
 
 template <class Coop> struct ncclLsaBarrierSession {
     NCCL_HOST_DEVICE_INLINE ncclLsaBarrierSession(Coop, const ncclDevComm &, ncclTeam,

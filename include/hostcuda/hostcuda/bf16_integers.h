@@ -1,4 +1,4 @@
-/* Between bfloat16 and integers. To an integer: toward zero, the nearest one that there is. Part of
+/* Conversions between bfloat16 and integers. To an integer they round to zero and saturate. Part of
  * cuda_bf16.h. */
 #ifndef TUTTI_HOSTCUDA_BF16_INTEGERS_H_
 #define TUTTI_HOSTCUDA_BF16_INTEGERS_H_

@@ -18,7 +18,7 @@ static inline unsigned short tutti_bf16_from_float(float value)
 {
     uint32_t bits = tutti_float_bits(value);
     if ((bits & 0x7fffffffU) > 0x7f800000U) return 0x7fff;
-    /* Half of what is cut off, less one unless the kept part is odd: a carry rounds to even. */
+    /* Round to nearest even: add 0x7fff, and one more where the kept part is odd. */
     return (unsigned short)((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 

@@ -1,5 +1,5 @@
-/* What a CUDA compiler gives every program without being asked: C's usual headers, min and max of
- * two numbers, one through a root. Plain compilers give none of it, NVIDIA's headers or these. */
+/* What nvcc includes in every program by itself: common C headers, min(), max() and rsqrt(). For
+ * clang; plain C and C++ compilers do not get it, as with NVIDIA's headers. */
 #ifndef TUTTI_HOSTCUDA_COMPILED_H_
 #define TUTTI_HOSTCUDA_COMPILED_H_
 
@@ -13,7 +13,8 @@
 #ifdef __cplusplus
 #include "device_c.h"
 
-/* No templates: those of std, which programs bring in by `using namespace std`, must lose. */
+/* Functions, not templates: overload resolution prefers them to std::min and std::max, which
+ * programs bring in by `using namespace std`. */
 #define TUTTI_MIN_MAX(Result, A, B)                                                                \
     static inline __host__ __device__ Result min(A a, B b)                                         \
     {                                                                                              \
@@ -37,7 +38,7 @@ TUTTI_MIN_MAX(unsigned long long, long long, unsigned long long)
 TUTTI_MIN_MAX(unsigned long long, unsigned long long, long long)
 #undef TUTTI_MIN_MAX
 
-/* A NaN gives way to the number. */
+/* Where one operand is NaN, the result is the other one. */
 #define TUTTI_MIN_MAX(Result, A, B)                                                                \
     static inline __host__ __device__ Result min(A a, B b)                                         \
     {                                                                                              \

@@ -1,4 +1,4 @@
-/* Default arguments of the runtime's functions, which C++ has and C has not. */
+/* Default arguments of the runtime's functions: in C++ as in CUDA, empty in C. */
 #ifndef TUTTI_HOSTCUDA_DEFAULTS_H_
 #define TUTTI_HOSTCUDA_DEFAULTS_H_
 

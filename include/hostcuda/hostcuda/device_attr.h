@@ -1,4 +1,4 @@
-/* The questions that cudaDeviceGetAttribute() answers. Two differ between CUDA 12 and 13. */
+/* Attributes for cudaDeviceGetAttribute(). Two differ between CUDA 12 and 13. */
 #ifndef TUTTI_HOSTCUDA_DEVICE_ATTR_H_
 #define TUTTI_HOSTCUDA_DEVICE_ATTR_H_
 

@@ -1,5 +1,5 @@
-/* What kernels call of C and of its mathematics, beside the functions of the same names for the
- * host: clang takes those of C's headers for the host's alone. No host code calls these. */
+/* Functions of the C library that kernels call, declared for the device: clang takes the
+ * declarations in C's headers as host functions. They have no definition. */
 #ifndef TUTTI_HOSTCUDA_DEVICE_C_H_
 #define TUTTI_HOSTCUDA_DEVICE_C_H_
 
@@ -138,7 +138,7 @@ __device__ long lroundf(float x);
 __device__ long long llrintf(float x);
 __device__ long long llroundf(float x);
 
-/* Those that C has not. */
+/* Functions of CUDA that C does not have. */
 __device__ double cospi(double x);
 __device__ float cospif(float x);
 __device__ double erfcinv(double x);

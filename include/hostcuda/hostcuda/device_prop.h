@@ -1,5 +1,4 @@
-/* What a device says of itself: 1032 bytes in CUDA 12, 1008 in 13, with other places for the same
- * names. */
+/* Properties of a device: 1032 bytes in CUDA 12, 1008 in CUDA 13, with different offsets. */
 #ifndef TUTTI_HOSTCUDA_DEVICE_PROP_H_
 #define TUTTI_HOSTCUDA_DEVICE_PROP_H_
 

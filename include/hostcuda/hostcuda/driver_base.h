@@ -1,4 +1,4 @@
-/* Handles and small structs that all of the driver interface uses. Part of cuda.h. */
+/* Handles and small structs of the driver API. Part of cuda.h. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_BASE_H_
 #define TUTTI_HOSTCUDA_DRIVER_BASE_H_
 

@@ -1,5 +1,4 @@
-/* Contexts, settings of devices, and questions about kernels in the driver interface. Part of
- * cuda.h. */
+/* Contexts, device attributes and kernel attributes in the driver API. Part of cuda.h. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_CONTEXT_API_H_
 #define TUTTI_HOSTCUDA_DRIVER_CONTEXT_API_H_
 
@@ -59,7 +58,7 @@ typedef struct CUctxCreateParams_st {
 
 typedef size_t (*CUoccupancyB2DSize)(int block_size);
 
-/* ---- contexts: one per device, which is never made and never goes ---- */
+/* ---- contexts: each device has one, from the start to the end ---- */
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 CUresult cuCtxCreate(CUcontext *context, CUctxCreateParams *params, unsigned int flags,
                      CUdevice device);

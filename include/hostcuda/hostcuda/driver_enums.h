@@ -1,5 +1,5 @@
-/* Enumerations of the CUDA driver interface, as far as cuda.h has functions for them. Device
- * attributes have the runtime's numbers. */
+/* Enumerations of the driver API that functions of cuda.h take or return. Device attributes have
+ * the runtime's numbers. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_ENUMS_H_
 #define TUTTI_HOSTCUDA_DRIVER_ENUMS_H_
 

@@ -1,5 +1,4 @@
-/* Flags and settings that functions of the driver take or answer, beside those of driver_enums.h.
- */
+/* Further flags and settings of the driver API; see also driver_enums.h. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_FLAGS_H_
 #define TUTTI_HOSTCUDA_DRIVER_FLAGS_H_
 

@@ -1,4 +1,4 @@
-/* Graphs as a whole in the driver interface. Part of cuda.h. */
+/* Graphs in the driver API. Part of cuda.h. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_GRAPH_API_H_
 #define TUTTI_HOSTCUDA_DRIVER_GRAPH_API_H_
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* ---- graphs as a whole ---- */
+/* ---- graphs ---- */
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
 CUresult cuGraphDestroy(CUgraph graph);
 CUresult cuGraphClone(CUgraph *clone, CUgraph graph);
@@ -21,7 +21,7 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
 CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *count);
 CUresult cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned int flags);
 
-/* ---- edges: port and type are not looked at, an edge is an edge ---- */
+/* ---- edges: ports and types are ignored ---- */
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edges,
                          size_t *count);
 CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *dependencies,
@@ -33,7 +33,7 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CU
 CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
                                    const CUgraphEdgeData *edges, size_t count);
 
-/* ---- memory of graphs, counted objects ---- */
+/* ---- memory of graphs, user objects ---- */
 CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value);
 CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value);
 CUresult cuDeviceGraphMemTrim(CUdevice device);

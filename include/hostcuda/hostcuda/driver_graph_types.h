@@ -1,4 +1,4 @@
-/* Structs of the driver interface about graphs and their nodes. Part of cuda.h. */
+/* Structs of the driver API for graphs and their nodes. Part of cuda.h. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_GRAPH_TYPES_H_
 #define TUTTI_HOSTCUDA_DRIVER_GRAPH_TYPES_H_
 
@@ -99,7 +99,7 @@ typedef enum CUsynchronizationPolicy_enum {
     CU_SYNC_POLICY_BLOCKING_SYNC = 4
 } CUsynchronizationPolicy;
 
-/* Kept to be asked for; but for the priority of a stream they change nothing. */
+/* Stored, and returned when queried. Only the priority of a stream has an effect. */
 typedef union CUlaunchAttributeValue_union {
     char pad[64];
     int cooperative;
@@ -119,7 +119,7 @@ typedef CUlaunchAttributeID CUstreamAttrID;
 typedef CUlaunchAttributeValue CUkernelNodeAttrValue;
 typedef CUlaunchAttributeValue CUstreamAttrValue;
 
-/* What a node does. Contexts are not looked at: the memory says which device it is on. */
+/* Parameters of nodes. Contexts are ignored: the address determines the device. */
 typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
     CUfunction func;
     unsigned int gridDimX, gridDimY, gridDimZ;
@@ -151,10 +151,10 @@ typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st {
     const CUmemAccessDesc *accessDescs;
     size_t accessDescCount;
     size_t bytesize;
-    CUdeviceptr dptr; /* an answer */
+    CUdeviceptr dptr; /* output */
 } CUDA_MEM_ALLOC_NODE_PARAMS;
 
-/* One node of any type; `type` says which member counts. Clear the rest. */
+/* A node of any type. `type` selects the member; the other bytes must be 0. */
 typedef struct CUgraphNodeParams_st {
     CUgraphNodeType type;
     int reserved0[3];

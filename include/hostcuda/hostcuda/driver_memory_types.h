@@ -1,5 +1,4 @@
-/* Structs of the driver interface about memory pools, and copies of rows and boxes. Part of cuda.h.
- */
+/* Structs of the driver API for memory pools and for 2D and 3D copies. Part of cuda.h. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_MEMORY_TYPES_H_
 #define TUTTI_HOSTCUDA_DRIVER_MEMORY_TYPES_H_
 
@@ -83,8 +82,8 @@ typedef struct CUmemcpyAttributes_st {
     unsigned int flags;
 } CUmemcpyAttributes;
 
-/* A side of a copy is memory of the host, of a device, or (unified) either, by what its type says;
- * then the address of that kind counts. Arrays are not supported. */
+/* The memory type of each side selects its address member: host, device, or (unified) device for
+ * either. Arrays are not supported. */
 typedef struct CUDA_MEMCPY2D_st {
     size_t srcXInBytes, srcY;
     CUmemorytype srcMemoryType;

@@ -1,4 +1,4 @@
-/* Nodes of graphs in the driver interface. Part of cuda.h. */
+/* Nodes of graphs in the driver API. Part of cuda.h. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_NODE_API_H_
 #define TUTTI_HOSTCUDA_DRIVER_NODE_API_H_
 
@@ -58,7 +58,7 @@ CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS 
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                       const CUDA_HOST_NODE_PARAMS *params);
 
-/* ---- graphs in graphs, nothing, memory ---- */
+/* ---- child graphs, empty nodes, memory ---- */
 CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                   size_t count, CUgraph child);
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph);

@@ -1,4 +1,4 @@
-/* Pools, managed memory and rows, hints, and memory of other processes in the driver interface.
+/* Memory pools, managed and pitched memory, hints, and memory of other processes in the driver API.
  * Part of cuda.h. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_POOL_API_H_
 #define TUTTI_HOSTCUDA_DRIVER_POOL_API_H_
@@ -29,7 +29,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *token, CUdeviceptr ptr);
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPtrExportData *token);
 
-/* ---- managed memory, rows, hints ---- */
+/* ---- managed memory, pitched memory, hints ---- */
 CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t len, unsigned int flags);
 CUresult cuMemAllocPitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height,
                          unsigned int elem_bytes);

@@ -1,4 +1,4 @@
-/* Calls that reach another symbol than their name: the newer form of a function, and the one for
+/* Functions whose symbol differs from their name: newer versions (_v2 and later), and the forms for
  * the per-thread default stream. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_RENAME_H_
 #define TUTTI_HOSTCUDA_DRIVER_RENAME_H_

@@ -1,4 +1,4 @@
-/* Result codes of the CUDA driver interface: all of CUDA 13's. Most have the runtime's numbers. */
+/* Result codes of the driver API: all of CUDA 13's. Most have the runtime's numbers. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_RESULTS_H_
 #define TUTTI_HOSTCUDA_DRIVER_RESULTS_H_
 

@@ -1,5 +1,5 @@
-/* What happens on a stream in the driver interface: allocation, copies of rows and boxes, graphs,
- * questions. Part of cuda.h. */
+/* Stream-ordered functions of the driver API: allocation, copies, capture and launch of graphs,
+ * attributes. Part of cuda.h. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_STREAM_API_H_
 #define TUTTI_HOSTCUDA_DRIVER_STREAM_API_H_
 
@@ -12,12 +12,12 @@ extern "C" {
 
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *user_data);
 
-/* ---- allocation in stream order ---- */
+/* ---- stream-ordered allocation ---- */
 CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t len, CUstream stream);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t len, CUmemoryPool pool, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream);
 
-/* ---- copies of rows and boxes, between devices, in batches ---- */
+/* ---- 2D, 3D, peer and batched copies ---- */
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D *params);
 CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *params);
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *params, CUstream stream);
@@ -47,7 +47,7 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream stream);
 CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS *params);
 
-/* ---- questions, attributes, callbacks, hints ---- */
+/* ---- queries, attributes, callbacks, hints ---- */
 CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags);
 CUresult cuStreamGetPriority(CUstream stream, int *priority);
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id);

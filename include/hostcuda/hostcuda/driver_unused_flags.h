@@ -1,5 +1,5 @@
-/* Flags and settings of what cuda.h has no functions for, so that programs that name them compile:
- * arrays, textures, tensor maps, external memory. The functions answer 801. */
+/* Flags of features that are not supported (arrays, textures, tensor maps, external memory), so
+ * that programs that use them compile. The functions return CUDA_ERROR_NOT_SUPPORTED (801). */
 #ifndef TUTTI_HOSTCUDA_DRIVER_UNUSED_FLAGS_H_
 #define TUTTI_HOSTCUDA_DRIVER_UNUSED_FLAGS_H_
 

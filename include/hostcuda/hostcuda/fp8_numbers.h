@@ -1,4 +1,4 @@
-/* Numbers of eight bits as storage, and their conversions one by one. Part of cuda_fp8.h. */
+/* Storage types of fp8, and conversions of single values. Part of cuda_fp8.h. */
 #ifndef TUTTI_HOSTCUDA_FP8_NUMBERS_H_
 #define TUTTI_HOSTCUDA_FP8_NUMBERS_H_
 

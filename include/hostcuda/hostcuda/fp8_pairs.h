@@ -1,5 +1,5 @@
-/* Conversions of pairs to and from eight-bit floating point, and of the scale format e8m0: an
- * exponent alone, 2^(x - 127), 255 is NaN. Part of cuda_fp8.h. */
+/* Conversions of pairs to and from fp8, and of the scale format e8m0, which stores x for the value
+ * 2^(x - 127) and 255 for NaN. Part of cuda_fp8.h. */
 #ifndef TUTTI_HOSTCUDA_FP8_PAIRS_H_
 #define TUTTI_HOSTCUDA_FP8_PAIRS_H_
 
@@ -7,7 +7,7 @@
 #include "../vector_types.h"
 #include "fp8_numbers.h"
 
-/* The first number lies in the low byte. */
+/* The first value is the low byte. */
 static inline __nv_fp8x2_storage_t tutti_fp8_pair(__nv_fp8_storage_t x, __nv_fp8_storage_t y)
 {
     return (__nv_fp8x2_storage_t)(x | (uint32_t)y << 8);

@@ -1,5 +1,5 @@
-/* Capture and graphs. Part of cuda_runtime_api.h. In CUDA 12 the calls about edges have no edge
- * data, and the _v2 and _v3 names have. */
+/* Capture and graphs. Part of cuda_runtime_api.h. In CUDA 12 the functions on edges take no edge
+ * data; their _v2 and _v3 forms do. */
 #ifndef TUTTI_HOSTCUDA_GRAPH_API_H_
 #define TUTTI_HOSTCUDA_GRAPH_API_H_
 
@@ -131,7 +131,7 @@ cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodePar
 cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
                                        struct cudaGraphNodeParams *params);
 
-/* ---- one kind of node at a time ---- */
+/* ---- parameters of each type of node ---- */
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                   const cudaGraphNode_t *dependencies, size_t count);
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
@@ -230,7 +230,7 @@ cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node,
                                            struct cudaMemAllocNodeParams *params);
 cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *ptr_out);
 
-/* ---- counted objects that graphs keep alive ---- */
+/* ---- user objects: reference counted, kept by graphs ---- */
 cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *ptr, cudaHostFn_t destroy,
                                  unsigned int count, unsigned int flags);
 cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count TUTTI_CUDA_DEFAULT(1));

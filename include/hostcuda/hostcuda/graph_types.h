@@ -1,4 +1,4 @@
-/* Structs about graphs, their nodes, and what becomes of them. */
+/* Structs for graphs, their nodes and executable graphs. */
 #ifndef TUTTI_HOSTCUDA_GRAPH_TYPES_H_
 #define TUTTI_HOSTCUDA_GRAPH_TYPES_H_
 
@@ -115,7 +115,7 @@ struct cudaExternalSemaphoreWaitNodeParamsV2 {
     unsigned int numExtSems;
 };
 
-/* One node of any type; `type` says which member counts. Clear the rest. */
+/* A node of any type. `type` selects the member; the other bytes must be 0. */
 struct cudaGraphNodeParams {
     enum cudaGraphNodeType type;
     int reserved0[3];

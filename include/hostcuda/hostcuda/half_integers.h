@@ -1,4 +1,4 @@
-/* Between half precision and integers. To an integer: toward zero, the nearest one that there is.
+/* Conversions between half precision and integers. To an integer they round to zero and saturate.
  * Part of cuda_fp16.h. */
 #ifndef TUTTI_HOSTCUDA_HALF_INTEGERS_H_
 #define TUTTI_HOSTCUDA_HALF_INTEGERS_H_

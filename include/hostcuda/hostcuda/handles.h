@@ -1,5 +1,4 @@
-/* Handles that the runtime and the driver interface share: pointers to things that only the library
- * looks into. */
+/* Handles of the runtime and the driver API: pointers to opaque structs. */
 #ifndef TUTTI_HOSTCUDA_HANDLES_H_
 #define TUTTI_HOSTCUDA_HANDLES_H_
 

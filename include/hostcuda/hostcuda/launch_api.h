@@ -1,5 +1,5 @@
-/* Functions, their launch and what can be asked about them; and the helpers that code from nvcc
- * calls. Part of cuda_runtime_api.h. */
+/* Kernels: attributes, occupancy and launch; and functions that code from nvcc calls. Part of
+ * cuda_runtime_api.h. */
 #ifndef TUTTI_HOSTCUDA_LAUNCH_API_H_
 #define TUTTI_HOSTCUDA_LAUNCH_API_H_
 
@@ -30,7 +30,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
                                                                    size_t shared_bytes,
                                                                    unsigned int flags);
 
-/* ---- device code that a program loads while it runs ---- */
+/* ---- libraries: device code that is loaded at run time ---- */
 cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
                                 enum cudaJitOption *jit_options, void **jit_values,
                                 unsigned int jit_count, enum cudaLibraryOption *options,

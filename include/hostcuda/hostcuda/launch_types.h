@@ -1,4 +1,4 @@
-/* Structs about functions and how they are launched. */
+/* Structs for kernels and their launch. */
 #ifndef TUTTI_HOSTCUDA_LAUNCH_TYPES_H_
 #define TUTTI_HOSTCUDA_LAUNCH_TYPES_H_
 
@@ -92,7 +92,7 @@ typedef struct cudaLaunchConfig_st {
     unsigned int numAttrs;
 } cudaLaunchConfig_t;
 
-/* What stream and kernel-node attributes are called where only those are meant. */
+/* Names of the attributes of streams and of kernel nodes. */
 #define cudaStreamAttrID cudaLaunchAttributeID
 #define cudaStreamAttrValue cudaLaunchAttributeValue
 #define cudaKernelNodeAttrID cudaLaunchAttributeID
@@ -115,7 +115,7 @@ typedef struct cudaLaunchConfig_st {
 #define cudaKernelNodeAttributeDeviceUpdatableKernelNode                                           \
     cudaLaunchAttributeDeviceUpdatableKernelNode
 
-enum cudaJitOption { /* taken and left alone: nothing is compiled */
+enum cudaJitOption { /* accepted and ignored: nothing is compiled */
                      cudaJitMaxRegisters = 0,
                      cudaJitThreadsPerBlock = 1,
                      cudaJitWallTime = 2,

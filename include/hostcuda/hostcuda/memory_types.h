@@ -1,4 +1,4 @@
-/* Structs about memory, copies, pools and handles that other processes can open. */
+/* Structs for memory, copies, pools and handles that other processes open. */
 #ifndef TUTTI_HOSTCUDA_MEMORY_TYPES_H_
 #define TUTTI_HOSTCUDA_MEMORY_TYPES_H_
 

@@ -1,5 +1,5 @@
-/* Device code that a program loads while it runs, its kernels and their launch, in the driver
- * interface. Part of cuda.h. */
+/* Modules and libraries (device code that is loaded at run time), their kernels and the launch, in
+ * the driver API. Part of cuda.h. */
 #ifndef TUTTI_HOSTCUDA_MODULE_API_H_
 #define TUTTI_HOSTCUDA_MODULE_API_H_
 
@@ -17,7 +17,7 @@ typedef struct CUkern_st *CUkernel;
 typedef struct CUlib_st *CUlibrary;
 typedef struct CUlinkState_st *CUlinkState;
 
-typedef enum CUjit_option_enum { /* taken and left alone: nothing is compiled */
+typedef enum CUjit_option_enum { /* accepted and ignored: nothing is compiled */
                                  CU_JIT_MAX_REGISTERS = 0,
                                  CU_JIT_THREADS_PER_BLOCK = 1,
                                  CU_JIT_WALL_TIME = 2,
@@ -35,7 +35,7 @@ typedef enum CUjit_option_enum { /* taken and left alone: nothing is compiled */
                                  CU_JIT_CACHE_MODE = 14
 } CUjit_option;
 
-/* What `extra` of a launch is made of: pairs of a name and a value, up to the end. */
+/* `extra` of a launch: pairs of a name and a value, ended by CU_LAUNCH_PARAM_END. */
 #define CU_LAUNCH_PARAM_END ((void *)0x00)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x02) /* a pointer to size_t */
@@ -74,7 +74,7 @@ typedef enum CUfunction_attribute_enum {
     CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 9
 } CUfunction_attribute;
 
-typedef struct CUlaunchAttribute_st CUlaunchAttribute; /* driver_graph_types.h; left alone */
+typedef struct CUlaunchAttribute_st CUlaunchAttribute; /* driver_graph_types.h; ignored */
 typedef struct CUlaunchConfig_st {
     unsigned int gridDimX, gridDimY, gridDimZ;
     unsigned int blockDimX, blockDimY, blockDimZ;

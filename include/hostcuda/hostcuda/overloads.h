@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-/* Pointers to what is const or volatile are as welcome as others, as in NVIDIA's header. */
+/* Accepts pointers to const and volatile objects, as NVIDIA's header does. */
 template <class T> inline void **tuttiCudaSlot(T **ptr)
 {
     return static_cast<void **>(static_cast<void *>(ptr));
@@ -85,7 +85,7 @@ inline cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, T *ptr, size_t 
                                       flags);
 }
 
-/* ---- symbols: a variable stands for its address ---- */
+/* ---- symbols: the functions take the variable itself ---- */
 template <class T>
 inline cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *src, size_t len,
                                       size_t offset = 0,
@@ -142,7 +142,7 @@ inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph
     return ::cudaGraphInstantiate(exec, graph, 0);
 }
 
-/* ---- kernels: a function stands for its address ---- */
+/* ---- kernels: the functions take the kernel itself ---- */
 template <class T>
 inline cudaError_t cudaLaunchKernel(T *func, dim3 grid, dim3 block, void **args,
                                     size_t shared_bytes = 0, cudaStream_t stream = 0)

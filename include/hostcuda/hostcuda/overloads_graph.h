@@ -1,5 +1,5 @@
-/* C++ forms of batches of copies and of graph calls: objects are deleted by their type, a variable
- * of the device stands for its address. Part of cuda_runtime.h. */
+/* C++ forms of batched copies and of graph functions. User objects are deleted by their type;
+ * functions on symbols take the variable itself. Part of cuda_runtime.h. */
 #ifndef TUTTI_HOSTCUDA_OVERLOADS_GRAPH_H_
 #define TUTTI_HOSTCUDA_OVERLOADS_GRAPH_H_
 
@@ -7,7 +7,7 @@
 
 #ifdef __cplusplus
 
-/* An object of the program that graphs keep: deleted with the last reference. */
+/* Make a user object of `object`, which is deleted with the last reference. */
 template <class T>
 inline cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, T *kept, unsigned int count,
                                         unsigned int flags)

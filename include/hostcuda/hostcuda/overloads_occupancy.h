@@ -1,5 +1,5 @@
-/* C++ forms of the questions about occupancy: which block keeps the device busiest? Part of
- * cuda_runtime.h. */
+/* C++ forms of the occupancy functions, among them the block size with the highest occupancy. Part
+ * of cuda_runtime.h. */
 #ifndef TUTTI_HOSTCUDA_OVERLOADS_OCCUPANCY_H_
 #define TUTTI_HOSTCUDA_OVERLOADS_OCCUPANCY_H_
 
@@ -32,8 +32,8 @@ inline cudaError_t tutti_occupancy_of(const void *func, unsigned int flags, int 
     return rc;
 }
 
-/* The block size in whole warps, or at the limit, with the most threads at work; of equal ones the
- * largest. shared_bytes(size) is what a block of that size needs. */
+/* The block size, in whole warps or at the limit, with the most resident threads; of equal ones the
+ * largest. shared_bytes(size) is the dynamic shared memory of a block of that size. */
 template <class Bytes, class T>
 inline cudaError_t
 cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags(int *grid_size, int *block_size, T func,

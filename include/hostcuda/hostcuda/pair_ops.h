@@ -1,4 +1,5 @@
-/* Pairs of short numbers: each operation is done for both. Part of cuda_fp16.h and cuda_bf16.h. */
+/* Operations on pairs of half or bfloat16, element by element. Part of cuda_fp16.h and
+ * cuda_bf16.h. */
 #ifndef TUTTI_HOSTCUDA_PAIR_OPS_H_
 #define TUTTI_HOSTCUDA_PAIR_OPS_H_
 
@@ -6,8 +7,8 @@
 
 #include "short_ops.h"
 
-/* P is a pair of T. Comparisons give a pair of 1 and 0, a mask, or (with b) one answer: is it so
- * for both? */
+/* P is a pair of T. A comparison returns a pair of 1 or 0, a mask (_mask), or (b) one bool: whether
+ * it holds for both elements. */
 template <class P, class T> struct tutti_pair_ops {
     friend P __hadd2(const P &a, const P &b) { return P(__hadd(a.x, b.x), __hadd(a.y, b.y)); }
     friend P __hadd2_rn(const P &a, const P &b)

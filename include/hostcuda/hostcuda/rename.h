@@ -1,5 +1,5 @@
-/* Calls that reach another symbol than their name: those of the per-thread default stream, and what
- * CUDA 12's headers call under a newer name. */
+/* Functions whose symbol differs from their name: the forms for the per-thread default stream, and
+ * newer versions in CUDA 12's headers. */
 #ifndef TUTTI_HOSTCUDA_RENAME_H_
 #define TUTTI_HOSTCUDA_RENAME_H_
 

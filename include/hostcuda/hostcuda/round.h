@@ -1,9 +1,9 @@
-/* Conversions between float and shorter floating formats by their bits: exact, round to nearest
- * even, no floating-point environment needed. Shared by cuda_fp16.h, cuda_bf16.h and cuda_fp8.h.
+/* Conversions between float and narrower floating-point formats, on the bits of the numbers: the
+ * rounding does not depend on the floating-point environment. Shared by cuda_fp16.h, cuda_bf16.h
+ * and cuda_fp8.h.
  *
- * A short format is described by its mantissa bits and its exponent bias. Numbers below the
- * smallest normal one share its exponent and lose leading bits instead, which the shift below
- * covers. */
+ * A narrow format is described by its number of mantissa bits and its exponent bias. Subnormal
+ * numbers have the exponent of the smallest normal number and fewer mantissa bits. */
 #ifndef TUTTI_HOSTCUDA_ROUND_H_
 #define TUTTI_HOSTCUDA_ROUND_H_
 
@@ -26,7 +26,8 @@ static inline float tutti_bits_float(uint32_t bits)
 
 enum tutti_rounding { TUTTI_NEAREST, TUTTI_TO_ZERO, TUTTI_DOWN, TUTTI_UP };
 
-/* Does what is cut off (`rest` of a last place of 2 * `half`) make the kept part one larger? */
+/* Whether the kept part is rounded up. `rest` is what is cut off, in units of which the last kept
+ * bit is worth 2 * `half`. */
 static inline int tutti_round_away(uint32_t kept, uint32_t rest, uint32_t half,
                                    enum tutti_rounding how)
 {
@@ -34,8 +35,8 @@ static inline int tutti_round_away(uint32_t kept, uint32_t rest, uint32_t half,
     return how == TUTTI_UP && rest;
 }
 
-/* Magnitude of a finite float (its bits without sign) in the short format, without a limit: the
- * caller looks for values above its largest. Up and down mean the magnitude. */
+/* Magnitude of a finite float (its bits without the sign) in the narrow format. It is not limited:
+ * the caller checks for values above the largest. Up and down refer to the magnitude. */
 static inline uint32_t tutti_round_to(uint32_t magnitude, int mantissa_bits, int bias,
                                       enum tutti_rounding how)
 {
@@ -63,14 +64,14 @@ static inline uint32_t tutti_round_bits(uint32_t magnitude, int mantissa_bits, i
     return tutti_round_to(magnitude, mantissa_bits, bias, TUTTI_NEAREST);
 }
 
-/* The same direction for the magnitude of a number with this sign. */
+/* The rounding direction of the magnitude of a number with this sign. */
 static inline enum tutti_rounding tutti_round_magnitude(enum tutti_rounding how, int negative)
 {
     if (how == TUTTI_NEAREST || how == TUTTI_TO_ZERO) return how;
     return (how == TUTTI_UP) == !negative ? TUTTI_UP : TUTTI_TO_ZERO;
 }
 
-/* Value of a finite short number without sign. */
+/* Value of a finite number of the narrow format, without sign. */
 static inline float tutti_short_value(uint32_t magnitude, int mantissa_bits, int bias)
 {
     uint32_t exponent = magnitude >> mantissa_bits;
@@ -85,8 +86,8 @@ static inline float tutti_short_value(uint32_t magnitude, int mantissa_bits, int
     return (1.0f + (float)mantissa * unit) * scale;
 }
 
-/* A float that leads to the same short number as the double: cut off, with the last bit set when
- * anything was lost (round to odd). */
+/* A float that rounds to the same narrow number as the double does: truncated, with the last bit
+ * set where a bit was lost (round to odd). */
 static inline float tutti_double_odd(double value)
 {
     float cut = (float)value;
@@ -102,7 +103,7 @@ static inline float tutti_double_odd(double value)
 #include <limits>
 #include <type_traits>
 
-/* A float that leads to the same short number as the integer, rounded to odd. */
+/* A float that rounds to the same narrow number as the integer does (round to odd). */
 template <class I> inline float tutti_integer_odd(I value)
 {
     uint64_t magnitude = static_cast<uint64_t>(value);
@@ -115,8 +116,8 @@ template <class I> inline float tutti_integer_odd(I value)
     return value < 0 ? -wide : wide;
 }
 
-/* Toward zero, and to the nearest integer that the type has. NaN is 0, of 64 bits only the highest
- * bit. */
+/* Round to zero and saturate. NaN becomes 0, in 64-bit types the value with only the highest bit
+ * set. */
 template <class I> inline I tutti_to_integer(float value)
 {
     constexpr I smallest = std::numeric_limits<I>::min(), largest = std::numeric_limits<I>::max();

@@ -1,6 +1,6 @@
-/* Arithmetic and comparison of the short formats and of pairs of them, for cuda_fp16.h and
- * cuda_bf16.h: a type has them all by deriving from one of the two templates below. Results are
- * made in float, which is exact enough to round once. */
+/* Arithmetic and comparison of half, bfloat16 and pairs of them, for cuda_fp16.h and cuda_bf16.h. A
+ * type gets them by deriving from one of the two templates below. Results are computed in float and
+ * rounded; for these formats that equals a single rounding. */
 #ifndef TUTTI_HOSTCUDA_SHORT_OPS_H_
 #define TUTTI_HOSTCUDA_SHORT_OPS_H_
 
@@ -25,20 +25,20 @@ template <class T> inline T tutti_of_bits(unsigned bits)
     return value;
 }
 
-/* Neither smaller nor larger. */
+/* One of them is NaN. */
 template <class T> inline bool tutti_unordered(const T &a, const T &b)
 {
     return tutti_is_nan(a) || tutti_is_nan(b);
 }
 
-/* Between 0 and 1; NaN becomes 0. */
+/* Clamp to [0, 1]; NaN becomes 0. */
 template <class T> inline T tutti_saturate(const T &value)
 {
     if (!(tutti_wide(value) > 0)) return tutti_of_bits<T>(0);
     return tutti_wide(value) > 1 ? T(1.0f) : value;
 }
 
-/* The other number when one is NaN. Of two zeros the positive one is larger. */
+/* Where one operand is NaN, the other one. +0 is larger than -0. */
 template <class T> inline T tutti_larger(const T &a, const T &b)
 {
     if (tutti_is_nan(a)) return tutti_is_nan(b) ? tutti_of_bits<T>(0x7fff) : b;
@@ -75,7 +75,7 @@ inline unsigned tutti_mask(bool x, bool y)
     return (x ? 0xffffU : 0) | (y ? 0xffff0000U : 0);
 }
 
-/* Numbers. A comparison says no when one is NaN; with u at the end of its name it says yes. */
+/* Comparisons with NaN are false; in those whose name ends in u they are true. */
 template <class T> struct tutti_short_ops {
     friend T __hadd(const T &a, const T &b) { return T(tutti_wide(a) + tutti_wide(b)); }
     friend T __hsub(const T &a, const T &b) { return T(tutti_wide(a) - tutti_wide(b)); }

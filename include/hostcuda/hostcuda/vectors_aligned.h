@@ -1,5 +1,5 @@
-/* Vectors of four 64-bit numbers by their alignment, as CUDA 13 tells them apart. Part of
- * vector_types.h; the functions are part of vector_functions.h. */
+/* CUDA 13's vectors of four 64-bit elements with an alignment of 16 or 32 bytes. Part of
+ * vector_types.h and vector_functions.h. */
 #ifndef TUTTI_HOSTCUDA_VECTORS_ALIGNED_H_
 #define TUTTI_HOSTCUDA_VECTORS_ALIGNED_H_
 

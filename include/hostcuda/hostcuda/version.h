@@ -1,4 +1,5 @@
-/* Which CUDA a program sees: 13.0 by default, 12.8 when it is compiled with -DTUTTI_CUDART=12. */
+/* The CUDA version that a program sees: 13.0, or 12.8 where it is compiled with -DTUTTI_CUDART=12.
+ */
 #ifndef TUTTI_HOSTCUDA_VERSION_H_
 #define TUTTI_HOSTCUDA_VERSION_H_
 
