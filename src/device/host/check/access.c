@@ -3,6 +3,7 @@
 #include "access.h"
 
 #include "guard.h"
+#include "shadow.h"
 
 #include "device/host/host.h"
 #include "device/host/host_kernel.h"

@@ -2,6 +2,7 @@
  * functions and kernels. */
 #include "access.h"
 #include "guard.h"
+#include "shadow.h"
 #include "tutti.h"
 
 #include "device/host/host.h"

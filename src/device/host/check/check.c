@@ -1,6 +1,7 @@
 /* The checker's beginning and end: TUTTI_CHECK, and what it does to the program's exit status. */
 #include "guard.h"
 #include "io.h"
+#include "site.h"
 
 #include "base/log.h"
 #include "base/mem.h"

@@ -5,6 +5,8 @@
 
 #include "guard.h"
 #include "inside.h"
+#include "shadow.h"
+#include "site.h"
 
 #include "device/host/memory/memory.h"
 

@@ -10,6 +10,8 @@
  * what is used behind them open. */
 #include "guard.h"
 
+#include "shadow.h"
+
 #include "base/mem.h"
 #include "device/host/memory/memory.h"
 

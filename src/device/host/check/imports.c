@@ -2,6 +2,7 @@
  * that does not come with the system, imports a function that does, or one that finds functions.
  * Calls of the usual ones are led to functions of ours that judge the buffer (io.c). */
 #include "object.h"
+#include "site.h"
 #include "state.h"
 
 #include <elf.h>

@@ -3,6 +3,8 @@
  * there. */
 #include "inside.h"
 
+#include "shadow.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,8 @@
 #include "io.h"
 
 #include "guard.h"
+#include "shadow.h"
+#include "site.h"
 
 #include "base/mem.h"
 

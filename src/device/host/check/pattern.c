@@ -1,5 +1,7 @@
 /* Device memory is handed out full of a pattern (a NaN for float and double), so that whether it
  * was written can be asked of the bytes themselves, whatever wrote them. */
+#include "pattern.h"
+
 #include "state.h"
 
 #include "base/mem.h"

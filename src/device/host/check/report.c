@@ -1,5 +1,6 @@
 /* What the checker says: a sentence, then both sides, the memory, and the wait that is missing. It
  * goes to stderr whatever NCCL_DEBUG says. The same two calls are named once. */
+#include "site.h"
 #include "state.h"
 
 #include <stdarg.h>

@@ -3,7 +3,10 @@
  * reader that is before the new one is dropped: who must come behind the new one comes behind it.
  * Kernels that report nothing are seen late: what they may race with is kept until they have run.
  */
+#include "shadow.h"
+
 #include "guard.h"
+#include "pattern.h"
 
 #include "base/mem.h"
 #include "device/host/memory/memory.h"

@@ -1,4 +1,6 @@
 /* Where the program called: the first frame of the stack that is none of our libraries'. */
+#include "site.h"
+
 #include "object.h"
 #include "state.h"
 

@@ -1,82 +1,12 @@
-/* Inside of the checker. All of it is under the lock but what says otherwise. */
+/* The checker's state, and what its files call of each other. Private to check/. The lock protects
+ * all of it, and all functions are called under the lock, unless a comment says otherwise. */
 #pragma once
 
-#include "check.h"
 #include "finding.h"
+#include "task.h"
 
 #include <pthread.h>
 #include <signal.h>
-
-enum { TT_CHECK_HOST = 0 };                 /* the task that the host's threads are */
-static const size_t CHECK_GRAPH = SIZE_MAX; /* of a node in a report: no task */
-enum { TT_CHECK_NAME_BYTES = 96 };
-
-struct tt_check_clock { /* per task: the last operation that is known; shared ones do not change */
-    unsigned refs;
-    size_t count;
-    uint64_t at[];
-};
-
-struct tt_check_task {
-    struct tt_check_clock *now; /* counted; without its own entry */
-    uint64_t epoch;             /* its last operation */
-    uint64_t stream_id;
-    const struct CUstream_st *stream; /* NULL: the host */
-    struct tt_host_position untold;   /* the last operation whose accesses are not known */
-};
-
-struct tt_check_op { /* one operation that touched memory */
-    unsigned refs;
-    size_t task;
-    uint64_t epoch;
-    struct tt_check_clock *before; /* counted */
-    int device;
-    bool legacy, blocking;
-    bool direct; /* not a copy or a fill: memory that was registered is used as it is mapped */
-    uint64_t stream_id;
-    const void *site; /* where the program called; NULL: not known */
-    char name[TT_CHECK_NAME_BYTES];
-};
-
-struct tt_check_mark { /* what an event, a word or a collective knows */
-    const void *key;
-    uint64_t number;  /* of collectives: which of the communicator */
-    uint64_t turn;    /* of members: how many collectives there were */
-    const void *site; /* of allocations: the call, ... */
-    size_t bytes;     /* ... 0 when freed, ... */
-    enum tt_memory_kind kind;
-    int device;
-    struct tt_check_clock *clock; /* counted; NULL: nothing */
-    uint64_t *fences;             /* owned; of collectives: of those that wait there */
-    size_t nfences;
-    int came;
-};
-
-struct tt_check_marks {
-    struct tt_check_mark *at; /* owned; open addressing, never shrinks */
-    size_t count, room;
-};
-
-struct tt_check_user {
-    struct tt_check_op *op; /* counted */
-    bool wrote;             /* before the piece's writer, for kernels that are still to be seen */
-};
-struct tt_check_readers {
-    size_t count, room;
-    struct tt_check_user at[];
-};
-
-enum { TT_CHECK_FRESH = 1, TT_CHECK_FREED = 2 };
-struct tt_check_piece { /* bytes [from, to) of a page of the shadow */
-    uint32_t from, to, flags;
-    struct tt_check_op *writer;       /* counted; or who allocated or freed it */
-    struct tt_check_readers *readers; /* owned */
-};
-struct tt_check_page {
-    uint64_t number;
-    struct tt_check_piece *pieces; /* owned, sorted, apart */
-    size_t count, room;
-};
 
 enum { TT_CHECK_REPORTS_MOST = 100, TT_CHECK_COLLECTIVES = 1024 };
 struct tt_check_report_key {
@@ -85,6 +15,7 @@ struct tt_check_report_key {
 };
 
 struct tt_check_guard;
+struct tt_check_page;
 struct tt_check_use;
 struct tt_check_range {
     const void *ptr;
@@ -158,38 +89,6 @@ struct tt_host_check {
 struct tt_host_check *tt_host_check_lock(void);
 void tt_host_check_unlock(struct tt_host_check *check);
 
-/* ---- clock.c ---- */
-void tt_check_clock_drop(struct tt_check_clock *clock);
-struct tt_check_clock *tt_check_clock_hold(struct tt_check_clock *clock);
-/* *into learns what `from` knows. */
-void tt_check_clock_merge(struct tt_check_clock **into, const struct tt_check_clock *from);
-void tt_check_clock_raise(struct tt_check_clock **clock, size_t task, uint64_t epoch);
-/* *into keeps what `by` knows as well. */
-void tt_check_clock_limit(struct tt_check_clock **into, const struct tt_check_clock *by);
-static inline uint64_t tt_check_clock_of(const struct tt_check_clock *clock, size_t task)
-{
-    return clock && task < clock->count ? clock->at[task] : 0;
-}
-bool tt_check_before(const struct tt_check_op *first, const struct tt_check_op *second);
-static inline bool tt_check_ordered(const struct tt_check_op *one, const struct tt_check_op *other)
-{
-    return tt_check_before(one, other) || tt_check_before(other, one);
-}
-
-/* ---- task.c ---- */
-size_t tt_check_task_of(struct tt_host_check *check, const struct CUstream_st *stream);
-/* A new operation of a stream that has arrived, or of the host (NULL); drop it. NULL when out of
- * memory. */
-struct tt_check_op *tt_check_op_begin(struct tt_host_check *check, const struct CUstream_st *stream,
-                                      const char *name);
-void tt_check_op_drop(struct tt_check_op *op);
-void tt_check_task_tell(struct tt_host_check *check, size_t task, struct tt_check_clock **into);
-/* The mark of a key, made when there is none; NULL when out of memory. */
-struct tt_check_mark *tt_check_mark(struct tt_check_marks *marks, const void *key, uint64_t number);
-
-/* The allocation around ptr, or NULL; looks at all of them. */
-const struct tt_check_mark *tt_check_block_of(const struct tt_host_check *check, const void *ptr);
-
 /* ---- order.c ---- */
 static inline bool tt_check_is_captured(const struct CUstream_st *stream)
 {
@@ -199,25 +98,6 @@ static inline bool tt_check_is_captured(const struct CUstream_st *stream)
 void tt_check_arrive(struct tt_host_check *check, struct CUstream_st *stream);
 /* The host has waited for all that the task did. */
 void tt_check_waited(struct tt_host_check *check, size_t task);
-
-/* ---- shadow.c ---- */
-void tt_check_touch(struct tt_host_check *check, struct tt_check_op *op, const void *ptr,
-                    size_t bytes, bool write);
-/* The same, of an access that a kernel was seen to make. */
-void tt_check_touch_seen(struct tt_host_check *check, struct tt_check_op *op, const void *ptr,
-                         size_t bytes, bool write);
-/* Forget what was known of the bytes; flags of the new state, and who made it (or NULL). */
-void tt_check_reset(struct tt_host_check *check, const void *ptr, size_t bytes, uint32_t flags,
-                    struct tt_check_op *op);
-bool tt_check_is_freed(struct tt_host_check *check, const void *ptr);
-enum tt_check_flight {
-    TT_CHECK_ORDERED, /* the host knows that what used the byte is over */
-    TT_CHECK_READ,    /* something reads it yet, for all that the host knows */
-    TT_CHECK_WRITTEN,
-};
-/* Of the byte at ptr and at least one, at most `bytes`, from there that are alike. */
-enum tt_check_flight tt_check_flight_at(struct tt_host_check *check, const void *ptr, size_t bytes,
-                                        size_t *same_out);
 
 /* ---- launch.c ---- */
 void tt_check_launch_kernel(struct tt_host_check *check, struct tt_check_op *op,
@@ -229,22 +109,9 @@ void tt_check_launch_end(struct tt_host_check *check,
 /* Whether the program, or a library of its own, calls functions that give buffers to the kernel. */
 bool tt_check_program_does_io(struct tt_host_check *check);
 
-/* ---- pattern.c ---- */
-bool tt_check_is_unwritten(struct tt_host_check *check, const void *ptr, size_t bytes);
-void tt_check_pattern_fill(void *ptr, size_t bytes);
-/* How much of an allocation is filled: nobody wants all of it in memory before it is used. */
-size_t tt_check_pattern_bytes(size_t bytes);
-
 /* ---- block.c ---- */
 /* By an operation, or NULL: at once. */
 void tt_check_allocate(struct tt_host_check *check, const struct tt_check_block *block,
                        struct tt_check_op *op);
 void tt_check_release(struct tt_host_check *check, const struct tt_check_block *block,
                       struct tt_check_op *op);
-
-/* ---- site.c ---- */
-const void *tt_check_call_site(void);      /* NULL: not known */
-bool tt_check_is_system(const char *file); /* a library that comes with the system, or ours */
-/* From inside a signal handler: of the instruction, or of the call that led there. */
-const void *tt_check_fault_site(const void *instruction);
-void tt_check_site_write(const void *site, char *out, size_t out_bytes); /* ", called at ..." */

@@ -3,6 +3,7 @@
  * One that nothing has ended yet is remembered, and knows what the first write knows that ends it.
  */
 #include "access.h"
+#include "shadow.h"
 
 #include "device/host/host.h"
 
