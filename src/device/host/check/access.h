@@ -1,4 +1,4 @@
-/* Lists of accesses, gathered before the lock is taken. Inside of the checker. */
+/* Lists of accesses of an operation, which are made before the lock is taken. Private to check/. */
 #pragma once
 
 #include "state.h"
@@ -6,16 +6,17 @@
 enum tt_check_touch_kind {
     TT_CHECK_TOUCH_READ,
     TT_CHECK_TOUCH_WRITE,
-    TT_CHECK_TOUCH_BEGIN, /* a graph's memory begins or ends; behind accesses, before the rest */
+    TT_CHECK_TOUCH_BEGIN, /* memory of a graph is allocated or freed; these kinds come after
+                             accesses */
     TT_CHECK_TOUCH_END,
-    TT_CHECK_TOUCH_AWAIT, /* an event's record */
+    TT_CHECK_TOUCH_AWAIT, /* wait for an event */
     TT_CHECK_TOUCH_TELL,  /* record an event */
     TT_CHECK_TOUCH_WORD_WAIT,
     TT_CHECK_TOUCH_WORD_WRITE,
-    TT_CHECK_TOUCH_COLLECTIVE, /* a collective: ptr is the member */
+    TT_CHECK_TOUCH_COLLECTIVE, /* ptr: the member of the communicator */
     TT_CHECK_TOUCH_SEND,       /* a message */
     TT_CHECK_TOUCH_RECEIVE,
-    TT_CHECK_TOUCH_KERNEL, /* ptr is the item, which reports nothing */
+    TT_CHECK_TOUCH_KERNEL, /* ptr: the item of a kernel that reports nothing */
 };
 
 struct tt_check_touch {
@@ -24,8 +25,8 @@ struct tt_check_touch {
     size_t bytes;
     size_t node;     /* of a graph */
     int part;        /* of an item */
-    bool direct;     /* by an item */
-    uintptr_t group; /* of a collective: the communicator's number, in place of an address */
+    bool direct;     /* see struct tt_check_op */
+    uintptr_t group; /* collectives: number of the communicator */
     enum tt_sync_role role;
     int nranks;
     struct tt_peer_message message;
@@ -35,16 +36,16 @@ struct tt_check_touch {
 struct tt_check_touches {
     struct tt_check_touch *at; /* owned; free() it */
     size_t count, room;
-    size_t node;                 /* of those that are added next, */
-    int part;                    /* as is this */
-    struct tt_check_op **keep;   /* borrowed; where the item wants its operation */
-    bool closed;                 /* the item that is asked does not know all */
-    bool tells;                  /* one that does not report all may write what the host polls */
-    struct tt_check_words words; /* of the kernel that reports nothing */
-    bool refused;                /* it will not happen */
-    bool direct;                 /* an item is asked */
-    bool counts;                 /* nothing is kept, only counted: */
-    unsigned opened;             /* what lies in memory of another process that is open now */
+    size_t node;                 /* of the accesses that are added next */
+    int part;                    /* of the accesses that are added next */
+    struct tt_check_op **keep;   /* borrowed; set to the operation, for tt_host_check_keep() */
+    bool closed;                 /* the item does not report all accesses */
+    bool tells;                  /* such an item may write words that the host polls */
+    struct tt_check_words words; /* arguments of a kernel that reports nothing */
+    bool refused;                /* the call fails: nothing is accessed */
+    bool direct;                 /* the accesses are reported by an item */
+    bool counts;                 /* accesses are not stored; `opened` is counted */
+    unsigned opened;             /* accesses to memory that another process has shared */
     char name[TT_CHECK_NAME_BYTES];
 };
 
@@ -54,19 +55,19 @@ void tt_check_touches_bytes(struct tt_check_touches *touches, const void *ptr, s
                             bool write);
 void tt_check_touches_copy(struct tt_check_touches *touches, const struct tt_copy *copy);
 void tt_check_touches_set(struct tt_check_touches *touches, const struct tt_set *set);
-/* False: it may touch what it does not report. `item` stands for the operation's own unless NULL.
- */
+/* Add the accesses of an operation. False: it may make others as well. item: used in place of the
+ * operation's item, unless NULL. */
 bool tt_check_touches_op(struct tt_check_touches *touches, const struct tt_host_op *op,
                          struct tt_item *item);
 bool tt_check_touches_item(struct tt_check_touches *touches, struct tt_item *item);
 
 /* ---- apply.c ---- */
-/* All of them by one operation of the stream, the caller's to drop; NULL when out of memory. */
+/* Make the accesses as one operation of the stream, which the caller drops. NULL: out of memory. */
 struct tt_check_op *tt_check_apply(struct tt_host_check *check, struct CUstream_st *stream,
                                    const struct tt_check_touches *touches, const char *name);
-/* The operation that is put on the stream next does what nobody reports. */
+/* The next operation of the stream makes accesses that are not reported. */
 void tt_check_note_opaque(struct tt_host_check *check, struct CUstream_st *stream);
-/* Parts of one item run side by side. */
+/* Accesses of the parts of one item, which run concurrently. */
 void tt_check_parts(struct tt_host_check *check, const struct tt_check_op *op,
                     const struct tt_check_touch *touches, size_t count);
 
@@ -75,7 +76,7 @@ void tt_check_collective(struct tt_host_check *check, size_t task,
                          const struct tt_check_touch *touch);
 void tt_check_pass_message(struct tt_host_check *check, size_t task,
                            const struct tt_check_touch *touch);
-/* How many messages one end of the pair is ahead of the other. */
+/* By how many messages one end of the pair is ahead of the other. */
 uint64_t tt_check_messages_ahead(struct tt_host_check *check, const struct tt_peer_message *key,
                                  bool sends);
 void tt_check_tell_event(struct tt_host_check *check, size_t task,
@@ -85,11 +86,11 @@ void tt_check_tell_member(struct tt_host_check *check, size_t task, const void *
 /* ---- word.c ---- */
 void tt_check_write_word(struct tt_host_check *check, size_t task, const struct tt_word *word);
 void tt_check_await_word(struct tt_host_check *check, size_t task, const struct tt_word *word);
-/* Who copies a word may have waited for it to change. */
+/* A read of a word may be a wait for its change. */
 void tt_check_see_words(struct tt_host_check *check, size_t task,
                         const struct tt_check_touch *touch);
-/* All that words tell a thread that may look at them. */
+/* What a thread may know that can read all words. */
 void tt_check_tell_words(struct tt_host_check *check, struct tt_check_clock **into);
-/* What is written there by other ways takes the place of what a stream wrote. */
+/* A plain write to a word replaces what a stream wrote there. */
 void tt_check_cover_words(struct tt_host_check *check, size_t task,
                           const struct tt_check_touch *touch);

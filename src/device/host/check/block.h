@@ -1,4 +1,4 @@
-/* What memory reports to the checker (check.h). Below streams: knows none. */
+/* Hooks of the checker (check.h) that memory/ calls. Does not depend on streams. */
 #pragma once
 
 #include "device/host/memory/process.h"
@@ -10,7 +10,7 @@ static inline bool tt_host_checks(void)
 
 void tt_host_check_start(void); /* reads TUTTI_CHECK, once, when devices are discovered */
 
-/* ---- life of memory, at once ---- */
+/* ---- allocation and free, outside streams ---- */
 struct tt_check_block {
     void *ptr;
     size_t bytes;
@@ -18,11 +18,12 @@ struct tt_check_block {
     int device;
 };
 void tt_host_check_alloc(const struct tt_check_block *block);
-void tt_host_check_free(const struct tt_check_block *block); /* unless it is freed already */
-void tt_host_check_revive(void *ptr, size_t bytes); /* a launch allocates a graph's memory again */
-/* A host function begins or ends. */
+void tt_host_check_free(const struct tt_check_block *block); /* no-op where it is freed already */
+void tt_host_check_revive(void *ptr,
+                          size_t bytes); /* a graph's memory is allocated again by a launch */
+/* A host function on a stream begins or ends. */
 void tt_host_check_runs(void (*fn)(void *), bool begins);
-/* The program has registered memory of its own. */
+/* The program has registered this memory. */
 void tt_host_check_lend(const void *ptr, size_t bytes);
-/* The host gives up the right to use bytes that stay, or that others have: `what` it does. */
+/* The host gives up its access to bytes that are not freed. what: the name of the call. */
 void tt_host_check_withdraw(const char *what, const void *ptr, size_t bytes);

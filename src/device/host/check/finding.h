@@ -1,5 +1,5 @@
-/* What the checker found, and order that is known late, which may make it none. Inside of the
- * checker; under its lock. */
+/* Findings, and fences: order that becomes known after a finding may cancel it. Private to check/;
+ * called under the checker's lock. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,22 +20,22 @@ enum tt_check_kind {
 };
 struct tt_check_finding {
     enum tt_check_kind kind;
-    const struct tt_check_op *first, *second; /* first: NULL where there is none */
+    const struct tt_check_op *first, *second; /* first: may be NULL */
     bool first_writes, second_writes;
     const void *ptr;
     size_t bytes;
-    bool refused; /* OUTSIDE: nothing was done, ... */
-    bool freed;   /* ... and the memory was there before */
+    bool refused; /* OUTSIDE: the call failed */
+    bool freed;   /* OUTSIDE: the memory was allocated earlier */
 };
 
-struct tt_check_fence { /* operations of `task` from `epoch` on know the clock */
+struct tt_check_fence { /* operations of `task` from `epoch` on come after the clock */
     uint64_t number;
     size_t task;
     uint64_t epoch;
     struct tt_check_clock *clock; /* counted */
-    bool open;                    /* more may be added */
+    bool open;                    /* the clock may still grow */
 };
-struct tt_check_kept { /* a race, unless a fence learns of order; both are counted */
+struct tt_check_kept { /* a race, unless a fence orders the two; both are counted */
     struct tt_check_finding finding;
     struct tt_check_op *one, *other;
 };
@@ -48,19 +48,19 @@ struct tt_check_fences {
 };
 
 /* ---- fence.c ---- */
-/* The task's operations from `epoch` on are behind it; its number, 0: out of memory. */
+/* A fence for the task's operations from `epoch` on. Returns its number; 0: out of memory. */
 uint64_t tt_check_fence_open(struct tt_host_check *check, size_t task, uint64_t epoch);
 void tt_check_fence_update(struct tt_host_check *check, uint64_t number,
                            const struct tt_check_clock *clock);
 void tt_check_fence_close(struct tt_host_check *check, uint64_t number);
-void tt_check_fences_pass(struct tt_host_check *check); /* the host has waited for more */
+void tt_check_fences_pass(struct tt_host_check *check); /* the host has waited: decide findings */
 bool tt_check_ordered_late(const struct tt_host_check *check, const struct tt_check_op *one,
                            const struct tt_check_op *other);
-/* False: no fence can make it none any more. */
+/* Keep a finding until fences decide. False: no open fence can cancel it. */
 bool tt_check_keep_finding(struct tt_host_check *check, const struct tt_check_finding *finding,
                            struct tt_check_op *one, struct tt_check_op *other);
 void tt_check_flush_findings(struct tt_host_check *check, bool ends);
 
 /* ---- report.c ---- */
 void tt_check_report(struct tt_host_check *check, const struct tt_check_finding *finding);
-void tt_check_report_leaks(struct tt_host_check *check); /* what is allocated yet */
+void tt_check_report_leaks(struct tt_host_check *check); /* what is still allocated */

@@ -1,4 +1,5 @@
-/* Pages that are closed to the program, and who meets one. Inside of the checker. */
+/* Guards: pages that are protected while streams use them, so that accesses of the host fault.
+ * Private to check/; called under the checker's lock. */
 #pragma once
 
 #include "state.h"
@@ -7,17 +8,17 @@ struct tt_check_guard { /* an allocation that streams use: guard.c */
     char *base;
     size_t bytes;
     enum tt_memory_kind kind;
-    bool freed;                    /* what was one, when a kernel was given its address */
-    bool lent;                     /* what the program registered */
-    struct tt_check_clock *direct; /* counted; of lent memory: what uses it as it is mapped */
+    bool freed;                    /* no allocation any more; a kernel has its address */
+    bool lent;                     /* memory that the program registered */
+    struct tt_check_clock *direct; /* counted; lent: operations that use the program's mapping */
     size_t from, to;               /* pages that were used */
-    struct tt_check_clock *opaque; /* counted; kernels that may use it and do not report */
-    int kernels;                   /* of them that run */
-    int whole;                     /* what all of its pages were set to last, or -1 */
-    unsigned char *prot;           /* owned; of each page now */
+    struct tt_check_clock *opaque; /* counted; kernels that may use it without a report */
+    int kernels;                   /* number of such kernels that run now */
+    int whole;                     /* protection of all pages, where it is one; else -1 */
+    unsigned char *prot;           /* owned; protection of each page */
 };
 
-struct tt_check_use { /* by an operation */
+struct tt_check_use { /* an access of an operation */
     const void *ptr;
     size_t bytes;
     size_t task;
@@ -25,7 +26,7 @@ struct tt_check_use { /* by an operation */
     bool direct; /* through the program's own mapping */
 };
 
-/* Whole pages of registered memory that bytes lie in or across, or NULL. */
+/* A range of registered pages that overlaps the bytes, or NULL. */
 static inline const struct tt_check_range *tt_check_lent_at(const struct tt_host_check *check,
                                                             const void *ptr, size_t bytes)
 {
@@ -38,42 +39,43 @@ static inline const struct tt_check_range *tt_check_lent_at(const struct tt_host
     return NULL;
 }
 
-/* ---- guard.c: pages of the host's mapping are closed while all of their bytes are in flight ----
+/* ---- guard.c: pages of the host's mapping are protected while all of their bytes are in use ----
  */
-bool tt_check_guard_due(const struct tt_host_check *check); /* something has changed */
-/* Close and open what must be; at the end of each call that reports to the checker. */
+bool tt_check_guard_due(const struct tt_host_check *check); /* an update is needed */
+/* Protect and unprotect pages; at the end of each call that reports to the checker. */
 void tt_check_guard_update(struct tt_host_check *check);
-/* Kernels whose accesses nobody reports may use the allocations around these addresses. */
+/* A kernel that does not report its accesses may use the allocations at these addresses. */
 void tt_check_guard_kernel(struct tt_host_check *check, const struct tt_check_op *op,
                            const struct tt_check_words *words);
-/* One of them runs a part of its blocks (1), or is back (-1). */
+/* change: 1 before such a kernel runs a part of its blocks, -1 after it. */
 void tt_check_guard_running(struct tt_host_check *check, const struct tt_check_words *words,
                             int change);
-/* Registered memory is the program's alone again. */
+/* The memory is unregistered. */
 void tt_check_guard_return(struct tt_host_check *check, const void *ptr, size_t bytes);
-/* Memory is handed out again that a kernel was given after its end. */
+/* Freed memory whose address a kernel has is allocated again. */
 void tt_check_guard_forget(struct tt_host_check *check, const void *ptr, size_t bytes);
-/* While a host function runs that may use by system calls what operations behind it use. */
+/* Begin and end of a host function whose system calls may use memory of operations that are ordered
+ * after it. */
 void tt_check_guard_except(struct tt_host_check *check, const struct tt_check_op *op);
 void tt_check_guard_again(struct tt_host_check *check, const struct tt_check_op *op);
-/* May the page be one that was closed here? */
+/* Whether the page may be protected by a guard. */
 bool tt_check_guard_holds(const struct tt_host_check *check, const void *ptr);
 bool tt_check_guard_is_pinned(const struct tt_host_check *check, const void *ptr);
-/* The way its page is closed (PROT_NONE, PROT_READ), or PROT_READ | PROT_WRITE. */
+/* Protection of the page: PROT_NONE, PROT_READ, or PROT_READ | PROT_WRITE. */
 int tt_check_guard_of(const struct tt_host_check *check, const void *ptr);
-/* The page and those behind it, until the next update. */
+/* Unprotect `pages` pages from ptr on, until the next update. */
 void tt_check_guard_open(struct tt_host_check *check, const void *ptr, size_t pages);
-/* What it is closed to is closed again, after one instruction that found it open. */
+/* Protect the page again, after one instruction was let through. */
 void tt_check_guard_shut(struct tt_host_check *check, const void *ptr);
 
 /* ---- fault.c ---- */
-void tt_check_fault_arm(struct tt_host_check *check); /* our handler is the program's first */
-/* In this thread: the system ends a process that faults where SIGSEGV is blocked. */
+void tt_check_fault_arm(struct tt_host_check *check); /* put our handler before the program's */
+/* Unblock SIGSEGV in this thread: a fault while it is blocked would end the process. */
 void tt_check_fault_unblock(void);
 
 /* ---- shadow.c ---- */
-/* The byte that a host function accesses while it runs, against what streams do there. `op` is the
- * host function's with all that the host knows now; nothing is noted, as the host may learn of the
- * access by ways that nobody sees. */
+/* Check an access of a running host function against the streams' accesses. op: the operation of
+ * the host function, with the host's present clock. The access is not stored, because the host may
+ * order later ones after it in ways that cannot be observed. */
 void tt_check_touch_in_call(struct tt_host_check *check, struct tt_check_op *op, const void *ptr,
                             bool write);

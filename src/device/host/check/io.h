@@ -1,5 +1,5 @@
-/* System calls of the program on closed pages. Inside of the checker. */
+/* System calls of the program on protected pages. Private to check/. */
 #pragma once
 
-/* The function that judges the buffer of the one of that name, or NULL: there is none. */
+/* The replacement of a function of the C library that checks its buffers first; NULL: none. */
 void *tt_check_io_instead(const char *name);

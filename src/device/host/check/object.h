@@ -1,5 +1,5 @@
-/* A loaded object (dl_iterate_phdr) as the checker reads it. dladdr would wait for a thread that
- * runs constructors of a library, which may wait for the checker; dl_iterate_phdr does not. */
+/* Symbols and relocations of a loaded object, from dl_iterate_phdr(). Not from dladdr(), which
+ * waits for a thread that runs constructors of a library, and that may wait for the checker. */
 #pragma once
 
 #include <link.h>
@@ -16,6 +16,6 @@ struct tt_check_object { /* borrowed, while the object is loaded */
 
 /* False: it has no symbols. */
 bool tt_check_object_read(const struct dl_phdr_info *info, struct tt_check_object *out);
-/* May the page be read alone? */
+/* Whether the page is read-only. */
 bool tt_check_is_sealed(const void *page);
 bool tt_check_object_holds(const struct dl_phdr_info *info, const void *ptr);

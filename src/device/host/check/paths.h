@@ -1,23 +1,24 @@
-/* Which node of a graph comes behind which: by its edges, and by the collectives and messages in
- * it. Inside of the checker. */
+/* Order of the nodes of a graph: by its edges, and by the collectives and messages in it. Private
+ * to check/. */
 #pragma once
 
 #include "access.h"
 
 #include "device/host/graph/exec.h"
 
-/* One row of bits per node. Where members of a communicator meet inside the graph each node has two
- * rows, as they are two operations in apply.c: what it reads is over for those who wait for it in a
- * collective, what it writes is not. */
+/* One row of bits per node: the nodes that are ordered before it. Where the graph has collectives
+ * of several ranks, each node has two rows, one for its reads and one for its writes, as apply.c
+ * makes two operations of it: members that wait in a collective come after its reads, not its
+ * writes. */
 struct tt_check_paths {
     size_t words;  /* of a row */
     size_t writes; /* from the row of a node's reads to that of its writes; 0: it has one row */
     uint64_t behind[];
 };
 
-/* touches: of the graph's nodes, in the order of the nodes, before the launch is applied. The
- * caller's to free(). NULL: no nodes, too many of them (above 4096), or out of memory. Takes time
- * and memory that grow with the square of the nodes. */
+/* touches: accesses of all nodes, in the order of the nodes, before the launch is applied. The
+ * caller frees the result with free(). NULL: no nodes, more than 4096, or out of memory. Time and
+ * memory grow with the square of the number of nodes. */
 struct tt_check_paths *tt_check_paths(struct tt_host_check *check, const struct tt_host_exec *exec,
                                       const struct tt_check_touches *touches);
 

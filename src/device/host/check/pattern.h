@@ -6,5 +6,6 @@
 
 bool tt_check_is_unwritten(struct tt_host_check *check, const void *ptr, size_t bytes);
 void tt_check_pattern_fill(void *ptr, size_t bytes);
-/* How much of an allocation is filled: nobody wants all of it in memory before it is used. */
+/* How many bytes of an allocation are filled: all would take memory for pages that are never used.
+ */
 size_t tt_check_pattern_bytes(size_t bytes);

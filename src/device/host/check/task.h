@@ -5,43 +5,43 @@
 #include "check.h"
 #include "clock.h"
 
-enum { TT_CHECK_HOST = 0 };                 /* the task that the host's threads are */
-static const size_t CHECK_GRAPH = SIZE_MAX; /* of a node in a report: no task */
+enum { TT_CHECK_HOST = 0 };                 /* the task of all host threads */
+static const size_t CHECK_GRAPH = SIZE_MAX; /* in reports on nodes of a graph: no task */
 enum { TT_CHECK_NAME_BYTES = 96 };
 
 struct tt_check_task {
     struct tt_check_clock *now; /* counted; without its own entry */
-    uint64_t epoch;             /* its last operation */
+    uint64_t epoch;             /* number of its last operation */
     uint64_t stream_id;
     const struct CUstream_st *stream; /* NULL: the host */
-    struct tt_host_position untold;   /* the last operation whose accesses are not known */
+    struct tt_host_position untold;   /* of the last operation with unknown accesses */
 };
 
-struct tt_check_op { /* one operation that touched memory */
+struct tt_check_op { /* an operation that accesses memory */
     unsigned refs;
     size_t task;
     uint64_t epoch;
     struct tt_check_clock *before; /* counted */
     int device;
     bool legacy, blocking;
-    bool direct; /* not a copy or a fill: memory that was registered is used as it is mapped */
+    bool direct; /* no copy or fill: it uses registered memory through the program's mapping */
     uint64_t stream_id;
-    const void *site; /* where the program called; NULL: not known */
+    const void *site; /* the program's call; NULL: not known */
     char name[TT_CHECK_NAME_BYTES];
 };
 
-struct tt_check_mark { /* what an event, a word or a collective knows */
+struct tt_check_mark { /* what an event, a word or a collective passes on */
     const void *key;
-    uint64_t number;  /* of collectives: which of the communicator */
-    uint64_t turn;    /* of members: how many collectives there were */
-    const void *site; /* of allocations: the call, ... */
-    size_t bytes;     /* ... 0 when freed, ... */
+    uint64_t number;  /* collectives: sequence number in the communicator */
+    uint64_t turn;    /* members: number of collectives so far */
+    const void *site; /* allocations: the call */
+    size_t bytes;     /* allocations; 0: freed */
     enum tt_memory_kind kind;
     int device;
-    struct tt_check_clock *clock; /* counted; NULL: nothing */
-    uint64_t *fences;             /* owned; of collectives: of those that wait there */
+    struct tt_check_clock *clock; /* counted; NULL: it knows nothing */
+    uint64_t *fences;             /* owned; collectives: fences of the waiting members */
     size_t nfences;
-    int came;
+    int came; /* collectives: members so far */
 };
 
 struct tt_check_marks {
@@ -56,14 +56,14 @@ static inline bool tt_check_ordered(const struct tt_check_op *one, const struct 
 }
 
 size_t tt_check_task_of(struct tt_host_check *check, const struct CUstream_st *stream);
-/* A new operation of a stream that has arrived, or of the host (NULL); drop it. NULL when out of
- * memory. */
+/* A new operation of a stream, after tt_check_arrive(), or of the host (NULL). The caller drops it.
+ * NULL: out of memory. */
 struct tt_check_op *tt_check_op_begin(struct tt_host_check *check, const struct CUstream_st *stream,
                                       const char *name);
 void tt_check_op_drop(struct tt_check_op *op);
 void tt_check_task_tell(struct tt_host_check *check, size_t task, struct tt_check_clock **into);
-/* The mark of a key, made when there is none; NULL when out of memory. */
+/* The mark of a key; made where there is none. NULL: out of memory. */
 struct tt_check_mark *tt_check_mark(struct tt_check_marks *marks, const void *key, uint64_t number);
 
-/* The allocation around ptr, or NULL; looks at all of them. */
+/* The allocation that ptr lies in, or NULL. Linear search. */
 const struct tt_check_mark *tt_check_block_of(const struct tt_host_check *check, const void *ptr);
