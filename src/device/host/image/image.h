@@ -1,5 +1,5 @@
-/* Device code as compilers make it (fat binary, cubin, PTX): which kernels and variables it names,
- * and what the variables start with. Pure functions over bytes that nobody vouches for; formats:
+/* Reads device code (fat binary, cubin, PTX): the names of its kernels and variables, and the
+ * initial values of variables. Pure functions; the input is not trusted. Formats:
  * docs/rooms/device.md. Any thread. */
 #pragma once
 
@@ -10,16 +10,16 @@
 struct tt_host_image_symbol {
     char *name; /* owned */
     bool is_kernel;
-    bool is_managed; /* variables only, as the rest */
-    bool is_unread;  /* has an initial value that was not understood */
+    bool is_managed; /* this and the following: of variables only */
+    bool is_unread;  /* its initial value could not be read */
     size_t bytes;
     unsigned char *initial; /* owned; NULL: zeros */
     size_t initial_bytes;   /* at most `bytes`; zeros follow */
 };
 
-struct tt_host_image_pointer { /* eight bytes of a variable that hold the address of another one */
-    size_t in, offset;         /* symbol, byte of it */
-    size_t to, addend;         /* symbol, bytes behind its start */
+struct tt_host_image_pointer { /* a pointer in a variable to another variable */
+    size_t in, offset;         /* symbol and offset of the pointer */
+    size_t to, addend;         /* symbol and offset that it points to */
 };
 
 struct tt_host_image {
@@ -29,18 +29,19 @@ struct tt_host_image {
     size_t npointers;
 };
 
-/* Read device code of at most `limit` bytes (SIZE_MAX: its headers say, PTX ends with a zero byte).
- * Returns NULL, with *why a literal that completes "cannot be read: ...". */
+/* Read device code of at most `limit` bytes (SIZE_MAX: unknown; the headers give the length, and
+ * PTX ends with a zero byte). NULL: failed; *why is a literal that completes "cannot be read: ...".
+ */
 struct tt_host_image *tt_host_image_open(const void *code, size_t limit, const char **why);
 void tt_host_image_close(struct tt_host_image *image); /* accepts NULL */
-/* The symbol of that name and sort, or NULL. */
+/* The kernel or variable of that name, or NULL. */
 const struct tt_host_image_symbol *tt_host_image_find(const struct tt_host_image *image,
                                                       const char *name, bool is_kernel);
 
-/* Several pieces of device code as one, which tt_host_image_open() reads as well: a header, then
- * the pieces one behind the other, each behind its length. */
+/* Several pieces of device code in one, which tt_host_image_open() reads as well: this header, then
+ * each piece, preceded by its length. */
 struct tt_host_linked_header {
     uint32_t magic, count; /* of pieces */
-    uint64_t bytes;        /* behind the header */
+    uint64_t bytes;        /* after the header */
 };
 enum { TT_HOST_LINKED_MAGIC = 0x6b6e6c74 };

@@ -1,4 +1,4 @@
-/* What the readers of formats share. Private to this folder. */
+/* Helpers of the format readers. Private to this folder. */
 #pragma once
 
 #include "image.h"
@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <string.h>
 
-struct image_view { /* bytes that may be looked at */
+struct image_view { /* a range of readable bytes */
     const unsigned char *at;
     size_t len;
 };
 
-/* The part of a view, or false where it does not lie inside. */
+/* A part of a view. False: it is not inside the view. */
 static inline bool image_part(struct image_view view, uint64_t offset, uint64_t len,
                               struct image_view *part)
 {
@@ -20,7 +20,7 @@ static inline bool image_part(struct image_view view, uint64_t offset, uint64_t 
     return true;
 }
 
-/* Copy a header out of a view: no alignment is promised. */
+/* Copy bytes out of a view, which need not be aligned. False: they are not inside it. */
 static inline bool image_get(struct image_view view, uint64_t offset, void *out, size_t len)
 {
     struct image_view part;
@@ -29,16 +29,17 @@ static inline bool image_get(struct image_view view, uint64_t offset, void *out,
     return true;
 }
 
-/* A new symbol, its name copied, or NULL without memory. Valid until the next one. */
+/* Add a symbol; its name is copied. The pointer is valid until the next call. NULL: out of memory.
+ */
 struct tt_host_image_symbol *tt_host_image_add(struct tt_host_image *image, const char *name,
                                                size_t len);
-/* Forget what was read. */
+/* Remove all symbols and pointers. */
 void tt_host_image_clear(struct tt_host_image *image);
 bool tt_host_image_point(struct tt_host_image *image, const struct tt_host_image_pointer *pointer);
-/* Add all that `from` declares and leave that empty. False without memory. */
+/* Move all symbols and pointers of `from` here. False: out of memory. */
 bool tt_host_image_merge(struct tt_host_image *image, struct tt_host_image *from);
 
-/* Each adds what the code declares; false, with *why, for what cannot be read. */
+/* Each adds the symbols of the code. False: it cannot be read; *why says so. */
 bool tt_host_image_read_elf(struct tt_host_image *image, struct image_view code, const char **why);
 bool tt_host_image_read_ptx(struct tt_host_image *image, struct image_view code, const char **why);
 bool tt_host_image_read_fat(struct tt_host_image *image, struct image_view code, const char **why);

@@ -1,6 +1,6 @@
 /* A set of small numbers that answers "the largest member not above n" without a lock: one bit per
  * number and, above every 64 words, a word that says which of them are not empty. Writers hold a
- * lock of their own; readers may look at any time and see every member that stays. */
+ * lock of their own. Readers need none, and see every member that is not removed meanwhile. */
 #pragma once
 
 #include <stdatomic.h>
@@ -15,7 +15,7 @@ struct tt_host_bitset {
     int levels;
 };
 
-/* Bytes of zeroed memory that a set of numbers below `limit` needs, and its layout over them. */
+/* Bytes of zeroed memory that a set of numbers below `limit` needs; init lays it out there. */
 size_t tt_host_bitset_bytes(size_t limit);
 void tt_host_bitset_init(struct tt_host_bitset *set, void *zeroed, size_t limit);
 

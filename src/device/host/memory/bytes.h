@@ -1,4 +1,5 @@
-/* Copying bytes the way that is fastest here for their number. Private to the room. */
+/* Copies of bytes by the method that is fastest for their number on this machine. Private to the
+ * room. */
 #pragma once
 
 #include "process.h"
@@ -6,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As memmove(). whole: bytes of the copy of which this is a part.                            hot */
+/* As memmove(). whole: bytes of the whole copy.                                             hot */
 void tt_host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole);
 
 struct tt_host_bytes { /* a copy to be made; ranges do not overlap */
@@ -17,10 +18,10 @@ struct tt_host_bytes { /* a copy to be made; ranges do not overlap */
 
 struct tt_host_copy_method {
     tt_host_copy_fn *copy;
-    size_t least_bytes;    /* smaller ones are never tried this way */
-    bool (*is_here)(void); /* the processor has it */
+    size_t least_bytes;    /* smaller copies never use it */
+    bool (*is_here)(void); /* the processor supports it */
 };
 /* Less than a few pages; ranges do not overlap.                                              hot */
 tt_host_copy_fn tt_host_copy_short;
-/* The first one is everywhere. */
+/* The first method works on every processor. */
 extern const struct tt_host_copy_method tt_host_copy_methods[TT_HOST_COPY_METHODS];

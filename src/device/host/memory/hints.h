@@ -1,4 +1,4 @@
-/* What the room does when managed memory is freed. Private to the room. */
+/* Hints (cudaMemAdvise) on managed memory. Private to the room. */
 #pragma once
 
 #include <stddef.h>

@@ -1,10 +1,10 @@
-/* The arenas behind what devices hand out. Private to the room. */
+/* Arenas of devices, and look-up of addresses in them. Private to the room. */
 #pragma once
 
 #include "arena.h"
 #include "state.h"
 
-/* The arena that holds an address, or NULL for foreign memory. device and kind are set. */
+/* The arena of an address; sets *device and *kind. NULL: other memory. */
 struct tt_host_arena *tt_host_arena_of(const void *ptr, int *device, enum tt_memory_kind *kind);
 /* Bytes from ptr to the end of the device allocation in whose first grain it lies; 0: it lies
  * elsewhere, span.c knows more.                                                              hot */
@@ -20,8 +20,8 @@ static inline size_t tt_host_view_bytes(const struct tt_host_memory *memory)
 {
     return memory->range.bytes - (size_t)(memory->host.base - memory->range.base);
 }
-/* Where our own code reaches memory that the race checker may have closed for the program; and
- * back. An address outside of the range stays as it is. */
+/* The library's second mapping of memory whose first mapping the race checker may have protected;
+ * and back. Other addresses are returned unchanged. */
 static inline void *tt_host_view(const void *ptr)
 {
     const struct tt_host_memory *memory = &tt_host.memory;
@@ -37,16 +37,16 @@ static inline const void *tt_host_unview(const void *ptr)
 }
 /* A device's arena; NULL when there is none. */
 struct tt_host_arena *tt_host_arena_device(int device);
-/* tuttiHostMalloc() that does not wait for memory on its way back. */
+/* tuttiHostMalloc() that does not wait for deferred frees. */
 int tt_host_memory_try(int device, size_t bytes, void **ptr_out);
 /* The live device or managed allocation at ptr. */
 bool tt_host_memory_find(const void *ptr, struct tt_host_block *block_out, int *device_out);
-/* Make bytes of a live allocation zeros; many of them take no memory until they are written. */
+/* Zero bytes of a live allocation. Large ranges take no memory until they are written. */
 void tt_host_memory_zero(void *ptr, size_t bytes);
-/* Free device or managed memory that nothing uses, or whatever work that is queued may use. 1 when
- * ptr is no base of such. */
+/* Free device or managed memory: that no work uses; (leave) that queued work may use. 1: ptr is not
+ * the base of an allocation. */
 int tt_host_memory_free(void *ptr);
 int tt_host_memory_leave(void *ptr);
-/* Free what the device has, and pinned and managed memory that was allocated when it was current,
- * all as if queued work may use it. */
+/* Free all memory of the device, and pinned and managed memory that was allocated on it, as
+ * tt_host_memory_leave() does. */
 void tt_host_memory_reset(int device);

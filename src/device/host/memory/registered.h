@@ -1,5 +1,4 @@
-/* What the room does with registered host memory. Private to the room. */
+/* Registered host memory. Private to the room. */
 #pragma once
 
-void tt_host_registrations_reset(
-    int device); /* of all that were made when the device was current */
+void tt_host_registrations_reset(int device); /* unregister all that was registered on the device */

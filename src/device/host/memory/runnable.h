@@ -1,4 +1,4 @@
-/* The streams that have something queued, by number. Private to the room; thread-safe. */
+/* The set of streams that have queued work, by number. Private to the room; thread-safe. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,12 +6,12 @@
 
 struct CUstream_st;
 
-/* True when it was not among them. */
+/* True: it was not in the set. */
 bool tt_host_runnable_add(size_t number);
-/* The stream was seen idle; it stays if it is not any more. */
+/* Remove a stream that was idle; it stays where it has work again. */
 void tt_host_runnable_remove(size_t number);
-/* Each of them in turn. One whose bit another thread is just changing may be missed. */
+/* Visit each stream of the set. One that is added or removed meanwhile may be missed. */
 void tt_host_runnable_visit(void (*see)(struct CUstream_st *stream, void *arg), void *arg);
-/* Every stream on which a call that has returned has queued something that is not done; others too,
- * and some twice. Costs what there is to do as a rule, not what streams there ever were. */
+/* Visit every stream with unfinished work of calls that have returned; maybe others, and some
+ * twice. The cost grows with the number of such streams, not of all streams. */
 void tt_host_busy_visit(void (*see)(struct CUstream_st *stream, void *arg), void *arg);

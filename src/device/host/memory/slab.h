@@ -1,6 +1,6 @@
-/* Handles that can be checked without lock or hash: objects of one kind lie in one reserved region
- * that is never given back, so reading a dead one is harmless and its magic word shows that it is
- * dead. */
+/* Objects whose handles can be validated without a lock or a hash table: all objects of a kind lie
+ * in one reserved region that is never unmapped, so a stale handle can be read, and its magic word
+ * shows that it is stale. */
 #pragma once
 
 #include <pthread.h>
@@ -19,10 +19,10 @@ struct tt_host_slab {
     size_t nfree;
 };
 
-/* Object whose bytes behind the magic word are zero, or NULL. The caller makes it alive last. The
- * first call fixes the size of the slab's objects and how many there can be. */
+/* A zeroed object, or NULL. When it is complete, the caller calls tt_host_slab_enliven(). The first
+ * call determines the size of the slab's objects and their largest number. */
 void *tt_host_slab_take(struct tt_host_slab *slab, size_t object_bytes, size_t limit);
-/* The same as it was left by its last owner; all zero when it is new. */
+/* The same, but the bytes are those of its last use; zeros in a new object. */
 void *tt_host_slab_take_used(struct tt_host_slab *slab, size_t object_bytes, size_t limit);
 void tt_host_slab_give(struct tt_host_slab *slab, void *object);
 
@@ -38,7 +38,7 @@ static inline size_t tt_host_slab_number(struct tt_host_slab *slab, const void *
     return (size_t)((const char *)object - base) >> __builtin_ctzll(slab->object_bytes);
 }
 
-/* Set the magic word (the object's first 4 bytes): from now on the handle is good. */
+/* Set the magic word (the object's first 4 bytes): from now on the handle is valid. */
 static inline void tt_host_slab_enliven(void *object, uint32_t magic)
 {
     __atomic_store_n((uint32_t *)object, magic, __ATOMIC_RELEASE);

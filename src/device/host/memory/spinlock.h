@@ -1,5 +1,4 @@
-/* A lock of one word for what is held for moments: one locked instruction takes it, a store gives
- * it back, zero is open. Private to the room. */
+/* A spinlock of one word; 0: free. For short critical sections. Private to the room. */
 #pragma once
 
 #include <stdatomic.h>
@@ -9,7 +8,7 @@ struct tt_host_spinlock {
     _Atomic uint32_t taken;
 };
 
-void tt_host_spinlock_wait(const struct tt_host_spinlock *spinlock); /* until it looks open */
+void tt_host_spinlock_wait(const struct tt_host_spinlock *spinlock); /* until it looks free */
 
 static inline void tt_host_spinlock_lock(struct tt_host_spinlock *spinlock)
 {

@@ -1,4 +1,4 @@
-/* What every file of the room shares: result codes, the thread's state, devices, forks. */
+/* Shared by all files of the room: result codes, state of threads, devices, forks. */
 #pragma once
 
 #include "process.h"
@@ -79,14 +79,14 @@ static inline int tt_host_device_count(void)
     return known ? known - 1 : tt_host_device_count_slow();
 }
 
-/* True in a child that was forked after devices were discovered: its threads and its memory are
- * the parent's, so every call answers 3. */
+/* True in a process that was forked after devices were discovered. It has neither the threads nor
+ * the memory, so every call returns 3. */
 static inline bool tt_host_forked(void)
 {
     return atomic_load_explicit(&tt_host.is_child, memory_order_relaxed);
 }
 
-/* What a handle that is not ours gets. */
+/* The error for an invalid handle. */
 static inline int tt_host_bad_handle(void)
 {
     return tt_host_forked() ? TT_HOST_NOT_INITIALIZED : TT_HOST_BAD_HANDLE;

@@ -1,5 +1,5 @@
-/* How far a stream has come: what memory, which lies below streams, needs to know of one. A stream
- * begins with its timeline; stream/stream.h says who writes it. Private to the room. */
+/* Progress of a stream, for memory/, which must not depend on streams: a stream struct begins with
+ * its timeline. Who writes it: stream/stream.h. Private to the room. */
 #pragma once
 
 #include <stdatomic.h>
@@ -10,12 +10,12 @@ struct CUstream_st;
 
 struct tt_host_timeline {
     _Atomic uint32_t magic; /* of the slab */
-    _Atomic uint64_t tail;  /* the last sequence number that was given */
-    _Atomic uint64_t done;  /* the last one that is finished */
+    _Atomic uint64_t tail;  /* sequence number of the last queued operation */
+    _Atomic uint64_t done;  /* of the last finished one */
 };
 
 struct tt_host_position {
-    struct CUstream_st *stream; /* borrowed for ever; NULL: nowhere, always reached */
+    struct CUstream_st *stream; /* borrowed; never unmapped. NULL: always reached */
     uint64_t seq;
 };
 

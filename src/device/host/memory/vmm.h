@@ -1,10 +1,10 @@
-/* Memory in parts, as other files of the room see it. Private to the room. */
+/* Virtual memory management (cuMemCreate, cuMemMap), for other files of the room. Private to it. */
 #pragma once
 
 #include <stddef.h>
 
-/* End mappings that only work kept which is over. Takes the lock of all mappings. */
+/* Unmap what only queued work kept mapped, once that is done. Takes the lock of all mappings. */
 void tt_host_vmm_reclaim(void);
-/* The other addresses of what is mapped at ptr, at most `room` of them; their number. *bytes
- * shrinks to what lies at each of them in one piece. */
+/* Other addresses at which the memory at ptr is mapped, at most `room`. Returns their number.
+ * *bytes is reduced to what is contiguous at all of them. */
 size_t tt_host_vmm_aliases(const void *ptr, size_t *bytes, const void **aliases, size_t room);

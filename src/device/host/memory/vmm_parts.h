@@ -1,4 +1,4 @@
-/* What the files of memory in parts share: the books, under one lock. Nobody else includes it. */
+/* State of virtual memory management, under one lock. Private to the files vmm*.c. */
 #pragma once
 
 #include "device/host/host_vmm.h"
@@ -10,9 +10,9 @@ struct tt_host_vmm_block {
     struct tt_host_vmm_block *next;
     uint64_t id;
     int fd;     /* owned */
-    ino_t file; /* of an imported one, and of the one that it comes from */
+    ino_t file; /* inode, which an imported block shares with its original */
     unsigned handles, mappings;
-    bool charged; /* to the device's arena */
+    bool charged; /* counted against the device's arena */
     struct tt_block_info info;
 };
 
@@ -20,12 +20,12 @@ struct tt_host_reservation {
     struct tt_host_reservation *next;
     char *base;
     size_t bytes;
-    bool gone; /* the program's no more; its addresses are, while pages linger */
+    bool gone; /* freed by the program; kept while pages linger */
 };
 
 struct tt_host_lingering {
     struct tt_host_lingering *next;
-    struct tt_host_ends *ends; /* owned; of the work that may use the pages */
+    struct tt_host_ends *ends; /* owned; the work that may use the pages */
     char *base;
     size_t bytes;
 };
@@ -35,15 +35,15 @@ struct tt_host_mapping {
     struct tt_host_vmm_block *block; /* counted by block->mappings */
     char *base;
     size_t bytes, offset;
-    int access;                                /* the widest of them */
-    unsigned char by[TT_HOST_MAX_DEVICES + 1]; /* per device; the last one: the host */
+    int access;                                /* the widest access of all devices */
+    unsigned char by[TT_HOST_MAX_DEVICES + 1]; /* access per device; the last one: the host */
 };
 
 /* ---- vmm_pages.c ---- */
-/* 3 in a forked child, whose locks may be held by threads that it does not have. */
+/* Error: 3 in a forked child, where a thread that does not exist may hold the lock. */
 int tt_host_vmm_lock(void);
 void tt_host_vmm_unlock(void);
-/* The rest with the lock held. */
+/* All functions below are called with the lock held. */
 static inline bool tt_host_vmm_overlap(const char *base, size_t bytes, const char *other,
                                        size_t other_bytes)
 {
@@ -53,15 +53,16 @@ bool tt_host_vmm_lingers(const char *base, size_t bytes);
 const struct tt_host_mapping *tt_host_vmm_find_mapping(const char *ptr);
 bool tt_host_vmm_is_mapped(const char *base, size_t bytes); /* any of it */
 bool tt_host_vmm_is_reserved(const char *base, size_t bytes);
-/* Give the pages what the widest access allows; everything where pages linger. */
+/* Protect the pages as the widest access allows; full access where pages linger. */
 int tt_host_vmm_protect(const struct tt_host_mapping *one);
-/* Make the pages of a range what the books say, but for those that linger. */
+/* Make the pages of a range agree with the list of mappings, except lingering ones. */
 void tt_host_vmm_refresh(char *base, size_t bytes);
-/* *out: what lets pages linger, the caller's; NULL when there is no work that may use them. */
+/* *out: a new entry, owned by the caller; NULL: no work may use the pages. */
 int tt_host_vmm_note_lingering(struct tt_host_lingering **out);
 void tt_host_vmm_list_lingering(struct tt_host_lingering *lingering, char *base,
                                 size_t bytes); /* takes */
 
 /* ---- vmm_block.c ---- */
 struct tt_host_vmm_block *tt_host_vmm_find_block(uint64_t id);
-void tt_host_vmm_reclaim_block(struct tt_host_vmm_block *block); /* it may be over */
+void tt_host_vmm_reclaim_block(
+    struct tt_host_vmm_block *block); /* free it where nothing refers to it */
