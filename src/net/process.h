@@ -1,4 +1,5 @@
-/* What this room keeps for the process: one object, a part per network. Private to the room. */
+/* The room's state of the process: one object, with a part for each network. Private to the room.
+ */
 #pragma once
 
 #include "base/socket.h"
@@ -17,8 +18,8 @@ struct tt_nets {
         ncclResult_t rc;
     } sockets;
     pthread_once_t ib_once;
-    struct tt_ib *ib; /* ib/device.c: the adapters, found once; owned by the process. NULL: nobody
-                         has looked, or memory was short */
+    struct tt_ib *ib; /* ib/device.c: the adapters, found once; owned. NULL: not searched for
+                         yet, or out of memory */
 };
 
 extern struct tt_nets tt_nets;

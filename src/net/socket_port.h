@@ -1,4 +1,4 @@
-/* Listeners of a communicator on one device and the one socket they share. Private to the room. */
+/* The listeners of a communicator on one device, which share one socket. Private to the room. */
 #pragma once
 
 #include "net/socket.h"
@@ -7,33 +7,35 @@ struct socket_port;
 
 struct socket_listener { /* waits for one connection */
     struct socket_listener *next;
-    struct socket_port *port; /* borrowed; NULL: not entered */
+    struct socket_port *port; /* borrowed; NULL: not in one */
     ncclProfilerCallback_t profiler;
     unsigned char id[SOCKET_ID_BYTES];
     int nlanes;
-    uint64_t connection; /* whose lanes are in `ends` */
+    uint64_t connection; /* number of the connection in `ends` */
     int nproved;
-    struct socket_ends ends; /* fd -1: not there yet */
-    /* owned; by lane, what came of `connection`, which is there already; NULL: it waits for one */
+    struct socket_ends ends; /* fd -1: not accepted yet */
+    /* owned; by lane: new TCP connections for the existing `connection`; NULL: the listener waits
+     * for a first one */
     struct socket_comeback *comebacks;
 };
 
-/* Take the listener in and say where connectors find it; the socket is opened for the first one
- * and closed after the last one. The listener has to leave after an error too.
- * spare   another interface of the same family by which it is found; NULL: none
- * handle  gets both addresses */
+/* Add the listener and fill its handle. The first listener opens the socket, the last one to leave
+ * closes it. Leave after an error as well.
+ * spare   a second interface of the same address family; NULL: none
+ * handle  set to both addresses */
 ncclResult_t tt_socket_port_enter(struct socket_port *port, const union tt_addr *netif,
                                   const union tt_addr *spare, struct socket_listener *listener,
                                   struct socket_handle *handle);
-/* The same for a listener with comebacks, while the one that got the connection is there. */
+/* The same for a listener with comebacks, while the listener that accepted the connection is in the
+ * port. */
 ncclResult_t tt_socket_port_stay(struct socket_port *port, struct socket_listener *listener);
 bool tt_socket_port_has_spare(const struct socket_port *port);
 const struct socket_context *tt_socket_port_context(const struct socket_port *port);
 void tt_socket_port_leave(struct socket_port *port, struct socket_listener *listener);
-/* Look who has come, for all listeners; ncclSuccess and the ends when this one's are complete, else
- * ncclInProgress. Any thread. */
+/* Accept and authenticate for all listeners. ncclSuccess: this listener's ends are complete and the
+ * caller's; else ncclInProgress. Any thread. */
 ncclResult_t tt_socket_port_serve(struct socket_port *port, struct socket_listener *listener,
                                   struct socket_ends *ends_out);
-/* The same for a lane that comes anew; comeback_out->fd is -1 while it has not. */
+/* The same for a lane that is connected again; comeback_out->fd is -1 until it is. */
 ncclResult_t tt_socket_port_resumed(struct socket_port *port, struct socket_listener *listener,
                                     int lane, struct socket_comeback *comeback_out);

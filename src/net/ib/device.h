@@ -1,5 +1,5 @@
-/* What the verbs network knows of the machine: ports, and devices made of one or more ports of one
- * card. Found once per process. */
+/* Ports of adapters, and devices of the verbs network, each of one or more ports of one card. Found
+ * once per process. */
 #pragma once
 
 #include "nccl/net.h"
@@ -24,7 +24,7 @@ struct ib_region { /* registered memory of a port, whole pages */
     struct ibv_mr *mr; /* owned */
 };
 
-/* A port of an adapter. What follows `lock` is there while connections use the port. */
+/* A port of an adapter. The fields after `lock` are set while connections use the port. */
 struct ib_port {
     char name[IB_NAME_BYTES]; /* of the adapter */
     struct ibv_context *context;
@@ -37,14 +37,14 @@ struct ib_port {
     char pci_path[256]; /* "": none */
     char sysfs[256];    /* of the adapter */
     bool ethernet;
-    _Atomic uint32_t fatal; /* asynchronous events that end what runs over the port */
-    pthread_mutex_t lock;   /* of what follows */
+    _Atomic uint32_t fatal; /* count of asynchronous events that end connections of the port */
+    pthread_mutex_t lock;   /* guards the fields below */
     int users;
     struct ibv_pd *pd;
     struct ib_region *regions; /* owned, sorted by first */
     size_t nregions, capacity;
     pthread_t watcher;
-    int stop_fd; /* wakes the watcher up for its end */
+    int stop_fd; /* eventfd that ends the watcher */
 };
 
 struct ib_device {
@@ -59,27 +59,27 @@ struct tt_ib { /* tt_nets.ib: device.c fills it, others call the functions of `v
     int nports;
     struct ib_device devices[IB_PORTS];
     int ndevices;
-    pid_t pid; /* that opened them: a child must not use them */
+    pid_t pid; /* the process that opened them; forked children must not use them */
 };
 
 /* Number of devices; 0 when there are none, or no library. */
 int tt_ib_devices(void);
-/* NULL: there is none of that number. */
+/* The device; NULL: no such number. */
 struct ib_device *tt_ib_device(int dev);
 void tt_ib_properties(int dev, ncclNetProperties_v12_t *props);
-/* True when memory may be written to in any order. */
+/* Whether adapters may write to memory in any order (NCCL_IB_PCI_RELAXED_ORDERING). */
 bool tt_ib_relaxed_ordering(void);
-/* What runs over the adapter's ports is lost. */
+/* All connections over the adapter's ports have failed. */
 void tt_ib_adapter_failed(const struct ibv_context *context);
 
 /* ---- filter.c ---- */
 
-/* Does NCCL_IB_HCA take this port of the adapter? Its labels go to the last two. */
+/* Whether NCCL_IB_HCA selects the port. Sets its rail and plane from the list. */
 bool tt_ib_port_taken(const char *list, struct ib_port *port);
 
 /* ---- gid.c ---- */
 
-/* The index of the port's address that the variables ask for. False: there is none. */
+/* The GID that the variables select, and its index. False: there is none. */
 bool tt_ib_gid_choose(const struct ib_port *port, int *index_out, union ibv_gid *gid_out);
 
 /* ---- memory.c: a port in use ---- */
@@ -87,14 +87,14 @@ bool tt_ib_gid_choose(const struct ib_port *port, int *index_out, union ibv_gid 
 /* Failures are reported. Pairs with tt_ib_port_release(). */
 ncclResult_t tt_ib_port_acquire(struct ib_port *port);
 void tt_ib_port_release(struct ib_port *port);
-/* Memory that adapters may write to in any order, whole pages of it, once however often it is
- * asked for. */
+/* Register the pages of the memory for relaxed ordering. Registrations are counted: the same pages
+ * are registered once. */
 ncclResult_t tt_ib_region_acquire(struct ib_port *port, void *data, size_t bytes,
                                   struct ibv_mr **mr_out);
 void tt_ib_region_release(struct ib_port *port, struct ibv_mr *mr);
 
 /* ---- events.c ---- */
 
-/* The thread that gets the port's events; under its lock. */
+/* Start and stop the thread that reads the port's events. The port's lock is held. */
 ncclResult_t tt_ib_watch_start(struct ib_port *port);
 void tt_ib_watch_stop(struct ib_port *port);

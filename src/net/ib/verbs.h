@@ -1,5 +1,5 @@
-/* libibverbs, opened by name when it is needed. The calls of the data path (post, poll) are inline
- * functions of its header, which go through the device's own table. */
+/* libibverbs, loaded when it is needed. Post and poll are not here: they are inline functions of
+ * its header, which call the device's own table. */
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -34,6 +34,6 @@ struct tt_verbs {
     const char *(*wc_status_str)(enum ibv_wc_status status);
 };
 
-/* Open the library of NCCL_IBVERBS_LIB, or libibverbs.so, then libibverbs.so.1; it stays. False:
- * not there or without a function, which an INFO line says. */
+/* Load the library of NCCL_IBVERBS_LIB, or libibverbs.so, then libibverbs.so.1; it is never
+ * unloaded. False: it is missing or lacks a function; an INFO line says which. */
 bool tt_verbs_open(struct tt_verbs *verbs);

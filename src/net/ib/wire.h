@@ -1,5 +1,5 @@
-/* What both ends of a verbs connection agree on: memory that the other one writes to, immediate
- * data, messages over TCP. Hosts of one byte order. */
+/* Wire format of verbs connections: memory that the other end writes to, immediate data, messages
+ * over TCP. Both hosts must have the same byte order. */
 #pragma once
 
 #include "nccl/net.h"
@@ -15,7 +15,7 @@ enum {
     IB_PIECES = 16,
     IB_QPS = 128,
     IB_RECEIVES = 2 * IB_SLOTS, /* posted per queue pair */
-    IB_GRAIN = 128,             /* of pieces: what is written together is not cut */
+    IB_GRAIN = 128,             /* pieces begin at multiples of it */
     IB_VERSION = 1,
 };
 
@@ -23,7 +23,7 @@ struct ib_entry { /* one posted receive, written into the sender's memory */
     uint64_t addr, bytes;
     uint32_t rkeys[IB_MERGED]; /* by port of the receiver */
     uint32_t tag, nparts;
-    _Atomic uint64_t number; /* of the message, from 1; last: it is written last */
+    _Atomic uint64_t number; /* of the message, from 1; last field, as it is written last */
     uint64_t unused[2];
 };
 _Static_assert(sizeof(struct ib_entry) == 64, "a cache line");
@@ -57,14 +57,14 @@ static inline struct ib_mark ib_mark_unpack(uint32_t imm)
                             .size = imm & IB_SIZE_RECORDED};
 }
 
-struct ib_port_words { /* a port, as the other end needs it */
+struct ib_port_words { /* addresses of a port */
     char name[32];
     union ibv_gid gid;
     uint16_t lid;
     uint8_t mtu, ethernet, number, unused[3];
 };
 
-struct ib_hello { /* each of the three messages of making a connection */
+struct ib_hello { /* each of the three messages of the handshake */
     uint32_t version, nports, nqps, failover;
     int32_t rank, qps_per_port, split, unused;
     uint64_t addr; /* of the sender's table, of the receiver's record */
@@ -77,6 +77,6 @@ struct ib_hello { /* each of the three messages of making a connection */
 struct ib_notice { /* over TCP, when a queue pair has failed */
     uint32_t kind, qp;
     uint64_t numbers[IB_SLOTS]; /* messages that the receiver waits for; 0: none */
-    uint32_t pieces[IB_SLOTS];  /* those that it has */
+    uint32_t pieces[IB_SLOTS];  /* bits: pieces of them that have arrived */
 };
 enum { IB_NOTICE_LOST = 1, IB_NOTICE_STATE };
