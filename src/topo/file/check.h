@@ -3,10 +3,11 @@
 
 #include "file.h"
 
-/* Drop what the schema does not know (with a warning), then check the rest: attributes that are
- * missing or out of range, numbers given twice, links without the way back.
+/* Drop unknown elements and attributes (with a warning), then check the rest: missing attributes,
+ * values out of range, duplicate numbers, links without a link in the other direction.
  * Errors: ncclInvalidUsage "NAME:LINE: ...". */
 ncclResult_t tt_topo_file_check(struct tt_topo_file *file);
 
-/* The same without what tt_topo_complete() adds, and without what only whole files can show. */
+/* The same for a partial file: attributes that tt_topo_complete() adds may be missing, and checks
+ * that need a whole file are left out. */
 ncclResult_t tt_topo_partial_check(struct tt_topo_file *file);

@@ -1,6 +1,6 @@
-/* Partial files: machine files that say only what detection cannot see. A communicator completes
- * them with the devices that take part and with what the running machine says of them. Source:
- * spec topology, section 1.4. */
+/* Partial files: machine files that contain only what cannot be detected. A communicator completes
+ * them with its devices and with what is detected on the running machine. Source: spec topology,
+ * section 1.4. */
 #pragma once
 
 #include "topo/topo.h"
@@ -20,28 +20,29 @@ struct tt_topo_nic {         /* a device of a network plugin */
     bool gdr; /* reaches GPU memory */
 };
 
-struct tt_topo_local { /* what takes part on this host; all borrowed */
+struct tt_topo_local { /* the communicator's devices on this host; all borrowed */
     const struct tt_topo_device *devices;
     int ndevices;
     const struct tt_topo_nic *nics; /* NULL: the file's own NICs stay as they are */
     int nnics;
 };
 
-enum { TT_TOPO_MEMBERS = 8 }; /* NICs that one virtual NIC has at most */
+enum { TT_TOPO_MEMBERS = 8 }; /* most NICs of a virtual NIC */
 
-/* Who joins NICs to virtual ones: a network plugin. */
+/* Makes virtual NICs: a network plugin's makeVDevice. */
 struct tt_topo_joiner {
-    int most; /* in one; 0: it does not join any */
-    /* One device of those with the numbers `devs`. False: not of these. */
+    int most; /* NICs in one; 0: it makes none */
+    /* Make one device of those with the numbers `devs`. False: not possible. */
     bool (*make)(void *arg, const int *devs, int count, int *dev_out, int *mbps_out);
     void *arg;
 };
 
-/* Decide which NICs of a completed file become one (NCCL_NET_FORCE_MERGE, NCCL_NET_MERGE_LEVEL, by
- * default ports of one adapter), and have them made. The file keeps them as they are, with a remark
- * that counts when a system is built of it. Errors: ncclInvalidUsage naming the variable. */
+/* Decide which NICs of a completed file are merged (NCCL_NET_FORCE_MERGE, NCCL_NET_MERGE_LEVEL; by
+ * default the ports of one adapter), and have the virtual NICs made. The file keeps the NICs and
+ * gets a mark for tt_topo_merge(). Errors: ncclInvalidUsage naming the variable. */
 ncclResult_t tt_topo_join(struct tt_topo_file *file, const struct tt_topo_joiner *joiner);
-/* The numbers of the NICs that were joined to `dev` in the file, in order; how many. 0: none. */
+/* Set devs to the numbers of the NICs that were merged into `dev`, in order. Returns their number.
+ */
 int tt_topo_joined(const struct tt_topo_file *file, int dev, int devs[TT_TOPO_MEMBERS]);
 
 /* Read a file of which attributes, GPUs and NICs may be missing. Errors: as tt_topo_file_parse()
@@ -50,8 +51,8 @@ ncclResult_t tt_topo_partial_parse(const char *name, const char *text, size_t te
                                    struct tt_topo_file **file_out);
 ncclResult_t tt_topo_partial_read(const char *path, struct tt_topo_file **file_out);
 
-/* Add devices and NICs that the file does not have, below the PCI elements that /sys knows; fill
- * attributes that are missing; take out NICs that the plugin does not know. Afterwards the file is
- * checked in full: errors as tt_topo_file_parse(). Remarks go to the file's warnings.
- * HWLOC_FSROOT reads a recorded tree, which then also has the last word on classes. Any thread. */
+/* Add devices and NICs that the file lacks, below PCI elements from /sys; fill missing attributes;
+ * remove NICs that the plugin does not have. Then the whole file is checked: errors as
+ * tt_topo_file_parse(). Warnings are added to the file's. With HWLOC_FSROOT a recorded tree is
+ * read, whose device classes replace the file's. Any thread. */
 ncclResult_t tt_topo_complete(struct tt_topo_file *file, const struct tt_topo_local *local);

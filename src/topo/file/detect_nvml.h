@@ -1,5 +1,5 @@
-/* GPUs as NVIDIA's management library describes them. It is loaded when asked for and never linked;
- * where it is not there, there are no GPUs. Private to the room. */
+/* GPUs from NVIDIA's management library (NVML), which is loaded at run time, never linked. Without
+ * it no GPU is found. Private to the room. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@ struct tt_nvml_gpu {
     int c2c_count, c2c_mbps; /* links to the CPU, MB/s of each; 0 none */
 };
 
-/* Call for every GPU in NVML's order; returns how many, 0 without the library or without rights.
- * A GPU that does not answer (lost, no rights) is left out and counted in *silent_out. */
+/* Call `call` for every GPU in NVML's order. Returns their number; 0 without the library or without
+ * permission. A GPU that cannot be queried is left out and counted in *silent_out. */
 int tt_nvml_each(void (*call)(void *context, int index, const struct tt_nvml_gpu *gpu),
                  void *context, int *silent_out);

@@ -3,6 +3,6 @@
 
 struct tt_xml_node;
 
-/* What a run with one process per GPU has after all ranks gave their part: rank by rank, own GPU
- * and all NICs, merged. NULL when memory is short. */
+/* The elements in the order that NCCL gets when each rank contributes its GPU and all NICs and the
+ * parts are merged rank by rank. NULL: out of memory. */
 struct tt_xml_node *tt_topo_fuse(const struct tt_xml_node *root);

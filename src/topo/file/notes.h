@@ -1,5 +1,5 @@
-/* Warnings about a machine file, collected as lines of text. A pure room does not talk; the
- * caller prints or logs them. */
+/* Warnings about a machine file, collected as lines of text. The room has no I/O: the caller prints
+ * or logs them. */
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 struct tt_topo_notes {
     char *text;     /* owned; NULL while empty; lines "NAME:LINE: warning: ..." */
     size_t bytes;   /* without the final zero */
-    size_t dropped; /* lines that found no room: at most 64 KiB are kept */
+    size_t dropped; /* number of lines beyond 64 KiB */
 };
 
 void tt_topo_note(struct tt_topo_notes *notes, const char *name, int line, const char *fmt, ...)

@@ -1,5 +1,5 @@
-/* Words and numbers of machine files: what a text in an attribute means. Private to the room.
- * Source of the tables: spec topology, section 1.3. */
+/* Meaning of the texts and numbers in attributes of machine files. Private to the room. Source of
+ * the tables: spec topology, section 1.3. */
 #pragma once
 
 #include "topo/topo.h"
@@ -9,7 +9,7 @@
 
 struct tt_xml_node;
 
-enum tt_topo_role { /* what a device class makes of a pci element, or of an NVLink's far end */
+enum tt_topo_role { /* of a pci element, or of the far end of an NVLink, by its device class */
                     TT_ROLE_BRIDGE,
                     TT_ROLE_NVSWITCH,
                     TT_ROLE_CPU,
@@ -45,6 +45,6 @@ bool tt_word_hex(const char *text, uint64_t *value_out); /* with or without 0x, 
 /* Whole-text finite number. */
 bool tt_word_float(const char *text, double *value_out);
 
-/* Attribute as number; only for files that were checked. */
+/* The attribute as a number. Only for files that were checked. */
 int64_t tt_topo_int(const struct tt_xml_node *node, const char *key, int64_t fallback);
 uint64_t tt_topo_busid(const struct tt_xml_node *node, const char *key);

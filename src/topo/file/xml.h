@@ -24,16 +24,16 @@ struct tt_xml_attr {
 
 struct tt_xml_node {
     char *name; /* owned */
-    int line;   /* where it began; 0: not from a file */
+    int line;   /* of its start; 0: not from a file */
     struct tt_xml_node *parent;
     struct tt_xml_node **children; /* owned, in order */
     int nchildren, capacity;
     struct tt_xml_attr attrs[TT_XML_ATTRS];
     int nattrs;
-    bool kept; /* trimming: survives */
+    bool kept; /* scratch of trimming: not to be removed */
 };
 
-/* Read a document. `name` stands for it in messages.
+/* Parse a document. name: its name in messages.
  * Errors: ncclInvalidUsage "NAME:LINE: ..." for anything that is not well-formed, has a DOCTYPE or
  * is beyond the limits above; ncclSystemError when memory is short. */
 ncclResult_t tt_xml_parse(const char *name, const char *text, size_t text_bytes,
@@ -44,15 +44,15 @@ void tt_xml_free(struct tt_xml_node *node); /* with its subtree; accepts NULL */
 const char *tt_xml_get(const struct tt_xml_node *node, const char *key);
 /* Set or replace. False when memory is short or the element is full. */
 bool tt_xml_set(struct tt_xml_node *node, const char *key, const char *value);
-/* New last child; takes nothing over. NULL when memory is short. */
+/* Add a new last child. name is copied. NULL: out of memory. */
 struct tt_xml_node *tt_xml_add(struct tt_xml_node *parent, const char *name);
 /* Deep copy; NULL when memory is short. */
 struct tt_xml_node *tt_xml_copy(const struct tt_xml_node *node);
-/* Hang `child` (without parent) under `parent` as the last one. False when memory is short. */
+/* Make `child`, which has no parent, the last child of `parent`. False: out of memory. */
 bool tt_xml_adopt(struct tt_xml_node *parent, struct tt_xml_node *child);
-/* Take child number `index` out and free it. */
+/* Remove child number `index` and free it. */
 void tt_xml_drop(struct tt_xml_node *parent, int index);
-/* Nearest element of that name, upwards from the node itself; NULL: none. */
+/* The node itself or its nearest ancestor of that name; NULL: none. */
 const struct tt_xml_node *tt_xml_above(const struct tt_xml_node *node, const char *name);
 
 /* The document as text, two blanks per level. Caller frees. NULL when memory is short. */

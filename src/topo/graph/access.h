@@ -1,4 +1,5 @@
-/* Who may use what. Private to the room. */
+/* Which devices are local to each other, and which may access each other directly. Private to the
+ * room. */
 #pragma once
 
 #include "system.h"
@@ -9,7 +10,7 @@ int tt_topo_local(const struct tt_topo_system *system, const struct tt_topo_node
                   enum tt_topo_type type, struct tt_topo_node **local);
 struct tt_topo_node *tt_topo_local_cpu(const struct tt_topo_system *system,
                                        const struct tt_topo_node *gpu);
-/* NIC of a GPU for a channel; NULL: none. */
+/* The NIC that a GPU uses for a channel; NULL: none. */
 struct tt_topo_node *tt_topo_net_of(const struct tt_topo_system *system,
                                     const struct tt_topo_node *gpu, int channel);
 struct tt_topo_node *tt_topo_gpu_of(const struct tt_topo_system *system,
@@ -26,7 +27,7 @@ bool tt_topo_prefers_net(const struct tt_topo_system *system, const struct tt_to
                          const struct tt_topo_node *b);
 bool tt_topo_gdr_check(const struct tt_topo_system *system, const struct tt_topo_node *gpu,
                        const struct tt_topo_node *net, bool sending);
-/* GPU whose proxy drives the NIC for this GPU: itself unless the path goes through another. */
+/* The GPU whose proxy uses the NIC for this GPU: another one under PXN, else the GPU itself. */
 const struct tt_topo_node *tt_topo_relay_of(const struct tt_topo_system *system,
                                             const struct tt_topo_node *gpu,
                                             const struct tt_topo_node *net);

@@ -1,4 +1,4 @@
-/* From elements to nodes. Private to the room. */
+/* Make the nodes of a graph from the elements of a machine file. Private to the room. */
 #pragma once
 
 #include "system.h"

@@ -3,6 +3,6 @@
 
 #include "system.h"
 
-/* The machine and the channels found, as text. The caller frees; NULL when memory is short. */
+/* The machine and its channels as text. The caller frees it; NULL: out of memory. */
 char *tt_topo_describe(const struct tt_topo_system *system, const struct tt_topo_domain *domains,
                        int ndomains);

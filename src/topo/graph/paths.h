@@ -3,5 +3,6 @@
 
 #include "system.h"
 
-/* All paths, diversions included. Errors: ncclInvalidUsage when there are too many. */
+/* Find all paths, then replace those that must go through a CPU or another GPU. Errors:
+ * ncclInvalidUsage when there are too many. */
 ncclResult_t tt_topo_paths_make(struct tt_topo_system *system);

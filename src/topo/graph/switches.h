@@ -1,7 +1,7 @@
-/* Switches that show two levels. Private to the room. */
+/* PCI switches that appear as two levels of bridges. Private to the room. */
 #pragma once
 
 #include "system.h"
 
-/* Make one crossbar of switches that show two levels. False when memory is short. */
+/* Replace both levels of each such switch by one node. False: out of memory. */
 bool tt_topo_flatten(struct tt_topo_system *system);

@@ -34,11 +34,12 @@ struct tt_topo_link {       /* from `budget` on: for the search, set by tt_searc
     float bw;
     struct tt_topo_node *peer;
 
-    float budget;              /* what a search has not yet given to channels */
-    struct tt_topo_link *back; /* way back, if traffic here costs some there */
-    float back_share;          /* how much: from a GPU, and from elsewhere */
-    float back_share_other;
-    bool intel; /* leads to an Intel CPU */
+    float budget; /* bandwidth that the search has not assigned to channels */
+    struct tt_topo_link
+        *back;              /* reverse link, if traffic on this link uses some of it; else NULL */
+    float back_share;       /* the share that it uses: of traffic from a GPU, ... */
+    float back_share_other; /* ... and of other traffic */
+    bool intel;             /* leads to an Intel CPU */
 };
 
 struct tt_topo_path {
@@ -52,26 +53,26 @@ struct tt_topo_node {
     enum tt_topo_type type;
     uint64_t id;                /* host in the top 8 bits */
     int index;                  /* among its type */
-    struct tt_topo_link *links; /* owned; in the order that all walks follow */
+    struct tt_topo_link *links; /* owned; the order determines the results of searches */
     int nlinks, capacity;
     struct tt_topo_path *paths[TT_NODE_COUNT_]; /* owned; to every node of a type; NULL: none */
-    uint32_t wave;                              /* of the search that saw it last */
+    uint32_t wave;                              /* `waves` when the path search visited it last */
 
     struct tt_topo_node *dev;      /* GPU: the device it is on */
     int rank, dev_number, cc, gdr; /* GPU; NET: dev_number, gdr */
     int ngpus;                     /* DEV: ranks on it */
-    uint64_t busid;                /* DEV: of the GPU whose partition it may be */
-    bool is_part;                  /* GPU: on a partition */
+    uint64_t busid;                /* DEV: of the GPU that it is a partition of, if it is one */
+    bool is_part;                  /* GPU: a partition */
     uint64_t pci_id;        /* PCI, DEV: vendor, device, subsystem vendor, subsystem device */
     enum tt_topo_arch arch; /* CPU */
     enum tt_topo_vendor vendor;
     enum tt_topo_model model;
     float bw, budget, latency; /* NET */
-    char *name; /* owned; NET: as the file calls it, without control characters; NULL: not at all */
+    char *name; /* owned; NET: name in the file, without control characters; NULL: none */
     uint64_t guid, slot;
     int port, coll, max_conn, rail, plane;
-    struct tt_topo_node *local_gpu; /* NET: the GPU it prefers; NULL: none */
-    uint32_t local_as_of;           /* NET: value of `changes` when that was found */
+    struct tt_topo_node *local_gpu; /* NET: its preferred GPU; NULL: none */
+    uint32_t local_as_of;           /* NET: value of `changes` when local_gpu was found */
 };
 
 struct tt_topo_list {
@@ -82,8 +83,8 @@ struct tt_topo_list {
 struct tt_topo_system {
     struct tt_topo_list list[TT_NODE_COUNT_];
     struct tt_topo_env env;
-    uint32_t waves;      /* levels of all searches so far */
-    uint32_t changes;    /* of paths after the search, from 1 */
+    uint32_t waves;      /* number of levels of all path searches so far */
+    uint32_t changes;    /* number of changes of paths, from 1 */
     uint64_t hosts[256]; /* host hashes by host number */
     int nhosts;
 };
@@ -97,16 +98,17 @@ static inline uint64_t tt_topo_id(int host, uint64_t local)
     return (uint64_t)host << 56 | (local & 0xffffffffffffffull);
 }
 
-/* NULL when there are too many or memory is short. */
+/* Add a node. NULL: too many, or out of memory. */
 struct tt_topo_node *tt_topo_node_new(struct tt_topo_system *system, enum tt_topo_type type,
                                       uint64_t id);
 struct tt_topo_node *tt_topo_node_find(const struct tt_topo_system *system, enum tt_topo_type type,
                                        uint64_t id);
-/* Take a rank's GPU out; its device stays. Paths are to be made anew. */
+/* Remove a rank's GPU; its DEV node stays. Paths must be made again. */
 void tt_topo_gpu_drop(struct tt_topo_system *system, struct tt_topo_node *gpu);
-/* Take a node out that nobody links to any more, and free it. */
+/* Remove and free a node that no link leads to. */
 void tt_topo_node_drop(struct tt_topo_system *system, struct tt_topo_node *node);
-/* Add one direction; links of one type to one node are summed up. False: too many, or no memory. */
+/* Add a link; the bandwidth is added to an existing link of that type. False: too many, or out of
+ * memory. */
 bool tt_topo_link_add(struct tt_topo_node *from, struct tt_topo_node *to, enum tt_path_type type,
                       float bw);
 bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_path_type type,
@@ -115,9 +117,9 @@ bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_p
 struct tt_topo_link *tt_topo_link_back(const struct tt_topo_node *node,
                                        const struct tt_topo_link *link);
 const char *tt_topo_type_name(enum tt_topo_type type);
-/* After a node or link found no room: say what there is too much of. Returns the error. */
+/* Report what there is too much of, after a node or link could not be added. Returns the error. */
 ncclResult_t tt_topo_too_large(const struct tt_topo_system *system);
-/* Forget all paths. */
+/* Free all paths. */
 void tt_topo_paths_drop(struct tt_topo_system *system);
 
 static inline struct tt_topo_path *tt_topo_path(const struct tt_topo_node *from,

@@ -1,4 +1,4 @@
-/* Joining nodes to a communicator, in steps. Private to the room. */
+/* Connect the channels of nodes to rings and trees of a communicator. Private to the room. */
 #pragma once
 
 #include "topo/topo.h"
@@ -25,13 +25,13 @@ ncclResult_t tt_layout_rings(struct tt_topo_layout *layout, const struct tt_layo
 ncclResult_t tt_layout_trees(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
                              int nchannels);
 
-/* channels.c: how many channels, once graphs are agreed upon and `base` of them are placed. */
+/* channels.c: set the numbers of channels, when all nodes have the same graphs and `base` channels
+ * are placed. */
 void tt_layout_channels(struct tt_topo_layout *layout, const struct tt_topo_config *config,
                         int base);
 void tt_layout_p2p_channels(struct tt_topo_layout *layout, const struct tt_topo_config *config,
                             int per_peer);
-/* A number of channels: what the config says, else the variable if it says something, else
- * `fallback`. */
+/* A limit on channels: from the config (requested), else from the variable, else `fallback`. */
 int tt_layout_limit(int requested, const char *variable, int fallback);
 
 /* layout_nvls.c. */

@@ -1,5 +1,5 @@
-/* Communicators whose devices are those of machine files: what all ranks derive alike from the
- * files of their hosts. */
+/* Communicators whose devices are described by machine files. Every rank computes the same results
+ * from the files of all hosts. */
 #pragma once
 
 #include "topo/topo.h"
@@ -15,7 +15,7 @@ struct tt_topo_machine {
     int nhosts;
     const struct tt_topo_rank *ranks; /* borrowed; a rank's GPU is the one with its bus id */
     int nranks;
-    bool no_multicast, no_collnet; /* whatever variables say */
+    bool no_multicast, no_collnet; /* override the variables */
     struct tt_topo_config config;
 };
 
@@ -28,11 +28,11 @@ struct tt_topo_machine {
 ncclResult_t tt_topo_plan_from_machine(const struct tt_topo_machine *machine, int nchannels_most,
                                        struct tt_topo_plan *plan_out);
 
-/* What NCCL's GRAPH log says of the node of host number `host`, as lines of text. Caller frees.
- * Searches anew. Errors: as above. */
+/* NCCL's GRAPH log of the node of host number `host`, as lines of text, which the caller frees.
+ * Runs the search again. Errors: as above. */
 ncclResult_t tt_topo_machine_text(const struct tt_topo_machine *machine, int host, char **text_out);
-/* That node's machine file as its ranks see it; the graph file of a rank's node. Caller frees.
- * Errors: as above, and as tt_topo_graphs_print(). */
+/* The machine file of that node as its ranks see it; the graph file of a rank's node. The caller
+ * frees them. Errors: as above, and as tt_topo_graphs_print(). */
 ncclResult_t tt_topo_machine_dump(const struct tt_topo_machine *machine, int host,
                                   char **machine_out);
 ncclResult_t tt_topo_machine_graphs(const struct tt_topo_machine *machine, int rank,
@@ -42,8 +42,8 @@ enum { TT_TOPO_DEVICES = 64 };
 struct tt_topo_nics { /* network devices (`dev` of the file's NICs) of a rank by channel; -1: none
                        */
     int ring[TT_MAX_CHANNELS], tree[TT_MAX_CHANNELS];
-    int own[TT_MAX_CHANNELS]; /* of messages that come from another node */
-    /* of messages to a rank of another node, by the number of its device there */
+    int own[TT_MAX_CHANNELS]; /* for messages from another node */
+    /* for messages to another node, by the device number of the rank there */
     int toward[TT_TOPO_DEVICES][TT_MAX_CHANNELS];
 };
 /* Searches the rank's node anew. Errors: as tt_topo_plan_from_machine().

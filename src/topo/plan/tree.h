@@ -7,7 +7,7 @@ struct tt_tree_node { /* neighbours of a node; -1: none */
     int child[2];
 };
 
-/* Place of node `node` of `nnodes` in tree 0 or 1. Every node is inner in at most one of the two
+/* Neighbours of node `node` of `nnodes` in tree 0 or 1. Every node is inner in at most one tree
  * (for odd counts one node is inner in both). A root has only a second child. Depth is log2(nnodes)
  * rounded up.
  * Source of the construction: spec algorithms, section 3. */

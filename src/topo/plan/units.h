@@ -28,7 +28,7 @@ void tt_topo_units_fini(struct tt_topo_units *units);
 
 /* Ranks of unit `u`. */
 struct tt_topo_unit tt_topo_unit_at(const struct tt_topo_units *units, int u);
-/* The elements of the machine files that unit `u`'s ranks use, and how they are to be read.
+/* The elements of the machine files that unit `u`'s ranks use, and the options to build them with.
  * part  its root is owned by the caller, also after an error: tt_xml_free()
  * Errors: ncclInvalidUsage naming a host whose file lacks a device that a rank uses;
  * ncclSystemError (memory). */

@@ -1,13 +1,13 @@
-/* Bandwidth that links and NICs have left while channels are placed. Private to the room. */
+/* Remaining bandwidth of links and NICs while channels are placed. Private to the room. */
 #pragma once
 
 #include "trial.h"
 
-/* Give all links and NICs their whole bandwidth. */
+/* Set the budgets of all links and NICs to their bandwidth. */
 void tt_search_budgets(struct tt_topo_system *system);
-/* Take `share` times the trial's speed on the path, or give it back when negative. False: the path
- * is not allowed or has not enough left; nothing was taken then. */
+/* Subtract `share` times the trial's speed from the path's budgets (negative: add it). False: the
+ * path is not allowed or its budget too small; nothing is changed then. */
 bool tt_budget_take(struct tt_trial *trial, struct tt_topo_node *from, struct tt_topo_node *to,
                     float share);
-/* Take bw on the path between them, whatever is left: of a graph that was found to fit. */
+/* Subtract bw from the path's budgets without a check, for a graph that is known to fit. */
 void tt_budget_charge(const struct tt_topo_node *from, const struct tt_topo_node *to, float bw);

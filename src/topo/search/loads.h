@@ -1,5 +1,5 @@
-/* How full a graph makes the links and ports of a machine: for people who ask what limits it. Each
- * graph is looked at alone, as the search does. */
+/* Load of links and ports by a graph, to show what limits it. Each graph is considered alone, as in
+ * the search. */
 #pragma once
 
 #include "topo/topo.h"
@@ -8,16 +8,16 @@ struct tt_topo_load { /* a link in one direction, or a port (type NET, `to` empt
     enum tt_path_type type;
     char from[16], to[16]; /* TYPE/index as in the report */
     float bw, used;        /* GB/s */
-    int order;             /* among equally full ones */
+    int order;             /* among equally loaded ones */
 };
 
 struct tt_topo_loads {
-    struct tt_topo_load *load; /* owned; those in use, fullest first */
+    struct tt_topo_load *load; /* owned; those in use, the highest load first */
     int count;
 };
 
-/* What each graph of a domain, alone, takes of the machine's links and ports; the domain is one of
- * those that tt_topo_domains_make() made of the same file and options. Release with
+/* The load of links and ports by each graph of a domain, which tt_topo_domains_make() made from the
+ * same file and options. Release with
  * tt_topo_loads_free(). Errors: as tt_topo_system_make(); nothing is to be released then. */
 ncclResult_t tt_topo_loads_make(const struct tt_topo_file *file,
                                 const struct tt_topo_options *options,

@@ -1,4 +1,4 @@
-/* NICs to begin and to end channels at. Private to the room. */
+/* NICs at which channels begin and end. Private to the room. */
 #pragma once
 
 #include "topo/graph/system.h"
@@ -7,11 +7,11 @@ struct tt_net_lists { /* NICs to begin and to end at, by preference, for one lim
     struct tt_topo_node **net; /* owned; row g: those of GPU g, last row: of all GPUs */
     int *count;                /* owned; of each row */
     int rows, width;
-    int type; /* limit that the lists are for; -1: none yet */
+    int type; /* largest path type in the lists; -1: not filled */
 };
 
 bool tt_net_lists_init(struct tt_net_lists *lists, const struct tt_topo_system *system);
 void tt_net_lists_fini(struct tt_net_lists *lists);
-/* Make the lists for NICs up to a path type, unless that is what they are. */
+/* Fill the lists with NICs up to a path type, unless they are filled for it. */
 void tt_net_lists_fill(struct tt_net_lists *lists, const struct tt_topo_system *system,
                        enum tt_path_type type);

@@ -1,7 +1,7 @@
 /* Search for the channels of one node: which GPUs in which order, over which NICs, how fast.
- * Private to the room. The budgets of a system's links remember, to a thousandth of a GB/s, what
- * earlier searches did, because the reference does so as well; start them once, search in the order
- * of tt_graph_kind. */
+ * Private to the room. Rounding errors of earlier searches, up to a thousandth of a GB/s, stay in
+ * the budgets of links, as in NCCL: set the budgets once, then search in the order of
+ * tt_graph_kind. */
 #pragma once
 
 #include "topo/graph/system.h"

@@ -6,14 +6,14 @@
 #include "topo/graph/system.h"
 
 struct tt_score {                 /* a candidate for the next GPU */
-    int net_bw, pci_bw, net_hops; /* from the channel's NIC; 0 when that is of no interest */
-    int bw, hops;                 /* from the GPU before */
+    int net_bw, pci_bw, net_hops; /* from the channel's NIC; 0 where it does not matter */
+    int bw, hops;                 /* from the previous GPU */
     int order, gpu;
 };
 
 enum tt_trial_order { TT_ORDER_FREE, TT_ORDER_INDEX, TT_ORDER_REPLAY };
 
-struct tt_trial_position { /* where a channel has come to */
+struct tt_trial_position { /* current end of a channel */
     struct tt_topo_node *gpu;
     int at;         /* position of gpu */
     int back_net;   /* position from which the channel goes to a NIC; -1: none */
@@ -25,12 +25,12 @@ struct tt_trial_frame; /* private to trial.c */
 
 struct tt_trial {
     struct tt_topo_system *system; /* borrowed; only budgets change */
-    struct tt_topo_graph at;       /* what is being tried; owned */
+    struct tt_topo_graph at;       /* the current attempt; owned */
     struct tt_topo_graph *best;    /* borrowed */
     int min_channels, max_channels;
     bool inter, collnet;
     int steps;     /* left; -1: nothing better is possible */
-    bool improved; /* *best was replaced; cleared by the user */
+    bool improved; /* *best was replaced; the caller clears it */
 
     struct tt_net_lists nets;
     uint64_t *used;                              /* owned; per GPU, a bit for each channel */
@@ -38,16 +38,17 @@ struct tt_trial {
     int *next;                                   /* owned stack of candidates */
     struct tt_score *scores;                     /* owned; while candidates are sorted */
     size_t next_count, next_room;
-    struct tt_trial_frame *frames; /* owned stack of what is begun and not yet taken back */
+    struct tt_trial_frame *frames; /* owned stack of the depth-first search */
     size_t depth, frame_room;
     bool out_of_memory;
 };
 
-/* at is a copy of *graph, best points to it. False when memory is short; fini takes either. */
+/* `at` becomes a copy of *graph, `best` points to *graph. False: out of memory. tt_trial_fini() is
+ * valid in both cases. */
 bool tt_trial_init(struct tt_trial *trial, struct tt_topo_system *system,
                    struct tt_topo_graph *graph);
 void tt_trial_fini(struct tt_trial *trial);
-/* Run with `steps`; what is better than *best replaces it. */
+/* Run for `steps` steps; a better graph replaces *best. */
 void tt_trial_run(struct tt_trial *trial, int steps);
 
 static inline struct tt_topo_node *tt_trial_gpu(const struct tt_trial *trial, int index)
