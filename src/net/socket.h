@@ -73,18 +73,19 @@ ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void
 void tt_socket_connectors_free(struct socket_context *context);
 
 /* A new TCP connection for a lane of an existing connection, with its handshake. */
-struct socket_comeback {
+struct socket_reconnect {
     int fd; /* -1: none */
     struct socket_shake shake;
 };
 struct socket_origin;
 /* socket_connect.c: connect one lane again, to the address in the origin's handle. */
-ncclResult_t tt_socket_connector_again(const struct socket_origin *origin, int lane,
-                                       struct socket_connector **connector_out);
-/* ncclSuccess: the caller owns *comeback_out; ncclInProgress: call again. Failures are reported. */
-ncclResult_t tt_socket_connector_come(const struct socket_context *context,
-                                      struct socket_connector *connector,
-                                      struct socket_comeback *comeback_out);
+ncclResult_t tt_socket_connector_reopen(const struct socket_origin *origin, int lane,
+                                        struct socket_connector **connector_out);
+/* ncclSuccess: the caller owns *reconnect_out; ncclInProgress: call again. Failures are reported.
+ */
+ncclResult_t tt_socket_connector_reconnect(const struct socket_context *context,
+                                           struct socket_connector *connector,
+                                           struct socket_reconnect *reconnect_out);
 void tt_socket_connector_free(struct socket_connector *connector);
 
 /* ---- a connection ---- */
@@ -150,7 +151,7 @@ struct socket_link {
     uint32_t ahead_first, ahead_last;
     char *early; /* where bytes of the payload after the header in `ahead` already are */
     size_t early_bytes;
-    uint32_t doubts; /* messages whose size is not predicted, after a wrong prediction */
+    uint32_t unpredicted; /* messages whose size is not predicted, after a wrong prediction */
     char ahead[SOCKET_AHEAD_BYTES];
     int nlanes;
     struct socket_lane lanes[]; /* 0: control */

@@ -59,9 +59,10 @@ ncclResult_t tt_socket_net_unlisten(void *listen_comm)
     if (listener->port) tt_socket_port_leave(listener->port, listener);
     for (int i = 0; i < listener->nlanes; i++) {
         if (listener->ends.fds[i] >= 0) close(listener->ends.fds[i]);
-        if (listener->comebacks && listener->comebacks[i].fd >= 0) close(listener->comebacks[i].fd);
+        if (listener->reconnects && listener->reconnects[i].fd >= 0)
+            close(listener->reconnects[i].fd);
     }
-    free(listener->comebacks);
+    free(listener->reconnects);
     sodium_memzero(listener, sizeof(*listener));
     free(listener);
     return ncclSuccess;

@@ -323,8 +323,8 @@ ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void
 
 /* ---- a lane made anew ---- */
 
-ncclResult_t tt_socket_connector_again(const struct socket_origin *origin, int lane,
-                                       struct socket_connector **connector_out)
+ncclResult_t tt_socket_connector_reopen(const struct socket_origin *origin, int lane,
+                                        struct socket_connector **connector_out)
 {
     struct socket_handle one = origin->handle;
     one.nlanes = 1;
@@ -339,9 +339,9 @@ ncclResult_t tt_socket_connector_again(const struct socket_origin *origin, int l
 }
 
 /* A peer that is busy elsewhere may take its time once its host has answered. */
-ncclResult_t tt_socket_connector_come(const struct socket_context *context,
-                                      struct socket_connector *connector,
-                                      struct socket_comeback *comeback_out)
+ncclResult_t tt_socket_connector_reconnect(const struct socket_context *context,
+                                           struct socket_connector *connector,
+                                           struct socket_reconnect *reconnect_out)
 {
     struct joint *joint = &connector->joints[0];
     ncclResult_t rc = join_lane(context, connector, joint);
@@ -349,8 +349,8 @@ ncclResult_t tt_socket_connector_come(const struct socket_context *context,
     if (rc == ncclInProgress && !answered && tt_now_nsec() - connector->since_nsec > AGAIN_NSEC)
         return give_up(connector, ncclRemoteError, "its host does not answer");
     if (rc) return rc;
-    comeback_out->fd = joint->fd;
-    comeback_out->shake = joint->shake;
+    reconnect_out->fd = joint->fd;
+    reconnect_out->shake = joint->shake;
     joint->fd = -1;
     return ncclSuccess;
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { INLINE_MOST = 1024, LONG_BYTES = 2 << 20, DOUBTS = 32 };
+enum { INLINE_MOST = 1024, LONG_BYTES = 2 << 20, UNPREDICTED = 32 };
 
 static size_t param_between(const char *name, int64_t least, int64_t most)
 {
@@ -185,7 +185,7 @@ static ncclResult_t take_early(struct socket_link *link, const struct socket_req
     if (bytes && early != request->bytes) memcpy(request->bytes, early, bytes);
     if (after[0].iov_len == 0) return ncclSuccess;
     link->ahead_first = link->ahead_last = 0;
-    link->doubts = DOUBTS;
+    link->unpredicted = UNPREDICTED;
     return tt_socket_lane_put_back(link, &link->lanes[0], after);
 }
 
@@ -224,7 +224,7 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
     request->size = size;
     request->parts = 0;
     link->headed++;
-    if (link->doubts) link->doubts--;
+    if (link->unpredicted) link->unpredicted--;
     size_t got = 0;
     ncclResult_t rc = link->early ? take_early(link, request, &got) : ncclSuccess;
     if (rc || got == size) return rc;
@@ -263,7 +263,8 @@ static struct iovec expected_payload(const struct socket_link *link,
     const struct tt_net_landing *landing = &request->landing;
     const struct iovec none = {NULL, 0};
     size_t bytes = landing->expected;
-    if (bytes <= SOCKET_AHEAD_BYTES / 2 || bytes > link->inline_bytes || link->doubts) return none;
+    if (bytes <= SOCKET_AHEAD_BYTES / 2 || bytes > link->inline_bytes || link->unpredicted)
+        return none;
     if (!landing->at) return bytes <= request->size ? (struct iovec){request->bytes, bytes} : none;
     bool follows = landing->at == link->landed_end && bytes <= landing->room;
     return follows ? (struct iovec){landing->at, bytes} : none;

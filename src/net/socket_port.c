@@ -269,7 +269,7 @@ static struct socket_listener *meant(const struct socket_port *port,
         hello->wanted_rank == port->context->trust.rank && hello->sealed == port->context->sealed;
     struct socket_listener *found = NULL;
     for (struct socket_listener *at = port->listeners; at; at = at->next) {
-        bool resumes = at->comebacks != NULL;
+        bool resumes = at->reconnects != NULL;
         if (resumes != hello->resumes || (resumes && hello->connection != at->connection)) continue;
         if (!sodium_memcmp(hello->listener, at->id, SOCKET_ID_BYTES)) found = at;
     }
@@ -332,9 +332,9 @@ static void place_lane(struct socket_listener *listener, const struct candidate 
 
 static void replace_lane(struct socket_listener *listener, const struct candidate *candidate)
 {
-    struct socket_comeback *entry = &listener->comebacks[candidate->hello.lane];
+    struct socket_reconnect *entry = &listener->reconnects[candidate->hello.lane];
     if (entry->fd >= 0) close(entry->fd);
-    *entry = (struct socket_comeback){candidate->fd, candidate->shake};
+    *entry = (struct socket_reconnect){candidate->fd, candidate->shake};
     tt_socket_tune(candidate->fd);
 }
 
@@ -346,7 +346,7 @@ static void admit(struct socket_port *port, size_t i)
         drop(port, i);
         return;
     }
-    if (listener->comebacks) {
+    if (listener->reconnects) {
         replace_lane(listener, &port->candidates[i]);
     } else {
         place_lane(listener, &port->candidates[i]);
@@ -389,13 +389,13 @@ static ncclResult_t look(struct socket_port *port)
 }
 
 ncclResult_t tt_socket_port_resumed(struct socket_port *port, struct socket_listener *listener,
-                                    int lane, struct socket_comeback *comeback_out)
+                                    int lane, struct socket_reconnect *reconnect_out)
 {
     ncclResult_t rc = ncclSuccess;
-    struct socket_comeback *entry = &listener->comebacks[lane];
+    struct socket_reconnect *entry = &listener->reconnects[lane];
     pthread_mutex_lock(&port->lock);
     if (entry->fd < 0) rc = look(port);
-    *comeback_out = *entry;
+    *reconnect_out = *entry;
     entry->fd = -1;
     pthread_mutex_unlock(&port->lock);
     return rc;

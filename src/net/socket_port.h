@@ -16,7 +16,7 @@ struct socket_listener { /* waits for one connection */
     struct socket_ends ends; /* fd -1: not accepted yet */
     /* owned; by lane: new TCP connections for the existing `connection`; NULL: the listener waits
      * for a first one */
-    struct socket_comeback *comebacks;
+    struct socket_reconnect *reconnects;
 };
 
 /* Add the listener and fill its handle. The first listener opens the socket, the last one to leave
@@ -26,8 +26,8 @@ struct socket_listener { /* waits for one connection */
 ncclResult_t tt_socket_port_enter(struct socket_port *port, const union tt_addr *netif,
                                   const union tt_addr *spare, struct socket_listener *listener,
                                   struct socket_handle *handle);
-/* The same for a listener with comebacks, while the listener that accepted the connection is in the
- * port. */
+/* The same for a listener with reconnects, while the listener that accepted the connection is in
+ * the port. */
 ncclResult_t tt_socket_port_stay(struct socket_port *port, struct socket_listener *listener);
 bool tt_socket_port_has_spare(const struct socket_port *port);
 const struct socket_context *tt_socket_port_context(const struct socket_port *port);
@@ -36,6 +36,6 @@ void tt_socket_port_leave(struct socket_port *port, struct socket_listener *list
  * caller's; else ncclInProgress. Any thread. */
 ncclResult_t tt_socket_port_serve(struct socket_port *port, struct socket_listener *listener,
                                   struct socket_ends *ends_out);
-/* The same for a lane that is connected again; comeback_out->fd is -1 until it is. */
+/* The same for a lane that is connected again; reconnect_out->fd is -1 until it is. */
 ncclResult_t tt_socket_port_resumed(struct socket_port *port, struct socket_listener *listener,
-                                    int lane, struct socket_comeback *comeback_out);
+                                    int lane, struct socket_reconnect *reconnect_out);

@@ -51,7 +51,7 @@ struct resume_lane {
     uint64_t stall_nsec,
         stall_at; /* since when it retransmits without success, and from where; 0 */
     struct socket_connector *connector; /* owned; of the way to come */
-    struct socket_comeback comeback;    /* the same once it is proved; fd -1: not yet */
+    struct socket_reconnect reconnect;  /* the same once it is proved; fd -1: not yet */
     struct socket_transfer at;
     unsigned char report[SHAKE_REPORT_BYTES];
     /* receiving */
@@ -79,7 +79,7 @@ static struct socket_resume *resume_create(int nlanes)
         tt_calloc(1, sizeof(*resume) + (size_t)nlanes * sizeof(struct resume_lane));
     if (!resume) tt_fail(ncclSystemError, "NET/Socket: out of memory for a connection");
     for (int i = 0; resume && i < nlanes; i++)
-        resume->lanes[i].comeback.fd = -1;
+        resume->lanes[i].reconnect.fd = -1;
     return resume;
 }
 
@@ -112,17 +112,17 @@ ncclResult_t tt_socket_resume_receiver(struct socket_link *link,
     link->resume = resume; /* destroyed with the link */
     resume->context = tt_socket_port_context(listener->port);
     resume->listener = tt_calloc(1, sizeof(*resume->listener));
-    struct socket_comeback *comebacks = tt_calloc((size_t)link->nlanes, sizeof(*comebacks));
-    if (!resume->listener || !comebacks) {
-        free(comebacks);
+    struct socket_reconnect *reconnects = tt_calloc((size_t)link->nlanes, sizeof(*reconnects));
+    if (!resume->listener || !reconnects) {
+        free(reconnects);
         return tt_fail(ncclSystemError, "NET/Socket: out of memory for a connection");
     }
-    resume->listener->comebacks = comebacks;
+    resume->listener->reconnects = reconnects;
     resume->listener->connection = listener->connection;
     resume->listener->nlanes = listener->nlanes;
     memcpy(resume->listener->id, listener->id, sizeof(listener->id));
     for (int i = 0; i < link->nlanes; i++) {
-        comebacks[i].fd = resume->listener->ends.fds[i] = -1;
+        reconnects[i].fd = resume->listener->ends.fds[i] = -1;
         acknowledge_at_once(link->lanes[i].fd);
     }
     return tt_socket_port_stay(listener->port, resume->listener);
@@ -135,7 +135,7 @@ void tt_socket_resume_destroy(struct socket_link *link)
     for (int i = 0; i < link->nlanes; i++) {
         struct resume_lane *at = &resume->lanes[i];
         tt_socket_connector_free(at->connector);
-        if (at->comeback.fd >= 0) close(at->comeback.fd);
+        if (at->reconnect.fd >= 0) close(at->reconnect.fd);
     }
     tt_socket_net_unlisten(resume->listener);
     sodium_memzero(resume, sizeof(*resume) + (size_t)link->nlanes * sizeof(struct resume_lane));
@@ -145,19 +145,19 @@ void tt_socket_resume_destroy(struct socket_link *link)
 
 /* The lane goes on over the new descriptor, which is taken over on failure too. */
 static ncclResult_t take_lane(struct socket_link *link, struct socket_lane *lane,
-                              struct socket_comeback *comeback)
+                              struct socket_reconnect *reconnect)
 {
     const struct socket_context *context = link->resume->context;
     unsigned char key[TT_SEAL_KEY_BYTES];
     struct socket_seal *seal = NULL;
     close(lane->fd);
-    lane->fd = comeback->fd;
-    comeback->fd = -1;
+    lane->fd = reconnect->fd;
+    reconnect->fd = -1;
     lane->misses = 0;
     lane->not_before_nsec = 0;
     lane->err = 0;
     if (!lane->seal) return ncclSuccess;
-    if (tt_shake_key(&comeback->shake, &context->trust, !link->sending, key))
+    if (tt_shake_key(&reconnect->shake, &context->trust, !link->sending, key))
         seal = tt_socket_seal_create(key);
     sodium_memzero(key, sizeof(key));
     if (!seal) return tt_socket_link_broken(link, ncclRemoteError, "no key for the lane made anew");
@@ -193,7 +193,7 @@ static ncclResult_t start(struct socket_link *link, struct socket_lane *lane)
     at->over = true;
     at->err = lane->err;
     ncclResult_t rc =
-        tt_socket_connector_again(&resume->origin, (int)(lane - link->lanes), &at->connector);
+        tt_socket_connector_reopen(&resume->origin, (int)(lane - link->lanes), &at->connector);
     if (rc) link->error = rc; /* reported */
     return rc;
 }
@@ -298,19 +298,19 @@ static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane
     now = tt_now_nsec();
     if (now < at->look_nsec) return ncclInProgress;
     at->look_nsec = now + STEP_NSEC;
-    if (at->comeback.fd < 0) {
-        rc = tt_socket_connector_come(context, at->connector, &at->comeback);
+    if (at->reconnect.fd < 0) {
+        rc = tt_socket_connector_reconnect(context, at->connector, &at->reconnect);
         if (rc && rc != ncclInProgress) link->error = rc; /* reported */
         if (rc) return rc;
         at->at = (struct socket_transfer){.sending = false};
     }
-    rc = tt_socket_transfer(at->comeback.fd, &at->at, at->report, sizeof(at->report));
+    rc = tt_socket_transfer(at->reconnect.fd, &at->at, at->report, sizeof(at->report));
     if (rc == ncclInProgress) return rc;
     if (rc) return tt_socket_link_broken(link, rc, "cut, and the other way was closed");
-    if (!tt_shake_read_report(&at->comeback.shake, &context->trust, at->report, &position))
+    if (!tt_shake_read_report(&at->reconnect.shake, &context->trust, at->report, &position))
         return tt_socket_link_broken(link, ncclRemoteError, "cut; bad MAC over the other way");
     rc = rewind_to(link, lane, position);
-    if (!rc) rc = take_lane(link, lane, &at->comeback);
+    if (!rc) rc = take_lane(link, lane, &at->reconnect);
     if (!rc) tell_cut(link, at->err);
     tt_socket_connector_free(at->connector);
     at->connector = NULL;
@@ -361,18 +361,18 @@ static void drain(struct socket_lane *lane)
 }
 
 static ncclResult_t receive_over(struct socket_link *link, struct socket_lane *lane,
-                                 struct socket_comeback *comeback)
+                                 struct socket_reconnect *reconnect)
 {
     const struct socket_context *context = link->resume->context;
     unsigned char report[SHAKE_REPORT_BYTES];
     drain(lane);
-    tt_shake_report(&comeback->shake, &context->trust, lane->moved, report);
-    ssize_t n = send(comeback->fd, report, sizeof(report), MSG_NOSIGNAL | MSG_DONTWAIT);
-    acknowledge_at_once(comeback->fd);
+    tt_shake_report(&reconnect->shake, &context->trust, lane->moved, report);
+    ssize_t n = send(reconnect->fd, report, sizeof(report), MSG_NOSIGNAL | MSG_DONTWAIT);
+    acknowledge_at_once(reconnect->fd);
     tt_info(TT_LOG_NET,
             "NET/Socket: rank %d: what rank %d sends comes over another way from byte %llu on",
             context->trust.rank, link->rank, (unsigned long long)lane->moved);
-    ncclResult_t rc = take_lane(link, lane, comeback);
+    ncclResult_t rc = take_lane(link, lane, reconnect);
     if (n != (ssize_t)sizeof(report)) lane->err = EPIPE; /* gone again; the sender says so */
     return rc;
 }
@@ -381,7 +381,7 @@ ncclResult_t tt_socket_resume_look(struct socket_link *link, struct socket_lane 
 {
     struct socket_resume *resume = link->resume;
     struct resume_lane *at = state_of(link, lane);
-    struct socket_comeback comeback;
+    struct socket_reconnect reconnect;
     if (!lane->misses && !lane->err) return ncclSuccess;
     uint64_t now = tt_now_nsec();
     if (!at->quiet_nsec || at->quiet_at != lane->moved) at->quiet_nsec = now;
@@ -390,8 +390,8 @@ ncclResult_t tt_socket_resume_look(struct socket_link *link, struct socket_lane 
         return ncclSuccess;
     at->look_nsec = now + LOOK_NSEC;
     ncclResult_t rc = tt_socket_port_resumed(resume->listener->port, resume->listener,
-                                             (int)(lane - link->lanes), &comeback);
-    if (!rc && comeback.fd >= 0) return receive_over(link, lane, &comeback);
+                                             (int)(lane - link->lanes), &reconnect);
+    if (!rc && reconnect.fd >= 0) return receive_over(link, lane, &reconnect);
     if (rc) link->error = rc; /* reported */
     return rc;
 }

@@ -3,8 +3,8 @@
  * Lemire and Kaser, "Faster 64-bit universal hashing using carry-less multiplications"), so that
  * two messages of one length collide with a probability of 2^-64 over the key. That keeps up with
  * memory. SipHash-2-4 makes a tag of these sums, the place and the length. Of long messages it
- * first folds 64 sums at a time to one word, under a key of its own, so that what it reads stays on
- * the stack. Words are little-endian, as the wire's are on all machines that we run on. */
+ * first compresses 64 sums at a time to one word, under a key of its own, so that what it reads
+ * stays on the stack. Words are little-endian, as the wire's are on all machines that we run on. */
 #include "transport/mac.h"
 
 #include "base/mem.h"
@@ -45,7 +45,7 @@ static void add_block(const struct tt_mac_key *key, struct text *text, const uns
 {
     if (text->nwords == TT_LEN(text->words)) {
         uint64_t *pairs = text->words + HEAD_WORDS;
-        pairs[0] = siphash(key->secret.fold, pairs, sizeof(*pairs) * 2 * PAIRS);
+        pairs[0] = siphash(key->secret.compress, pairs, sizeof(*pairs) * 2 * PAIRS);
         pairs[1] = 0;
         text->nwords = HEAD_WORDS + 2;
     }

@@ -17,7 +17,7 @@ tt_mac_sum_fn *const *tt_mac_sums(void);
 
 struct tt_mac_key { /* wipe it with sodium_memzero() */
     struct {
-        unsigned char fold[16], last[16];
+        unsigned char compress[16], last[16];
         uint64_t words[TT_MAC_BLOCK_BYTES / 8];
     } secret;
     tt_mac_sum_fn *sum;

@@ -32,7 +32,7 @@ products(const uint64_t *key, const unsigned char *bytes)
     return _mm256_clmulepi64_epi128(keyed, keyed, 0x10);
 }
 
-__attribute__((target("avx2"))) static inline void fold(__m256i sums, uint64_t sum_out[2])
+__attribute__((target("avx2"))) static inline void add_lanes(__m256i sums, uint64_t sum_out[2])
 {
     __m128i sum = _mm_xor_si128(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
     _mm_storeu_si128((__m128i *)(void *)sum_out, sum);
@@ -46,7 +46,7 @@ sum_by_two(const uint64_t *key, const unsigned char *bytes, size_t len_bytes, ui
         even = _mm256_xor_si256(even, products(key + n / 8, bytes + n));
         odd = _mm256_xor_si256(odd, products(key + n / 8 + 4, bytes + n + 32));
     }
-    fold(_mm256_xor_si256(even, odd), sum_out);
+    add_lanes(_mm256_xor_si256(even, odd), sum_out);
 }
 
 __attribute__((target("avx512f,vpclmulqdq"))) static inline __m512i
@@ -67,8 +67,8 @@ sum_by_four(const uint64_t *key, const unsigned char *bytes, size_t len_bytes, u
     }
     if (n < len_bytes) even = _mm512_xor_si512(even, products_of_four(key + n / 8, bytes + n));
     even = _mm512_xor_si512(even, odd);
-    fold(_mm256_xor_si256(_mm512_castsi512_si256(even), _mm512_extracti64x4_epi64(even, 1)),
-         sum_out);
+    add_lanes(_mm256_xor_si256(_mm512_castsi512_si256(even), _mm512_extracti64x4_epi64(even, 1)),
+              sum_out);
 }
 
 tt_mac_sum_fn *const *tt_mac_sums(void)

@@ -13,7 +13,8 @@
  * that gets one, has not come to what the sender waits for, and waits itself sends it on to whom it
  * waits for, with the name of the rank that began it. Where it comes back to that rank, which has
  * waited in one and the same call all the time, so has everybody on its way: no wait on it could
- * end before the next one. The lowest rank of a circle finds it; others do not pass its letters. */
+ * end before the next one. The lowest rank of a circle finds it; others do not pass its message
+ * on. */
 #include "watch/compare.h"
 
 #include "base/member.h"
@@ -79,7 +80,7 @@ struct side { /* one of two ranks of which at least one waits for the other */
 };
 enum { SIDE_WORDS = 7, SIDE_MESSAGES = 1, SIDE_DATA = 2 };
 
-struct origin {    /* of a letter that follows waits */
+struct origin {    /* of a message that follows waits */
     int rank, via; /* the rank that began it, and the one it waits for */
     uint32_t round, hops;
     uint64_t since_nsec; /* of its wait, by its clock */
@@ -224,7 +225,7 @@ static bool keeps_waiting(const struct side *asker, const struct side *own)
     return asker->messages ? lacks(asker, own) : own->begun < asker->number;
 }
 
-/* True once for each letter that somebody began. */
+/* True once for each such message. */
 static bool is_news(struct tt_watch_compare *compare, const struct origin *origin)
 {
     const uint64_t name = (uint64_t)(uint32_t)origin->rank << 32 | origin->round;
@@ -235,7 +236,7 @@ static bool is_news(struct tt_watch_compare *compare, const struct origin *origi
     return true;
 }
 
-/* Send a letter on, or see that it has come round. */
+/* Send such a message on, or notice that it has come back. */
 static void follow(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
                    const struct side *asker, struct origin origin, const struct tt_wait *waits,
                    int nwaits)

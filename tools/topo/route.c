@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEWEST = 3 }; /* hosts that are worth folding */
+enum { FEWEST = 3 }; /* hosts that are worth merging */
 
 struct visit {     /* of a channel */
     int host, gpu; /* the GPU's number within its host */
@@ -43,10 +43,10 @@ static int node_of_gpu(const struct box *box, int gpu)
 }
 
 /* NICs are named host x 1000 + dev. */
-static int node_of_net(const struct box *box, const struct route_fold *fold, int name, int first)
+static int node_of_net(const struct box *box, const struct route_merge *merge, int name, int first)
 {
     int host = name / 1000;
-    if (fold->others) host = host != first;
+    if (merge->others) host = host != first;
     for (int n = 0; n < box_count(box, "nets"); n++) {
         if (box_int(box, "nets", n, "host") != host) continue;
         if (box_int(box, "nets", n, "dev") == name % 1000) return box_find(box, BOX_NET, n);
@@ -67,7 +67,7 @@ bool route_is_ring(const json_t *graph)
     return pattern && !strcmp(pattern, "ring");
 }
 
-/* ---- may it be folded? ---- */
+/* ---- may hosts be merged? ---- */
 
 /* How a host is passed through: its GPUs in their order, the same for all but the first. */
 static bool passes_same_gpus(const struct box *box, const json_t *graph, size_t channel)
@@ -108,17 +108,17 @@ static bool all_pass_same(json_t *machine, const json_t *scenario)
     return true;
 }
 
-struct route_fold route_fold_of(json_t *machine, const json_t *scenario)
+struct route_merge route_merge_of(json_t *machine, const json_t *scenario)
 {
     const struct box box = {.machine = machine};
     int hosts = box_hosts(&box);
-    const struct route_fold all = {.shown = hosts};
+    const struct route_merge all = {.shown = hosts};
     if (hosts < FEWEST || box_count(&box, "gpus") % hosts) return all;
     for (int host = 1; host < hosts; host++) {
         if (!box_is_copy(machine, 0, host)) return all;
     }
     if (!all_pass_same(machine, scenario)) return all;
-    return (struct route_fold){.shown = 2, .others = hosts - 1};
+    return (struct route_merge){.shown = 2, .others = hosts - 1};
 }
 
 /* ---- the route ---- */
@@ -141,14 +141,14 @@ static void add_gpu(struct route *route, int node)
     route->gpu[route->ngpus++] = node;
 }
 
-static int node_of_visit(const struct box *box, const struct route_fold *fold, struct visit visit,
+static int node_of_visit(const struct box *box, const struct route_merge *merge, struct visit visit,
                          int first)
 {
-    int host = fold->others ? visit.host != first : visit.host;
+    int host = merge->others ? visit.host != first : visit.host;
     return node_of_gpu(box, host * gpus_of_host(box) + visit.gpu);
 }
 
-bool route_init(struct route *route, const struct box *box, const struct route_fold *fold,
+bool route_init(struct route *route, const struct box *box, const struct route_merge *merge,
                 const json_t *graph, size_t channel)
 {
     const size_t count = length_of(graph, channel);
@@ -159,16 +159,16 @@ bool route_init(struct route *route, const struct box *box, const struct route_f
     if (!route->step || !route->gpu) return false;
     struct visit start = visit_of(box, graph, channel, 0);
     struct visit before = start;
-    int last = route->first = node_of_visit(box, fold, start, start.host);
+    int last = route->first = node_of_visit(box, merge, start, start.host);
     add_gpu(route, last);
     for (size_t end = 0; inter && end < 2; end++)
-        route->ports[end] = node_of_net(box, fold, net_at(graph, channel, end), start.host);
+        route->ports[end] = node_of_net(box, merge, net_at(graph, channel, end), start.host);
     if (inter) add_step(route, (struct route_step){.from = route->ports[0], .to = last});
     for (size_t p = 1; p < count; p++) {
         struct visit visit = visit_of(box, graph, channel, p);
-        int node = node_of_visit(box, fold, visit, start.host);
+        int node = node_of_visit(box, merge, visit, start.host);
         bool others = visit.host != start.host && before.host != start.host;
-        bool next_host = fold->others && others && visit.host != before.host;
+        bool next_host = merge->others && others && visit.host != before.host;
         add_step(route, (struct route_step){last, node, next_host});
         add_gpu(route, node);
         last = node;

@@ -9,7 +9,7 @@
 /* How many hosts a picture of channels shows in full, and for how many of them the last one
  * stands. An NVLink domain of equal hosts shows two: the one where a channel begins, and one for
  * all others, as channels run through each of those in the same way. */
-struct route_fold {
+struct route_merge {
     int shown, others; /* others 0: every host is shown */
 };
 
@@ -28,10 +28,10 @@ struct route {
 };
 
 /* The hosts that a picture of these channels (of topo_scenario_json()) needs. */
-struct route_fold route_fold_of(json_t *machine, const json_t *scenario);
+struct route_merge route_merge_of(json_t *machine, const json_t *scenario);
 
 /* Channel number `channel` of a graph. False when memory is short. */
-bool route_init(struct route *route, const struct box *box, const struct route_fold *fold,
+bool route_init(struct route *route, const struct box *box, const struct route_merge *merge,
                 const json_t *graph, size_t channel);
 void route_fini(struct route *route);
 /* Do both look the same in the picture? */

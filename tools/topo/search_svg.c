@@ -17,7 +17,7 @@ struct lanes { /* where the next one goes */
     const char *colour;
     int tip;           /* its arrows' heads */
     bool only_measure; /* nothing is drawn */
-    struct route_fold fold;
+    struct route_merge merge;
     struct route *routes; /* owned; of the graph's channels */
     size_t nroutes;
     char whose[64]; /* words before a graph's facts; empty where there is one node */
@@ -117,7 +117,7 @@ static bool same_channel(const struct lanes *lanes, size_t a, size_t b)
 {
     const json_t *intra = json_object_get(lanes->graph, "intra");
     const json_t *inter = json_object_get(lanes->graph, "inter");
-    if (lanes->fold.others) return route_same(&lanes->routes[a], &lanes->routes[b]);
+    if (lanes->merge.others) return route_same(&lanes->routes[a], &lanes->routes[b]);
     return json_equal(json_array_get(intra, a), json_array_get(intra, b)) &&
            (!inter || json_equal(json_array_get(inter, a), json_array_get(inter, b)));
 }
@@ -219,7 +219,7 @@ static bool take_graph(struct lanes *lanes, const json_t *graph)
     lanes->routes = calloc(count + 1, sizeof(*lanes->routes));
     for (lanes->nroutes = 0; lanes->routes && lanes->nroutes < count; lanes->nroutes++) {
         struct route *route = &lanes->routes[lanes->nroutes];
-        if (!route_init(route, lanes->picture->box, &lanes->fold, graph, lanes->nroutes)) {
+        if (!route_init(route, lanes->picture->box, &lanes->merge, graph, lanes->nroutes)) {
             lanes->nroutes++; /* it may be half made */
             return false;
         }
@@ -325,21 +325,21 @@ static void put_notes(const struct lanes *lanes, double y)
     picture_print(lanes->picture, &note,
                   "Columns are the devices above: circles GPUs, squares NICs; arrows lead on from "
                   "the first GPU (filled).");
-    if (!lanes->fold.others) return;
+    if (!lanes->merge.others) return;
     note.y += NOTE;
     picture_print(lanes->picture, &note,
                   "Left: the host where a channel begins. Right: each of the other %d, which it "
                   "passes through alike; broken arrows lead to the next of them.",
-                  lanes->fold.others);
+                  lanes->merge.others);
 }
 
 static bool put_picture(struct picture *picture, const char *title, const char *line,
-                        const json_t *graphs, const struct route_fold *fold)
+                        const json_t *graphs, const struct route_merge *merge)
 {
     struct lanes lanes = {
-        .picture = picture, .y = picture->y_below, .only_measure = true, .fold = *fold};
+        .picture = picture, .y = picture->y_below, .only_measure = true, .merge = *merge};
     if (!put_all(&lanes, graphs)) return false;
-    double notes = fold->others ? 2 * NOTE : NOTE;
+    double notes = merge->others ? 2 * NOTE : NOTE;
     double y = lanes.y;
     picture_begin(picture, title, line, y + 18 + notes + PICTURE_LEGEND);
     picture_machine(picture);
@@ -359,13 +359,13 @@ bool topo_channels_svg(json_t *machine, const char *title, const struct tt_topo_
     struct box box = {0};
     struct picture picture = {0};
     json_t *graphs = topo_scenario_json(scenario);
-    struct route_fold fold = route_fold_of(machine, graphs);
-    bool done = graphs && box_init_first(&box, machine, fold.shown) &&
+    struct route_merge merge = route_merge_of(machine, graphs);
+    bool done = graphs && box_init_first(&box, machine, merge.shown) &&
                 picture_init(&picture, &box, out, PICTURE_LEFT);
     if (done) {
-        picture.others = fold.others;
+        picture.others = merge.others;
         describe(graphs, look, line, sizeof(line));
-        done = put_picture(&picture, title, line, graphs, &fold);
+        done = put_picture(&picture, title, line, graphs, &merge);
     }
     picture_fini(&picture);
     box_fini(&box);

@@ -107,8 +107,8 @@ static bool take_signals(struct runner *runner, uint32_t block, const struct msc
     return true;
 }
 
-/* Whether all have arrived; MSCCLPP_NONE in gate->snapshot: nobody yet. */
-static bool pass_gate(struct runner *runner, uint32_t block, const struct mscclpp_op *op)
+/* Whether all blocks of the barrier have arrived. MSCCLPP_NONE in its snapshot: no block has. */
+static bool pass_barrier(struct runner *runner, uint32_t block, const struct mscclpp_op *op)
 {
     struct mscclpp_clocks *clocks = &runner->follow.clocks;
     int rank = mscclpp_block(runner->follow.plan, block)->rank;
@@ -219,7 +219,7 @@ static bool run_op(struct runner *runner, uint32_t block, const struct mscclpp_o
 {
     switch ((enum mscclpp_does)op->kind->does) {
     case MSCCLPP_WAITS: return take_signals(runner, block, op);
-    case MSCCLPP_BARRIER: return pass_gate(runner, block, op);
+    case MSCCLPP_BARRIER: return pass_barrier(runner, block, op);
     case MSCCLPP_ACQUIRES: return acquire(runner, block, op);
     case MSCCLPP_RELEASES: return release(runner, block, op);
     case MSCCLPP_SIGNALS: return send_signals(runner, block, op);
@@ -349,7 +349,7 @@ static bool start_cells(struct mscclpp_follow *follow)
 }
 
 /* All blocks of a rank that name a barrier name as many blocks. */
-static bool name_gate(struct runner *runner, uint32_t block, const struct mscclpp_op *op)
+static bool name_barrier(struct runner *runner, uint32_t block, const struct mscclpp_op *op)
 {
     int rank = mscclpp_block(runner->follow.plan, block)->rank;
     struct barrier *barrier = &runner->barriers[(size_t)rank * MSCCLPP_SYNCS + op->sync];
@@ -369,7 +369,7 @@ static bool name_gate(struct runner *runner, uint32_t block, const struct mscclp
         rank, (unsigned int)op->sync, (unsigned int)op->nsync, (unsigned int)barrier->blocks);
 }
 
-static bool start_gates(struct runner *runner)
+static bool start_barriers(struct runner *runner)
 {
     struct mscclpp_plan *plan = runner->follow.plan;
     size_t count = (size_t)plan->file->nranks * MSCCLPP_SYNCS;
@@ -379,7 +379,7 @@ static bool start_gates(struct runner *runner)
         const struct mscclpp_block *block = mscclpp_block(plan, b);
         for (uint32_t o = block->first; o < block->end; o++) {
             const struct mscclpp_op *op = mscclpp_op(plan, o);
-            if (op->kind->does == MSCCLPP_BARRIER && !name_gate(runner, b, op)) return false;
+            if (op->kind->does == MSCCLPP_BARRIER && !name_barrier(runner, b, op)) return false;
         }
     }
     return true;
@@ -390,7 +390,7 @@ static bool start(struct runner *runner)
     struct mscclpp_plan *plan = runner->follow.plan;
     size_t nblocks = plan->blocks.count, nchannels = plan->channels.count;
     size_t nsemaphores = plan->semaphores.count;
-    if (!start_cells(&runner->follow) || !start_gates(runner)) return false;
+    if (!start_cells(&runner->follow) || !start_barriers(runner)) return false;
     runner->at = tt_calloc(tt_max_size(nblocks, 1), sizeof(*runner->at));
     runner->arrived = tt_calloc(tt_max_size(nblocks, 1), sizeof(*runner->arrived));
     runner->passed = tt_calloc(tt_max_size(nblocks, 1), sizeof(*runner->passed));

@@ -326,7 +326,7 @@ static void wrong_expectations_lose_nothing(void **state)
     reads_of(messages, TT_LEN(messages));
     for (int first = 0; first < (int)TT_LEN(messages); first++)
         reads_of(messages + first, (int)TT_LEN(messages) - first);
-    for (int k = 0; k < (int)TT_LEN(many); k++) { /* past the doubts of one wrong size */
+    for (int k = 0; k < (int)TT_LEN(many); k++) { /* until sizes are predicted again */
         many[k] = (struct expected){(size_t)k * 7919 % 3001, k % 45 ? 2100 : ROOM, 1, k % 3 == 0};
     }
     reads_of(many, TT_LEN(many));

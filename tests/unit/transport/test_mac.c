@@ -68,7 +68,7 @@ static void finds_order_and_length(void **state)
     }
 }
 
-/* Blocks that changed places, also such as were folded to one word. */
+/* Blocks that changed places, also blocks that were compressed to one word. */
 static void finds_blocks_that_moved(void **state)
 {
     const size_t block = TT_MAC_BLOCK_BYTES, n = 2 * FOLDED + 77;
