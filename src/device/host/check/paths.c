@@ -3,6 +3,8 @@
  * are not edges. They may lead on to others: rows grow until nothing changes. */
 #include "paths.h"
 
+#include "device/host/graph/exec.h"
+
 #include <stdlib.h>
 #include <string.h>
 

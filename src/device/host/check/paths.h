@@ -4,7 +4,7 @@
 
 #include "access.h"
 
-#include "device/host/graph/exec.h"
+struct tt_host_exec;
 
 /* One row of bits per node: the nodes that are ordered before it. Where the graph has collectives
  * of several ranks, each node has two rows, one for its reads and one for its writes, as apply.c
