@@ -45,6 +45,7 @@ struct offer { /* what ranks exchange first */
 
 struct outcome { /* and after connecting */
     int32_t lack;
+    uint8_t makes;                 /* a bit per enum tt_collnet_kind */
     uint8_t reduces[ncclNumTypes]; /* a bit per operator */
 };
 
@@ -190,6 +191,10 @@ static enum lack connect_group(struct tt_comm *comm, const struct group *group,
 /* What the plugin can reduce. */
 static void ask_reductions(struct tt_collnet_plugin *plugin, struct outcome *outcome)
 {
+    for (int kind = TT_COLLNET_SUM; kind <= TT_COLLNET_SCATTER; kind++) {
+        if (plugin->ops.offers(plugin, (enum tt_collnet_kind)kind))
+            outcome->makes |= (uint8_t)(1 << kind);
+    }
     for (int type = 0; type < ncclNumTypes; type++) {
         for (int op = ncclSum; op <= ncclMin; op++) {
             int supported = 0;
@@ -214,7 +219,8 @@ static void switch_off(struct tt_comm *comm, enum lack lack, int rank)
     }
 }
 
-static ncclResult_t exchange_outcomes(struct tt_comm *comm, const struct outcome *own)
+static ncclResult_t exchange_outcomes(struct tt_comm *comm, const struct group *group,
+                                      const struct outcome *own)
 {
     int n = comm->member.nranks;
     struct outcome *all = tt_calloc((size_t)n, sizeof(*all));
@@ -225,10 +231,12 @@ static ncclResult_t exchange_outcomes(struct tt_comm *comm, const struct outcome
     }
     ncclResult_t rc = tt_bootstrap_allgather(comm->bootstrap, own, sizeof(*own), all);
     memset(comm->network_sums, 0xff, sizeof(comm->network_sums));
+    uint8_t makes = own->makes;
     int lacking = -1;
     for (int r = 0; !rc && r < n; r++) {
         bool first = lacking < 0 || (all[lacking].lack == LACK_GROUP && all[r].lack != LACK_GROUP);
         if (all[r].lack && first) lacking = r;
+        makes &= all[r].makes;
         for (int type = 0; type < ncclNumTypes; type++)
             comm->network_sums[type] &= all[r].reduces[type];
     }
@@ -236,8 +244,13 @@ static ncclResult_t exchange_outcomes(struct tt_comm *comm, const struct outcome
         switch_off(comm, (enum lack)all[lacking].lack, lacking);
     } else if (!rc) {
         comm->tune.network_sums = comm->network_sums;
-        *comm->network_group =
-            (struct tt_transport_group){comm->collnet, comm->coll_comm, comm->collnet_dev};
+        comm->tune.network_gathers = makes >> TT_COLLNET_GATHER & 1;
+        comm->tune.network_scatters = makes >> TT_COLLNET_SCATTER & 1;
+        *comm->network_group = (struct tt_transport_group){.collnet = comm->collnet,
+                                                           .comm = comm->coll_comm,
+                                                           .nranks = group->hosts,
+                                                           .rank = group->host,
+                                                           .dev = comm->collnet_dev};
         tt_info(TT_LOG_INIT, "rank %d Connected CollNet", comm->member.rank);
     }
     free(all);
@@ -262,7 +275,7 @@ static ncclResult_t open_group(struct tt_comm *comm, const struct group *group)
     } else {
         outcome.lack = (int32_t)connect_group(comm, group, offers, listen_comm);
         if (!outcome.lack) ask_reductions(comm->collnet->plugin, &outcome);
-        rc = exchange_outcomes(comm, &outcome);
+        rc = exchange_outcomes(comm, group, &outcome);
     }
     free(offers);
     return rc;

@@ -240,8 +240,12 @@ static void expect_messages(const struct tt_work *work)
 static void tell_network(const struct tt_work *work)
 {
     const struct tt_frame *frame = &work->frames[0];
-    const struct tt_collnet_type type = {frame->reduction.type, frame->reduction.op,
-                                         frame->elem_bytes};
+    const struct tt_network_call call = tt_program_network(frame->program, frame->rank);
+    const struct tt_collnet_type type = {.type = frame->reduction.type,
+                                         .op = frame->reduction.op,
+                                         .elem_bytes = frame->elem_bytes,
+                                         .gives = (int)call.gives,
+                                         .takes = (int)call.takes};
     tt_transport_reduces(work->transport, &type);
 }
 

@@ -20,9 +20,18 @@ struct tt_collnet_device {
     size_t most_bytes;
 };
 
-struct tt_collnet_sum { /* one iallreduce, of registered memory */
+enum tt_collnet_kind {
+    TT_COLLNET_SUM,     /* iallreduce */
+    TT_COLLNET_GATHER,  /* iallgather */
+    TT_COLLNET_SCATTER, /* ireducescatter */
+};
+
+struct tt_collnet_sum { /* one call, of registered memory */
     void *send, *recv;
-    size_t count; /* elements */
+    /* Blocks of `block_bytes` in each: 1 and 1 for iallreduce. In `recv` one for each rank of the
+     * group, iallgather; in `send`, ireducescatter. */
+    int sent_blocks, received_blocks;
+    size_t block_bytes, count; /* elements of a block */
     ncclDataType_t type;
     ncclRedOp_t op;
     void *send_mhandle, *recv_mhandle;
@@ -30,7 +39,7 @@ struct tt_collnet_sum { /* one iallreduce, of registered memory */
 
 /* The newest collnet ABI; each call names its network. As there, iallreduce answers success and
  * leaves NULL for "ask again", and `connect` waits for all of the group. What callees set is NULL
- * before.
+ * before. iallgather and ireducescatter are asked for whole vectors: one part, one window.
  */
 struct tt_collnet_ops {
     int version; /* of the ABI that the plugin speaks */
@@ -53,6 +62,7 @@ struct tt_collnet_ops {
     ncclResult_t (*dereg_mr)(struct tt_collnet_plugin *self, void *coll_comm, void *mhandle);
     ncclResult_t (*reduce)(struct tt_collnet_plugin *self, void *coll_comm,
                            const struct tt_collnet_sum *sum, void **request);
+    bool (*offers)(struct tt_collnet_plugin *self, enum tt_collnet_kind kind);
     ncclResult_t (*test)(struct tt_collnet_plugin *self, void *request, int *done);
     ncclResult_t (*close_coll)(struct tt_collnet_plugin *self, void *coll_comm);
     ncclResult_t (*close_listen)(struct tt_collnet_plugin *self, void *listen_comm);

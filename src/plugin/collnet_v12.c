@@ -73,11 +73,37 @@ static ncclResult_t v12_dereg_mr(struct tt_collnet_plugin *self, void *coll_comm
     return own(self)->deregMr(coll_comm, mhandle);
 }
 
+static ncclResult_t v12_gather(struct tt_collnet_plugin *self, void *coll_comm,
+                               const struct tt_collnet_sum *sum, void **request)
+{
+    size_t bytes = sum->block_bytes * (size_t)sum->received_blocks;
+    ncclNetSGE_v12_t all = {sum->recv_mhandle, sum->recv, bytes};
+    return own(self)->iallgather(coll_comm, sum->send, 1, &all, sum->block_bytes, 0, bytes,
+                                 sum->send_mhandle, request);
+}
+
+static ncclResult_t v12_scatter(struct tt_collnet_plugin *self, void *coll_comm,
+                                const struct tt_collnet_sum *sum, void **request)
+{
+    size_t bytes = sum->block_bytes * (size_t)sum->sent_blocks;
+    ncclNetSGE_v12_t all = {sum->send_mhandle, sum->send, bytes};
+    return own(self)->ireducescatter(coll_comm, 1, &all, sum->recv, sum->block_bytes, 0, bytes,
+                                     sum->type, sum->op, sum->recv_mhandle, request);
+}
+
 static ncclResult_t v12_reduce(struct tt_collnet_plugin *self, void *coll_comm,
                                const struct tt_collnet_sum *sum, void **request)
 {
+    if (sum->received_blocks > 1) return v12_gather(self, coll_comm, sum, request);
+    if (sum->sent_blocks > 1) return v12_scatter(self, coll_comm, sum, request);
     return own(self)->iallreduce(coll_comm, sum->send, sum->recv, sum->count, sum->type, sum->op,
                                  sum->send_mhandle, sum->recv_mhandle, request);
+}
+
+static bool v12_offers(struct tt_collnet_plugin *self, enum tt_collnet_kind kind)
+{
+    if (kind == TT_COLLNET_GATHER) return own(self)->iallgather != NULL;
+    return kind == TT_COLLNET_SUM || own(self)->ireducescatter != NULL;
 }
 
 static ncclResult_t v12_test(struct tt_collnet_plugin *self, void *request, int *done)
@@ -111,6 +137,7 @@ void tt_collnet_v12(struct tt_collnet_ops *ops)
         .reg_mr = v12_reg_mr,
         .dereg_mr = v12_dereg_mr,
         .reduce = v12_reduce,
+        .offers = v12_offers,
         .test = v12_test,
         .close_coll = v12_close_coll,
         .close_listen = v12_close_listen,

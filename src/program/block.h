@@ -48,7 +48,11 @@ enum tt_space {
                          end; its chunks are its own, as long as those that a move brings there */
     TT_SPACE_NETWORK, /* a network that reduces: the k-th slot that comes from it is the sum of the
                          k-th slots that all ranks of the own group (TT_TABLE_NETWORK) gave it on
-                         that channel. Stands for nothing at ranks without a group */
+                         that channel. In an AllGather it gathers instead: for each slot that a rank
+                         gives come as many as the group has ranks, one from each, in the order of
+                         the ring from the own rank on. In a ReduceScatter a rank gives as many, one
+                         for each in that order, for each that comes: the sum of those for it.
+                         Stands for nothing at ranks without a group */
     TT_SPACE_COUNT_,
 };
 

@@ -121,10 +121,11 @@ static bool is_far(const struct tt_location *location, int rank)
 /* ---- a network that reduces: what a rank gives it lies on the edge from the rank to itself, whose
  * head counts the sums that the rank has taken ---- */
 
-static bool same_group(const struct follow *follow, int rank, int other)
+/* Whether the message of a group's rank at place `member` is in the one that comes as number
+ * `head`; in an AllGather it is one rank's. */
+static bool is_part(const struct tt_network_call *call, uint32_t head, uint32_t member)
 {
-    const int32_t *group = tt_program_table(follow->program, TT_TABLE_NETWORK);
-    return group[rank] == group[other];
+    return call->takes == 1 || tt_network_part(call, member) == head % call->takes;
 }
 
 static void take_parcel(const struct parcel *parcel, struct tt_flow_message *message)
@@ -138,26 +139,36 @@ static void take_parcel(const struct parcel *parcel, struct tt_flow_message *mes
 static bool take_sum(const struct follow *follow, const struct tt_location *src,
                      struct tt_flow_message *message)
 {
-    uint32_t number = edge_of(follow, src, src->rank, src->rank)->head;
-    for (int r = 0; r < follow->n; r++) {
+    const struct tt_network_call call = tt_program_network(follow->program, src->rank);
+    uint32_t head = edge_of(follow, src, src->rank, src->rank)->head, member = 0;
+    uint32_t first = head / call.takes * call.gives;
+    int r;
+    for (int at = 0; (r = tt_network_member(follow->program, src->rank, &at)) >= 0;
+         at++, member++) {
         const struct edge *edge = edge_of(follow, src, r, r);
-        if (!same_group(follow, src->rank, r)) continue;
-        if (edge->tail <= number) return false;
-        take_parcel(&edge->items[number], message);
+        if (edge->tail < first + call.gives) return false;
+        uint32_t part = call.gives > 1 ? tt_network_part(&call, member) : 0;
+        if (is_part(&call, head, member)) take_parcel(&edge->items[first + part], message);
+        for (uint32_t k = first; k < first + call.gives; k++)
+            if (edge->items[k].time > message->step) message->step = edge->items[k].time;
     }
     return true;
 }
 
-/* To the reader a sum is a message from each of the others; it passes the rank's link once. */
+/* To the reader a sum is a message from each of the others; it passes the rank's link once. Of what
+ * is gathered the own message passes nothing. */
 static void tell_sum(struct follow *follow, const struct tt_location *src,
                      struct tt_flow_message message)
 {
-    if (message.chunk < 0) message.chunk = src->chunk;
+    const struct tt_network_call call = tt_program_network(follow->program, message.to);
+    uint32_t head = edge_of(follow, src, src->rank, src->rank)->head - 1, member = 0;
+    if (message.chunk < 0 || call.takes > 1) message.chunk = src->chunk;
     message.channel = src->edge / follow->n;
-    follow->flow->received[message.to]++;
-    for (int r = 0; r < follow->n; r++) {
-        message.from = r;
-        if (r != message.to && same_group(follow, message.to, r)) record(follow, &message);
+    follow->flow->received[message.to] += call.takes == 1 || !is_part(&call, head, call.own);
+    for (int at = 0; (message.from = tt_network_member(follow->program, message.to, &at)) >= 0;
+         at++) {
+        bool part = is_part(&call, head, member++);
+        if (message.from != message.to && part) record(follow, &message);
     }
 }
 

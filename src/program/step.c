@@ -288,6 +288,31 @@ static size_t count_locations(const struct tt_operand *operands, int noperands, 
     return count;
 }
 
+int tt_network_member(const struct tt_program *program, int rank, int *at)
+{
+    const int32_t *group = tt_program_table(program, TT_TABLE_NETWORK);
+    const int32_t *ring = tt_program_table(program, TT_TABLE_RING);
+    if (!group || group[rank] < 0) return NOBODY;
+    for (; *at < program->nranks; ++*at) {
+        int member = ring ? ring[*at] : *at;
+        if (group[member] == group[rank]) return member;
+    }
+    return NOBODY;
+}
+
+struct tt_network_call tt_program_network(const struct tt_program *program, int rank)
+{
+    struct tt_network_call call = {.gives = 1, .takes = 1};
+    int member;
+    for (int at = 0; (member = tt_network_member(program, rank, &at)) >= 0; at++) {
+        if (member == rank) call.own = call.members;
+        call.members++;
+    }
+    if (call.members && program->func == TT_FUNC_REDUCESCATTER) call.gives = call.members;
+    if (call.members && program->func == TT_FUNC_ALLGATHER) call.takes = call.members;
+    return call;
+}
+
 size_t tt_stepper_locations(const struct tt_program *program, int rank)
 {
     const struct tt_thread insns = tt_text_insns(program, rank);

@@ -64,6 +64,24 @@ struct tt_location {
     int32_t chunk;
 };
 
+/* What a network does at once for the group of a rank: each of it gives `gives` slots, and `takes`
+ * come to each. */
+struct tt_network_call {
+    uint32_t members, own; /* ranks of the group; the own place among them */
+    uint32_t gives, takes;
+};
+struct tt_network_call tt_program_network(const struct tt_program *program, int rank);
+/* Which of the `gives` slots of a rank is for the own rank, and which of the `takes` slots is from
+ * it; `member` is its place. */
+static inline uint32_t tt_network_part(const struct tt_network_call *call, uint32_t member)
+{
+    if (call->gives > 1) return (call->own + call->members - member) % call->members;
+    return call->takes > 1 ? (member + call->members - call->own) % call->members : 0;
+}
+/* The rank of the group at place *at or behind it, counted over all ranks, in the ring's order if
+ * the program has a ring; *at becomes its place. -1: no more. */
+int tt_network_member(const struct tt_program *program, int rank, int *at);
+
 /* Slots of an edge; of the network's it is the one to the rank itself. */
 static inline bool tt_location_is_slot(const struct tt_location *location)
 {

@@ -31,45 +31,43 @@ static struct tt_verify_edge *edge_to(struct tt_verify *verify,
 
 /* ---- the network's slots ----
  * An edge from each rank of a group to itself. A message that a rank gave stays in its slot until
- * all of the group have taken the sum that it is part of. */
+ * all of the group have taken what the network makes of it. What it does at once is a call. */
 
-static bool shares_network(const struct tt_verify *verify, int rank, int other)
-{
-    const int32_t *one = tt_program_table(verify->programs[rank], TT_TABLE_NETWORK);
-    const int32_t *two = tt_program_table(verify->programs[other], TT_TABLE_NETWORK);
-    return one && two && one[rank] >= 0 && one[rank] == two[other];
-}
-
-/* The edge of the next rank from *other on that is in the cursor's group, on the location's
- * channel; *other is that rank. NULL: no more, or memory is short. */
+/* The edge of the group's next rank from place *at on, on the location's channel; *rank is that
+ * rank. NULL: no more, or memory is short. */
 static struct tt_verify_edge *next_of_group(struct tt_verify *verify,
                                             const struct tt_verify_cursor *cursor,
-                                            const struct tt_location *location, int *other)
+                                            const struct tt_location *location, int *at, int *rank)
 {
-    while (*other < verify->nranks && !shares_network(verify, cursor->rank, *other))
-        ++*other;
-    if (*other == verify->nranks) return NULL;
-    return tt_verify_edge(verify, location->edge / verify->nranks, *other, *other);
+    *rank = tt_network_member(cursor->program, cursor->rank, at);
+    if (*rank < 0) return NULL;
+    return tt_verify_edge(verify, location->edge / verify->nranks, *rank, *rank);
 }
 
 /* All of the group gave what the cursor would take next. */
 static bool sum_ready(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                       const struct tt_location *location)
 {
+    const struct tt_network_call call = tt_program_network(cursor->program, cursor->rank);
     const struct tt_verify_edge *edge, *own = edge_to(verify, cursor, location);
-    for (int r = 0; own && (edge = next_of_group(verify, cursor, location, &r)); r++) {
-        if (edge->tail <= own->head) return block(cursor, TT_WAIT_FULL, r);
+    int r;
+    for (int at = 0; own && (edge = next_of_group(verify, cursor, location, &at, &r)); at++) {
+        if (edge->tail / call.gives <= own->head / call.takes)
+            return block(cursor, TT_WAIT_FULL, r);
     }
     return own && !verify->failed;
 }
 
-/* The slot that comes next is no longer part of a sum that somebody of the group will take. */
+/* The slot that comes next is no longer part of a call of which somebody of the group will take. */
 static bool network_free(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                          const struct tt_location *location)
 {
+    const struct tt_network_call call = tt_program_network(cursor->program, cursor->rank);
     const struct tt_verify_edge *edge, *own = edge_to(verify, cursor, location);
-    for (int r = 0; own && (edge = next_of_group(verify, cursor, location, &r)); r++) {
-        if (own->tail - edge->head >= own->nslots) return block(cursor, TT_WAIT_FREE, r);
+    int r;
+    for (int at = 0; own && (edge = next_of_group(verify, cursor, location, &at, &r)); at++) {
+        if (own->tail / call.gives - edge->head / call.takes >= own->nslots / call.gives)
+            return block(cursor, TT_WAIT_FREE, r);
     }
     return own && !verify->failed;
 }
@@ -82,11 +80,15 @@ static const struct tt_verify_slot *given(const struct tt_verify_edge *edge, uin
 static bool learn_sum(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                       const struct tt_location *location)
 {
+    const struct tt_network_call call = tt_program_network(cursor->program, cursor->rank);
     const struct tt_verify_edge *edge;
-    uint32_t number = edge_to(verify, cursor, location)->head;
-    for (int r = 0; (edge = next_of_group(verify, cursor, location, &r)); r++) {
-        const struct tt_verify_clock *posted = &given(edge, number)->posted;
-        if (!tt_verify_join(verify, &verify->clocks[cursor->thread], posted)) return false;
+    uint32_t number = edge_to(verify, cursor, location)->head / call.takes * call.gives;
+    int r;
+    for (int at = 0; (edge = next_of_group(verify, cursor, location, &at, &r)); at++) {
+        for (uint32_t k = 0; k < call.gives; k++) {
+            const struct tt_verify_clock *posted = &given(edge, number + k)->posted;
+            if (!tt_verify_join(verify, &verify->clocks[cursor->thread], posted)) return false;
+        }
     }
     return !verify->failed;
 }
@@ -162,17 +164,21 @@ static void check_slot(struct tt_verify *verify, const struct tt_verify_cursor *
     }
 }
 
-/* The sum that the network has made of what the group gave. */
+/* What the network has made of what the group gave: the sum, or the message of one of it. */
 static struct tt_verify_value receive_sum(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                                           const struct tt_location *location, size_t count)
 {
+    const struct tt_network_call call = tt_program_network(cursor->program, cursor->rank);
     struct tt_verify_value sum = {.known = count > 0};
     const struct tt_verify_edge *edge;
-    uint32_t number = edge_to(verify, cursor, location)->head;
-    for (int r = 0; !verify->failed && (edge = next_of_group(verify, cursor, location, &r)); r++) {
-        const struct tt_verify_slot *slot = given(edge, number);
+    uint32_t head = edge_to(verify, cursor, location)->head, member = 0;
+    int r;
+    for (int at = 0; (edge = next_of_group(verify, cursor, location, &at, &r)); at++) {
+        uint32_t part = tt_network_part(&call, member++), number = head / call.takes * call.gives;
+        const struct tt_verify_slot *slot = given(edge, number + (call.gives > 1 ? part : 0));
+        if (verify->failed || (call.takes > 1 && part != head % call.takes)) continue;
         check_slot(verify, cursor, slot, r, count);
-        if (slot->value.post) {
+        if (slot->value.post && call.takes == 1) {
             tt_verify_fail(verify, cursor, "lets the network reduce a finished value of rank %d",
                            r);
         }

@@ -281,7 +281,10 @@ static bool count_slots(struct tt_verify *verify)
         for (size_t to = 0; to < nedges; to++) {
             struct tt_verify_edge *edge = edge_at(verify, to / n, from, to % n);
             size_t used = tt_max_size(counts[to].sends, 1);
-            edge->nslots = (uint32_t)tt_min_size(used, (size_t)verify->options->nslots);
+            size_t most = (size_t)verify->options->nslots;
+            if (to % n == from) /* the network's: so many calls */
+                most *= tt_program_network(verify->programs[from], (int)from).gives;
+            edge->nslots = (uint32_t)tt_min_size(used, most);
         }
     }
     free(counts);

@@ -2,7 +2,8 @@
  * that come from it hold what all of the group gave. Both ends are this rank's, and share a lane: a
  * ring of slots for what is given and one for what comes back, registered with the group's
  * connection. Sums follow each other in the order of the posts, at all ranks of the group: a lane
- * is used by one program at a time and by one channel of it. */
+ * is used by one program at a time and by one channel of it. Where a call
+ * takes or leaves a message for each rank of the group, these lie side by side in a slot. */
 #include "transport/collnet.h"
 
 #include "base/error.h"
@@ -38,19 +39,18 @@ static char *lane_acquire(struct tt_edge *edge, size_t bytes)
 {
     struct tt_collnet_lane *lane = lane_of(edge);
     uint64_t posted = atomic_load_explicit(&lane->posted, memory_order_relaxed);
-    (void)bytes;
-    return has_room(lane, posted) ? tt_lane_payload(lane, lane->given, posted) : NULL;
+    if (!has_room(lane, posted)) return NULL;
+    return tt_lane_payload(lane, lane->given, posted) + (size_t)lane->given_at * bytes;
 }
 
 static void lane_post(struct tt_edge *edge, uint64_t match, size_t bytes)
 {
     struct tt_collnet_lane *lane = lane_of(edge);
     uint64_t posted = atomic_load_explicit(&lane->posted, memory_order_relaxed);
-    *tt_lane_slot(lane, posted) = (struct lane_slot){.match = match,
-                                                     .bytes = bytes,
-                                                     .type = lane->type.type,
-                                                     .op = lane->type.op,
-                                                     .elem_bytes = lane->type.elem_bytes};
+    if (++lane->given_at == lane->type.gives) lane->given_at = 0;
+    if (lane->given_at != lane->given_first) return;
+    *tt_lane_slot(lane, posted) =
+        (struct lane_slot){.match = match, .bytes = bytes, .type = lane->type};
     /* pairs with the acquire load in issue() */
     atomic_store_explicit(&lane->posted, posted + 1, memory_order_release);
     tt_net_drive(lane->config->transport->net_edges, NULL, true);
@@ -59,9 +59,7 @@ static void lane_post(struct tt_edge *edge, uint64_t match, size_t bytes)
 static void lane_post_small(struct tt_edge *edge, uint64_t match, const void *bytes,
                             size_t len_bytes)
 {
-    const struct tt_collnet_lane *lane = lane_of(edge);
-    uint64_t posted = atomic_load_explicit(&lane->posted, memory_order_relaxed);
-    if (len_bytes) memcpy(tt_lane_payload(lane, lane->given, posted), bytes, len_bytes);
+    if (len_bytes) memcpy(lane_acquire(edge, len_bytes), bytes, len_bytes); /* it has room */
     lane_post(edge, match, len_bytes);
 }
 
@@ -111,7 +109,8 @@ static ncclResult_t lane_peek(struct tt_edge *edge, uint64_t match, const char *
                        "rank %d: a sum of another operation came from COLLNET/%s",
                        lane->config->member->rank, lane->config->group->collnet->name);
     }
-    *payload_out = tt_lane_payload(lane, lane->sums, released);
+    *payload_out =
+        tt_lane_payload(lane, lane->sums, released) + (size_t)lane->taken_at * slot->bytes;
     *bytes_out = slot->bytes;
     return ncclSuccess;
 }
@@ -128,6 +127,8 @@ static void lane_release(struct tt_edge *edge)
 {
     struct tt_collnet_lane *lane = lane_of(edge);
     uint64_t released = atomic_load_explicit(&lane->released, memory_order_relaxed);
+    if (++lane->taken_at == lane->type.takes) lane->taken_at = 0;
+    if (lane->taken_at != lane->taken_first) return;
     atomic_store_explicit(&lane->released, released + 1, memory_order_release);
 }
 
@@ -175,5 +176,8 @@ ncclResult_t tt_collnet_edge(struct tt_collnet_lane *lane, const struct tt_edge_
 void tt_transport_reduces(struct tt_transport *transport, const struct tt_collnet_type *type)
 {
     struct tt_collnet_lane *lane = transport->net_edges ? transport->net_edges->lane : NULL;
-    if (lane) lane->type = *type;
+    if (!lane) return;
+    lane->type = *type;
+    lane->given_at = lane->given_first = type->gives > 1 ? lane->config->group->rank : 0;
+    lane->taken_at = lane->taken_first = type->takes > 1 ? lane->config->group->rank : 0;
 }

@@ -10,12 +10,10 @@
 
 struct tt_collnet_plugin;
 
-struct lane_slot {
+struct lane_slot { /* of one call of the network */
     uint64_t match;
-    size_t bytes;
-    ncclDataType_t type;
-    ncclRedOp_t op;
-    size_t elem_bytes;
+    size_t bytes; /* of a message */
+    struct tt_collnet_type type;
     void *request;
 };
 
@@ -24,11 +22,14 @@ struct tt_collnet_lane {
     char *given, *sums;                       /* owned mapping: TT_SLOTS payloads each */
     size_t map_bytes, payload_bytes;
     struct lane_slot slots[TT_SLOTS];
-    /* Posts of the executor, sums that are there, sums that it has used up. */
+    /* Calls: those that the executor has given all messages to, those that are done, those of which
+     * it has used up all messages. */
     _Atomic uint64_t posted, summed, released;
     _Atomic int error; /* ncclResult_t; reported */
     /* the executor's */
-    struct tt_collnet_type type; /* of what is posted */
+    struct tt_collnet_type type;  /* of what is posted */
+    int given_first, taken_first; /* where in its slot the first of them lies, in messages */
+    int given_at, taken_at;       /* and the next one */
     /* the mover's, under the lock of struct tt_net_edges */
     uint64_t issued;
     void *given_mhandle, *sums_mhandle;

@@ -44,25 +44,34 @@ static ncclResult_t register_rings(struct tt_collnet_lane *lane)
     return ncclSuccess;
 }
 
+static ncclResult_t ask(struct tt_collnet_lane *lane, uint64_t number, struct lane_slot *slot)
+{
+    const struct tt_transport_group *group = lane->config->group;
+    struct tt_collnet_plugin *net = group->collnet->plugin;
+    const struct tt_collnet_sum sum = {.send = tt_lane_payload(lane, lane->given, number),
+                                       .recv = tt_lane_payload(lane, lane->sums, number),
+                                       .sent_blocks = slot->type.gives,
+                                       .received_blocks = slot->type.takes,
+                                       .block_bytes = slot->bytes,
+                                       .count = slot->bytes / slot->type.elem_bytes,
+                                       .type = slot->type.type,
+                                       .op = slot->type.op,
+                                       .send_mhandle = lane->given_mhandle,
+                                       .recv_mhandle = lane->sums_mhandle};
+    return net->ops.reduce(net, group->comm, &sum, &slot->request);
+}
+
 /* Give the network what was posted, as far as it takes it. */
 static ncclResult_t issue(struct tt_collnet_lane *lane, bool *moved)
 {
-    struct tt_collnet_plugin *net = lane->config->group->collnet->plugin;
     /* pairs with the release store in lane_post() */
     uint64_t posted = atomic_load_explicit(&lane->posted, memory_order_acquire);
     ncclResult_t rc = lane->issued < posted ? register_rings(lane) : ncclSuccess;
     for (; !rc && lane->issued < posted; lane->issued++) {
         struct lane_slot *slot = tt_lane_slot(lane, lane->issued);
-        const struct tt_collnet_sum sum = {.send = tt_lane_payload(lane, lane->given, lane->issued),
-                                           .recv = tt_lane_payload(lane, lane->sums, lane->issued),
-                                           .count = slot->bytes / slot->elem_bytes,
-                                           .type = slot->type,
-                                           .op = slot->op,
-                                           .send_mhandle = lane->given_mhandle,
-                                           .recv_mhandle = lane->sums_mhandle};
         slot->request = NULL;
-        if (sum.count) rc = net->ops.reduce(net, lane->config->group->comm, &sum, &slot->request);
-        if (rc || (sum.count && !slot->request)) return rc;
+        if (slot->bytes) rc = ask(lane, lane->issued, slot);
+        if (rc || (slot->bytes && !slot->request)) return rc;
         *moved = true;
     }
     return rc;

@@ -11,6 +11,7 @@ struct tt_transport;
 struct tt_transport_group {     /* one group of a communicator's collective network */
     struct tt_collnet *collnet; /* borrowed */
     void *comm;                 /* the plugin's: this rank's group; borrowed */
+    int nranks, rank;           /* of the group; the own one in it */
     int dev;                    /* for logs */
 };
 
@@ -18,6 +19,10 @@ struct tt_collnet_type {
     ncclDataType_t type;
     ncclRedOp_t op; /* sum, product, maximum or minimum */
     size_t elem_bytes;
+    /* Messages that a call of the network takes from a rank and leaves to it: 1 and 1, or as many
+     * as the group has ranks, on one side; then they lie in the order of the group, and the own one
+     * is the first that is given or taken. */
+    int gives, takes;
 };
 /* What is given to the network from now on is to be reduced so. Between operations. */
 void tt_transport_reduces(struct tt_transport *transport, const struct tt_collnet_type *type);

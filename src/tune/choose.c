@@ -22,6 +22,8 @@
 _Static_assert(TT_TUNER_ALGOS == TT_ALGO_NCCL_COUNT_ && TT_TUNER_PROTOS == TT_PROTO_COUNT_,
                "the plugin's table is the first part of ours");
 
+enum { NODE_BYTES = 256 }; /* least that is gathered or scattered at once, for each node */
+
 struct costs {
     float time[TT_ALGO_COUNT_][TT_PROTO_COUNT_]; /* microseconds; -1: impossible */
 };
@@ -47,11 +49,21 @@ static bool is_collnet(enum tt_algo algo)
     return algo == TT_ALGO_COLLNET_DIRECT || algo == TT_ALGO_COLLNET_CHAIN;
 }
 
+/* Not every network that sums has the other two; of a slot each node needs a part. */
+static bool network_offers(const struct tt_tune_env *env, enum tt_func func)
+{
+    if (!env->network_sums || env->nnodes < 2) return false;
+    if (func == TT_FUNC_ALLREDUCE) return true;
+    bool offers = func == TT_FUNC_ALLGATHER ? env->network_gathers : env->network_scatters;
+    return offers && env->slice_bytes / (size_t)env->nnodes >= NODE_BYTES;
+}
+
 /* An average, or an operator of the user's, is a sum on the way. */
 static bool network_reduces(const struct tt_tune_env *env, const struct tt_tune_query *query)
 {
     int op = query->op >= ncclAvg ? ncclSum : (int)query->op;
-    return env->network_sums && env->nnodes > 1 && env->network_sums[query->type] >> op & 1;
+    if (!network_offers(env, query->func)) return false;
+    return query->func == TT_FUNC_ALLGATHER || env->network_sums[query->type] >> op & 1;
 }
 
 /* What NCCL's multicast reduces, by type and operator. */
@@ -200,8 +212,15 @@ static ncclResult_t select_for_call(const struct tt_tune_query *query,
 static const char *collnet_lacks(const struct tt_tune_env *env, const struct tt_tune_query *query)
 {
     if (env->nnodes < 2) return "";
-    if (query->func != TT_FUNC_ALLREDUCE) return "; CollNet makes AllReduce alone";
+    bool blocks = query->func == TT_FUNC_ALLGATHER || query->func == TT_FUNC_REDUCESCATTER;
+    if (query->func != TT_FUNC_ALLREDUCE && !blocks)
+        return "; CollNet makes AllReduce, AllGather and ReduceScatter alone";
     if (!env->network_sums) return "; CollNet needs a network that reduces, NCCL_COLLNET_ENABLE=1";
+    if (!network_offers(env, query->func)) {
+        return query->func == TT_FUNC_ALLGATHER
+                   ? "; CollNet's network has no iallgather for so many nodes"
+                   : "; CollNet's network has no ireducescatter for so many nodes";
+    }
     return network_reduces(env, query)
                ? ""
                : "; CollNet's network does not reduce this type by this operator";
@@ -237,6 +256,12 @@ static bool is_shaped(enum tt_algo algo)
            is_collnet(algo) || algo == TT_ALGO_NVLS_TREE;
 }
 
+/* A slot holds a chunk for each node, and no less. */
+static bool fills_slots(enum tt_func func, enum tt_algo algo)
+{
+    return algo == TT_ALGO_COLLNET_DIRECT && func != TT_FUNC_ALLREDUCE;
+}
+
 enum { CHUNK_SLICES = 4, CHUNK_GRAIN = 64 };
 enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384 };
 
@@ -269,6 +294,7 @@ static size_t chunk_bytes(const struct tt_tune_env *env, const struct tt_tune_qu
 {
     if (choice->algo == TT_ALGO_DIRECT || choice->algo == TT_ALGO_NVLS) return SIZE_MAX;
     if (!is_shaped(choice->algo)) return env->slice_bytes;
+    if (fills_slots(query->func, choice->algo)) return env->slice_bytes / (size_t)env->nnodes;
     bool tree = choice->algo == TT_ALGO_TREE || choice->algo == TT_ALGO_NVLS_TREE;
     bool pipeline = tree || is_collnet(choice->algo) || query->func == TT_FUNC_BROADCAST ||
                     query->func == TT_FUNC_REDUCE;
@@ -291,7 +317,8 @@ static size_t plugin_chunk(const struct tt_tune_env *env, const struct tt_tune_q
                                             .registered = query->registered};
     const struct tt_tuner_layout layout = {(int)choice->algo, (int)choice->proto,
                                            choice->nchannels};
-    if (!is_shaped(choice->algo)) return choice->chunk_bytes;
+    if (!is_shaped(choice->algo) || fills_slots(query->func, choice->algo))
+        return choice->chunk_bytes;
     size_t most = env->slice_bytes * CHUNK_SLICES;
     size_t requested = tt_tuner_chunk(tuner, &question, &layout, choice->chunk_bytes);
     return tt_max_size(tt_min_size(requested, most) / CHUNK_GRAIN * CHUNK_GRAIN, CHUNK_GRAIN);

@@ -348,10 +348,12 @@ static double collnet_time(const struct tt_tune_env *env, const struct tt_tune_q
 {
     bool chain = algo == TT_ALGO_COLLNET_CHAIN;
     double local = env->ppn > 1 ? (chain ? env->ppn - 1 : 1) : 0, bytes = (double)query->bytes;
-    double slots = chain ? 4 * bytes : 4 * bytes / env->ppn;
+    double passes = query->func == TT_FUNC_ALLREDUCE ? 2 : 1; /* up; down */
+    double slots = chain ? 4 * bytes : 2 * passes * bytes / env->ppn;
     double inside = slots / host_of(env)->slot_bytes_usec;
-    if (env->ppn > 1) inside += 2 * bytes / host_of(env)->direct_bytes_usec;
-    return query->nops * (2 * local * own_hop_usec(env, NCCL_HW_PCI, proto) +
+    if (env->ppn > 1) inside += passes * bytes / host_of(env)->direct_bytes_usec;
+    if (passes < 2) bytes /= env->ppn; /* of a head, of all nodes */
+    return query->nops * (passes * local * own_hop_usec(env, NCCL_HW_PCI, proto) +
                           own_hop_usec(env, NCCL_HW_NET, proto)) +
            load_of(env) * inside + bytes * wire_factor[proto] / host_of(env)->net_bytes_usec;
 }

@@ -37,7 +37,8 @@ struct tt_tune_env {         /* what the choice may depend on; equal on all rank
     const ncclTunerConstants_v6_t *constants; /* as a tuner plugin left them; borrowed; NULL: own */
     const uint8_t *network_sums; /* [ncclNumTypes]: a bit per ncclRedOp_t that a network between
                                   * the nodes reduces; borrowed; NULL: none does */
-    bool oversubscribed;         /* ranks per host exceed its cores */
+    bool network_gathers, network_scatters; /* for an AllGather, and a ReduceScatter of these */
+    bool oversubscribed;                    /* ranks per host exceed its cores */
     bool deterministic;
     const struct tt_tune_program *programs; /* nprograms; borrowed */
     int nprograms;

@@ -38,6 +38,7 @@ struct memory {
 struct wire { /* before each contribution */
     uint64_t number, count;
     int32_t type, op;
+    int32_t kind, zero;
 };
 
 enum state { FREE, ASKED, DONE, FAILED };
@@ -57,7 +58,7 @@ struct group {
     bool ends;
     unsigned refused; /* every third sum is refused once */
     uint64_t asked, made, taken;
-    size_t sums;
+    size_t sums, blocks;
     struct request requests[REQUESTS];
     struct memory memories[MOST_MEMORIES];
 };
@@ -217,8 +218,10 @@ ncclResult_t summer_close(void *coll_comm)
         if (group->fds[k] > 0) shutdown(group->fds[k], SHUT_RDWR);
     }
     pthread_join(group->thread, NULL);
-    logger(NCCL_LOG_INFO, NCCL_NET, __FILE__, __LINE__, "Summer: rank %d of %d made %zu sums",
-           group->rank, group->nranks, group->sums);
+    logger(NCCL_LOG_INFO, NCCL_NET, __FILE__, __LINE__,
+           "Summer: rank %d of %d made %zu sums, "
+           "%zu of them in blocks",
+           group->rank, group->nranks, group->sums, group->blocks);
     group_free(group);
     return ncclSuccess;
 }
@@ -250,6 +253,7 @@ ncclResult_t summer_dereg(void *coll_comm, void *mhandle)
 
 static size_t size_of(ncclDataType_t type)
 {
+    if (type == ncclInt8) return 1; /* of a gather */
     return type == ncclFloat64 ? 8 : 4;
 }
 
@@ -283,12 +287,27 @@ static void add(void *sum, const void *other, const struct summer_job *job)
     }
 }
 
+static size_t sent_bytes(const struct group *group, const struct summer_job *job)
+{
+    size_t blocks = job->kind == SUMMER_SCATTER ? (size_t)group->nranks : 1;
+    return job->count * size_of(job->type) * blocks;
+}
+
+static size_t received_bytes(const struct group *group, const struct summer_job *job)
+{
+    size_t blocks = job->kind == SUMMER_GATHER ? (size_t)group->nranks : 1;
+    return job->count * size_of(job->type) * blocks;
+}
+
+/* In `all`, which holds what the others are to get: at once, or a block each. */
 static bool sum_here(struct group *group, const struct summer_job *job, const struct wire *own)
 {
-    size_t bytes = job->count * size_of(job->type);
-    char *other = malloc(bytes);
-    bool good = other != NULL;
-    memcpy(job->recv, job->send, bytes);
+    size_t sent = sent_bytes(group, job), received = received_bytes(group, job);
+    struct summer_job whole = *job;
+    whole.count = sent / size_of(job->type);
+    char *all = malloc(sent > received ? sent : received), *other = malloc(sent);
+    bool good = other && all;
+    if (good) memcpy(all, job->send, sent);
     for (int k = 1; good && k < group->nranks; k++) {
         struct wire wire;
         good = move_bytes(group->fds[k], &wire, sizeof(wire), false);
@@ -296,21 +315,24 @@ static bool sum_here(struct group *group, const struct summer_job *job, const st
             (void)wrong("ranks of a group ask for different sums");
             good = false;
         }
-        good = good && move_bytes(group->fds[k], other, bytes, false);
-        if (good) add(job->recv, other, job);
+        good = good && move_bytes(group->fds[k], other, sent, false);
+        if (good && job->kind == SUMMER_GATHER) memcpy(all + (size_t)k * sent, other, sent);
+        if (good && job->kind != SUMMER_GATHER) add(all, other, &whole);
     }
+    size_t stride = job->kind == SUMMER_SCATTER ? received : 0;
     for (int k = 1; good && k < group->nranks; k++)
-        good = move_bytes(group->fds[k], job->recv, bytes, true);
+        good = move_bytes(group->fds[k], all + (size_t)k * stride, received, true);
+    if (good) memcpy(job->recv, all, received);
+    free(all);
     free(other);
     return good;
 }
 
 static bool sum_there(struct group *group, const struct summer_job *job, struct wire *own)
 {
-    size_t bytes = job->count * size_of(job->type);
     return move_bytes(group->fds[0], own, sizeof(*own), true) &&
-           move_bytes(group->fds[0], (void *)(uintptr_t)job->send, bytes, true) &&
-           move_bytes(group->fds[0], job->recv, bytes, false);
+           move_bytes(group->fds[0], (void *)(uintptr_t)job->send, sent_bytes(group, job), true) &&
+           move_bytes(group->fds[0], job->recv, received_bytes(group, job), false);
 }
 
 static void *group_main(void *arg)
@@ -325,7 +347,8 @@ static void *group_main(void *arg)
         }
         pthread_mutex_unlock(&group->lock);
         const struct summer_job *job = &request->job;
-        struct wire wire = {group->made, job->count, (int32_t)job->type, (int32_t)job->op};
+        struct wire wire = {group->made,      job->count,         (int32_t)job->type,
+                            (int32_t)job->op, (int32_t)job->kind, 0};
         bool good = group->rank ? sum_there(group, job, &wire) : sum_here(group, job, &wire);
         pthread_mutex_lock(&group->lock);
         if (faulty("wrong-sum")) ((char *)job->recv)[0] ^= 1;
@@ -334,6 +357,7 @@ static void *group_main(void *arg)
         request->state = good ? DONE : FAILED;
         group->made++;
         group->sums++;
+        group->blocks += job->kind != SUMMER_SUM;
     }
     pthread_mutex_unlock(&group->lock);
     return NULL;
@@ -350,15 +374,15 @@ ncclResult_t summer_start(void *coll_comm, const struct summer_job *job, void **
 {
     struct group *group = coll_comm;
     int supported = 0;
-    size_t bytes = job->count * size_of(job->type);
     *request_out = NULL;
     if (summer_fails("iallreduce", group->rank)) return ncclSystemError;
     if (faulty("sum-waits")) wait_long();
     if (faulty("sum-fails")) return ncclInvalidArgument;
     (void)summer_support(job->type, job->op, &supported);
+    if (job->kind == SUMMER_GATHER) supported = 1;
     if (!supported || !job->count) return wrong("a sum that is not supported");
-    if (!inside(group, job->send, bytes, job->send_mhandle) ||
-        !inside(group, job->recv, bytes, job->recv_mhandle))
+    if (!inside(group, job->send, sent_bytes(group, job), job->send_mhandle) ||
+        !inside(group, job->recv, received_bytes(group, job), job->recv_mhandle))
         return wrong("memory that is not registered");
     if (++group->refused % 3 == 0) return ncclSuccess;
     pthread_mutex_lock(&group->lock);
@@ -371,6 +395,18 @@ ncclResult_t summer_start(void *coll_comm, const struct summer_job *job, void **
     if (!free_one) return wrong("more than 8 sums under way");
     *request_out = request;
     return ncclSuccess;
+}
+
+ncclResult_t summer_start_blocks(void *coll_comm, struct summer_job *job,
+                                 const struct summer_blocks *blocks, void **request)
+{
+    const struct group *group = coll_comm;
+    size_t all = blocks->block_bytes * (size_t)group->nranks;
+    if (blocks->nparts != 1 || blocks->offset || blocks->window_bytes != all ||
+        blocks->part_bytes != all || blocks->block_bytes % size_of(job->type))
+        return wrong("blocks that are not one window of whole elements");
+    job->count = blocks->block_bytes / size_of(job->type);
+    return summer_start(coll_comm, job, request);
 }
 
 ncclResult_t summer_test(void *opaque, int *done, int *size)
@@ -386,6 +422,6 @@ ncclResult_t summer_test(void *opaque, int *done, int *size)
     if (state == DONE) request->state = FREE;
     pthread_mutex_unlock(&group->lock);
     if (state == FREE) return wrong("a request is tested after it was done");
-    if (*done && size) *size = (int)(request->job.count * size_of(request->job.type));
+    if (*done && size) *size = (int)received_bytes(group, &request->job);
     return state == FAILED ? ncclRemoteError : ncclSuccess;
 }

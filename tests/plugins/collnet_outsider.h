@@ -9,13 +9,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum summer_kind { SUMMER_SUM, SUMMER_GATHER, SUMMER_SCATTER };
+
 struct summer_job {
     const void *send;
     void *recv;
-    size_t count;
+    size_t count; /* elements; a gather's are bytes. Of a block where there is one for each rank */
     ncclDataType_t type;
     ncclRedOp_t op;
     void *send_mhandle, *recv_mhandle;
+    enum summer_kind kind;
+};
+
+struct summer_blocks { /* what iallgather and ireducescatter say of blocks */
+    int nparts;
+    size_t part_bytes, block_bytes, offset, window_bytes;
 };
 
 /* True when COLLNET_FAIL names it, at the rank of COLLNET_FAIL_HOST in its group (no number: at
@@ -31,6 +39,8 @@ ncclResult_t summer_support(ncclDataType_t type, ncclRedOp_t op, int *supported)
 ncclResult_t summer_reg(void *coll_comm, void *data, size_t bytes, int type, void **mhandle);
 ncclResult_t summer_dereg(void *coll_comm, void *mhandle);
 ncclResult_t summer_start(void *coll_comm, const struct summer_job *job, void **request);
+ncclResult_t summer_start_blocks(void *coll_comm, struct summer_job *job,
+                                 const struct summer_blocks *blocks, void **request);
 ncclResult_t summer_test(void *request, int *done, int *size);
 ncclResult_t summer_close(void *coll_comm);
 ncclResult_t summer_close_listen(void *listen_comm);

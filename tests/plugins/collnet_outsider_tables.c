@@ -77,7 +77,8 @@ static ncclResult_t reg_v3(void *comm, void *data, int size, int type, void **mh
 static ncclResult_t sum_v9(void *comm, void *send, void *recv, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, void *send_mhandle, void *recv_mhandle, void **request)
 {
-    const struct summer_job job = {send, recv, count, type, op, send_mhandle, recv_mhandle};
+    const struct summer_job job = {send, recv,         count,        type,
+                                   op,   send_mhandle, recv_mhandle, SUMMER_SUM};
     return summer_start(comm, &job, request);
 }
 
@@ -85,6 +86,74 @@ static ncclResult_t sum_v3(void *comm, void *send, void *recv, int count, ncclDa
                            ncclRedOp_t op, void *send_mhandle, void *recv_mhandle, void **request)
 {
     return sum_v9(comm, send, recv, (size_t)count, type, op, send_mhandle, recv_mhandle, request);
+}
+
+static ncclResult_t gather_v9(void *comm, void *send, int nparts, ncclNetSGE_v9_t *parts,
+                              size_t block_bytes, size_t offset, size_t window_bytes,
+                              void *send_mhandle, void **request)
+{
+    struct summer_job job = {.send = send,
+                             .recv = parts->address,
+                             .type = ncclInt8,
+                             .send_mhandle = send_mhandle,
+                             .recv_mhandle = parts->mhandle,
+                             .kind = SUMMER_GATHER};
+    const struct summer_blocks blocks = {nparts, parts->size, block_bytes, offset, window_bytes};
+    return summer_start_blocks(comm, &job, &blocks, request);
+}
+
+static ncclResult_t scatter_v9(void *comm, int nparts, ncclNetSGE_v9_t *parts, void *recv,
+                               size_t block_bytes, size_t offset, size_t window_bytes,
+                               ncclDataType_t type, ncclRedOp_t op, void *recv_mhandle,
+                               void **request)
+{
+    struct summer_job job = {.send = parts->address,
+                             .recv = recv,
+                             .type = type,
+                             .op = op,
+                             .send_mhandle = parts->mhandle,
+                             .recv_mhandle = recv_mhandle,
+                             .kind = SUMMER_SCATTER};
+    const struct summer_blocks blocks = {nparts, parts->size, block_bytes, offset, window_bytes};
+    return summer_start_blocks(comm, &job, &blocks, request);
+}
+
+static ncclResult_t gather_v8(void *comm, void *send, int nparts, ncclNetSGE_v8_t *parts,
+                              size_t block_bytes, size_t offset, size_t window_bytes,
+                              void *send_mhandle, void **request)
+{
+    ncclNetSGE_v9_t wide = {parts->mhandle, parts->address, parts->size};
+    return gather_v9(comm, send, nparts, &wide, block_bytes, offset, window_bytes, send_mhandle,
+                     request);
+}
+
+static ncclResult_t scatter_v8(void *comm, int nparts, ncclNetSGE_v8_t *parts, void *recv,
+                               size_t block_bytes, size_t offset, size_t window_bytes,
+                               ncclDataType_t type, ncclRedOp_t op, void *recv_mhandle,
+                               void **request)
+{
+    ncclNetSGE_v9_t wide = {parts->mhandle, parts->address, parts->size};
+    return scatter_v9(comm, nparts, &wide, recv, block_bytes, offset, window_bytes, type, op,
+                      recv_mhandle, request);
+}
+
+static ncclResult_t gather_v12(void *comm, void *send, int nparts, ncclNetSGE_v12_t *parts,
+                               size_t block_bytes, size_t offset, size_t window_bytes,
+                               void *send_mhandle, void **request)
+{
+    ncclNetSGE_v9_t same = {parts->mhandle, parts->address, parts->size};
+    return gather_v9(comm, send, nparts, &same, block_bytes, offset, window_bytes, send_mhandle,
+                     request);
+}
+
+static ncclResult_t scatter_v12(void *comm, int nparts, ncclNetSGE_v12_t *parts, void *recv,
+                                size_t block_bytes, size_t offset, size_t window_bytes,
+                                ncclDataType_t type, ncclRedOp_t op, void *recv_mhandle,
+                                void **request)
+{
+    ncclNetSGE_v9_t same = {parts->mhandle, parts->address, parts->size};
+    return scatter_v9(comm, nparts, &same, recv, block_bytes, offset, window_bytes, type, op,
+                      recv_mhandle, request);
 }
 
 static ncclResult_t properties_v3(int dev, ncclNetProperties_v4_t *props)
@@ -272,6 +341,8 @@ __attribute__((visibility("default"))) ncclCollNet_v8_t summer_v8 = {
     .regMr = summer_reg,
     .deregMr = summer_dereg,
     .iallreduce = sum_v3,
+    .iallgather = gather_v8,
+    .ireducescatter = scatter_v8,
     .test = summer_test,
     .closeColl = summer_close,
     .closeListen = summer_close_listen,
@@ -288,6 +359,8 @@ __attribute__((visibility("default"))) ncclCollNet_v9_t summer_v9 = {
     .regMr = summer_reg,
     .deregMr = summer_dereg,
     .iallreduce = sum_v9,
+    .iallgather = gather_v9,
+    .ireducescatter = scatter_v9,
     .test = summer_test,
     .closeColl = summer_close,
     .closeListen = summer_close_listen,
@@ -337,6 +410,8 @@ __attribute__((visibility("default"))) ncclCollNet_v12_t summer_v12 = {
     .regMr = summer_reg,
     .deregMr = summer_dereg,
     .iallreduce = sum_v9,
+    .iallgather = gather_v12,
+    .ireducescatter = scatter_v12,
     .test = summer_test,
     .closeColl = summer_close,
     .closeListen = summer_close_listen,

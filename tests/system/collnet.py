@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""AllReduce over a network that reduces: hosts are told apart by NCCL_HOSTID, plugins of every version of the collnet
+"""AllReduce, AllGather and ReduceScatter over a network that reduces: hosts are told apart by NCCL_HOSTID, plugins of every version of the collnet
 ABI make the sums, and what fails at init leaves the other network. usage: collnet.py TUTTI PERF PLUGINS"""
 import os, re, subprocess, sys
 
@@ -41,6 +41,26 @@ for version in range(3, 13):
         if not sums(log):
             sys.exit(f"version {version}, {shape}: the network made no sum\n{log[-6000:]}")
         print(f"version {version}, {shape}: {sums(log)} sums")
+
+# Blocks: where the plugin has iallgather and ireducescatter, else by another way. Three hosts of two ranks, or of one.
+def blocks(log):
+    return sum(int(n) for n in re.findall(r"(\d+) of them in blocks", log))
+
+
+for version, ranks, per_host, name, makes in ((12, 6, 2, "allgather", True), (12, 6, 2, "reducescatter", True),
+                                              (9, 3, 1, "allgather", True), (8, 4, 2, "reducescatter", True),
+                                              (10, 2, 1, "allgather", False), (7, 2, 1, "reducescatter", False)):
+    log = run(version, ranks, per_host, SIZES + ["-d", "int32", name],
+              NCCL_ALGO=f"{name}:CollNetDirect" + ("" if makes else ",Ring"))
+    print(f"version {version}, {ranks} ranks, {name}: {blocks(log)} sums in blocks")
+    if (blocks(log) > 0) != makes:
+        sys.exit(log[-6000:])
+log = run(12, 3, 1, ["-b", "100K", "-e", "100K", "-n", "1", "-w", "0", "-d", "float", "-o", "all", "reducescatter"],
+          NCCL_ALGO="reducescatter:CollNetDirect,Ring")
+must_say(log, r"[1-9]\d* of them in blocks")
+for version, name, lacks in ((10, "allgather", "iallgather"), (11, "reducescatter", "ireducescatter")):
+    must_say(run(version, 2, 1, SIZES + [name], fails=True, NCCL_ALGO=f"{name}:CollNetDirect"),
+             f"CollNet's network has no {lacks}")
 
 # Three hosts; types and operators that the network does not take go another way; graphs; averages are sums on the way.
 for shape in ("CollNetDirect", "CollNetChain"):

@@ -12,7 +12,12 @@
  * Up and down are two threads: what goes up runs ahead of what comes down by as many slots as an
  * edge has. In a direct program both use the same pairs of ranks, so they have a channel each. The
  * sum is finished once, by the head. In place needs no care: a part comes down only after the
- * network had this host's sum of it, which this rank's input went into. */
+ * network had this host's sum of it, which this rank's input went into.
+ *
+ * AllGather and ReduceScatter are the two halves of DIRECT: rank l of a host is the head for blocks
+ * of ranks l of all hosts, so each block crosses the network once, and the network itself gathers
+ * them or scatters their sums. They go host by host, one block of each head at a time: nobody gives
+ * two before it took one, so an edge of one slot is enough. */
 #include "gen.h"
 
 #include "base/mem.h"
@@ -113,6 +118,88 @@ void tt_gen_collnet_direct_allreduce(const struct tt_shape *shape, struct tt_bui
         begin_text(shape, builder, local);
         direct_up(builder, role);
         direct_down(builder, role);
+    }
+}
+
+/* In the loop over hosts, from the own one on: the block of rank j of the host. */
+static struct tt_gen_chunk block_of(struct role role, int j)
+{
+    return (struct tt_gen_chunk){TT_CHUNK_RING_RANK, j - role.local, role.locals};
+}
+
+static struct tt_operand block_beside(struct role role, int j, int owner)
+{
+    return tt_gen_by(TT_SPACE_SLOT, TT_PEER_RING, j - role.local, block_of(role, owner));
+}
+
+/* Blocks of the own group as they come, to the others of the host, and theirs from them. */
+static void gather_down(struct tt_builder *builder, struct role role, int hosts)
+{
+    struct tt_gen_chunk own = block_of(role, role.local);
+    tt_build_thread(builder);
+    tt_build_loop(builder, hosts);
+    tt_build_copy(builder, tt_gen_own(TT_SPACE_NETWORK, own), tt_gen_own(TT_SPACE_OUT, own));
+    for (int j = 0; j < role.locals; j++) {
+        if (j != role.local) tt_build_dst(builder, block_beside(role, j, role.local));
+    }
+    for (int k = 1; k < role.locals; k++) {
+        int j = (role.local + k) % role.locals;
+        tt_build_copy(builder, block_beside(role, j, j),
+                      tt_gen_own(TT_SPACE_OUT, block_of(role, j)));
+    }
+    tt_build_next(builder);
+    tt_build_stop(builder);
+}
+
+void tt_gen_collnet_direct_allgather(const struct tt_shape *shape, struct tt_builder *builder)
+{
+    int locals = shape->nranks / shape->nhosts;
+    builder->head.out_blocks = true;
+    add_groups(shape, builder, -1);
+    for (int local = 0; local < locals; local++) {
+        begin_text(shape, builder, local);
+        tt_build_thread(builder);
+        tt_build_copy(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)), network(0));
+        tt_build_stop(builder);
+        gather_down(builder, (struct role){locals, local}, shape->nhosts);
+    }
+}
+
+/* Blocks to their heads, and the host's sums of the own ones to the network. */
+static void scatter_up(struct tt_builder *builder, struct role role, int hosts)
+{
+    struct tt_gen_chunk own = block_of(role, role.local);
+    tt_build_thread(builder);
+    tt_build_loop(builder, hosts);
+    for (int k = 1; k < role.locals; k++) {
+        int j = (role.local + k) % role.locals;
+        tt_build_move(builder, TT_MOVE_PRE);
+        tt_build_src(builder, tt_gen_own(TT_SPACE_IN, block_of(role, j)));
+        tt_build_dst(builder, block_beside(role, j, j));
+    }
+    tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE);
+    for (int j = 0; j < role.locals; j++) {
+        tt_build_src(builder, j == role.local ? tt_gen_own(TT_SPACE_IN, own)
+                                              : block_beside(role, j, role.local));
+    }
+    tt_build_dst(builder, tt_gen_own(TT_SPACE_NETWORK, own));
+    tt_build_next(builder);
+    tt_build_stop(builder);
+}
+
+void tt_gen_collnet_direct_reducescatter(const struct tt_shape *shape, struct tt_builder *builder)
+{
+    int locals = shape->nranks / shape->nhosts;
+    builder->head.in_blocks = true;
+    add_groups(shape, builder, -1);
+    for (int local = 0; local < locals; local++) {
+        begin_text(shape, builder, local);
+        scatter_up(builder, (struct role){locals, local}, shape->nhosts);
+        tt_build_thread(builder);
+        tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_POST);
+        tt_build_src(builder, network(0));
+        tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
+        tt_build_stop(builder);
     }
 }
 

@@ -26,6 +26,7 @@ tt_generate tt_gen_nvls_allreduce, tt_gen_nvls_allgather, tt_gen_nvls_reducescat
 tt_generate tt_gen_nvls_tree;
 tt_generate tt_gen_pat_allgather, tt_gen_pat_reducescatter;
 tt_generate tt_gen_collnet_direct_allreduce, tt_gen_collnet_chain_allreduce;
+tt_generate tt_gen_collnet_direct_allgather, tt_gen_collnet_direct_reducescatter;
 tt_generate tt_gen_p2p_send, tt_gen_p2p_recv;
 
 /* One move of a loop whose register counts from 0: for block `first` and those that follow. */

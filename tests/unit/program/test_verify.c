@@ -21,11 +21,17 @@ static const struct size sizes[] = {
     {67, 8, 4, 4},   {131, 16, 16, 0}, {97, 1000, 4, 16}, {1000, 64, 8, 0},
 };
 
+/* A chunk is a part of a slot. */
+static bool fills_slots(const struct program_case *what)
+{
+    return what->algo == TT_ALGO_COLLNET_DIRECT && what->func != TT_FUNC_ALLREDUCE;
+}
+
 static size_t slice_of(const struct program_case *what, const struct size *size)
 {
     bool slotless = program_is_direct(what->algo);
     bool one_slot = what->algo == TT_ALGO_ONESHOT || what->algo == TT_ALGO_HALVING ||
-                    what->algo == TT_ALGO_BRUCK;
+                    what->algo == TT_ALGO_BRUCK || fills_slots(what);
     return slotless || one_slot ? 0 : size->slice;
 }
 
@@ -55,7 +61,7 @@ static int fewest_slots(const struct program_case *what, const struct size *size
     if (what->algo == TT_ALGO_HALVING || what->algo == TT_ALGO_BRUCK) return 8;
     bool sends_first = what->algo == TT_ALGO_PAT || what->algo == TT_ALGO_COLLNET_DIRECT ||
                        what->algo == TT_ALGO_DOUBLING || what->algo == TT_ALGO_PAIRWISE;
-    size_t slices = size->slice ? 3 : 1;
+    size_t slices = size->slice && !fills_slots(what) ? 3 : 1;
     if (what->algo == TT_ALGO_HIERARCHICAL) sends_first = !rotates; /* a chunk before it gets one */
     if (sends_first) return (int)slices;
     return rotates ? (int)slices + 1 : 1;
@@ -309,6 +315,7 @@ static bool shift_chunk(struct tt_program *program, int rank, struct tt_insn *in
     for (int k = 0; k < insn->nsrcs; k++) {
         struct tt_operand *src = &operands[insn->first_src + (uint32_t)k];
         if (src->space == TT_SPACE_SLOT) continue;
+        if (src->space == TT_SPACE_NETWORK && program->nparts == 1) continue;
         if (src->chunk_by == TT_CHUNK_ME || src->chunk_by == TT_CHUNK_PEER) {
             src->chunk_by = TT_CHUNK_CONST;
             src->chunk = (rank + 1) % program->nranks;

@@ -204,20 +204,26 @@ static void networks_that_reduce_are_chosen(void **state)
         ncclRedOp_t op;
         ncclResult_t rc;
         int nchannels;
+        enum tt_func func;
     } cases[] = {
-        {"AllReduce:CollNetDirect", ncclFloat32, ncclSum, ncclSuccess, 1},
-        {"AllReduce:CollNetDirect", ncclFloat32, ncclAvg, ncclSuccess, 1},
-        {"AllReduce:CollNetChain", ncclFloat32, ncclMax, ncclSuccess, 2},
-        {"AllReduce:CollNetChain", ncclFloat32, ncclProd, ncclInvalidUsage, 0},
-        {"AllReduce:CollNetDirect", ncclInt8, ncclSum, ncclInvalidUsage, 0},
+        {"AllReduce:CollNetDirect", ncclFloat32, ncclSum, ncclSuccess, 1, TT_FUNC_ALLREDUCE},
+        {"AllReduce:CollNetDirect", ncclFloat32, ncclAvg, ncclSuccess, 1, TT_FUNC_ALLREDUCE},
+        {"AllReduce:CollNetChain", ncclFloat32, ncclMax, ncclSuccess, 2, TT_FUNC_ALLREDUCE},
+        {"AllReduce:CollNetChain", ncclFloat32, ncclProd, ncclInvalidUsage, 0, TT_FUNC_ALLREDUCE},
+        {"AllReduce:CollNetDirect", ncclInt8, ncclSum, ncclInvalidUsage, 0, TT_FUNC_ALLREDUCE},
+        {"AllGather:CollNetDirect", ncclInt8, ncclSum, ncclSuccess, 1, TT_FUNC_ALLGATHER},
+        {"AllGather:CollNetChain", ncclInt8, ncclSum, ncclInvalidUsage, 0, TT_FUNC_ALLGATHER},
+        {"ReduceScatter:CollNetDirect", ncclFloat32, ncclSum, ncclInvalidUsage, 0,
+         TT_FUNC_REDUCESCATTER}, /* it has no ireducescatter */
     };
     const uint8_t sums[ncclNumTypes] = {[ncclFloat32] = 1 << ncclSum | 1 << ncclMax};
     struct tt_tune_env env = two_hosts(4);
     env.network_sums = sums;
+    env.network_gathers = true;
     (void)state;
     for (size_t k = 0; k < TT_LEN(cases); k++) {
         struct tt_tune_choice choice = {.nchannels = 0};
-        const struct tt_tune_query query = {.func = TT_FUNC_ALLREDUCE,
+        const struct tt_tune_query query = {.func = cases[k].func,
                                             .type = cases[k].type,
                                             .op = cases[k].op,
                                             .bytes = 8 << 20,
@@ -227,6 +233,8 @@ static void networks_that_reduce_are_chosen(void **state)
         set_lists(cases[k].algo, NULL);
         assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), cases[k].rc);
         assert_int_equal(choice.nchannels, cases[k].nchannels);
+        if (cases[k].func == TT_FUNC_ALLGATHER && choice.nchannels)
+            assert_int_equal(choice.chunk_bytes, env.slice_bytes / 2); /* one for each host */
     }
 }
 
