@@ -30,7 +30,7 @@ enum lack { /* of a rank; the least that all have is what matters */
 };
 static const char *const lacks[LACK_COUNT_] = {
     [LACK_PLUGIN] = "its network does not offer it",
-    [LACK_ROOM] = "the plugin's maxCollBytes is smaller than a slot",
+    [LACK_ROOM] = "the plugin's maxCollBytes is smaller than a slot, or above 1 TiB",
     [LACK_LISTEN] = "the plugin's listen failed",
     [LACK_CONNECT] = "the plugin's connect failed",
     [LACK_GROUP] = "another rank of its group has gone",
@@ -99,7 +99,8 @@ static enum lack make_offer(struct tt_comm *comm, const struct group *group, voi
     memcpy(offer->name, collnet->name, sizeof(offer->name));
     comm->collnet_dev = group->local % collnet->ndevs;
     if (plugin->ops.device(plugin, comm->collnet_dev, &device)) return LACK_PLUGIN;
-    if (device.most_bytes < comm->tune.slice_bytes) return LACK_ROOM;
+    bool fits = device.most_bytes <= NCCL_MAX_NET_SIZE_BYTES;
+    if (!fits || device.most_bytes < comm->tune.slice_bytes) return LACK_ROOM;
     ncclResult_t rc =
         plugin->ops.listen(plugin, collnet->ctx, comm->collnet_dev, offer->handle, listen_comm);
     return rc || !*listen_comm ? LACK_LISTEN : LACK_NOTHING;

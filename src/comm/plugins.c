@@ -24,6 +24,7 @@ ncclResult_t tt_plugins_net(struct tt_comm *comm, bool needed)
     tt_bootstrap_key(comm->bootstrap, "net", request.key);
     ncclResult_t rc = tt_net_open(&request, &comm->net);
     memset(request.key, 0, sizeof(request.key));
+    if (!rc && needed) rc = tt_net_check_sizes(comm->net, comm->member.rank);
     if (!rc || needed || request.name) return rc;
     tt_info(TT_LOG_INIT | TT_LOG_NET, "rank %d: going on without a network, no rank needs one",
             comm->member.rank);

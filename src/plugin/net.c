@@ -286,6 +286,30 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
     return ncclSuccess;
 }
 
+static ncclResult_t bad_size(const struct tt_net *net, int rank, int dev, const char *name,
+                             const char *what, size_t bytes)
+{
+    return tt_fail(ncclInternalError,
+                   "rank %d: NET/%s: device %d (%s) has %s %zu, which is not 1 byte to 1 TiB", rank,
+                   net->name, dev, name ? name : "without a name", what, bytes);
+}
+
+ncclResult_t tt_net_check_sizes(struct tt_net *net, int rank)
+{
+    ncclNetProperties_v12_t props;
+    ncclResult_t rc = ncclSuccess;
+    for (int dev = 0; !rc && dev < net->ndevs; dev++) {
+        memset(&props, 0, sizeof(props));
+        if (net->plugin->ops.properties(net->plugin, dev, &props)) continue; /* who uses it tells */
+        if (!tt_net_size_fits(props.maxP2pBytes)) {
+            rc = bad_size(net, rank, dev, props.name, "maxP2pBytes", props.maxP2pBytes);
+        } else if (!tt_net_size_fits(props.maxCollBytes)) {
+            rc = bad_size(net, rank, dev, props.name, "maxCollBytes", props.maxCollBytes);
+        }
+    }
+    return rc;
+}
+
 void tt_net_close(struct tt_net *net)
 {
     if (!net) return;

@@ -103,6 +103,12 @@ struct tt_net {
     char name[64];
 };
 
+/* What a device says of maxP2pBytes and maxCollBytes can be: 1 byte to 1 TiB. */
+static inline bool tt_net_size_fits(size_t bytes)
+{
+    return bytes > 0 && bytes <= NCCL_MAX_NET_SIZE_BYTES;
+}
+
 /* net_virtual.c. One device for those members, made by the first who asks in the process; the
  * network's own number and speed. False: it does not join them. */
 bool tt_net_virtual(struct tt_net *net, const ncclNetVDeviceProps_v12_t *members, int *dev_out,

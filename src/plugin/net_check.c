@@ -194,9 +194,9 @@ static void judge_properties(struct tt_net_plugin *self, int dev,
     if (props->maxRecvs < 1) breach(self, "getProperties", "maxRecvs: less than 1");
     if (props->vProps.ndevs < 1 || props->vProps.ndevs > NCCL_NET_MAX_DEVS_PER_NIC)
         breach(self, "getProperties", "vProps: not 1 to 8 devices");
-    if (!props->maxP2pBytes || props->maxP2pBytes > NCCL_MAX_NET_SIZE_BYTES)
+    if (!tt_net_size_fits(props->maxP2pBytes))
         breach(self, "getProperties", "maxP2pBytes: not 1 byte to 1 TiB");
-    if (!props->maxCollBytes || props->maxCollBytes > NCCL_MAX_NET_SIZE_BYTES)
+    if (!tt_net_size_fits(props->maxCollBytes))
         breach(self, "getProperties", "maxCollBytes: not 1 byte to 1 TiB");
 }
 

@@ -50,6 +50,8 @@ static const char *judge(struct tt_net *net, const struct tt_net_virtual *made)
     memset(&props, 0, sizeof(props));
     if (made->dev < net->ndevs) return "its number is that of another device";
     if (net->plugin->ops.properties(net->plugin, made->dev, &props)) return "it has no properties";
+    if (!tt_net_size_fits(props.maxP2pBytes) || !tt_net_size_fits(props.maxCollBytes))
+        return "its maxP2pBytes or maxCollBytes is not 1 byte to 1 TiB";
     return props.netDeviceType == NCCL_NET_DEVICE_HOST ? NULL : "it is not the host's";
 }
 

@@ -98,6 +98,9 @@ struct tt_net_request {
  * built-in IB and Socket; the first that initialises and has a device. Logs NCCL's lines. Errors:
  * ncclInvalidUsage when the requested name matches none, ncclSystemError when none works. */
 ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **net_out);
+/* Where the network is needed: the sizes of all its devices can be. ncclInternalError names the
+ * first that cannot, as in NCCL. */
+ncclResult_t tt_net_check_sizes(struct tt_net *net, int rank);
 /* Close the network, after all its connections. Accepts NULL. */
 void tt_net_close(struct tt_net *net);
 struct tt_net_label { /* what ranks compare before they use a network together */

@@ -1,6 +1,7 @@
 /* Tables of versions 2 to 12, each as its own header has them, over net_outsider.c. The linker
  * gives one (or two) of them the name that a host looks for. OUTSIDER_NULL=function leaves that one
- * out. The tables are empty but for name and init until init, as some plugins have them. */
+ * out. OUTSIDER_P2P_BYTES, OUTSIDER_COLL_BYTES: maxP2pBytes, maxCollBytes. The tables are empty but
+ * for name and init until init, as some plugins have them. */
 #include "nccl/net_v10.h"
 #include "nccl/net_v11.h"
 #include "nccl/net_v2.h"
@@ -205,6 +206,12 @@ static ncclResult_t make_virtual_v9(int *dev, ncclNetVDeviceProps_v9_t *members)
     return outsider_make_virtual(dev, members->devs, members->ndevs);
 }
 
+static size_t said_bytes(const char *variable, size_t otherwise)
+{
+    const char *text = getenv(variable);
+    return text ? (size_t)strtoull(text, NULL, 10) : otherwise;
+}
+
 static ncclResult_t properties_v9(int dev, ncclNetProperties_v9_t *props)
 {
     ncclNetProperties_v6_t old;
@@ -221,8 +228,8 @@ static ncclResult_t properties_v9(int dev, ncclNetProperties_v9_t *props)
                                       .maxComms = old.maxComms,
                                       .maxRecvs = old.maxRecvs,
                                       .vProps = {1, {dev}},
-                                      .maxP2pBytes = 1u << 29,
-                                      .maxCollBytes = 1u << 28};
+                                      .maxP2pBytes = said_bytes("OUTSIDER_P2P_BYTES", 1u << 29),
+                                      .maxCollBytes = said_bytes("OUTSIDER_COLL_BYTES", 1u << 28)};
     return ncclSuccess;
 }
 

@@ -74,6 +74,10 @@ def older(folder):
     check(f"Loaded net plugin Outsider (v{mode})" in log, "the version")
     check(all(f"via NET/Outsider/{dev}" in log for dev in range(2)), "edges over both devices")
     check("the host is wrong" not in log, "the contract: " + "".join(l for l in log.splitlines(True) if "is wrong" in l))
+    for field, value in (("P2p", "0"), ("Coll", str((1 << 40) + 1))) if int(mode) > 8 else ():
+        log = run(folder, True, NCCL_NET_PLUGIN=plugin, NCCL_NET="outsider", mode="processes",
+                  **{f"OUTSIDER_{field.upper()}_BYTES": value})
+        check(f"NET/Outsider: device 0 (out0) has max{field}Bytes {value}, which is not" in log, log[-3000:])
     for failure in "listen", "connect", "regmr", "isend":
         log = run(folder, True, NCCL_NET_PLUGIN=plugin, OUTSIDER_FAIL=failure, mode="processes")
         said = [l for l in log.splitlines() if "over NET/Outsider failed" in l and "WARN" in l]

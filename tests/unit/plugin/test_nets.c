@@ -103,6 +103,32 @@ static void properties_are_filled_in(void **state)
     tt_net_close(net);
 }
 
+/* Sizes that no device can have, where the version says them; ndevs devices say the same. */
+static void impossible_sizes_are_refused(void **state)
+{
+    static const struct {
+        const char *variable, *value, *says;
+    } cases[] = {
+        {"OUTSIDER_P2P_BYTES", "0", "device 0 (out0) has maxP2pBytes 0, which"},
+        {"OUTSIDER_P2P_BYTES", "1099511627777", "(out0) has maxP2pBytes 1099511627777, which"},
+        {"OUTSIDER_COLL_BYTES", "0", "device 0 (out0) has maxCollBytes 0, which"},
+        {"OUTSIDER_COLL_BYTES", "18446744073709551615", "maxCollBytes 18446744073709551615, which"},
+        {"OUTSIDER_P2P_BYTES", "1099511627776", NULL},
+        {"OUTSIDER_COLL_BYTES", "1", NULL},
+    };
+    (void)state;
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        bool fits = !cases[k].says || version < 9;
+        struct tt_net *net = open_outsider();
+        print_message("case: %s=%s\n", cases[k].variable, cases[k].value);
+        setenv(cases[k].variable, cases[k].value, 1);
+        assert_int_equal(tt_net_check_sizes(net, 2), fits ? ncclSuccess : ncclInternalError);
+        if (!fits) assert_true(logged(cases[k].says));
+        unsetenv(cases[k].variable);
+        tt_net_close(net);
+    }
+}
+
 /* One device of others, from version 9 on; up to 4 before version 12. */
 static void devices_become_one(void **state)
 {
@@ -365,6 +391,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest lives[] = {
         cmocka_unit_test(properties_are_filled_in),
+        cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(devices_become_one),
         cmocka_unit_test(messages_arrive),
         cmocka_unit_test(what_an_int_cannot_say_is_refused),
