@@ -40,7 +40,7 @@ struct offer { /* what ranks exchange first */
     int32_t lack;
     int32_t version;
     char name[64];
-    char handle[NCCL_NET_HANDLE_MAXSIZE];
+    _Alignas(16) char handle[NCCL_NET_HANDLE_MAXSIZE];
 };
 
 struct outcome { /* and after connecting */

@@ -23,7 +23,7 @@ struct tt_net_pending {
     const void *key;              /* the handle or the listener; never read through */
     void *listen_comm;            /* NULL: connects */
     int dev;
-    char handle[NCCL_NET_HANDLE_MAXSIZE];
+    _Alignas(16) char handle[NCCL_NET_HANDLE_MAXSIZE];
     bool done, given_up; /* under the lock of struct tt_net_old */
     ncclResult_t rc;
     void *comm;

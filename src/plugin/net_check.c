@@ -218,7 +218,7 @@ static ncclResult_t check_properties(struct tt_net_plugin *self, int dev,
 static ncclResult_t check_listen(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
                                  void **listen_comm)
 {
-    char room[NCCL_NET_HANDLE_MAXSIZE + CANARY_BYTES];
+    _Alignas(16) char room[NCCL_NET_HANDLE_MAXSIZE + CANARY_BYTES];
     uint64_t start_nsec = own_nsec();
     bool beyond = false;
     memset(room, 0, NCCL_NET_HANDLE_MAXSIZE);

@@ -37,7 +37,7 @@ struct net_line { /* a connection; the mover's, under the lock of struct tt_net_
     enum net_phase phase;
     void *listen_comm, *comm, *mhandle;
     bool registered; /* `mhandle` is that of the slots; it may be NULL */
-    char handle[NCCL_NET_HANDLE_MAXSIZE];
+    _Alignas(16) char handle[NCCL_NET_HANDLE_MAXSIZE]; /* networks keep structs in it */
     uint64_t mail; /* of the bootstrap, when the handle was last not found */
 };
 

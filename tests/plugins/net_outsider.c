@@ -191,6 +191,7 @@ ncclResult_t outsider_listen(int dev, void *opaque, size_t handle_bytes, void **
     struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = outsider_address()};
     socklen_t len = sizeof(addr);
     struct handle handle = {.magic = HANDLE_MAGIC, .dev = (uint8_t)dev};
+    if ((uintptr_t)opaque % 16) return outsider_wrong("listen: a handle that no struct can be in");
     struct listener *listener = outsider_fails("listen") ? NULL : calloc(1, sizeof(*listener));
     if (!listener || dev < 0 || dev >= MOST_DEVICES) {
         free(listener);
@@ -245,6 +246,7 @@ ncclResult_t outsider_connect(int dev, void *opaque, size_t handle_bytes, bool w
     *send_comm = NULL;
     if (outsider_fault("connect-waits")) outsider_wait();
     if (outsider_fails("connect")) return ncclRemoteError;
+    if ((uintptr_t)opaque % 16) return outsider_wrong("connect: a handle that no struct can be in");
     ncclResult_t rc = read_handle(opaque, handle_bytes, dev, &handle);
     if (rc) return rc;
     if (!handle.fd) {

@@ -27,7 +27,7 @@ struct group {
     struct tt_collnet *nets[MEMBERS];
     void *comms[MEMBERS];
     void *listens[MEMBERS];
-    char handles[MEMBERS * NCCL_NET_HANDLE_MAXSIZE];
+    _Alignas(16) char handles[MEMBERS * NCCL_NET_HANDLE_MAXSIZE];
 };
 
 static void where(const struct check_case_state *state, char *text, size_t text_bytes)

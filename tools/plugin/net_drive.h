@@ -39,7 +39,7 @@ struct net_end { /* of a connection */
 
 struct net_listener {
     void *comm;
-    char handle[NCCL_NET_HANDLE_MAXSIZE];
+    _Alignas(16) char handle[NCCL_NET_HANDLE_MAXSIZE];
 };
 
 bool net_drive_listen(struct net_drive *drive, int dev, struct net_listener *listener);
