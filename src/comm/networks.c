@@ -48,10 +48,13 @@ ncclResult_t tt_networks_agree(struct tt_comm *comm)
     tt_net_label(comm->net, &own);
     ncclResult_t rc = tt_bootstrap_allgather(comm->bootstrap, &own, sizeof(own), labels);
     if (!rc) rc = compare_nets(comm, labels);
-    int ndevs = own.ndevs;
+    int ndevs = own.ndevs, least = 0; /* of all ranks that have a network: the same at all ranks */
     for (int r = 0; !rc && r < comm->member.nranks; r++) {
-        if (labels[r].version && labels[r].ndevs < ndevs) ndevs = labels[r].ndevs;
+        if (!labels[r].version) continue;
+        if (labels[r].ndevs < ndevs) ndevs = labels[r].ndevs;
+        if (!least || labels[r].ndevs < least) least = labels[r].ndevs;
     }
+    comm->tune.ndevs = least;
     if (!rc && ndevs < own.ndevs && !comm->nics) { /* a machine's NICs are chosen by its search */
         tt_net_spread(comm->net, ndevs);
         tt_info(TT_LOG_INIT | TT_LOG_NET,

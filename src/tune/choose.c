@@ -266,11 +266,14 @@ enum { CHUNK_SLICES = 4, CHUNK_GRAIN = 64 };
 enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384 };
 
 /* One channel per 64 KiB; direct, one-shot and messages run on one. Of chains to a network each has
- * another rank of a host as its head; where all are heads there is one. */
+ * another rank of a host as its head; where all are heads there is one. Halving gains by channels
+ * only that they use all devices of the network. */
 static int channel_count(const struct tt_tune_env *env, const struct tt_tune_query *query,
                          const struct tt_tune_choice *choice, int requested)
 {
-    if (!is_shaped(choice->algo) || choice->algo == TT_ALGO_COLLNET_DIRECT) return 1;
+    bool halves = choice->algo == TT_ALGO_HALVING && env->ndevs > 1;
+    if (!is_shaped(choice->algo) && !halves) return 1;
+    if (choice->algo == TT_ALGO_COLLNET_DIRECT) return 1;
     size_t own = query->bytes / CHANNEL_BYTES + (query->bytes % CHANNEL_BYTES != 0);
     if (models(env, query)) {
         const struct tt_gpu_query asked = gpu_query(query);
@@ -280,6 +283,7 @@ static int channel_count(const struct tt_tune_env *env, const struct tt_tune_que
     }
     size_t most = env->nchannels > 0 ? (size_t)env->nchannels : 1;
     if (is_collnet(choice->algo)) most = tt_min_size(most, (size_t)env->ppn);
+    if (halves) most = tt_min_size(most, (size_t)env->ndevs);
     if (requested > 0) own = (size_t)requested;
     own = tt_max_size(own, query->request.least);
     if (query->request.most) own = tt_min_size(own, query->request.most);
