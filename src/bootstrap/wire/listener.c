@@ -152,8 +152,7 @@ static void out_of_descriptors(int error)
     if (worst && tt_now_nsec() - worst->accepted_nsec > YOUNG_NSEC) {
         tt_conn_close(worst);
     } else {
-        if (error == EMFILE && !tt_service()->exhausted_nsec)
-            tt_service()->exhausted_nsec = tt_now_nsec();
+        if (error == EMFILE) tt_service_accepted_none(tt_now_nsec());
         tt_sleep_usec(EXHAUSTED_USEC);
     }
 }

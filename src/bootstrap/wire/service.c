@@ -10,6 +10,7 @@
 
 #define LOG_EVERY_NSEC 10000000000ull
 #define EXHAUSTED_NSEC 2500000000ull /* strangers that hold descriptors are gone after 2 s */
+#define CALLS_NSEC 500000000ull      /* who waits to be accepted is looked at far more often */
 
 /* The process has one: descriptors and the thread are process-wide by nature. */
 static struct tt_service the_service = {
@@ -57,10 +58,19 @@ void tt_service_spend_reserve(void)
     the_service.reserve_fd = -1;
 }
 
+void tt_service_accepted_none(uint64_t now_nsec)
+{
+    struct tt_service *service = &the_service;
+    if (now_nsec > service->exhausted_last_nsec + CALLS_NSEC) service->exhausted_nsec = 0;
+    if (!service->exhausted_nsec) service->exhausted_nsec = now_nsec;
+    service->exhausted_last_nsec = now_nsec;
+}
+
 bool tt_service_accepts_nobody(uint64_t now_nsec)
 {
     const uint64_t since = the_service.exhausted_nsec;
-    return since && now_nsec >= since + EXHAUSTED_NSEC;
+    return since && now_nsec >= since + EXHAUSTED_NSEC &&
+           now_nsec < the_service.exhausted_last_nsec + CALLS_NSEC;
 }
 
 void tt_service_refused(const char *why)

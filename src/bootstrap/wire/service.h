@@ -54,8 +54,9 @@ struct tt_service {
     uint32_t expected; /* connections that roots wait for */
     uint32_t refused;  /* peers without proof since the last log line */
     uint64_t refused_logged_nsec;
-    bool exhausted;          /* no descriptor was left for a connection: reported once */
-    uint64_t exhausted_nsec; /* nothing could be accepted since then; 0: the last one was */
+    bool exhausted;               /* no descriptor was left for a connection: reported once */
+    uint64_t exhausted_nsec;      /* nothing could be accepted since then; 0: the last one was */
+    uint64_t exhausted_last_nsec; /* and was not the last time; long ago: nobody calls any more */
     const struct tt_service_client *clients[TT_SERVICE_CLIENTS]; /* those that have come */
 };
 
@@ -70,6 +71,8 @@ void tt_service_wake(void);
  * it, and put aside again when some are left. Lock held. */
 void tt_service_keep_reserve(void);
 void tt_service_spend_reserve(void);
+/* There was no descriptor for somebody who calls, whom the listener keeps. Lock held. */
+void tt_service_accepted_none(uint64_t now_nsec);
 /* Those who call this process have waited for so long because it cannot accept anybody. */
 bool tt_service_accepts_nobody(uint64_t now_nsec);
 

@@ -529,6 +529,26 @@ static void exit_without_leave(void **state)
     team_fini(&team);
 }
 
+/* Callers that nobody can accept for 2.5 s make a root fail; those who have gone away do not. */
+static void only_who_still_calls_counts(void **state)
+{
+    enum { MSEC = 1000000, LOOKS = 25 };
+    const uint64_t began = (uint64_t)5000 * MSEC;
+    uint64_t now = began;
+    (void)state;
+    assert_false(tt_service_accepts_nobody(now));
+    for (int k = 0; k < LOOKS; k++, now += (uint64_t)100 * MSEC) {
+        assert_false(tt_service_accepts_nobody(now));
+        tt_service_accepted_none(now);
+    }
+    assert_true(tt_service_accepts_nobody(now));
+    now += (uint64_t)600 * MSEC;
+    assert_false(tt_service_accepts_nobody(now));
+    tt_service_accepted_none(now); /* somebody else: its time begins now */
+    assert_false(tt_service_accepts_nobody(now + (uint64_t)100 * MSEC));
+    tt_service()->exhausted_nsec = tt_service()->exhausted_last_nsec = 0;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -540,6 +560,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(missing_in_child_is_named),
         cmocka_unit_test(death_is_reported),
         cmocka_unit_test(an_abort_keeps_memory),
+        cmocka_unit_test(only_who_still_calls_counts),
         cmocka_unit_test(exit_without_leave),
         cmocka_unit_test(all_get_the_reason),
     };
