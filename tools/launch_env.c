@@ -21,39 +21,60 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A socket that keeps a port from everybody who lets the kernel choose one, connections included,
- * while rank 0, which opens it with address reuse, still can. -1 where there is none. */
+enum { LEAST_PORT = 10240, PORT_TRIES = 16 };
+
+/* By chance below those that the kernel gives out, so that on the host of rank 0, which may be
+ * another one, no connection has taken it meanwhile. 0: there are none. */
+static in_port_t port_below(void)
+{
+    int first = 0;
+    uint32_t number = 0;
+    FILE *range = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    if (!range) return 0;
+    /* NOLINTNEXTLINE(cert-err34-c): the kernel's own number */
+    if (fscanf(range, "%d", &first) != 1) first = 0;
+    (void)fclose(range);
+    if (first < 2 * LEAST_PORT || getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0) return 0;
+    return (in_port_t)(LEAST_PORT + number % (uint32_t)(first - LEAST_PORT));
+}
+
+static bool bind_some(int fd, struct sockaddr *addr, socklen_t len, in_port_t *port)
+{
+    for (int tries = 0; tries < PORT_TRIES; tries++) {
+        *port = tries + 1 < PORT_TRIES ? htons(port_below()) : 0; /* 0: the kernel chooses */
+        if (!bind(fd, addr, len)) return true;
+        if (errno != EADDRINUSE && errno != EACCES) return false;
+    }
+    return false;
+}
+
+/* A socket that keeps a port from everybody else, other launchers included, while rank 0, which
+ * opens it with address reuse, still can. -1 where there is none. */
 static int hold_port(int *port_out)
 {
     const int yes = 1;
     const int no = 0;
-    union {
-        struct sockaddr sa;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } addr = {.v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT}};
-    socklen_t len = sizeof(addr.v6);
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    socklen_t len = sizeof(v6);
     int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 &&
-        (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) ||
-         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) || bind(fd, &addr.sa, len))) {
-        close(fd);
-        fd = -1;
-    }
-    if (fd < 0) { /* a host without IPv6 */
-        addr.v4 = (struct sockaddr_in){.sin_family = AF_INET};
-        len = sizeof(addr.v4);
+    bool is_v6 = fd >= 0 && !setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) &&
+                 bind_some(fd, (struct sockaddr *)&v6, len, &v6.sin6_port) &&
+                 !getsockname(fd, (struct sockaddr *)&v6, &len);
+    if (!is_v6) { /* a host without IPv6 */
+        if (fd >= 0) close(fd);
+        len = sizeof(v4);
         fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0) return -1;
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-        if (bind(fd, &addr.sa, len)) goto failed;
+        if (!bind_some(fd, (struct sockaddr *)&v4, len, &v4.sin_port) ||
+            getsockname(fd, (struct sockaddr *)&v4, &len)) {
+            close(fd);
+            return -1;
+        }
     }
-    if (getsockname(fd, &addr.sa, &len)) goto failed;
-    *port_out = ntohs(addr.sa.sa_family == AF_INET6 ? addr.v6.sin6_port : addr.v4.sin_port);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)); /* from now on */
+    *port_out = ntohs(is_v6 ? v6.sin6_port : v4.sin_port);
     return fd;
-failed:
-    close(fd);
-    return -1;
 }
 
 /* MASTER_PORT is the program's: it is free when the ranks start, and nobody holds it. */

@@ -125,7 +125,7 @@ static bool is_far(const struct tt_location *location, int rank)
  * `head`; in an AllGather it is one rank's. */
 static bool is_part(const struct tt_network_call *call, uint32_t head, uint32_t member)
 {
-    return call->takes == 1 || tt_network_part(call, member) == head % call->takes;
+    return call->takes <= 1 || tt_network_part(call, member) == head % call->takes;
 }
 
 static void take_parcel(const struct parcel *parcel, struct tt_flow_message *message)

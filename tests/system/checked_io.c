@@ -337,7 +337,8 @@ static void bad_lists(void)
     CHECK(sendmsg(ends[0], &message, 0) < 0 && errno == EFAULT);
     CHECK(recvmsg(ends[0], (struct msghdr *)(uintptr_t)64, 0) < 0 && errno == EFAULT);
     CHECK(recvmmsg(ends[0], (struct mmsghdr *)(uintptr_t)64, 1, 0, NULL) < 0 && errno == EFAULT);
-    struct iovec byte = {"1", 1};
+    static char one[] = "1";
+    struct iovec byte = {one, 1};
     struct mmsghdr messages[] = {{.msg_hdr = {.msg_iov = &byte, .msg_iovlen = 1}},
                                  {.msg_hdr = message}};
     CHECK(sendmmsg(ends[0], &messages[1], 1, 0) < 0 && errno == EFAULT);

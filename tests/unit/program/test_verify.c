@@ -516,12 +516,12 @@ static void uneven_programs_stay_small(void **state)
     (void)state;
     enum { HOSTS = 512 };
     static const enum tt_func funcs[] = {TT_FUNC_ALLGATHER, TT_FUNC_REDUCESCATTER};
-    static int sizes[HOSTS];
+    static int ranks_of[HOSTS];
     for (int host = 0; host < HOSTS; host++)
-        sizes[host] = host == 100 ? 7 : 8;
+        ranks_of[host] = host == 100 ? 7 : 8;
     for (size_t k = 0; k < 2; k++) {
         const struct program_case what = {funcs[k], TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false};
-        struct program_set set = program_set_make_uneven(&what, -1, sizes, HOSTS);
+        struct program_set set = program_set_make_uneven(&what, -1, ranks_of, HOSTS);
         print_message("%s: %u bytes\n", tt_func_name(funcs[k]), set.blocks[0]->bytes);
         assert_in_range(set.blocks[0]->bytes, 1, 300000);
         program_set_free(&set);
