@@ -217,7 +217,8 @@ NCCL_HOST_DEVICE_INLINE void *ncclGetLsaPointer(ncclWindow_t window, size_t offs
 #endif
     return pointer;
 }
-/* The same for a rank of the communicator. With a team: not implemented. */
+/* The same for a rank of the communicator. The form with a team ends as device calls do that have
+ * no meaning on a host (tuttiNoDeviceCall). */
 NCCL_HOST_DEVICE_INLINE void *ncclGetPeerPointer(ncclWindow_t window, size_t offset, int peer)
 {
     void *pointer = NULL;

@@ -314,6 +314,16 @@ static bool hosts_are_even(const struct tt_tune_env *env)
     return env->nnodes > 1 && env->ppn == env->least_local && env->ppn * env->nnodes == env->nranks;
 }
 
+/* Texts of gen/uneven.c at most: for each rank of a host, and pair of neighbours' sizes. Beyond a
+ * limit, which needs many hosts of very different sizes, the program would take too much memory. */
+enum { UNEVEN_TEXTS = 4096 };
+
+static double uneven_texts(const struct tt_tune_env *env)
+{
+    double spread = env->ppn - env->least_local + 1, pairs = spread * spread;
+    return (pairs < env->nnodes ? pairs : env->nnodes) * env->ppn;
+}
+
 /* Between hosts as a ring of hosts, of which every rank of a host carries its part, or where hosts
  * are uneven as many as the smallest has; inside, inputs are read and outputs written as by a
  * direct program. SIMPLE waits for one host after the other, LL for all at once; where hosts are
@@ -329,6 +339,7 @@ static double hierarchical_time(const struct tt_tune_env *env, const struct tt_t
     double share = chain ? 1 : halves * (hosts - 1) / hosts; /* of the bytes: what crosses */
     bool blocks = query->func == TT_FUNC_ALLGATHER || query->func == TT_FUNC_REDUCESCATTER;
     if (blocks && !hosts_are_even(env)) {
+        if (uneven_texts(env) > UNEVEN_TEXTS) return -1;
         hops = env->nranks - env->least_local;
         share = hops / env->nranks;
     }

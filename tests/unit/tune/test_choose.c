@@ -88,8 +88,22 @@ static void hosts_are_hierarchical(void **state)
         env.least_local = 0; /* not known */
         assert_int_not_equal(chosen(&env, &large, NULL).algo, TT_ALGO_HIERARCHICAL);
     }
+    /* hosts of anything from `least` to 96 ranks: of very different ones the program is too large
+     */
+    set_lists("allgather:Hierarchical", NULL);
+    struct tt_tune_query query = query_of(TT_FUNC_ALLGATHER, 64u << 20);
+    for (int least = 1; least <= 95; least += 94) {
+        env = two_hosts(90 * 95);
+        env.nnodes = 90;
+        env.ppn = 96;
+        env.least_local = least;
+        assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice),
+                         least == 1 ? ncclInvalidUsage : ncclSuccess);
+    }
+    env = two_hosts(8);
+    env.least_local = 0;
     set_lists("allreduce:Hierarchical", NULL);
-    struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, 4096);
+    query = query_of(TT_FUNC_ALLREDUCE, 4096);
     assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
 }
 
