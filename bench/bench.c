@@ -96,7 +96,8 @@ void bench_pin(int rank)
 
 static const char *const op_names[] = {"allreduce", "allgather", "reducescatter", "broadcast",
                                        "reduce",    "alltoall",  "pingpong"};
-static const char *const type_names[] = {"float32", "bfloat16"};
+static const char *const type_names[] = {"float32", "bfloat16", "float16", "float8e4m3",
+                                         "float8e5m2"};
 
 static int read_sizes(size_t sizes[MAX_SIZES])
 {
@@ -220,7 +221,7 @@ int bench_run(struct bench_peer *peer)
     int nsizes = read_sizes(sizes);
     for (int op = 0; op < BENCH_OP_COUNT_; op++) {
         if (!wanted("BENCH_OPS", op_names[op])) continue;
-        for (int type = 0; type < 2; type++) {
+        for (int type = 0; type < BENCH_TYPE_COUNT_; type++) {
             bool measured = type == BENCH_FLOAT32 || op == BENCH_ALLREDUCE;
             if (!measured || !wanted("BENCH_TYPES", type_names[type])) continue;
             for (int i = 0; i < nsizes; i++) {

@@ -21,7 +21,15 @@ enum bench_op {
     BENCH_PINGPONG,
     BENCH_OP_COUNT_,
 };
-enum bench_type { BENCH_FLOAT32, BENCH_BFLOAT16 };
+/* All but float32 are measured for AllReduce alone. The peers know no float16 and no fp8. */
+enum bench_type {
+    BENCH_FLOAT32,
+    BENCH_BFLOAT16,
+    BENCH_FLOAT16,
+    BENCH_FLOAT8E4M3,
+    BENCH_FLOAT8E5M2,
+    BENCH_TYPE_COUNT_,
+};
 
 struct bench_point {
     enum bench_op op;

@@ -1,5 +1,5 @@
-// Gloo (TCP) under the same loop, one process per rank. BENCH_PEER "gloo-sync" polls in the caller's
-// thread, which only its older AllReduce can do; "gloo" uses its device thread.
+// Gloo (TCP) under the same loop, one process per rank. BENCH_PEER "gloo-sync" polls in the
+// caller's thread, which only its older AllReduce can do; "gloo" uses its device thread.
 #include "bench.h"
 
 #include <cstdio>
@@ -20,7 +20,8 @@
 #include <unistd.h>
 #include <vector>
 
-namespace {
+namespace
+{
 
 struct Peer {
     bench_peer head; // first: the loop hands out its address
@@ -138,6 +139,7 @@ template <class T> int run(const Peer &p, const bench_point &point, Reduce reduc
 int call(const bench_peer *peer, const bench_point *point)
 {
     const Peer &p = *reinterpret_cast<const Peer *>(peer);
+    if (point->type > BENCH_BFLOAT16) return -1;
     if (p.sync) return point->op == BENCH_ALLREDUCE ? allreduce_sync(p, *point) : -1;
     if (point->type == BENCH_FLOAT32) return run<float>(p, *point, Reduce(&gloo::sum<float>));
     return run<gloo::float16>(p, *point, sum_bf16); // two bytes are all that it needs to know

@@ -46,6 +46,7 @@ static int call(const struct bench_peer *p, const struct bench_point *point)
 {
     const struct mpi *m = (const struct mpi *)p;
     bool f32 = point->type == BENCH_FLOAT32;
+    if (point->type > BENCH_BFLOAT16) return -1;
     MPI_Datatype type = f32 ? MPI_FLOAT : MPI_UINT16_T;
     MPI_Op sum = f32 ? MPI_SUM : m->bf16_sum;
     int count = (int)(point->bytes / (f32 ? 4 : 2));

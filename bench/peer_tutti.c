@@ -36,8 +36,11 @@ static ncclResult_t ping(const struct ours *o, size_t count)
 static int call(const struct bench_peer *peer, const struct bench_point *point)
 {
     const struct ours *o = (const struct ours *)peer;
-    ncclDataType_t type = point->type == BENCH_FLOAT32 ? ncclFloat32 : ncclBfloat16;
-    size_t count = point->bytes / (type == ncclFloat32 ? 4 : 2);
+    static const ncclDataType_t types[] = {ncclFloat32, ncclBfloat16, ncclFloat16, ncclFloat8e4m3,
+                                           ncclFloat8e5m2};
+    static const size_t type_bytes[] = {4, 2, 2, 1, 1};
+    ncclDataType_t type = types[point->type];
+    size_t count = point->bytes / type_bytes[point->type];
     size_t block = count / (size_t)peer->nranks;
     ncclResult_t rc = ncclSuccess;
     switch (point->op) {
