@@ -188,6 +188,7 @@ CUresult cuGetErrorString(CUresult error, const char **text)
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int rc = device ? tt_driver_device(ordinal) : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc) *device = ordinal;
     return tt_driver_done(rc);
@@ -195,6 +196,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 
 CUresult cuDeviceGetCount(int *count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!count) return CUDA_ERROR_INVALID_VALUE;
     *count = tuttiHostDeviceCount();
     return CUDA_SUCCESS;
@@ -215,6 +217,7 @@ static int put_text(char *out, int len, const char *text, bool cut)
 
 CUresult cuDeviceGetName(char *name, int len, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_device_info info;
     int rc = info_of(device, name, &info);
     return tt_driver_done(rc ? rc : put_text(name, len, info.name, true));
@@ -222,6 +225,7 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice device)
 
 CUresult cuDeviceGetPCIBusId(char *bus_id, int len, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_device_info info;
     int rc = info_of(device, bus_id, &info);
     return tt_driver_done(rc ? rc : put_text(bus_id, len, info.bus_id, false));
@@ -229,12 +233,14 @@ CUresult cuDeviceGetPCIBusId(char *bus_id, int len, CUdevice device)
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *bus_id)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!device || !bus_id) return CUDA_ERROR_INVALID_VALUE;
     return tt_driver_done(tuttiHostDeviceByBusId(bus_id, device));
 }
 
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_device_info info;
     int rc = info_of(device, uuid, &info);
     if (!rc) memcpy(uuid->bytes, info.uuid, sizeof(uuid->bytes));
@@ -243,6 +249,7 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 
 CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_device_info info;
     int rc = info_of(device, bytes, &info);
     if (!rc) *bytes = info.memory_bytes;
@@ -251,6 +258,7 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attr, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int rc = value ? tt_driver_device(device) : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc && !tt_face_attribute(device, (int)attr, value)) rc = CUDA_ERROR_INVALID_VALUE;
     return tt_driver_done(rc);
@@ -258,6 +266,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attr, CUdevice devi
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int rc = can ? tt_driver_device(device) : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc) rc = tt_driver_device(peer);
     if (!rc) *can = device != peer;
@@ -285,6 +294,7 @@ static CUcontext context_of(int device)
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int rc = context ? tt_driver_device(device) : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc) *context = context_of(device);
     return tt_driver_done(rc);
@@ -292,11 +302,13 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tt_driver_device(device));
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     unsigned unused;
     int rc = active ? tt_driver_device(device) : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc) rc = tuttiHostFlagsGet(device, flags ? flags : &unused);
@@ -306,6 +318,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
 
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!context) return CUDA_ERROR_INVALID_VALUE;
     *context = tuttiHostDeviceCount() ? context_of(tuttiHostGetDevice()) : NULL;
     return CUDA_SUCCESS;
@@ -313,6 +326,7 @@ CUresult cuCtxGetCurrent(CUcontext *context)
 
 CUresult cuCtxSetCurrent(CUcontext context)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!context) return CUDA_SUCCESS; /* there is always one; it stays */
     int device = device_of(context);
     return device < 0 ? CUDA_ERROR_INVALID_CONTEXT : tt_driver_done(tuttiHostSetDevice(device));
@@ -321,17 +335,20 @@ CUresult cuCtxSetCurrent(CUcontext context)
 /* A stack of one: what is pushed becomes current, what is popped stays so. */
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return context ? cuCtxSetCurrent(context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     CUcontext unused;
     return cuCtxGetCurrent(context ? context : &unused);
 }
 
 CUresult cuCtxGetDevice(CUdevice *device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!device) return CUDA_ERROR_INVALID_VALUE;
     if (tuttiHostDeviceCount() == 0) return CUDA_ERROR_INVALID_CONTEXT;
     *device = tuttiHostGetDevice();
@@ -340,6 +357,7 @@ CUresult cuCtxGetDevice(CUdevice *device)
 
 CUresult cuCtxSynchronize(void)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int rc = tuttiHostCaptureUnsafe();
     if (!rc) rc = tuttiHostCaptureOfDevice(tuttiHostGetDevice());
     return tt_driver_done(rc ? rc : tuttiHostDeviceSynchronize(tuttiHostGetDevice()));
@@ -348,6 +366,7 @@ CUresult cuCtxSynchronize(void)
 CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                     CUflushGPUDirectRDMAWritesScope scope)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (target != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX ||
         (scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER &&
          scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES))

@@ -19,6 +19,12 @@ static inline void *tt_driver_ptr(CUdeviceptr ptr)
     return (void *)(uintptr_t)ptr;
 }
 
+/* cuInit() or a call of the runtime has come: until then the driver's functions answer 3. */
+static inline bool tt_driver_started(void)
+{
+    return tuttiHostStarted();
+}
+
 /* 0 when `device` is one, else 100 or 101. */
 int tt_driver_device(CUdevice device);
 

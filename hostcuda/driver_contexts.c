@@ -16,42 +16,49 @@
 
 CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaDeviceGetLimit(value, (enum cudaLimit)limit));
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaDeviceSetLimit((enum cudaLimit)limit, value));
 }
 
 CUresult cuCtxSetCacheConfig(CUfunc_cache config)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaDeviceSetCacheConfig((enum cudaFuncCache)config));
 }
 
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaDeviceGetStreamPriorityRange(least, greatest));
 }
 
 CUresult cuCtxGetFlags(unsigned int *flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGetDeviceFlags(flags));
 }
 
 CUresult cuCtxSetFlags(unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaSetDeviceFlags(flags));
 }
 
 CUresult cuCtxResetPersistingL2Cache(void)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaCtxResetPersistingL2Cache());
 }
@@ -59,6 +66,7 @@ CUresult cuCtxResetPersistingL2Cache(void)
 /* A context that is asked for is the device's, and becomes current. */
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     const unsigned known =
         CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_SYNC_MEMOPS;
     if (flags & ~known) return CUDA_ERROR_INVALID_VALUE;
@@ -69,6 +77,7 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 CUresult cuCtxCreate(CUcontext *context, CUctxCreateParams *params, unsigned int flags,
                      CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (params && (params->numExecAffinityParams || params->cigParams))
         return CUDA_ERROR_NOT_SUPPORTED;
     return cuCtxCreate_v2(context, flags, device);
@@ -77,6 +86,7 @@ CUresult cuCtxCreate(CUcontext *context, CUctxCreateParams *params, unsigned int
 /* What was made in it stays, as does the device's context; its work is done. */
 CUresult cuCtxDestroy(CUcontext context)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int device = context ? tt_driver_ordinal(context) : -1;
     if (device < 0) return CUDA_ERROR_INVALID_CONTEXT;
     return tt_driver_done(tuttiHostDeviceSynchronize(device));
@@ -84,6 +94,7 @@ CUresult cuCtxDestroy(CUcontext context)
 
 CUresult cuCtxGetCacheConfig(CUfunc_cache *config)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     enum cudaFuncCache found = cudaFuncCachePreferNone;
     if (!config) return CUDA_ERROR_INVALID_VALUE;
@@ -94,6 +105,7 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache *config)
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (tt_driver_ordinal(context) < 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (!version) return CUDA_ERROR_INVALID_VALUE;
     *version = 3020; /* what every context says */
@@ -102,6 +114,7 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
 
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int device = tt_driver_ordinal(context);
     if (device < 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (!id) return CUDA_ERROR_INVALID_VALUE;
@@ -111,6 +124,7 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     int device = peer ? tt_driver_ordinal(peer) : -1;
     if (device < 0 || device == tuttiHostGetDevice()) return CUDA_ERROR_INVALID_CONTEXT;
@@ -119,6 +133,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 
 CUresult cuCtxDisablePeerAccess(CUcontext peer)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     int device = peer ? tt_driver_ordinal(peer) : -1;
     if (device < 0) return CUDA_ERROR_INVALID_CONTEXT;
@@ -129,6 +144,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer)
 
 CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attr, CUdevice src, CUdevice dst)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(
         kept, cudaDeviceGetP2PAttribute(value, (enum cudaDeviceP2PAttr)attr, src, dst));
@@ -136,18 +152,21 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attr, CUdevic
 
 CUresult cuProfilerStart(void)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaProfilerStart());
 }
 
 CUresult cuProfilerStop(void)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaProfilerStop());
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int rc = tt_driver_device(device);
     if (!rc) rc = tuttiHostCaptureUnsafe();
     return tt_driver_done(rc ? rc : tuttiHostDeviceReset(device));
@@ -155,12 +174,14 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device)
 
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int rc = tt_driver_device(device);
     return tt_driver_done(rc ? rc : tuttiHostFlagsSet(device, flags));
 }
 
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!major || !minor) return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
     return rc ? rc
@@ -171,6 +192,7 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 
 CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if ((int)config < 0 || config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
     return cuFuncLoad(function);
 }
@@ -178,11 +200,13 @@ CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
 /* What can be named is loaded. */
 CUresult cuFuncLoad(CUfunction function)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tuttiHostKernelFind(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!state) return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = cuFuncLoad(function);
     if (!rc) *state = CU_FUNCTION_LOADING_STATE_LOADED;
@@ -193,6 +217,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfun
                                                               int block_size, size_t shared_bytes,
                                                               unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
                                        blocks, function, block_size, shared_bytes, flags));
@@ -210,6 +235,7 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *grid_size, int *block_size, CUfun
                                           CUoccupancyB2DSize shared_of_block, size_t shared_bytes,
                                           int most)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int sms = 1, best = 0, device = tuttiHostGetDevice();
     if (!grid_size || !block_size) return CUDA_ERROR_INVALID_VALUE;
     if (most <= 0 || most > TT_FACE_THREADS_PER_BLOCK) most = TT_FACE_THREADS_PER_BLOCK;
@@ -233,6 +259,7 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *grid_size, int *block_size, CUfun
 CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attr, CUkernel kernel,
                               CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     CUfunction function = NULL;
     int rc = tt_driver_device(device);
     if (!rc) rc = (int)cuKernelGetFunction(&function, kernel);
@@ -242,6 +269,7 @@ CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attr, CUkernel ke
 CUresult cuKernelSetAttribute(CUfunction_attribute attr, int value, CUkernel kernel,
                               CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     CUfunction function = NULL;
     int rc = tt_driver_device(device);
     if (!rc) rc = (int)cuKernelGetFunction(&function, kernel);
@@ -250,6 +278,7 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attr, int value, CUkernel ker
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     CUfunction function = NULL;
     int rc = tt_driver_device(device);
     if (!rc) rc = (int)cuKernelGetFunction(&function, kernel);

@@ -12,6 +12,7 @@ static int find(const char *symbol, void **function, int version, unsigned long 
     if (!symbol || !*symbol || !function || (flags & ~known)) return cudaErrorInvalidValue;
     bool per_thread = (flags & cudaEnablePerThreadDefaultStream) != 0;
     if (!flags) per_thread = tt_face_stream(NULL) != NULL;
+    tuttiHostDeviceCount(); /* what is found works without cuInit() */
     enum tt_driver_found found = tt_driver_find(symbol, version, per_thread, function);
     if (status) *status = (enum cudaDriverEntryPointQueryResult)found;
     return found == TT_DRIVER_FOUND || status ? cudaSuccess : cudaErrorSymbolNotFound;

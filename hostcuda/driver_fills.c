@@ -28,11 +28,13 @@ static CUresult fill_now(const struct tt_set *set)
 
 CUresult cuMemsetD8(CUdeviceptr ptr, unsigned char value, size_t count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return fill_now(&(struct tt_set){tt_driver_ptr(ptr), value, 1, count, count, 1});
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr ptr, unsigned char value, size_t count, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(
         fill(stream, &(struct tt_set){tt_driver_ptr(ptr), value, 1, count, count, 1}));
 }
@@ -40,23 +42,27 @@ CUresult cuMemsetD8Async(CUdeviceptr ptr, unsigned char value, size_t count, CUs
 CUresult cuMemsetD2D8(CUdeviceptr ptr, size_t pitch, unsigned char value, size_t width,
                       size_t height)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return fill_now(&(struct tt_set){tt_driver_ptr(ptr), value, 1, pitch, width, height});
 }
 
 CUresult cuMemsetD2D8Async(CUdeviceptr ptr, size_t pitch, unsigned char value, size_t width,
                            size_t height, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(
         fill(stream, &(struct tt_set){tt_driver_ptr(ptr), value, 1, pitch, width, height}));
 }
 
 CUresult cuMemsetD16(CUdeviceptr ptr, unsigned short value, size_t count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return fill_now(&(struct tt_set){tt_driver_ptr(ptr), value, 2, count * 2, count, 1});
 }
 
 CUresult cuMemsetD16Async(CUdeviceptr ptr, unsigned short value, size_t count, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(
         fill(stream, &(struct tt_set){tt_driver_ptr(ptr), value, 2, count * 2, count, 1}));
 }
@@ -64,23 +70,27 @@ CUresult cuMemsetD16Async(CUdeviceptr ptr, unsigned short value, size_t count, C
 CUresult cuMemsetD2D16(CUdeviceptr ptr, size_t pitch, unsigned short value, size_t width,
                        size_t height)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return fill_now(&(struct tt_set){tt_driver_ptr(ptr), value, 2, pitch, width, height});
 }
 
 CUresult cuMemsetD2D16Async(CUdeviceptr ptr, size_t pitch, unsigned short value, size_t width,
                             size_t height, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(
         fill(stream, &(struct tt_set){tt_driver_ptr(ptr), value, 2, pitch, width, height}));
 }
 
 CUresult cuMemsetD32(CUdeviceptr ptr, unsigned int value, size_t count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return fill_now(&(struct tt_set){tt_driver_ptr(ptr), value, 4, count * 4, count, 1});
 }
 
 CUresult cuMemsetD32Async(CUdeviceptr ptr, unsigned int value, size_t count, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(
         fill(stream, &(struct tt_set){tt_driver_ptr(ptr), value, 4, count * 4, count, 1}));
 }
@@ -88,12 +98,14 @@ CUresult cuMemsetD32Async(CUdeviceptr ptr, unsigned int value, size_t count, CUs
 CUresult cuMemsetD2D32(CUdeviceptr ptr, size_t pitch, unsigned int value, size_t width,
                        size_t height)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return fill_now(&(struct tt_set){tt_driver_ptr(ptr), value, 4, pitch, width, height});
 }
 
 CUresult cuMemsetD2D32Async(CUdeviceptr ptr, size_t pitch, unsigned int value, size_t width,
                             size_t height, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(
         fill(stream, &(struct tt_set){tt_driver_ptr(ptr), value, 4, pitch, width, height}));
 }

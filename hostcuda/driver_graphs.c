@@ -6,54 +6,63 @@
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphCreate(graph, flags));
 }
 
 CUresult cuGraphDestroy(CUgraph graph)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphDestroy(graph));
 }
 
 CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphClone(clone, graph));
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphInstantiate(exec, graph, flags));
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphExecDestroy(exec));
 }
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphGetNodes(graph, nodes, count));
 }
 
 CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphGetRootNodes(graph, nodes, count));
 }
 
 CUresult cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphDebugDotPrint(graph, path, flags));
 }
 
 CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     unsigned long long found = 0;
     if (!flags) return CUDA_ERROR_INVALID_VALUE;
@@ -64,6 +73,7 @@ CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *flags)
 
 CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *result)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     enum tt_update reason = TT_UPDATE_ERROR;
     CUgraphNode node = NULL;
     if (!result) return CUDA_ERROR_INVALID_VALUE;
@@ -79,12 +89,14 @@ _Static_assert(sizeof(CUgraphEdgeData) == sizeof(cudaGraphEdgeData), "edges of b
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edges,
                          size_t *count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tt_face_edges(graph, from, to, (cudaGraphEdgeData *)edges, count));
 }
 
 CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *dependencies,
                                     CUgraphEdgeData *edges, size_t *count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(
         tt_face_neighbours(node, TT_FACE_BEFORE, dependencies, (cudaGraphEdgeData *)edges, count));
 }
@@ -92,6 +104,7 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *dependencies,
 CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *dependents,
                                       CUgraphEdgeData *edges, size_t *count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(
         tt_face_neighbours(node, TT_FACE_AFTER, dependents, (cudaGraphEdgeData *)edges, count));
 }
@@ -99,6 +112,7 @@ CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *dependents,
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
                                 const CUgraphEdgeData *edges, size_t count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     (void)edges;
     return tt_driver_done(tt_face_edges_add(graph, from, to, count));
 }
@@ -106,6 +120,7 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CU
 CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
                                    const CUgraphEdgeData *edges, size_t count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     (void)edges;
     return tt_driver_done(tt_face_edges_remove(graph, from, to, count));
 }
@@ -114,6 +129,7 @@ CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const
 
 CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(
         kept, cudaDeviceGetGraphMemAttribute(device, (enum cudaGraphMemAttributeType)attr, value));
@@ -121,6 +137,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
 
 CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(
         kept, cudaDeviceSetGraphMemAttribute(device, (enum cudaGraphMemAttributeType)attr, value));
@@ -128,6 +145,7 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
 
 CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaDeviceGraphMemTrim(device));
 }
@@ -135,18 +153,21 @@ CUresult cuDeviceGraphMemTrim(CUdevice device)
 CUresult cuUserObjectCreate(CUuserObject *object, void *ptr, CUhostFn destroy, unsigned int count,
                             unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaUserObjectCreate(object, ptr, destroy, count, flags));
 }
 
 CUresult cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaUserObjectRetain(object, count));
 }
 
 CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaUserObjectRelease(object, count));
 }
@@ -154,12 +175,14 @@ CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
 CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
                                  unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphRetainUserObject(graph, object, count, flags));
 }
 
 CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphReleaseUserObject(graph, object, count));
 }

@@ -22,6 +22,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
                         unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                         void **args, void **extra)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     const CUlaunchConfig config = {.gridDimX = grid_x,
                                    .gridDimY = grid_y,
                                    .gridDimZ = grid_z,
@@ -45,6 +46,7 @@ static int check_cooperative(const CUlaunchConfig *config)
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **args,
                           void **extra)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int rc = CUDA_SUCCESS;
     if (!config || (config->numAttrs && !config->attrs)) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; !rc && i < config->numAttrs; i++) {
@@ -62,6 +64,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, uns
                                    unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                                    void **args)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     const CUlaunchConfig config = {.gridDimX = grid_x,
                                    .gridDimY = grid_y,
                                    .gridDimZ = grid_z,

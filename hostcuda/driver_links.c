@@ -33,6 +33,7 @@ static int clear_logs(unsigned count, const CUjit_option *options, void **values
 
 CUresult cuLinkCreate(unsigned int count, CUjit_option *options, void **values, CUlinkState *state)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int rc = state ? clear_logs(count, options, values) : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc) rc = tt_driver_device(tuttiHostGetDevice());
     return tt_driver_done(rc ? rc : tuttiHostLinkCreate((struct tt_host_link **)state));
@@ -61,6 +62,7 @@ static int add(const void *code, size_t bytes, void *link)
 CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *code, size_t bytes,
                        const char *name, unsigned int count, CUjit_option *options, void **values)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     (void)name;
     int rc = code && bytes ? clear_logs(count, options, values) : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc) rc = check_type(type);
@@ -70,6 +72,7 @@ CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *code, size_
 CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int count,
                        CUjit_option *options, void **values)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int rc = path ? clear_logs(count, options, values) : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc) rc = check_type(type);
     return tt_driver_done(rc ? rc : tt_face_with_file(path, add, link_of(state)));
@@ -77,6 +80,7 @@ CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path,
 
 CUresult cuLinkComplete(CUlinkState state, void **code, size_t *bytes)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     const void *linked = NULL;
     size_t len = 0;
     int rc =
@@ -88,6 +92,7 @@ CUresult cuLinkComplete(CUlinkState state, void **code, size_t *bytes)
 
 CUresult cuLinkDestroy(CUlinkState state)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tuttiHostLinkDestroy(link_of(state)));
 }
 

@@ -147,6 +147,7 @@ static size_t width_of(int attr)
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attr, CUdeviceptr ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct whereabouts at = find(ptr);
     if (!value) return CUDA_ERROR_INVALID_VALUE;
     return tt_driver_done(answer(&at, (int)attr, ptr, value));
@@ -155,6 +156,7 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attr, CUdevicept
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attrs, void **values,
                                 CUdeviceptr ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct whereabouts at = find(ptr);
     if (!count || !attrs || !values) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++) {
@@ -170,6 +172,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attrs, 
 
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attr, CUdeviceptr ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!value || attr != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !find(ptr).known)
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS; /* copies of memory in use are synchronous enough here */
@@ -177,6 +180,7 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attr, CUde
 
 CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *len, CUdeviceptr ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct whereabouts at = find(ptr);
     if (!at.known) return CUDA_ERROR_NOT_FOUND;
     if (base) *base = (uintptr_t)at.base;
@@ -186,6 +190,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *len, CUdeviceptr ptr)
 
 CUresult cuMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!free_bytes || !total_bytes) return CUDA_ERROR_INVALID_VALUE;
     return tt_driver_done(tuttiHostMemInfo(tuttiHostGetDevice(), free_bytes, total_bytes));
 }
@@ -194,6 +199,7 @@ CUresult cuMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 
 CUresult cuMemAlloc(CUdeviceptr *ptr, size_t len)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     void *address = NULL;
     int rc = ptr && len ? tuttiHostCaptureUnsafe() : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc) rc = tuttiHostMalloc(tuttiHostGetDevice(), len, &address);
@@ -203,12 +209,14 @@ CUresult cuMemAlloc(CUdeviceptr *ptr, size_t len)
 
 CUresult cuMemFree(CUdeviceptr ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return ptr ? tt_driver_forward(kept, cudaFree(tt_driver_ptr(ptr))) : CUDA_SUCCESS;
 }
 
 CUresult cuMemHostAlloc(void **ptr, size_t len, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     const unsigned known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (!ptr || !len || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
@@ -223,12 +231,14 @@ CUresult cuMemAllocHost(void **ptr, size_t len)
 
 CUresult cuMemFreeHost(void *ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return ptr ? tt_driver_forward(kept, cudaFreeHost(ptr)) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemHostRegister(void *ptr, size_t len, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                            CU_MEMHOSTREGISTER_IOMEMORY | 8; /* 8: read only */
     if (flags & ~known) return CUDA_ERROR_INVALID_VALUE;
@@ -239,11 +249,13 @@ CUresult cuMemHostRegister(void *ptr, size_t len, unsigned int flags)
 
 CUresult cuMemHostUnregister(void *ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tuttiHostHostUnregister(ptr));
 }
 
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *device_ptr, void *ptr, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct whereabouts at = find((uintptr_t)ptr);
     bool host = at.known && (at.type == CU_MEMORYTYPE_HOST || at.managed);
     if (!device_ptr || flags || !host) return CUDA_ERROR_INVALID_VALUE;

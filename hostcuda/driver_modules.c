@@ -13,12 +13,14 @@ static struct tt_host_library *library_of(const void *handle)
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tt_face_load(image, (struct tt_host_library **)module));
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count,
                             CUjit_option *options, void **values)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (count && (!options || !values)) return CUDA_ERROR_INVALID_VALUE;
     return cuModuleLoadData(module, image);
 }
@@ -30,16 +32,19 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
 
 CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tt_face_load_file(path, (struct tt_host_library **)module));
 }
 
 CUresult cuModuleUnload(CUmodule module)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tuttiHostLibraryUnload(library_of(module)));
 }
 
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!mode) return CUDA_ERROR_INVALID_VALUE;
     *mode = CU_MODULE_EAGER_LOADING;
     return CUDA_SUCCESS;
@@ -56,6 +61,7 @@ static int find_kernel(const void *library, const char *name, const void **kerne
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(find_kernel(module, name, (const void **)function));
 }
 
@@ -70,6 +76,7 @@ static int count_kernels(const void *library, unsigned *count)
 
 CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule module)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(count_kernels(module, count));
 }
 
@@ -83,6 +90,7 @@ static int list_kernels(const void *library, const void *kernels, unsigned count
 
 CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int count, CUmodule module)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(list_kernels(module, functions, count));
 }
 
@@ -99,6 +107,7 @@ static int find_variable(const void *library, const char *name, bool managed, CU
 
 CUresult cuModuleGetGlobal(CUdeviceptr *ptr, size_t *len, CUmodule module, const char *name)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(find_variable(module, name, false, ptr, len));
 }
 
@@ -108,6 +117,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
                            void **jit_values, unsigned int jit_count, CUlibraryOption *options,
                            void **values, unsigned int count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     bool bad = (jit_count && (!jit_options || !jit_values)) || (count && (!options || !values));
     return tt_driver_done(bad ? (int)CUDA_ERROR_INVALID_VALUE
                               : tt_face_load(code, (struct tt_host_library **)library));
@@ -117,6 +127,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
                                void **jit_values, unsigned int jit_count, CUlibraryOption *options,
                                void **values, unsigned int count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     bool bad = (jit_count && (!jit_options || !jit_values)) || (count && (!options || !values));
     return tt_driver_done(bad ? (int)CUDA_ERROR_INVALID_VALUE
                               : tt_face_load_file(path, (struct tt_host_library **)library));
@@ -124,26 +135,31 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 
 CUresult cuLibraryUnload(CUlibrary library)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tuttiHostLibraryUnload(library_of(library)));
 }
 
 CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(find_kernel(library, name, (const void **)kernel));
 }
 
 CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary library)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(count_kernels(library, count));
 }
 
 CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int count, CUlibrary library)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(list_kernels(library, kernels, count));
 }
 
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     unsigned unused;
     int rc = module ? count_kernels(library, &unused) : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc) *module = (CUmodule)(uintptr_t)library;
@@ -152,11 +168,13 @@ CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 
 CUresult cuLibraryGetGlobal(CUdeviceptr *ptr, size_t *len, CUlibrary library, const char *name)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(find_variable(library, name, false, ptr, len));
 }
 
 CUresult cuLibraryGetManaged(CUdeviceptr *ptr, size_t *len, CUlibrary library, const char *name)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(find_variable(library, name, true, ptr, len));
 }
 
@@ -183,6 +201,7 @@ static int name_of(const void *kernel, const char **name)
 
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!function) return CUDA_ERROR_INVALID_VALUE;
     if (!tuttiHostKernelFind(kernel)) return CUDA_ERROR_INVALID_HANDLE;
     *function = (CUfunction)(uintptr_t)kernel;
@@ -191,26 +210,31 @@ CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 
 CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(library_of_kernel(kernel, (const void **)library));
 }
 
 CUresult cuKernelGetName(const char **name, CUkernel kernel)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(name_of(kernel, name));
 }
 
 CUresult cuFuncGetModule(CUmodule *module, CUfunction function)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(library_of_kernel(function, (const void **)module));
 }
 
 CUresult cuFuncGetName(const char **name, CUfunction function)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(name_of(function, name));
 }
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attr, CUfunction function)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     const struct tt_kernel *kernel = tuttiHostKernelFind(function);
     if (!value) return CUDA_ERROR_INVALID_VALUE;
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
@@ -233,5 +257,6 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attr, CUfunction fu
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attr, int value)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tt_face_kernel_set(function, (int)attr, value));
 }

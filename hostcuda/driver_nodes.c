@@ -12,30 +12,35 @@
 
 CUresult cuGraphDestroyNode(CUgraphNode node)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphDestroyNode(node));
 }
 
 CUresult cuGraphNodeFindInClone(CUgraphNode *found, CUgraphNode original, CUgraph clone)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphNodeFindInClone(found, original, clone));
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphNodeSetEnabled(exec, node, enabled));
 }
 
 CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int *enabled)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphNodeGetEnabled(exec, node, enabled));
 }
 
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     enum tt_node_kind kind = TT_NODE_EMPTY;
     int rc = type ? tuttiHostNodeKind(node, &kind) : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc) *type = (CUgraphNodeType)kind;
@@ -148,6 +153,7 @@ static CUresult change_exec(CUgraphExec exec, CUgraphNode node, struct tt_node *
 CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                         const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     (void)edges; /* ports and types say when device code may go on; here an edge is an edge */
     int rc = node_any(&what, params);
@@ -159,6 +165,7 @@ CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dep
 
 CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     int rc = node_any(&what, params);
     return change(node, &what, rc);
@@ -166,6 +173,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *params)
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     int rc = node_any(&what, params);
     return change_exec(exec, node, &what, rc);
@@ -176,6 +184,7 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNod
 CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                               size_t count, const CUDA_KERNEL_NODE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     int rc = node_kernel(&what, params);
     return add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
@@ -183,6 +192,7 @@ CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
 
 CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     struct cudaKernelNodeParams found;
     if (!params) return CUDA_ERROR_INVALID_VALUE;
@@ -202,6 +212,7 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *p
 
 CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     int rc = node_kernel(&what, params);
     return change(node, &what, rc);
@@ -210,6 +221,7 @@ CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PAR
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                         const CUDA_KERNEL_NODE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     int rc = node_kernel(&what, params);
     return change_exec(exec, node, &what, rc);
@@ -221,6 +233,7 @@ _Static_assert(sizeof(CUlaunchAttributeValue) == sizeof(cudaLaunchAttributeValue
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUlaunchAttributeID attr,
                                        CUlaunchAttributeValue *value)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     cudaLaunchAttributeValue found;
     if (!value) return CUDA_ERROR_INVALID_VALUE;
@@ -233,6 +246,7 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUlaunchAttributeID att
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUlaunchAttributeID attr,
                                        const CUlaunchAttributeValue *value)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     cudaLaunchAttributeValue given;
     if (!value) return CUDA_ERROR_INVALID_VALUE;
@@ -243,6 +257,7 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUlaunchAttributeID att
 
 CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tuttiHostNodeAttributesCopy(to, from));
 }
 
@@ -251,6 +266,7 @@ CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from)
 CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                               size_t count, const CUDA_MEMCPY3D *params, CUcontext context)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     (void)context;
     int rc = node_copy(&what, params);
@@ -259,6 +275,7 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
 
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     struct cudaMemcpy3DParms found;
     if (!params) return CUDA_ERROR_INVALID_VALUE;
@@ -269,6 +286,7 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *params)
 
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     int rc = node_copy(&what, params);
     return change(node, &what, rc);
@@ -277,6 +295,7 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *param
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                         const CUDA_MEMCPY3D *params, CUcontext context)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     (void)context;
     int rc = node_copy(&what, params);
@@ -289,6 +308,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
                               size_t count, const CUDA_MEMSET_NODE_PARAMS *params,
                               CUcontext context)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     (void)context;
     int rc = node_set(&what, params);
@@ -297,6 +317,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
 
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node found;
     int rc = tt_face_node_get(node, TT_NODE_SET, params, &found);
     if (rc) return tt_driver_done(rc);
@@ -308,6 +329,7 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *p
 
 CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     int rc = node_set(&what, params);
     return change(node, &what, rc);
@@ -316,6 +338,7 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PAR
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                         const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     (void)context;
     int rc = node_set(&what, params);
@@ -327,6 +350,7 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
 CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                             size_t count, const CUDA_HOST_NODE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     int rc = node_host(&what, params);
     return add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
@@ -334,6 +358,7 @@ CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
 
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node found;
     int rc = tt_face_node_get(node, TT_NODE_HOST, params, &found);
     if (!rc) *params = (CUDA_HOST_NODE_PARAMS){found.host.fn, found.host.arg};
@@ -342,6 +367,7 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *param
 
 CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     int rc = node_host(&what, params);
     return change(node, &what, rc);
@@ -350,6 +376,7 @@ CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS 
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                       const CUDA_HOST_NODE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     int rc = node_host(&what, params);
     return change_exec(exec, node, &what, rc);
@@ -360,6 +387,7 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
 CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                   size_t count, CUgraph child)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept,
                              cudaGraphAddChildGraphNode(node, graph, dependencies, count, child));
@@ -367,12 +395,14 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgrap
 
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphChildGraphNodeGetGraph(node, graph));
 }
 
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphExecChildGraphNodeSetParams(exec, node, child));
 }
@@ -380,12 +410,14 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, 
 CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                              size_t count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphAddEmptyNode(node, graph, dependencies, count));
 }
 
 CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphMemFreeNodeGetParams(node, ptr));
 }
@@ -393,6 +425,7 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *ptr)
 CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                 size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     int rc = node_alloc(&what, params);
     CUresult added = add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
@@ -402,6 +435,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
 
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node found;
     int rc = tt_face_node_get(node, TT_NODE_ALLOC, params, &found);
     if (rc) return tt_driver_done(rc);
@@ -416,6 +450,7 @@ CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARA
 CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                size_t count, CUdeviceptr ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_node what;
     int rc = node_free(&what, ptr);
     return add(&(struct tt_node_target){node, graph, dependencies, count}, &what, rc);
@@ -426,6 +461,7 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNo
 CUresult cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph,
                                    const CUgraphNode *dependencies, size_t count, CUevent event)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept,
                              cudaGraphAddEventRecordNode(node, graph, dependencies, count, event));
@@ -433,18 +469,21 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph,
 
 CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent *event)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphEventRecordNodeGetEvent(node, event));
 }
 
 CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphEventRecordNodeSetEvent(node, event));
 }
 
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphExecEventRecordNodeSetEvent(exec, node, event));
 }
@@ -452,6 +491,7 @@ CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, 
 CUresult cuGraphAddEventWaitNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                  size_t count, CUevent event)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept,
                              cudaGraphAddEventWaitNode(node, graph, dependencies, count, event));
@@ -459,18 +499,21 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode *node, CUgraph graph, const CUgraph
 
 CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *event)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphEventWaitNodeGetEvent(node, event));
 }
 
 CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphEventWaitNodeSetEvent(node, event));
 }
 
 CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphExecEventWaitNodeSetEvent(exec, node, event));
 }

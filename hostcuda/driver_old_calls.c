@@ -50,6 +50,7 @@ static CUstream own(CUstream stream)
 CUresult cuCtxCreate_v3(CUcontext *context, struct CUexecAffinityParam_st *params, int nparams,
                         unsigned int flags, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     (void)params;
     if (nparams) return CUDA_ERROR_NOT_SUPPORTED;
     return cuCtxCreate_v2(context, flags, device);
@@ -57,6 +58,7 @@ CUresult cuCtxCreate_v3(CUcontext *context, struct CUexecAffinityParam_st *param
 
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int found = tt_driver_ordinal(context);
     if (found < 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (!device) return CUDA_ERROR_INVALID_VALUE;
@@ -66,6 +68,7 @@ CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
 
 CUresult cuCtxSynchronize_v2(CUcontext context)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int device = tt_driver_ordinal(context);
     if (device < 0) return CUDA_ERROR_INVALID_CONTEXT;
     int rc = tuttiHostCaptureUnsafe();
@@ -80,6 +83,7 @@ CUresult cuEventElapsedTime_v2(float *msec, CUevent start, CUevent end)
 
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, struct CUgreenCtx_st **green)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     CUresult rc = cuStreamGetCtx(stream, context);
     if (!rc && green) *green = NULL; /* no stream is of a green one */
     return rc;
@@ -114,11 +118,13 @@ CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream stream, CUgraphNode *no
 
 CUresult cuMemAdvise(CUdeviceptr ptr, size_t len, CUmem_advise advice, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tt_face_advise(tt_driver_ptr(ptr), len, (int)advice, device));
 }
 
 CUresult cuMemPrefetchAsync(CUdeviceptr ptr, size_t len, CUdevice device, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tt_face_prefetch(stream, tt_driver_ptr(ptr), len, device));
 }
 
@@ -131,6 +137,7 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *lens, 
                             CUmemcpyAttributes *attrs, size_t *attr_starts, size_t nattrs,
                             size_t *failed, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     const struct tt_face_batch batch = {.dsts = (void *const *)dsts,
                                         .srcs = (const void *const *)srcs,
                                         .lens = lens,

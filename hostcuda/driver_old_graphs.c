@@ -56,6 +56,7 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
 CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *log,
                             size_t log_bytes)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (node) *node = NULL;
     if (log && log_bytes) log[0] = '\0';
     return cuGraphInstantiateWithFlags(exec, graph, 0);
@@ -70,6 +71,7 @@ CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *no
 CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *node,
                            CUgraphExecUpdateResult *result)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     CUgraphExecUpdateResultInfo info;
     CUresult rc = cuGraphExecUpdate_v2(exec, graph, &info);
     if (node) *node = info.errorNode;
@@ -120,6 +122,7 @@ static CUDA_KERNEL_NODE_PARAMS longer(const struct kernel_params *params)
 CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                               size_t count, const struct kernel_params *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     const CUDA_KERNEL_NODE_PARAMS given = longer(params);
     return cuGraphAddKernelNode_v2(node, graph, dependencies, count, &given);
@@ -127,6 +130,7 @@ CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
 
 CUresult cuGraphKernelNodeGetParams(CUgraphNode node, struct kernel_params *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     CUDA_KERNEL_NODE_PARAMS found;
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = cuGraphKernelNodeGetParams_v2(node, &found);
@@ -136,6 +140,7 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode node, struct kernel_params *para
 
 CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const struct kernel_params *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     const CUDA_KERNEL_NODE_PARAMS given = longer(params);
     return cuGraphKernelNodeSetParams_v2(node, &given);
@@ -144,6 +149,7 @@ CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const struct kernel_params
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                         const struct kernel_params *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     const CUDA_KERNEL_NODE_PARAMS given = longer(params);
     return cuGraphExecKernelNodeSetParams_v2(exec, node, &given);

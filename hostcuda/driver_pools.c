@@ -10,36 +10,42 @@
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaDeviceGetDefaultMemPool(pool, device));
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaDeviceGetMemPool(pool, device));
 }
 
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaDeviceSetMemPool(device, pool));
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaMemPoolDestroy(pool));
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaMemPoolTrimTo(pool, keep_bytes));
 }
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept,
                              cudaMemPoolSetAttribute(pool, (enum cudaMemPoolAttr)attr, value));
@@ -47,6 +53,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept,
                              cudaMemPoolGetAttribute(pool, (enum cudaMemPoolAttr)attr, value));
@@ -68,6 +75,7 @@ struct cudaMemPoolProps tt_driver_pool_props(const CUmemPoolProps *props)
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     if (!props) return CUDA_ERROR_INVALID_VALUE;
     struct cudaMemPoolProps wanted = tt_driver_pool_props(props);
@@ -76,6 +84,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *descs, size_t count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(
         kept, cudaMemPoolSetAccess(pool, (const struct cudaMemAccessDesc *)descs, count));
@@ -83,6 +92,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *descs, siz
 
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     enum cudaMemAccessFlags found = cudaMemAccessFlagsProtNone;
     if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
@@ -95,6 +105,7 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLo
 CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool,
                                           CUmemAllocationHandleType type, unsigned long long flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     if (flags) return CUDA_ERROR_INVALID_VALUE;
     return tt_driver_forward(kept, cudaMemPoolExportToShareableHandle(
@@ -105,6 +116,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
                                             CUmemAllocationHandleType type,
                                             unsigned long long flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     if (flags) return CUDA_ERROR_INVALID_VALUE;
     return tt_driver_forward(kept, cudaMemPoolImportFromShareableHandle(
@@ -113,6 +125,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
 
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *token, CUdeviceptr ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(
         kept,
@@ -121,6 +134,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *token, CUdeviceptr ptr)
 
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPtrExportData *token)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     void *address = NULL;
     if (!ptr) return CUDA_ERROR_INVALID_VALUE;
@@ -134,6 +148,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPt
 
 CUresult cuMemHostGetFlags(unsigned int *flags, void *ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaHostGetFlags(flags, ptr));
 }
@@ -141,6 +156,7 @@ CUresult cuMemHostGetFlags(unsigned int *flags, void *ptr)
 CUresult cuMemRangeGetAttribute(void *value, size_t value_len, CUmem_range_attribute attr,
                                 CUdeviceptr ptr, size_t len)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaMemRangeGetAttribute(value, value_len,
                                                             (enum cudaMemRangeAttribute)attr,
@@ -149,6 +165,7 @@ CUresult cuMemRangeGetAttribute(void *value, size_t value_len, CUmem_range_attri
 
 CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t len, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     void *address = NULL;
     if (!ptr || !len) return CUDA_ERROR_INVALID_VALUE;
@@ -160,6 +177,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t len, unsigned int flags)
 CUresult cuMemAllocPitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height,
                          unsigned int elem_bytes)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     void *address = NULL;
     bool good = elem_bytes == 4 || elem_bytes == 8 || elem_bytes == 16;
@@ -171,6 +189,7 @@ CUresult cuMemAllocPitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t h
 
 CUresult cuMemAdvise(CUdeviceptr ptr, size_t len, CUmem_advise advice, CUmemLocation location)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     const struct cudaMemLocation where = {(enum cudaMemLocationType)location.type, location.id};
     return tt_driver_done(
         tt_face_advise(tt_driver_ptr(ptr), len, (int)advice, tt_face_location(&where)));
@@ -179,6 +198,7 @@ CUresult cuMemAdvise(CUdeviceptr ptr, size_t len, CUmem_advise advice, CUmemLoca
 CUresult cuMemRangeGetAttributes(void **values, size_t *value_lens, CUmem_range_attribute *attrs,
                                  size_t count, CUdeviceptr ptr, size_t len)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!values || !value_lens || !attrs || !count) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
         CUresult rc = cuMemRangeGetAttribute(values[i], value_lens[i], attrs[i], ptr, len);
@@ -191,6 +211,7 @@ CUresult cuMemRangeGetAttributes(void **values, size_t *value_lens, CUmem_range_
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaIpcCloseMemHandle(tt_driver_ptr(ptr)));
 }
@@ -201,6 +222,7 @@ _Static_assert(sizeof(CUipcEventHandle) == sizeof(cudaIpcEventHandle_t),
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept,
                              cudaIpcGetMemHandle((cudaIpcMemHandle_t *)handle, tt_driver_ptr(ptr)));
@@ -208,6 +230,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     void *address = NULL;
     cudaIpcMemHandle_t given;
@@ -220,12 +243,14 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned in
 
 CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaIpcGetEventHandle((cudaIpcEventHandle_t *)handle, event));
 }
 
 CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     cudaIpcEventHandle_t given;
     memcpy(&given, &handle, sizeof(given));

@@ -13,12 +13,14 @@
 
 CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaFreeAsync(tt_driver_ptr(ptr), stream));
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t len, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     void *address = NULL;
     if (!ptr || !len) return CUDA_ERROR_INVALID_VALUE;
@@ -29,6 +31,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t len, CUstream stream)
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t len, CUmemoryPool pool, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     void *address = NULL;
     if (!ptr || !len) return CUDA_ERROR_INVALID_VALUE;
@@ -78,6 +81,7 @@ static CUDA_MEMCPY3D from_rows(const CUDA_MEMCPY2D *rows)
 
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     const CUDA_MEMCPY3D boxes = from_rows(params);
     return copy_boxes(&boxes);
@@ -90,6 +94,7 @@ CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *params)
 
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *params, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     const CUDA_MEMCPY3D boxes = from_rows(params);
     return copy_boxes_later(&boxes, stream);
@@ -97,11 +102,13 @@ CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *params, CUstream stream)
 
 CUresult cuMemcpy3D(const CUDA_MEMCPY3D *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return copy_boxes(params);
 }
 
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *params, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return copy_boxes_later(params, stream);
 }
 
@@ -120,6 +127,7 @@ static int without_contexts(const CUDA_MEMCPY3D_PEER *peer, CUDA_MEMCPY3D *boxes
 
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     CUDA_MEMCPY3D boxes;
     int rc = without_contexts(params, &boxes);
     return rc ? tt_driver_done(rc) : copy_boxes(&boxes);
@@ -127,6 +135,7 @@ CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *params)
 
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *params, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     CUDA_MEMCPY3D boxes;
     int rc = without_contexts(params, &boxes);
     return rc ? tt_driver_done(rc) : copy_boxes_later(&boxes, stream);
@@ -135,6 +144,7 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *params, CUstream stream)
 CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
                       CUcontext src_context, size_t len)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     int to = tt_driver_ordinal(dst_context), from = tt_driver_ordinal(src_context);
     if (to < 0 || from < 0) return CUDA_ERROR_INVALID_CONTEXT;
@@ -145,6 +155,7 @@ CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
 CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
                            CUcontext src_context, size_t len, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     int to = tt_driver_ordinal(dst_context), from = tt_driver_ordinal(src_context);
     if (to < 0 || from < 0) return CUDA_ERROR_INVALID_CONTEXT;
@@ -160,6 +171,7 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *lens, 
                             CUmemcpyAttributes *attrs, size_t *attr_starts, size_t nattrs,
                             CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     const struct tt_face_batch batch = {.dsts = (void *const *)dsts,
                                         .srcs = (const void *const *)srcs,
                                         .lens = lens,
@@ -174,6 +186,7 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *lens, 
 
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept,
                              cudaStreamBeginCapture(stream, (enum cudaStreamCaptureMode)mode));
@@ -181,18 +194,21 @@ CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaStreamEndCapture(stream, graph));
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphLaunch(exec, stream));
 }
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaGraphUpload(exec, stream));
 }
@@ -201,6 +217,7 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
                                      const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
                                      size_t count, CUstreamCaptureMode mode)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     (void)edges; /* ports and types say when device code may go on; here an edge is an edge */
     return tt_driver_done(
         tuttiHostCaptureBeginInto(tt_driver_stream(stream), graph, dependencies, count, (int)mode));
@@ -210,6 +227,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *depende
                                            const CUgraphEdgeData *edges, size_t count,
                                            unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     (void)edges;
     if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
     return tt_driver_done(tuttiHostCaptureSetTips(tt_driver_stream(stream), dependencies, count,
@@ -219,6 +237,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *depende
 CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     cudaGraphInstantiateParams given = {.flags = params->flags,
@@ -233,36 +252,42 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaStreamGetFlags(stream, flags));
 }
 
 CUresult cuStreamGetPriority(CUstream stream, int *priority)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaStreamGetPriority(stream, priority));
 }
 
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaStreamGetId(stream, id));
 }
 
 CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaStreamGetDevice(stream, device));
 }
 
 CUresult cuStreamCopyAttributes(CUstream dst, CUstream src)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaStreamCopyAttributes(dst, src));
 }
 
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr ptr, size_t len, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept,
                              cudaStreamAttachMemAsync(stream, tt_driver_ptr(ptr), len, flags));
@@ -270,6 +295,7 @@ CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr ptr, size_t len, un
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     return tt_driver_forward(kept, cudaEventRecordWithFlags(event, stream, flags));
 }
@@ -279,6 +305,7 @@ _Static_assert(sizeof(CUlaunchAttributeValue) == sizeof(cudaLaunchAttributeValue
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     int device = 0;
     if (!context) return CUDA_ERROR_INVALID_VALUE;
@@ -289,6 +316,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 CUresult cuStreamGetAttribute(CUstream stream, CUlaunchAttributeID attr,
                               CUlaunchAttributeValue *value)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     cudaLaunchAttributeValue found;
     if (!value) return CUDA_ERROR_INVALID_VALUE;
@@ -301,6 +329,7 @@ CUresult cuStreamGetAttribute(CUstream stream, CUlaunchAttributeID attr,
 CUresult cuStreamSetAttribute(CUstream stream, CUlaunchAttributeID attr,
                               const CUlaunchAttributeValue *value)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int kept = tuttiHostErrorPeek();
     cudaLaunchAttributeValue given;
     if (!value) return CUDA_ERROR_INVALID_VALUE;
@@ -325,6 +354,7 @@ static void run_callback(void *arg)
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback fn, void *user_data,
                              unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_stream_info info;
     if (!fn || flags) return CUDA_ERROR_INVALID_VALUE;
     int rc = tuttiHostStreamInfo(tt_driver_stream(stream), &info);
@@ -341,6 +371,7 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback fn, void *user_da
 CUresult cuMemPrefetchAsync(CUdeviceptr ptr, size_t len, CUmemLocation location, unsigned int flags,
                             CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     const struct cudaMemLocation where = {(enum cudaMemLocationType)location.type, location.id};
     if (flags) return CUDA_ERROR_INVALID_VALUE;
     return tt_driver_done(tt_face_prefetch(tt_driver_stream(stream), tt_driver_ptr(ptr), len,

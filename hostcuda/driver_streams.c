@@ -12,16 +12,19 @@
 
 CUresult cuStreamSynchronize(CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tuttiHostStreamSynchronize(tt_driver_stream(stream)));
 }
 
 CUresult cuStreamQuery(CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tuttiHostStreamQuery(tt_driver_stream(stream)));
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (flags & ~1U) return CUDA_ERROR_INVALID_VALUE;
     if (flags) return tt_driver_done(tuttiHostStreamWaitExternal(tt_driver_stream(stream), event));
     return tt_driver_done(tuttiHostStreamWaitEvent(tt_driver_stream(stream), event));
@@ -29,11 +32,13 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tuttiHostEventRecord(event, tt_driver_stream(stream)));
 }
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user_data)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (!fn) return CUDA_ERROR_INVALID_VALUE;
     return tt_driver_done(tuttiHostCall(tt_driver_stream(stream), fn, user_data));
 }
@@ -60,41 +65,49 @@ static CUresult copy_now(void *dst, const void *src, size_t len)
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t len)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return copy_now(tt_driver_ptr(dst), tt_driver_ptr(src), len);
 }
 
 CUresult cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t len)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return copy_now(tt_driver_ptr(dst), src, len);
 }
 
 CUresult cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t len)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return copy_now(dst, tt_driver_ptr(src), len);
 }
 
 CUresult cuMemcpyDtoD(CUdeviceptr dst, CUdeviceptr src, size_t len)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return copy_now(tt_driver_ptr(dst), tt_driver_ptr(src), len);
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t len, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(copy(stream, tt_driver_ptr(dst), tt_driver_ptr(src), len));
 }
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t len, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(copy(stream, tt_driver_ptr(dst), src, len));
 }
 
 CUresult cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t len, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(copy(stream, dst, tt_driver_ptr(src), len));
 }
 
 CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t len, CUstream stream)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(copy(stream, tt_driver_ptr(dst), tt_driver_ptr(src), len));
 }
 
@@ -194,22 +207,26 @@ static CUresult wait_word(CUstream stream, CUdeviceptr ptr, uint64_t value, bool
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr ptr, cuuint32_t value,
                               unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return write_word(stream, ptr, value, false, flags);
 }
 
 CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value,
                               unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return write_word(stream, ptr, value, true, flags);
 }
 
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return wait_word(stream, ptr, value, false, flags);
 }
 
 CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value, unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return wait_word(stream, ptr, value, true, flags);
 }
 
@@ -242,6 +259,7 @@ static int batch_word(const CUstreamBatchMemOpParams *op, struct tt_word *word)
 CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *ops,
                             unsigned int flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_word word;
     int rc = ops && !flags && count <= 256 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; !rc && i < count; i++) {
@@ -258,6 +276,7 @@ CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMe
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     enum cudaStreamCaptureStatus found = cudaStreamCaptureStatusNone;
     struct tt_face_capture out = {.status = &found};
     int rc = status ? tt_face_capture_info(tt_driver_stream(stream), &out)
@@ -270,6 +289,7 @@ CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, 
                                 CUgraph *graph, const CUgraphNode **dependencies,
                                 const CUgraphEdgeData **edges, size_t *count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     enum cudaStreamCaptureStatus found = cudaStreamCaptureStatusNone;
     const cudaGraphEdgeData *data = NULL;
     unsigned long long number = 0;

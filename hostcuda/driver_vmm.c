@@ -42,6 +42,7 @@ static void note_position(const CUmemLocation *location, struct tt_block_info *i
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t len,
                      const CUmemAllocationProp *prop, unsigned long long flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     uint64_t block = 0;
     int rc = handle && !flags ? check_prop(prop) : (int)CUDA_ERROR_INVALID_VALUE;
     if (rc) return tt_driver_done(rc);
@@ -59,12 +60,14 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t len,
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tuttiHostBlockRelease(handle));
 }
 
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t len, size_t alignment, CUdeviceptr address,
                              unsigned long long flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     void *base = NULL;
     if (!ptr || flags) return CUDA_ERROR_INVALID_VALUE;
     int rc = tuttiHostReserve(len, alignment, tt_driver_ptr(address), &base);
@@ -74,18 +77,21 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t len, size_t alignment, CUd
 
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t len)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tuttiHostUnreserve(tt_driver_ptr(ptr), len));
 }
 
 CUresult cuMemMap(CUdeviceptr ptr, size_t len, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     if (flags) return CUDA_ERROR_INVALID_VALUE;
     return tt_driver_done(tuttiHostMap(tt_driver_ptr(ptr), len, offset, handle));
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t len)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     return tt_driver_done(tuttiHostUnmap(tt_driver_ptr(ptr), len));
 }
 
@@ -105,6 +111,7 @@ static int check_location(const CUmemLocation *location, int *device_out)
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t len, const CUmemAccessDesc *descs, size_t count)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int device = 0;
     int rc = descs && count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; !rc && i < count; i++) {
@@ -120,6 +127,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t len, const CUmemAccessDesc *desc
 
 CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int access = 0;
     int device = 0;
     int rc = flags && location ? check_location(location, &device) : (int)CUDA_ERROR_INVALID_VALUE;
@@ -131,6 +139,7 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                        CUmemAllocationGranularity_flags option)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int rc = granularity ? check_prop(prop) : (int)CUDA_ERROR_INVALID_VALUE;
     if (!rc && option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
         option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
@@ -142,6 +151,7 @@ CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocatio
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
                                                 CUmemGenericAllocationHandle handle)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_block_info info;
     int rc = prop ? tuttiHostBlockInfo(handle, &info) : (int)CUDA_ERROR_INVALID_VALUE;
     if (rc) return tt_driver_done(rc);
@@ -156,6 +166,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_mapped mapped;
     if (!handle || !tuttiHostMapped(address, &mapped)) return CUDA_ERROR_INVALID_VALUE;
     int rc = tuttiHostBlockRetain(mapped.block);
@@ -166,6 +177,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type, unsigned long long flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     struct tt_block_info info;
     int fd = -1;
     if (!shareable || flags) return CUDA_ERROR_INVALID_VALUE;
@@ -183,6 +195,7 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
                                         CUmemAllocationHandleType type)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     uint64_t block = 0;
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
@@ -195,6 +208,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr, size_t len,
                                        CUmemRangeHandleType type, unsigned long long flags)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     (void)ptr, (void)len, (void)flags;
     if (!handle || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD) return CUDA_ERROR_INVALID_VALUE;
     return tt_driver_done(tuttiHostUnsupported("export of memory as DMA-BUF"));
@@ -202,6 +216,7 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr, size_t len
 
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *prop)
 {
+    if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     (void)handle, (void)prop;
     return tt_driver_done(tuttiHostUnsupported("cuMulticastCreate"));
 }

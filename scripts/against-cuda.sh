@@ -59,8 +59,8 @@ for library in libcudart.so.13:cudart13 stubs/libcuda.so:cuda; do
 done
 
 # Each program of the folder is in one of the two lists. The others need what Tutti alone has: devices as small as wanted,
-# none, kernels in host code, two runtimes in one process, or calls that crash elsewhere.
-others="driver endings short_memory surface_none unloading wanted"
+# none, kernels in host code, two runtimes in one process, its list of functions, or calls that crash elsewhere.
+others="driver driver_start endings short_memory surface_none unloading wanted"
 once="runtime graphs nodes ipc surface_device surface_memory surface_stream surface_graph surface_driver
     blocks modules pooled pointers peers driver_graphs driver_codes driver_edits driver_pools driver_loaded
     undestroyed unmapping"

@@ -11,6 +11,8 @@ struct CUevent_st;
 
 /* 0 when devices can be used, 3 in a child that was forked after first use, 100 with no device. */
 int tuttiHostReady(void);
+/* Has any call asked for devices yet? One load; starts nothing. */
+bool tuttiHostStarted(void);
 
 /* ---- the thread's last error ---- */
 int tuttiHostErrorSet(int error); /* stores it unless 0; returns it */

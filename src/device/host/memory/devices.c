@@ -335,6 +335,11 @@ int tuttiHostReady(void)
     return tt_host_device_count() ? TT_HOST_OK : TT_HOST_NO_DEVICE;
 }
 
+bool tuttiHostStarted(void)
+{
+    return atomic_load_explicit(&tt_host.devices.known, memory_order_acquire) != 0;
+}
+
 /* Three or two numbers in hexadecimal: domain (may be missing), bus, device; then ".0". */
 static bool parse_bus_id(const char *text, unsigned long parts[3])
 {
