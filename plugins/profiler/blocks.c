@@ -3,6 +3,7 @@
  * whole records as record.h describes them, but for the time in their first word, which is
  * nanoseconds since the line's `base`. A text is told by a line `word` before the block that has
  * its number; the states' names stand at the beginning, with numbers from TRACE_STATE_WORDS on. */
+#include "aside.h"
 #include "trace.h"
 
 #include <endian.h>
@@ -37,24 +38,22 @@ void trace_block_end(const struct trace_ring *ring)
     block->used = 0;
 }
 
-size_t trace_block_add(const struct trace_ring *ring, uint64_t at, uint64_t nsec)
+size_t trace_block_add(const struct trace_ring *ring, const struct trace_place *place,
+                       uint64_t nsec)
 {
     struct trace_process *all = &trace_process;
     struct trace_block *block = &all->block;
-    uint64_t mask = all->ring_words - 1, first = ring->words[at & mask], count = 2;
+    uint64_t first = trace_word_of(place, 0), count = first & TRACE_VALUED ? 3 : 2;
+    uint64_t kind = first & (TRACE_VALUED - 1);
     if (block->used + TRACE_RECORD_WORDS > TRACE_BLOCK_WORDS) trace_block_end(ring);
     if (block->used == 0) block->first_id = ring->reported_id;
-    if (first & TRACE_VALUED) count = 3;
-    uint64_t kind = first & (TRACE_VALUED - 1);
-    if (kind == TRACE_START) {
-        uint64_t fields = ring->words[(at + 2) & mask] >> TRACE_FIELD_SHIFT;
-        count = 3 + (uint64_t)__builtin_popcountll(fields);
-    }
+    if (kind == TRACE_START)
+        count = 3 + (uint64_t)__builtin_popcountll(trace_word_of(place, 2) >> TRACE_FIELD_SHIFT);
     uint64_t since = nsec > block->base_nsec ? nsec - block->base_nsec : 0;
     uint64_t *to = &block->words[block->used];
     to[0] = htole64(since << TRACE_TIME_SHIFT | (first & (((uint64_t)1 << TRACE_TIME_SHIFT) - 1)));
-    for (uint64_t i = 1; i < count; i++)
-        to[i] = htole64(ring->words[(at + i) & mask]);
+    for (uint64_t k = 1; k < count; k++)
+        to[k] = htole64(trace_word_of(place, k));
     block->used += count;
     all->written[kind]++;
     return count;

@@ -2,6 +2,7 @@
  * up with all threads, so lines are put together without printf. */
 #include "trace.h"
 
+#include <endian.h>
 #include <string.h>
 
 static const char *const type_names[] = {"Group",     "Coll",      "P2p",      "ProxyOp",
@@ -53,16 +54,39 @@ static inline char *text(char *at, const char *more)
     return stpcpy(at, more); /* of constants a copy of known length */
 }
 
+enum { EIGHT = 100000000 };
+
+/* Eight digits of a number below EIGHT at once, the first one in the lowest byte. */
+static inline uint64_t digits_of(uint32_t value)
+{
+    uint64_t halves = value / 10000 | (uint64_t)(value % 10000) << 32;
+    uint64_t hundreds = (halves * 10486 >> 20) & 0x0000007f0000007fu;
+    uint64_t pairs = hundreds + ((halves - 100 * hundreds) << 16);
+    uint64_t tens = (pairs * 103 >> 10) & 0x000f000f000f000fu;
+    return tens + ((pairs - 10 * tens) << 8);
+}
+
+static inline char *put_digits(char *at, uint64_t digits, size_t count)
+{
+    digits = htole64(digits + 0x3030303030303030u);
+    memcpy(at, &digits, sizeof(digits)); /* what is too much is overwritten by what follows */
+    return at + count;
+}
+
+/* 8 bytes behind it may be written. */
 static char *number(char *at, uint64_t value)
 {
-    char digits[20];
-    size_t first = sizeof(digits);
-    do {
-        digits[--first] = (char)('0' + (int)(value % 10));
-        value /= 10;
-    } while (value);
-    memcpy(at, digits + first, sizeof(digits) - first);
-    return at + (sizeof(digits) - first);
+    if (value < 10) {
+        *at = (char)('0' + (int)value);
+        return at + 1;
+    }
+    if (value >= EIGHT) {
+        at = number(at, value / EIGHT);
+        return put_digits(at, digits_of((uint32_t)(value % EIGHT)), 8);
+    }
+    uint64_t digits = digits_of((uint32_t)value);
+    int zeros = __builtin_ctzll(digits) / 8;
+    return put_digits(at, digits >> 8 * zeros, 8 - (size_t)zeros);
 }
 
 static char *whole(char *at, int64_t value)

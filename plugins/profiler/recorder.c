@@ -176,6 +176,7 @@ void trace_forget_rings(void)
         struct trace_ring *ring = atomic_load(&trace_process.rings[i]);
         if (!ring) continue;
         atomic_store(&ring->tail, atomic_load(&ring->head));
+        ring->done = atomic_load(&ring->head);
         ring->reported_id = ring->next_id;
         for (int kind = 0; kind < TRACE_KIND_COUNT_; kind++)
             atomic_store(&ring->lost[kind], 0);

@@ -30,9 +30,12 @@ struct trace_ring {
     uint64_t next_id;                   /* of events, goes on under the next owner */
     _Atomic uint64_t lost[TRACE_KIND_COUNT_];
     _Atomic uint64_t passed;            /* starts that the sample leaves out */
-    _Alignas(64) _Atomic uint64_t tail; /* the consumer's */
-    uint64_t reported_id;               /* the consumer's: of the last start */
-    _Atomic int state;                  /* enum trace_ring_state */
+    _Alignas(64) _Atomic uint64_t tail; /* the consumer's: what is before has left the ring */
+    uint64_t done;                      /* the consumer's: what is before is written */
+    uint64_t *aside;                    /* owned: what has left and is not written; or NULL */
+    bool aside_touched;
+    uint64_t reported_id; /* the consumer's: of the last start */
+    _Atomic int state;    /* enum trace_ring_state */
     int tid;
     char name[TRACE_WORD_BYTES]; /* of the thread */
     bool reported;               /* the file knows the thread */
@@ -121,6 +124,9 @@ struct trace_process {
     struct trace_outputs *outputs; /* owned; NULL: records alone */
     bool records_wanted;
     uint64_t emptied_ticks; /* when the rings were emptied last */
+    uint64_t sleep_nsec;    /* of the writer, less where rings fill fast */
+    size_t aside_bytes;     /* of all rings */
+    uint64_t asides;        /* times that records were moved aside */
     size_t used;
     char buffer[TRACE_BUFFER_BYTES];
 };
@@ -169,9 +175,6 @@ void trace_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* ---- blocks.c; under `lock` ---- */
 /* What a file of records begins with, behind its head. */
 void trace_block_begin_file(uint64_t base_nsec);
-/* Take the record at `at` of the ring; returns its words. The block's own ring is the same until
- * trace_block_end(). */
-size_t trace_block_add(const struct trace_ring *ring, uint64_t at, uint64_t nsec);
 void trace_block_end(const struct trace_ring *ring);
 
 /* ---- files.c ---- */

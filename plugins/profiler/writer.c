@@ -1,6 +1,7 @@
 /* The file: one per process, opened with its first communicator. A thread empties the rings into
  * it; the end of a communicator and of the process do so too. A thread that empties holds the lock.
  */
+#include "aside.h"
 #include "trace.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLEEP_NSEC = 20000000, LEAST_RECORDS = 16, MOST_RECORDS = 1 << 20, USUAL_RECORDS = 1 << 16 };
+enum { SLEEP_NSEC = 20000000, LEAST_SLEEP_NSEC = 1000000 };
+enum { LEAST_RECORDS = 16, MOST_RECORDS = 1 << 20, USUAL_RECORDS = 1 << 16 };
 enum { CONTROL_NSEC = 200000000 };
 enum { WORDS_OF_RECORD = 4 }; /* by which rings are measured */
 
@@ -134,20 +136,24 @@ static void write_record(const struct trace_record *record, int tid)
     all->written[record->kind]++;
 }
 
-/* The record at `at`; returns its words. */
-static size_t take_record(struct trace_ring *ring, uint64_t at, uint64_t ticks)
+static uint64_t ticks_of(const struct trace_place *place)
+{
+    return trace_process.first_ticks + (trace_word_of(place, 0) >> TRACE_TIME_SHIFT);
+}
+
+/* Returns the words of the record. */
+static size_t take_record(struct trace_ring *ring, const struct trace_place *place, uint64_t ticks)
 {
     struct trace_process *all = &trace_process;
     struct trace_record record;
     uint64_t nsec = all->ticks_are_nsec ? ticks : trace_clock_at(&all->clock, ticks);
-    uint64_t mask = all->ring_words - 1;
     if (all->block.wanted) {
-        size_t words = trace_block_add(ring, at, nsec);
-        bool begins = (ring->words[at & mask] & (TRACE_VALUED - 1)) == TRACE_START;
+        size_t words = trace_block_add(ring, place, nsec);
+        bool begins = (trace_word_of(place, 0) & (TRACE_VALUED - 1)) == TRACE_START;
         if (!all->outputs && begins) ring->reported_id++;
         if (!all->outputs) return words;
     }
-    size_t words = trace_decode(ring->words, at, mask, &record);
+    size_t words = trace_decode(place->words, place->at, place->mask, &record);
     record.ts_nsec = nsec;
     if (record.kind == TRACE_START) record.id = ++ring->reported_id;
     if (all->outputs) trace_outputs_take(&record);
@@ -162,25 +168,27 @@ static size_t take_record(struct trace_ring *ring, uint64_t at, uint64_t ticks)
 /* Records up to `until`, from when on the clock is not known yet. */
 static void empty_ring(struct trace_ring *ring, uint64_t until)
 {
-    struct trace_process *all = &trace_process;
+    enum { RELIEF = 256 }; /* records between two looks at how full the rings are */
     /* In this order: a thread that has left records nothing more. Pairs with the thread's end. */
     bool left = atomic_load_explicit(&ring->state, memory_order_acquire) == TRACE_RING_LEFT;
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* pairs with push */
-    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-    uint64_t mask = all->ring_words - 1;
-    if (head != tail && !ring->reported) {
+    uint32_t turn = 0;
+    if (head != ring->done && !ring->reported) {
         introduce("{\"t\":\"thread\",\"tid\":%d,\"name\":\"%s\"}\n", ring->tid, ring->name);
         ring->reported = true;
     }
-    while (tail != head) {
-        uint64_t ticks = all->first_ticks + (ring->words[tail & mask] >> TRACE_TIME_SHIFT);
+    while (ring->done != head) {
+        if (++turn % RELIEF == 0) trace_relieve_rings();
+        struct trace_place place = trace_place_of(ring, ring->done);
+        uint64_t ticks = ticks_of(&place);
         if (ticks > until) break;
-        tail += take_record(ring, tail, ticks);
+        ring->done += take_record(ring, &place, ticks);
         /* one by one, so that the thread has room as soon as there is some; pairs with push */
-        atomic_store_explicit(&ring->tail, tail, memory_order_release);
+        if (ring->done > atomic_load_explicit(&ring->tail, memory_order_relaxed))
+            atomic_store_explicit(&ring->tail, ring->done, memory_order_release);
     }
     trace_block_end(ring);
-    if (left && tail == head)
+    if (left && ring->done == head)
         atomic_store_explicit(&ring->state, TRACE_RING_FREE, memory_order_release);
 }
 
@@ -198,11 +206,9 @@ static void bring_memory(struct trace_ring *ring)
 /* The time of a ring's oldest record; UINT64_MAX: it has none. */
 static uint64_t oldest_of(const struct trace_ring *ring)
 {
-    const struct trace_process *all = &trace_process;
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* pairs with push */
-    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-    if (head == tail) return UINT64_MAX;
-    return all->first_ticks + (ring->words[tail & (all->ring_words - 1)] >> TRACE_TIME_SHIFT);
+    struct trace_place place = trace_place_of(ring, ring->done);
+    return head == ring->done ? UINT64_MAX : ticks_of(&place);
 }
 
 /* The ring that has the oldest record; *second becomes the time of the oldest one of the others if
@@ -252,6 +258,24 @@ static void empty_rings(bool all_of_it)
         bring_memory(ring);
         empty_ring(ring, until);
     }
+}
+
+/* Before a turn: threads that fill their rings fast need the writer before they are so full that
+ * they must wake it, which would cost them a call of the system. */
+static void choose_sleep(void)
+{
+    struct trace_process *all = &trace_process;
+    bool hurried = false;
+    for (int i = 0; i < TRACE_RINGS; i++) {
+        struct trace_ring *ring = atomic_load_explicit(&all->rings[i], memory_order_acquire);
+        if (!ring) continue;
+        uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+        if (head - ring->done > all->ring_words / 8) hurried = true;
+    }
+    all->sleep_nsec = hurried ? all->sleep_nsec / 2 : all->sleep_nsec * 2;
+    if (!hurried) trace_reclaim_aside();
+    if (all->sleep_nsec < LEAST_SLEEP_NSEC) all->sleep_nsec = LEAST_SLEEP_NSEC;
+    if (all->sleep_nsec > SLEEP_NSEC) all->sleep_nsec = SLEEP_NSEC;
 }
 
 /* 0 and what is no number change nothing. */
@@ -320,9 +344,10 @@ static void put_end(void)
     trace_say(
         "{\"t\":\"end\",\"starts\":%llu,\"states\":%llu,\"stops\":%llu,"
         "\"lost_starts\":%llu,\"lost_states\":%llu,\"lost_stops\":%llu,\"open\":%lld,\"passed\":%"
-        "llu,\"rolled\":%llu}\n",
+        "llu,\"rolled\":%llu,\"aside\":%llu}\n",
         done[TRACE_START], done[TRACE_STATE], done[TRACE_STOP], lost[TRACE_START],
-        lost[TRACE_STATE], lost[TRACE_STOP], open, passed, (unsigned long long)all->kept.rolled);
+        lost[TRACE_STATE], lost[TRACE_STOP], open, passed, (unsigned long long)all->kept.rolled,
+        (unsigned long long)all->asides);
     flush();
 }
 
@@ -375,7 +400,7 @@ static void *writer(void *unused)
     (void)unused;
     pthread_mutex_lock(&all->lock);
     for (;;) {
-        uint64_t until = trace_clock_nsec() + SLEEP_NSEC;
+        uint64_t until = trace_clock_nsec() + all->sleep_nsec;
         struct timespec end = {.tv_sec = (time_t)(until / 1000000000u),
                                .tv_nsec = (long)(until % 1000000000u)};
         if (all->communicators == 0) {
@@ -383,6 +408,8 @@ static void *writer(void *unused)
             continue;
         }
         pthread_cond_clockwait(&all->wake, &all->lock, CLOCK_MONOTONIC, &end);
+        choose_sleep();
+        trace_relieve_rings();
         empty_rings(false);
         flush();
         trace_outputs_write(until, false);
@@ -435,6 +462,7 @@ static void after_fork_in_child(void)
     all->mask = NULL;
     all->has_thread = all->failed = false;
     memset(all->written, 0, sizeof(all->written));
+    all->asides = 0;
     all->block.used = 0;
     trace_keep_forget();
     trace_outputs_forget();

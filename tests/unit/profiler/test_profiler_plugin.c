@@ -656,6 +656,49 @@ static void who_asks_gets_them(void **state)
     assert_int_equal(keep_in_child("1M", SIGUSR2), 0);
 }
 
+/* Faster than lines can be made: what the ring has no room for is moved aside, in its order. Events
+ * that found no room either are told again. */
+static _Noreturn void burst_and_end(void)
+{
+    enum { BURST = 30000 };
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    const struct timespec interval = {.tv_nsec = 50000};
+    void *context = NULL;
+    int mask = 0;
+    setenv("TUTTI_TRACE_RING", "1024", 1);
+    if (v7->init(&context, 78, &mask, "burst", 1, 1, 0, ignore)) _exit(2);
+    for (uint64_t k = 0; k < BURST;) {
+        ncclProfilerEventDescr_v7_t coll = {.type = ncclProfileColl};
+        void *handle = NULL;
+        coll.coll.seqNumber = k;
+        coll.coll.func = "AllReduce";
+        v7->startEvent(context, &handle, &coll);
+        if (handle) v7->stopEvent(handle);
+        if (!handle) nanosleep(&interval, NULL);
+        k += handle != NULL;
+    }
+    v7->finalize(context);
+    _exit(0);
+}
+
+static void a_burst_is_moved_aside(void **state)
+{
+    int status = -1;
+    unsigned long next = 0;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) burst_and_end();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    read_file(child);
+    unlink(path_of(child));
+    assert_true(end_says("aside") > 0);
+    assert_int_equal(end_says("starts"), 30000);
+    for (const char *at = text; (at = strstr(at, "\"seq\":")); next++)
+        assert_int_equal(strtoul(at += strlen("\"seq\":"), NULL, 10), next);
+    assert_int_equal(next, 30000);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest threads[] = {
@@ -668,6 +711,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(keeps_a_sample),
     };
     const struct CMUnitTest processes[] = {
+        cmocka_unit_test(a_burst_is_moved_aside),
         cmocka_unit_test(the_last_ones_are_kept), /* before this process has rings of its own */
         cmocka_unit_test(seconds_are_kept),
         cmocka_unit_test(who_asks_gets_them),
