@@ -222,6 +222,23 @@ def unsound(folder):
     check(rows(folder)[1][0]["operations"] == 10, "a rank of another run is in the operations")
 
 
+def two_runs(folder):
+    """Two runs one after the other are said to be two; two parts of one job that overlap are not."""
+    for name, wall, said_so in (("later", 3 * 10**9, True), ("during", 10**6, False)):
+        os.makedirs(f"{folder}/{name}")
+        for r in range(2):
+            for comm, pid, at in (("00000000000000ab", 100, 0), ("00000000000000cd", 200, wall)):
+                rank = Rank(r, 2, pid=pid + r, comm=comm, wall=at)
+                for k in range(5):
+                    rank.collective(k * MS, k * MS + 100 * US)
+                rank.end().write(f"{folder}/{name}", pid + r)
+        done = trace(f"{folder}/{name}")
+        check(("began 3.0 s after all that were before it" in done.stderr and "200.jsonl: process 200 on one" in done.stderr and
+               done.stderr.count("several runs") == 1) if said_so else not done.stderr, done.stderr)
+        check(done.stdout.count("2 of 2 ranks here") == 2, done.stdout)
+        trace("check", f"{folder}/{name}")
+
+
 def bad_files(folder):
     """Copies, files without their end, of a later version, with a byte-order mark, packed: a sentence for each, and what is
     sound is used."""
@@ -458,7 +475,7 @@ def dumps(folder):
     said(trace("convert", "--to", "jsonl", "-o", f"{folder}/all.jsonl.3", folder, code=2), "would be read with")
 
 
-for case in (summary, messages, types, chrome, others, differ, clocks, unsound, bad_files, crowd, at_work, order, hostile, shapes, memory, dumps):
+for case in (summary, messages, types, chrome, others, differ, clocks, unsound, two_runs, bad_files, crowd, at_work, order, hostile, shapes, memory, dumps):
     with tempfile.TemporaryDirectory() as folder:
         case(folder)
     print(case.__name__, "passed")

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUN_SHIFT = 40, LEAST_SLOTS = 64, LEAST_VALUES = 256 };
+enum { LEAST_SLOTS = 64, LEAST_VALUES = 256 };
 
 static size_t slot_of(const struct ids *ids, uint64_t key)
 {
@@ -45,7 +45,7 @@ static bool put_slot(struct ids *ids, uint64_t key, uint32_t value)
 
 bool ids_put(struct ids *ids, uint64_t key, uint32_t value)
 {
-    uint64_t run = key >> RUN_SHIFT;
+    uint64_t run = key >> IDS_RUN_SHIFT;
     if (run >= IDS_RUNS) return put_slot(ids, key, value);
     struct ids_run *r = &ids->runs[run];
     if (r->count == 0) r->first = key;
@@ -66,11 +66,8 @@ bool ids_put(struct ids *ids, uint64_t key, uint32_t value)
     return true;
 }
 
-uint32_t ids_get(const struct ids *ids, uint64_t key)
+uint32_t ids_find(const struct ids *ids, uint64_t key)
 {
-    uint64_t run = key >> RUN_SHIFT;
-    if (run < IDS_RUNS && key - ids->runs[run].first < ids->runs[run].count)
-        return ids->runs[run].values[key - ids->runs[run].first];
     if (!ids->nslots) return UINT32_MAX;
     for (size_t at = slot_of(ids, key); ids->slots[at].value; at = (at + 1) & (ids->nslots - 1)) {
         if (ids->slots[at].key == key) return ids->slots[at].value - 1;

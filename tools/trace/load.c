@@ -16,12 +16,7 @@
 #include <unistd.h>
 
 enum { READ_BYTES = 1 << 17 }; /* stays in the processor's cache until it is looked at */
-enum {
-    BUFFER_BYTES = 1 << 20,
-    SLACK_BYTES = SHAPES_SLACK_BYTES + 8,
-    REPORTED_MOST = 3,
-    PROGRESS_LINES = 1 << 16
-};
+enum { BUFFER_BYTES = 1 << 20, SLACK_BYTES = SCAN_SLACK_BYTES + 8, REPORTED_MOST = 3 };
 static const uint64_t progress_nsec = 2000000000;
 
 void timeline_complain(struct timeline *run, enum complaint kind, uint64_t number, const char *fmt,
@@ -59,13 +54,10 @@ static void tell_rest(struct timeline *run)
     memset(reader->reported, 0, sizeof(reader->reported));
 }
 
-bool timeline_grow(struct timeline *run, void *array, uint32_t count, size_t size)
+bool timeline_widen(struct timeline *run, void *array, uint32_t count, size_t size)
 {
-    enum { LEAST = 16 };
     void **pointer = array, *grown;
-    if (count != 0 && (count < LEAST || (count & (count - 1)) != 0)) return true;
-    size_t room = count ? (size_t)count * 2 : LEAST;
-    grown = room < UINT32_MAX ? realloc(*pointer, room * size) : NULL;
+    grown = count && count < UINT32_MAX / 2 ? realloc(*pointer, count * size) : NULL;
     if (grown) {
         *pointer = grown;
         return true;
@@ -110,7 +102,7 @@ uint16_t timeline_word_of(struct timeline *run, const char *text, size_t bytes)
     return (uint16_t)run->nwords++;
 }
 
-static void tell_progress(struct timeline *run)
+void timeline_tell_progress(struct timeline *run)
 {
     struct timeline_reader *reader = run->reader;
     if (!isatty(STDERR_FILENO)) return;
@@ -141,22 +133,17 @@ static char *skip_mark(const struct timeline *run, char *at, const char *end)
     return at + bytes;
 }
 
-static void count_line(struct timeline *run)
-{
-    run->lines++;
-    if (++run->reader->number % PROGRESS_LINES == 0) tell_progress(run);
-}
-
 /* One line; `end` is its '\n'. `cut`: the file ends without one. */
 static void read_line(struct timeline *run, char *at, const char *end, bool cut)
 {
     struct timeline_reader *reader = run->reader;
-    count_line(run);
+    timeline_count_line(run);
     at = skip_mark(run, at, end);
     if (at == end) return;
     if (line_read(&reader->names, at, end, &reader->line)) {
         if (reader->line.kind != LINE_RECORDS)
             shapes_learn(&reader->shapes, at, end, &reader->line);
+        timeline_usual_learn(run);
         timeline_take(run);
     } else if (cut && !is_live(run)) {
         timeline_complain(run, COMPLAINT_LINE, reader->number,
@@ -178,13 +165,18 @@ static size_t read_lines(struct timeline *run, char *buffer, size_t used)
         if (reader->records.left_bytes) {
             size_t taken = timeline_records_take(run, at, (size_t)(limit - at));
             if (taken == 0) break;
-            tell_progress(run);
+            timeline_tell_progress(run);
             at += taken;
             continue;
         }
-        const char *end = shapes_read(&reader->shapes, at, limit, &reader->line);
+        const char *end = timeline_usual_line(run, at, limit);
         if (end) {
-            count_line(run);
+            at += end + 1 - at;
+            continue;
+        }
+        if (!reader->usual.is_new) end = shapes_read(&reader->shapes, at, limit, &reader->line);
+        if (end) {
+            timeline_count_line(run);
             timeline_take(run);
         } else {
             end = memchr(at, '\n', (size_t)(limit - at));
@@ -357,7 +349,7 @@ bool timeline_read(struct timeline *run, const char *path)
 
 bool timeline_finish(struct timeline *run)
 {
-    if (!timeline_match(run) || !timeline_set_clocks(run)) return false;
+    if (!timeline_tell_runs(run) || !timeline_match(run) || !timeline_set_clocks(run)) return false;
     timeline_time_operations(run);
     return true;
 }

@@ -4,6 +4,7 @@
 #include "ids.h"
 #include "line.h"
 #include "model.h"
+#include "scan.h"
 #include "shapes.h"
 
 #include <dirent.h>
@@ -41,6 +42,9 @@ struct beginning {
     int tid;
 };
 
+/* Times beyond this are no clock's (73 years), and sums of a few of them fit their type. */
+#define TIMELINE_LATEST_NSEC ((uint64_t)1 << 61)
+
 /* A block of records on its way (records.c). */
 enum { RECORD_WORD_SLOTS = 512 };
 struct records {
@@ -51,10 +55,40 @@ struct records {
     uint16_t words[RECORD_WORD_SLOTS]; /* from the file's numbers; of a process */
 };
 
+/* What usual.c knows of the lines before: texts, numbers, and what stands behind a type. */
+enum { USUAL_NAMES = 128, USUAL_MEMBERS = 12, USUAL_FIELDS = 5 };
+struct usual_name {
+    struct scan_text text; /* with its closing quote */
+    uint16_t word;         /* 0: none */
+};
+struct usual_member {
+    struct scan_text before; /* its name, and what else is between two values */
+    struct scan_head head;
+    uint16_t guess; /* the last name here */
+    uint8_t member; /* LINE_MEMBER_COUNT_: nobody knows it */
+    bool is_text;
+};
+struct usual_type {
+    struct timeline_event event; /* that of the type, without values */
+    bool known, tried;
+    uint8_t count;
+    struct usual_member members[USUAL_MEMBERS];
+};
+struct usual {
+    struct scan_head id, ts, value; /* of states and ends */
+    struct scan_head fields[USUAL_FIELDS];
+    bool is_new; /* the last line is the first of its type, from which line_read() is to learn it */
+    uint16_t last_state, last_type; /* names */
+    uint16_t after[USUAL_NAMES];    /* the name that came behind one the last time */
+    struct usual_name names[USUAL_NAMES];
+    struct usual_type types[TIMELINE_TYPE_COUNT_];
+};
+
 struct timeline_reader {
     struct line_names names;
     struct line line;
     struct shapes shapes;
+    struct usual usual;
     struct records records;
     struct ids events;                  /* of the process */
     struct ids members, threads, comms; /* of the process; comms of all */
@@ -72,8 +106,14 @@ struct timeline_reader {
 
 void timeline_complain(struct timeline *run, enum complaint kind, uint64_t number, const char *fmt,
                        ...) __attribute__((format(printf, 4, 5)));
+bool timeline_widen(struct timeline *run, void *array, uint32_t count, size_t size);
 /* Room for one more behind `count`; *array is owned. False: memory is short, and said. */
-bool timeline_grow(struct timeline *run, void *array, uint32_t count, size_t size);
+static inline bool timeline_grow(struct timeline *run, void *array, uint32_t count, size_t size)
+{
+    enum { LEAST = 16 }; /* there is room up to the next power of two, or to this */
+    if (count != 0 && (count < LEAST || (count & (count - 1)) != 0)) return true;
+    return timeline_widen(run, array, count ? (uint32_t)2 * count : LEAST, size);
+}
 /* The number of a text; 0: no text, or too many different ones. */
 uint16_t timeline_word_of(struct timeline *run, const char *text, size_t bytes);
 /* Copy a text of a file, made plain. */
@@ -84,6 +124,20 @@ void timeline_take(struct timeline *run);
 /* An event that begins, and a state or an end; what is not sound in them is complained of. */
 void timeline_begin(struct timeline *run, const struct beginning *beginning);
 void timeline_moment(struct timeline *run, const struct later *moment);
+
+/* usual.c: take the line at `at`, if it is a begin, a state or an end as our plugin writes them,
+ * with its '\n' before `limit`, which is one as well and behind which SCAN_SLACK_BYTES may be read.
+ * Returns its '\n'; NULL: it is none, and nothing was taken. */
+const char *timeline_usual_line(struct timeline *run, const char *at, const char *limit);
+/* line_read() has just read it. */
+void timeline_usual_learn(struct timeline *run);
+void timeline_tell_progress(struct timeline *run);
+static inline void timeline_count_line(struct timeline *run)
+{
+    enum { PROGRESS_LINES = 1 << 16 };
+    run->lines++;
+    if (++run->reader->number % PROGRESS_LINES == 0) timeline_tell_progress(run);
+}
 
 /* ---- records.c ---- */
 /* The lines `word` and `records`. */
@@ -108,7 +162,8 @@ bool timeline_is_older_dump(struct timeline *run, uint64_t comm, int rank);
 bool timeline_is_written(int fd, int pid);
 
 /* ---- after the last file ---- */
-bool timeline_match(struct timeline *run);      /* operations.c */
-bool timeline_set_clocks(struct timeline *run); /* clocks.c */
+bool timeline_tell_runs(const struct timeline *run); /* runs.c; before the clocks */
+bool timeline_match(struct timeline *run);           /* operations.c */
+bool timeline_set_clocks(struct timeline *run);      /* clocks.c */
 /* clocks.c; after the clocks: begin and end of operations, and their order. operations.c */
 void timeline_time_operations(struct timeline *run);

@@ -3,90 +3,10 @@
 
 #include <string.h>
 
-static uint64_t word_at(const char *at)
-{
-    uint64_t word;
-    memcpy(&word, at, sizeof(word));
-    return word;
-}
-
-static inline bool begins_with(const char *at, const struct shape_text *text)
-{
-    uint64_t other = (word_at(at) ^ text->words[0]) & text->masks[0];
-    if (text->bytes > 8) {
-        other |= (word_at(at + 8) ^ text->words[1]) & text->masks[1];
-        other |= (word_at(at + 16) ^ text->words[2]) & text->masks[2];
-    }
-    return other == 0;
-}
-
-static bool set_text(struct shape_text *text, const char *from, size_t bytes)
-{
-    char padded[8 * SHAPES_WORDS] = {0}, mask[8 * SHAPES_WORDS] = {0};
-    if (bytes > sizeof(padded)) return false;
-    memcpy(padded, from, bytes);
-    memset(mask, 0xff, bytes);
-    memcpy(text->words, padded, sizeof(text->words));
-    memcpy(text->masks, mask, sizeof(text->masks));
-    text->bytes = (uint8_t)bytes;
-    return true;
-}
-
-/* Eight digits at once (their count is 8). */
-static uint64_t eight_digits(uint64_t word)
-{
-    word = (word & 0x0f0f0f0f0f0f0f0fu) * 2561 >> 8;
-    word = (word & 0x00ff00ff00ff00ffu) * 6553601 >> 16;
-    return (word & 0x0000ffff0000ffffu) * 42949672960001u >> 32;
-}
-
-/* How many of the eight characters are digits, up to the first other one. */
-static int count_digits(uint64_t word)
-{
-    uint64_t digits = word ^ 0x3030303030303030u; /* 0..9 where they are */
-    uint64_t others = ((digits + 0x7676767676767676u) | digits) & 0x8080808080808080u;
-    return others ? __builtin_ctzll(others) / 8 : 8;
-}
-
-/* Up to 19 digits, with a sign, behind `sum` that the first `all` of them are. NULL: no such
- * number.
- */
-static inline const char *read_more(const char *at, uint64_t sum, int all, uint64_t *number)
-{
-    static const uint64_t powers[] = {1,      10,      100,      1000,     10000,
-                                      100000, 1000000, 10000000, 100000000};
-    enum { DIGITS_MOST = 19 };
-    int count = 8;
-    while (count == 8) {
-        uint64_t word = word_at(at);
-        count = count_digits(word);
-        if (count == 0) break;
-        /* the digits move to the end of the word, behind zeros */
-        sum = sum * powers[count] + eight_digits(count == 8 ? word : word << (64 - 8 * count));
-        all += count;
-        at += count;
-        if (all > DIGITS_MOST) return NULL;
-    }
-    *number = sum;
-    return all ? at : NULL;
-}
-
 static inline const char *read_number(struct shape_node *node, const char *at, uint64_t *number)
 {
-    uint64_t word = word_at(at);
-    unsigned int first = (unsigned char)at[0] - '0', second = (unsigned char)at[1] - '0';
-    if (word == node->head) return read_more(at + 8, node->head_value, 8, number);
-    if (first <= 9 && second > 9) {
-        *number = first;
-        return at + 1;
-    }
-    if (count_digits(word) == 8) {
-        node->head = word;
-        node->head_value = eight_digits(word);
-        return read_more(at + 8, node->head_value, 8, number);
-    }
-    if (*at != '-') return read_more(at, 0, 0, number);
-    at = read_more(at + 1, 0, 0, number);
+    if (*at != '-') return scan_number(&node->head, at, number);
+    at = scan_number(&node->head, at + 1, number);
     if (at) *number = 0 - *number;
     return at;
 }
@@ -106,26 +26,13 @@ static const char *learn_text(struct shape_guess *guess, const char *at, uint64_
         if (other->is_text && other->word == &guess->word) other->word = NULL;
     }
     guess->word = 0;
-    if (!set_text(&guess->text, at, (size_t)(quote - at) + 1)) guess->text.bytes = 0;
+    if (!scan_set(&guess->text, at, (size_t)(quote - at) + 1)) guess->text.bytes = 0;
     return quote;
 }
 
 static inline bool is_at(const char *at, const struct shape_guess *guess)
 {
-    return guess->text.bytes && begins_with(at, &guess->text);
-}
-
-/* A place by the first eight bytes, of which those behind a quote do not count. */
-static uint32_t place_of(const char *at)
-{
-    uint64_t word = word_at(at), quotes = word ^ 0x2222222222222222u;
-    quotes = (quotes - 0x0101010101010101u) & ~quotes & 0x8080808080808080u;
-    if (quotes) {
-        word &= quotes ^ (quotes - 1);
-    } else {
-        word ^= word_at(at + 8) << 7; /* texts that are longer have their ends there or later */
-    }
-    return (uint32_t)(word * 0x9e3779b97f4a7c15u >> 48) & (SHAPES_GUESSES - 1);
+    return guess->text.bytes && scan_begins(at, &guess->text);
 }
 
 /* A text that ends with its first quote: mostly the one that stood here before. NULL: it has no end
@@ -137,7 +44,7 @@ static inline struct shape_guess *read_text(struct shapes *shapes, struct shape_
     struct line_value *value = &line->values[node->member];
     size_t bytes = guess->text.bytes - (size_t)1;
     if (!is_at(at, guess)) {
-        uint32_t place = place_of(at);
+        uint32_t place = scan_place(at) % SHAPES_GUESSES;
         /* two places for each hash, as a few texts share one */
         place ^= !is_at(at, &shapes->guesses[place]) && shapes->guesses[place].text.bytes;
         guess = &shapes->guesses[place];
@@ -160,7 +67,7 @@ static inline struct shape_guess *read_text(struct shapes *shapes, struct shape_
 /* Of the nodes from `next` on the one whose text is at `at`; 0: none. */
 static inline uint32_t find_node(const struct shapes *shapes, uint32_t next, const char *at)
 {
-    while (next && !begins_with(at, &shapes->nodes[next].before))
+    while (next && !scan_begins(at, &shapes->nodes[next].before))
         next = shapes->nodes[next].sibling;
     return next;
 }
@@ -170,7 +77,7 @@ static inline uint32_t find_behind(const struct shapes *shapes, uint32_t here,
                                    struct shape_guess *guess, const char *at)
 {
     uint32_t next = guess->node == here ? guess->next : 0;
-    if (next && begins_with(at, &shapes->nodes[next].before)) return next;
+    if (next && scan_begins(at, &shapes->nodes[next].before)) return next;
     next = find_node(shapes, shapes->nodes[here].child, at);
     guess->node = (uint16_t)here;
     guess->next = (uint16_t)next;
@@ -181,7 +88,7 @@ static inline uint32_t find_first(struct shapes *shapes, const char *at)
 {
     enum { TELLING = 9 }; /* differs in `{"t":"start"`, `{"t":"stop"`, `{"t":"state"` */
     uint16_t *first = &shapes->firsts[at[TELLING] & (SHAPES_FIRSTS - 1)];
-    if (*first && begins_with(at, &shapes->nodes[*first].before)) return *first;
+    if (*first && scan_begins(at, &shapes->nodes[*first].before)) return *first;
     *first = (uint16_t)find_node(shapes, shapes->nodes[0].child, at);
     return *first;
 }
@@ -250,7 +157,7 @@ static uint32_t child_of(struct shapes *shapes, uint32_t parent, const struct sh
 static bool describe(const struct line_span *span, const char *at, const char *until,
                      struct shape_node *node)
 {
-    if (!set_text(&node->before, at, (size_t)(until - at))) return false;
+    if (!scan_set(&node->before, at, (size_t)(until - at))) return false;
     if (!span) {
         node->is_end = true;
         return true;
@@ -280,8 +187,7 @@ void shapes_learn(struct shapes *shapes, const char *at, const char *end, const 
             continue;
         }
         node.seen = seen;
-        /* NOLINTNEXTLINE(bugprone-suspicious-memset-usage): eight digits */
-        memset(&node.head, '0', sizeof(node.head));
+        node.head.digits = 0x3030303030303030u;
         if (!describe(span, at, until, &node)) return;
         seen = node.seen;
         parent = child_of(shapes, parent, &node);

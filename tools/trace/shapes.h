@@ -5,25 +5,19 @@
 #pragma once
 
 #include "line.h"
+#include "scan.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SHAPES_NODES = 512, SHAPES_GUESSES = 512, SHAPES_WORDS = 3 };
+enum { SHAPES_NODES = 512, SHAPES_GUESSES = 512 };
 enum { SHAPES_FIRSTS = 32 };
-enum { SHAPES_SLACK_BYTES = 8 * SHAPES_WORDS };
-
-struct shape_text { /* of at most 24 bytes, as words and which of their bytes count */
-    uint64_t words[SHAPES_WORDS], masks[SHAPES_WORDS];
-    uint8_t bytes;
-};
 
 /* A text up to a value, and the value; or the text up to the end of the line. */
 struct shape_node {
-    struct shape_text before;
-    uint64_t seen;       /* bits of the members up to here */
-    uint64_t head;       /* the first eight digits of the last number here, which those of the */
-    uint64_t head_value; /* next one often are, and what they are worth */
+    struct scan_text before;
+    uint64_t seen; /* bits of the members up to here */
+    struct scan_head head;
     uint16_t child, sibling; /* 0: none */
     uint16_t guess;          /* the last text here */
     uint8_t member;          /* LINE_MEMBER_COUNT_: nobody knows it */
@@ -33,9 +27,9 @@ struct shape_node {
 
 /* A text that was a value, with its closing quote, at a place that its first bytes name. */
 struct shape_guess {
-    struct shape_text text; /* 0 bytes: none */
-    uint16_t word;          /* as the line's reader knows it; 0: not yet */
-    uint16_t node, next;    /* behind it at this node, the last time; 0: none */
+    struct scan_text text; /* 0 bytes: none */
+    uint16_t word;         /* as the line's reader knows it; 0: not yet */
+    uint16_t node, next;   /* behind it at this node, the last time; 0: none */
 };
 
 struct shapes {
@@ -46,7 +40,7 @@ struct shapes {
     struct shape_guess guesses[SHAPES_GUESSES];
 };
 
-/* Read the line at `at`; *limit is a '\n', which need not be its end, and SHAPES_SLACK_BYTES behind
+/* Read the line at `at`; *limit is a '\n', which need not be its end, and SCAN_SLACK_BYTES behind
  * it may be read. Returns the line's own '\n', which is before `limit`. NULL: it has a shape that
  * is not known, is no line, or has no end yet. Of numbers only `number` and `is_text` are set. */
 const char *shapes_read(struct shapes *shapes, const char *at, const char *limit,

@@ -12,9 +12,6 @@ enum { MOST_RANKS = 1 << 20 }; /* of a communicator; more is no sound file */
 /* Of which the states and the many small events are left out from half of the limit on. */
 static const uint32_t small_types = 1u << TIMELINE_PROXY_STEP | 1u << TIMELINE_NET_PLUGIN;
 
-/* Times beyond this are no clock's (73 years), and sums of a few of them fit their type. */
-static const uint64_t latest_nsec = (uint64_t)1 << 61;
-
 static uint64_t number(const struct timeline *run, enum line_member member)
 {
     return line_number(&run->reader->line, member, 0);
@@ -67,7 +64,7 @@ static void take_head(struct timeline *run)
         .first_event = run->nevents,
         .last_event = run->nevents,
     };
-    if (process->wall_nsec > latest_nsec || process->mono_nsec > latest_nsec)
+    if (process->wall_nsec > TIMELINE_LATEST_NSEC || process->mono_nsec > TIMELINE_LATEST_NSEC)
         process->wall_nsec = process->mono_nsec = 0;
     text(run, LINE_HOST, process->host, sizeof(process->host));
     text(run, LINE_EXE, process->exe, sizeof(process->exe));
@@ -158,7 +155,7 @@ static bool time_of(struct timeline *run, int64_t *at_nsec)
 {
     uint64_t ts = line_number(&run->reader->line, LINE_TS, UINT64_MAX);
     *at_nsec = (int64_t)ts;
-    if (ts <= latest_nsec) return true;
+    if (ts <= TIMELINE_LATEST_NSEC) return true;
     timeline_complain(run, COMPLAINT_TIME, run->reader->number, "no time, or one beyond any clock");
     return false;
 }
@@ -344,7 +341,7 @@ static void take_states(struct timeline *run, uint32_t event)
         if (*at != ',') continue;
         state.at_nsec = strtoll(at + 1, &stop, 10);
         if (*stop == ',') state.value = strtoull(stop + 1, &stop, 10);
-        if (state.at_nsec >= 0 && state.at_nsec <= (int64_t)latest_nsec)
+        if (state.at_nsec >= 0 && state.at_nsec <= (int64_t)TIMELINE_LATEST_NSEC)
             add_state(run, event, &state);
         at = stop;
     }
@@ -357,7 +354,7 @@ static void take_event(struct timeline *run)
     take_start(run);
     if (run->nevents == before) return;
     take_states(run, before);
-    if (line_has(&run->reader->line, LINE_DUR) && dur <= latest_nsec)
+    if (line_has(&run->reader->line, LINE_DUR) && dur <= TIMELINE_LATEST_NSEC)
         end_event(run, before, run->events[before].start_nsec + (int64_t)dur, run->reader->number);
 }
 
