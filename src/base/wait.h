@@ -13,7 +13,8 @@ struct tt_wait {
     int peer;                      /* rank waited for; -1: several or unknown */
     uint64_t op_seq;               /* operation number of the communicator */
     const char *what;              /* static text: "slot of next", "arrival of", ... */
-    uint64_t call[3];              /* who waits in a message: its call (room program); else zero */
+    uint64_t call[3];              /* its call (room program) of who waits in a message, or for
+                                      TT_WAIT_CALL; else zero */
     uint64_t since_nsec;
 };
 
@@ -22,6 +23,13 @@ struct tt_wait {
 static inline bool tt_wait_is_for_data(const char *what)
 {
     return strcmp(what, TT_WAIT_DATA) == 0;
+}
+
+/* What a wait for its peer's call, before the own one begins, calls itself. */
+#define TT_WAIT_CALL "the call of"
+static inline bool tt_wait_is_for_call(const char *what)
+{
+    return strcmp(what, TT_WAIT_CALL) == 0;
 }
 
 /* Enter and leave; a slot number, or -1 when the registry is full (the wait is then not listed). */

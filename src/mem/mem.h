@@ -59,6 +59,8 @@ ncclResult_t tt_registry_remove(struct tt_registry *registry, void *handle);
 bool tt_registry_covers(struct tt_registry *registry, const void *at, size_t bytes);
 /* True when one window of NCCL_WIN_COLL_SYMMETRIC holds every byte. */
 bool tt_registry_is_symmetric(struct tt_registry *registry, const void *at, size_t bytes);
+/* How far into that window they begin, plus 1; 0: there is none. */
+size_t tt_registry_symmetric_place(struct tt_registry *registry, const void *at, size_t bytes);
 
 /* ---- windows ---- */
 

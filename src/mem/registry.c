@@ -125,17 +125,23 @@ bool tt_registry_covers(struct tt_registry *registry, const void *at, size_t byt
     return covers;
 }
 
-bool tt_registry_is_symmetric(struct tt_registry *registry, const void *at, size_t bytes)
+size_t tt_registry_symmetric_place(struct tt_registry *registry, const void *at, size_t bytes)
 {
     uintptr_t lo = (uintptr_t)at, hi = lo + bytes;
-    bool found = false;
+    size_t place = 0;
     pthread_mutex_lock(&registry->lock);
-    for (const struct tt_window *w = registry->windows; w && !found; w = w->next) {
-        found = (w->flags & NCCL_WIN_COLL_SYMMETRIC) && lo >= (uintptr_t)w->buff &&
-                hi <= (uintptr_t)w->buff + w->bytes;
+    for (const struct tt_window *w = registry->windows; w && !place; w = w->next) {
+        if ((w->flags & NCCL_WIN_COLL_SYMMETRIC) && lo >= (uintptr_t)w->buff &&
+            hi <= (uintptr_t)w->buff + w->bytes)
+            place = lo - (uintptr_t)w->buff + 1;
     }
     pthread_mutex_unlock(&registry->lock);
-    return found;
+    return place;
+}
+
+bool tt_registry_is_symmetric(struct tt_registry *registry, const void *at, size_t bytes)
+{
+    return tt_registry_symmetric_place(registry, at, bytes) != 0;
 }
 
 void tt_registry_window_add(struct tt_registry *registry, struct tt_window *window)

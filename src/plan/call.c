@@ -82,6 +82,7 @@ static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task
     struct tt_group_call node = {.task = *task, .logged = logged};
     struct tt_group_events events = {0};
     ncclResult_t rc = tt_operator_reduction(plan, task, &node.reduction);
+    if (!rc && tt_global_check_wanted(plan)) rc = tt_global_check_call(plan, task);
     if (rc) return rc;
     if (plan->comm->member.nranks == 1 && !tt_func_is_message(task->func))
         return tt_launch_alone(plan, &node);
@@ -106,7 +107,10 @@ static __attribute__((noinline)) ncclResult_t add_looking(struct tt_plan *plan,
     ncclResult_t rc = known ? ncclSuccess : tt_task_check(task);
     if (rc) return rc;
     if (logged) tt_task_log(task);
-    if (task->count == 0 && !tt_func_is_message(task->func)) return ncclSuccess;
+    if (task->count == 0 && !tt_func_is_message(task->func)) {
+        if (!tt_global_check_wanted(plan)) return ncclSuccess;
+        return now ? tt_global_check_call(plan, task) : tt_group_append(task, known, logged);
+    }
     plan->issued++;
     return now ? launch_lone(plan, task, logged) : tt_group_append(task, known, logged);
 }

@@ -280,7 +280,9 @@ static ncclResult_t collect(struct tt_group *group, const struct tt_task *task, 
     }
     rc = tt_operator_reduction(plan, task, &node->reduction);
     if (rc) return rc;
-    if (plan->comm->profiler) tt_events_call(plan, &group->events, group->depth + 1, node);
+    const bool empty = task->count == 0 && !tt_func_is_message(task->func); /* global_check.c */
+    if (plan->comm->profiler && !empty)
+        tt_events_call(plan, &group->events, group->depth + 1, node);
     if (group->events.profiler && !group->events_plan) {
         group->events_plan = plan;
         plan->group_api = group->events.group_api;

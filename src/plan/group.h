@@ -148,3 +148,25 @@ ncclResult_t tt_group_run(struct tt_group *group);
  * ncclInProgress. Owns the group from now on. Returns ncclInProgress. Errors: ncclSystemError (out
  * of memory). */
 ncclResult_t tt_group_run_in_thread(struct tt_group *group);
+
+/* ---- global_check.c: NCCL_CHECK_MODE=DEBUG_GLOBAL, for callers that have entered the plans ----
+ */
+
+/* True when collectives of this communicator are compared before they begin. */
+static inline bool tt_global_check_wanted(const struct tt_plan *plan)
+{
+    return plan->checks_ranks && plan->comm->member.nranks > 1;
+}
+
+/* Note the collectives of a group's plans (by next_in_group), and take those with count 0 out of
+ * their lists, so a plan may be left without any call. Errors: ncclSystemError (out of memory). */
+ncclResult_t tt_global_check_collect(struct tt_plan *plans);
+/* Compare what was noted with all other ranks, of all communicators at once, as one thread may
+ * have several ranks of one. Blocks until all ranks have made these calls, 10 s at most: then it
+ * warns, and they begin without it.
+ * Errors: ncclInvalidUsage (different calls), ncclInvalidArgument (a buffer that does not lie at
+ * the same place of a symmetric window), at all ranks; ncclRemoteError. */
+ncclResult_t tt_global_check_group(struct tt_plan *plans);
+/* Both for a call outside of groups; a message is compared with nothing. */
+ncclResult_t tt_global_check_call(struct tt_plan *plan, const struct tt_task *task);
+void tt_global_check_destroy(struct tt_global_check *check); /* accepts NULL */

@@ -170,11 +170,16 @@ static ncclResult_t simulate(struct tt_group *group)
 /* Prepare the calls of one communicator; it goes to streams that are captured like the first's. */
 static ncclResult_t prepare(struct tt_group *group, struct tt_plan *plan)
 {
+    const struct tt_plan *leader = group->plans;
+    plan->launch = (struct tt_group_launch){0};
+    if (!plan->first) return ncclSuccess; /* it had calls with count 0 alone */
+    while (!leader->first)
+        leader = leader->next_in_group;
     bool alone = !group->plans->next_in_group && !group->jobs;
     plan->launch =
         (struct tt_group_launch){.allow_inline = alone, .lone = alone && !plan->first->next};
     ncclResult_t rc = tt_launch_prepare(plan, plan->first, &plan->launch);
-    if (rc || plan->launch.captured == group->plans->launch.captured) return rc;
+    if (rc || plan->launch.captured == leader->launch.captured) return rc;
     return tt_fail(ncclInvalidUsage,
                    "rank %d: the communicators of a group must all be captured or none",
                    plan->comm->member.rank);
@@ -189,11 +194,13 @@ static ncclResult_t launch(struct tt_group *group)
         rc = tt_plan_enter_pinned(entered);
         if (!rc) entered = entered->next_in_group;
     }
+    if (!rc) rc = tt_global_check_collect(group->plans);
     for (plan = group->plans; plan && !rc; plan = plan->next_in_group)
         rc = prepare(group, plan);
+    if (!rc) rc = tt_global_check_group(group->plans);
     if (!rc && tuttiHostChecks()) tt_group_look_across(group->plans);
     for (plan = group->plans; plan && !rc; plan = plan->next_in_group)
-        rc = tt_launch_prepared(plan, plan->first, &plan->launch);
+        if (plan->first) rc = tt_launch_prepared(plan, plan->first, &plan->launch);
     for (plan = group->plans; plan != entered; plan = plan->next_in_group)
         tt_plan_exit(plan);
     return rc;

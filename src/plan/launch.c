@@ -418,7 +418,7 @@ ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_group_call *firs
     double total = 0;
     bool known = false;
     for (struct tt_group_call *node = first; node; node = node->next) {
-        if (tt_messages_expand(plan, &node->task)) continue;
+        if (node->task.count == 0 || tt_messages_expand(plan, &node->task)) continue;
         struct tt_tune_choice choice;
         ncclResult_t rc = tt_choice_estimate(plan, &node->task, &choice);
         if (rc) return rc;

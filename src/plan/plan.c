@@ -22,6 +22,12 @@ static bool wants_pointer_checks(void)
            (mode && strncmp(mode, "DEBUG", strlen("DEBUG")) == 0);
 }
 
+static bool wants_rank_checks(void)
+{
+    const char *mode = tt_param_str("NCCL_CHECK_MODE");
+    return mode && strcmp(mode, "DEBUG_GLOBAL") == 0;
+}
+
 ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out)
 {
     tt_plan_free_ended();
@@ -39,6 +45,7 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out)
     plan->frees = tuttiHostFrees();
     plan->checks_pointers = wants_pointer_checks();
     plan->checks_match = tt_param_bool("TUTTI_CHECK_MATCH");
+    plan->checks_ranks = wants_rank_checks();
     *plan_out = plan;
     return ncclSuccess;
 }
@@ -75,6 +82,7 @@ void tt_plan_destroy(struct tt_plan *plan)
     free(plan->chain);
     tt_events_fini(plan);
     free(plan->redops);
+    tt_global_check_destroy(plan->global_check);
     tt_plan_drop(plan);
 }
 

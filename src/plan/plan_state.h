@@ -20,6 +20,7 @@
 struct tt_bound;
 struct tt_edge;
 struct tt_background;
+struct tt_global_check;
 struct tt_group;
 
 struct tt_group_call { /* one call that waits for GroupEnd */
@@ -138,6 +139,7 @@ struct tt_plan {
     bool looks_every_time;         /* each operation is seen: tuner, NCCL_CHECK_POINTERS, NVTX */
     bool checks_pointers;          /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
     bool checks_match;             /* TUTTI_CHECK_MATCH */
+    bool checks_ranks;             /* NCCL_CHECK_MODE=DEBUG_GLOBAL: global_check.c */
     const _Atomic uint64_t *frees; /* of memory in this process: the device's counter */
     bool shares_numbers;           /* captured works count their runs too: events.c */
 
@@ -172,6 +174,7 @@ struct tt_plan {
     struct tt_redop *redops;    /* owned */
     struct tt_message_events *messages; /* owned; of the group's exchanges: events.c */
     int nredops;
+    struct tt_global_check *global_check; /* owned; NULL: nothing was compared yet */
 
     _Atomic pid_t process;            /* that made it, or a forked child that has seen so */
     pthread_mutex_t background_lock;  /* guards the pointer: any thread may ask for the state */

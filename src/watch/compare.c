@@ -73,12 +73,13 @@ struct side { /* one of two ranks of which at least one waits for the other */
     int rank;
     bool messages;           /* in sends and receives, or what is made of them */
     bool data;               /* waits for bytes, not for room */
+    bool early;              /* waits for the other's call: its own one has not begun */
     uint64_t number;         /* of the collective that it is in */
     uint64_t begun;          /* collectives */
     uint32_t sent, received; /* messages to and from the other, begun */
     struct tt_call call;
 };
-enum { SIDE_WORDS = 7, SIDE_MESSAGES = 1, SIDE_DATA = 2 };
+enum { SIDE_WORDS = 7, SIDE_MESSAGES = 1, SIDE_DATA = 2, SIDE_EARLY = 4 };
 
 struct origin {    /* of a message that follows waits */
     int rank, via; /* the rank that began it, and the one it waits for */
@@ -93,19 +94,21 @@ static struct side side_of(const struct tt_watch_subject *subject, const struct 
     struct side side = {
         .rank = subject->member->rank,
         .data = tt_wait_is_for_data(wait->what),
+        .early = tt_wait_is_for_call(wait->what),
         .number = wait->op_seq,
         .begun = atomic_load_explicit(tt_transport_begun(subject->transport), memory_order_relaxed),
         .sent = tt_transport_messages(subject->transport, other, true),
         .received = tt_transport_messages(subject->transport, other, false)};
     memcpy(&side.call, wait->call, sizeof(side.call));
-    side.messages = side.call.known != 0;
-    if (!side.messages) tt_call_log_get(subject->transport, side.number, &side.call);
+    side.messages = side.call.known && !side.early;
+    if (!side.call.known) tt_call_log_get(subject->transport, side.number, &side.call);
     return side;
 }
 
 static void side_pack(const struct side *side, uint64_t words[SIDE_WORDS])
 {
-    words[0] = (side->messages ? SIDE_MESSAGES : 0) | (side->data ? SIDE_DATA : 0);
+    words[0] = (side->messages ? SIDE_MESSAGES : 0) | (side->data ? SIDE_DATA : 0) |
+               (side->early ? SIDE_EARLY : 0);
     words[1] = side->number;
     words[2] = side->begun;
     words[3] = (uint64_t)side->received << 32 | side->sent;
@@ -119,6 +122,7 @@ static struct side side_unpack(int rank, uint64_t words[SIDE_WORDS])
     struct side side = {.rank = rank,
                         .messages = (words[0] & SIDE_MESSAGES) != 0,
                         .data = (words[0] & SIDE_DATA) != 0,
+                        .early = (words[0] & SIDE_EARLY) != 0,
                         .number = words[1],
                         .begun = words[2],
                         .sent = (uint32_t)words[3],
@@ -219,9 +223,11 @@ static bool has_peer(const struct tt_watch_subject *subject, const struct tt_wai
            wait->peer != subject->member->rank;
 }
 
-/* This rank has not come to what the asker waits for. */
+/* This rank has not come to what the asker waits for. The calls of two ranks that wait for each
+ * other's may be on their way. */
 static bool keeps_waiting(const struct side *asker, const struct side *own)
 {
+    if (asker->early && own->early) return false;
     return asker->messages ? lacks(asker, own) : own->begun < asker->number;
 }
 

@@ -185,7 +185,8 @@ void tt_failure_frame(struct tt_bootstrap *b, struct tt_conn *conn, const unsign
     uint32_t code = tt_wire_get32(&wire);
     if (code == ncclTimeout && b->deadline_nsec != 0) fail.rc = ncclTimeout;
     fail.kind = (enum tt_fail_kind)tt_wire_get32(&wire);
-    if (fail.kind == TT_FAIL_ALL && code == ncclInvalidUsage) fail.rc = ncclInvalidUsage;
+    if (fail.kind == TT_FAIL_ALL && (code == ncclInvalidUsage || code == ncclInvalidArgument))
+        fail.rc = (ncclResult_t)code;
     fail.begun = tt_wire_get32(&wire);
     tt_wire_get_text(&wire, sentence, sizeof(sentence));
     if (wire.bad) return;
