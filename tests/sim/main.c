@@ -183,6 +183,18 @@ static bool names_victim(const struct sim_report *report)
     return false;
 }
 
+/* One that failed itself, and then left while this rank waited for it. */
+static bool names_leaver(const struct sim_report *report)
+{
+    for (int r = 0; r < sim->plan.nranks; r++) {
+        const struct sim_report *other = &sim->reports[r];
+        if (other != report && other->ended && other->rc && names(report->sentence, r) &&
+            strstr(report->sentence, "has left the communicator"))
+            return true;
+    }
+    return false;
+}
+
 /* The root is there, and its link as well. */
 static bool blames_root_for_cut(const struct sim_report *report)
 {
@@ -205,7 +217,8 @@ static int judge_rank(int rank)
     if (!*report->sentence) return complain("no sentence", rank);
     if (is_short()) return complain("an error without need", rank);
     if (blames_root_for_cut(report)) return complain("the root is blamed for a cut", rank);
-    return only_deaths() && !names_victim(report) ? complain("another is named", rank) : 0;
+    const bool right = !only_deaths() || names_victim(report) || names_leaver(report);
+    return right ? 0 : complain("another is named", rank);
 }
 
 static int judge(void)

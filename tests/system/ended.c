@@ -300,6 +300,27 @@ static void grown_beside_splits(struct harness_rank *own)
     NCCL(ncclCommDestroy(comm));
 }
 
+/* One rank has left in order before the other splits, or leaves while that waits: it is told at
+ * once and not when the time of the init is up. */
+static void split_without_one(struct harness_rank *own)
+{
+    const int *leaver = own->arg;
+    ncclComm_t child = NULL;
+    if (own->rank == *leaver) {
+        NCCL(ncclCommDestroy(own->comm));
+    } else {
+        double start = harness_now_sec();
+        ncclResult_t rc = ncclCommSplit(own->comm, 0, 0, &child, NULL);
+        const char *why = ncclGetLastError(own->comm);
+        if (rc != ncclRemoteError || !strstr(why, "has left the communicator") ||
+            !strstr(why, own->rank ? "rank 0 on" : "rank 1 on") || harness_now_sec() - start > 60)
+            harness_fail(__FILE__, __LINE__, "rank %d: code %d, \"%s\"", own->rank, (int)rc, why);
+        if (child) NCCL(ncclCommAbort(child));
+        NCCL(ncclCommAbort(own->comm));
+    }
+    own->comm = NULL;
+}
+
 int main(void)
 {
     pthread_barrier_init(&both, NULL, RANKS);
@@ -317,6 +338,8 @@ int main(void)
         harness_threads(RANKS, aborted_after_finalize, NULL, 0);
     harness_threads(RANKS, grown_by_an_old_id, NULL, 0);
     harness_threads(RANKS, grown_beside_splits, NULL, HARNESS_NO_COMM);
+    for (int leaver = 0; leaver < RANKS; leaver++)
+        harness_threads(RANKS, split_without_one, &leaver, 0);
     puts("done");
     return 0;
 }

@@ -40,6 +40,7 @@ static void tree_frame(struct tt_conn *conn, uint16_t type, const unsigned char 
     switch (type) {
     case TT_FRAME_UP:
         if (branch) tt_exchange_up(b, branch, bytes, len);
+        tt_leave_step(b);
         break;
     case TT_FRAME_DOWN:
         if (!branch) tt_exchange_down(b, bytes, len);
@@ -51,6 +52,7 @@ static void tree_frame(struct tt_conn *conn, uint16_t type, const unsigned char 
         break;
     case TT_FRAME_DONE:
         if (branch) branch->done = true;
+        tt_exchange_miss(b);
         tt_leave_step(b);
         break;
     case TT_FRAME_BYE: tt_leave_bye(b, conn); break;

@@ -143,6 +143,40 @@ static void watch_kept(struct tt_bootstrap *b)
     tt_service_wake();
 }
 
+/* The exchange lacks a rank for good. */
+static void lacks(struct tt_bootstrap *b, int rank)
+{
+    char text[TT_WHO_BYTES];
+    if (tt_bootstrap_someone_exited(b)) {
+        tt_tree_fail(b, rank, ncclRemoteError, "%s", b->left_sentence);
+        return;
+    }
+    tt_failure_who(b, rank, text, sizeof(text));
+    tt_tree_fail(b, rank, ncclRemoteError,
+                 "%s has left the communicator (ncclCommDestroy) before an init, split or "
+                 "registration that other ranks wait in",
+                 text);
+}
+
+void tt_exchange_miss(struct tt_bootstrap *b)
+{
+    const struct tt_exchange *x = &b->exchange;
+    if (!b->contacts || atomic_load_explicit(&b->error, memory_order_relaxed)) return;
+    for (int i = 0; i < b->nbranches; i++) {
+        const struct tt_branch *branch = &b->branches[i];
+        if (b->leaving && branch->up) { /* of one that this rank never entered */
+            lacks(b, b->rank);
+            return;
+        }
+        const bool missing = x->entered && !x->sent && !branch->up;
+        if (!b->leaving && missing && branch->done) {
+            lacks(b, branch->rank);
+            return;
+        }
+    }
+    if (x->entered && !x->arrived && b->up_left) lacks(b, b->parent);
+}
+
 void tt_exchange_up(struct tt_bootstrap *b, struct tt_branch *branch, const unsigned char *bytes,
                     size_t len)
 {
@@ -166,6 +200,7 @@ void tt_exchange_up(struct tt_bootstrap *b, struct tt_branch *branch, const unsi
     branch->up_seq = seq;
     watch_kept(b);
     send_up(b);
+    if (b->leaving) tt_exchange_miss(b);
 }
 
 /* ---- down ---- */
@@ -276,6 +311,7 @@ static ncclResult_t gather_locked(struct tt_bootstrap *b, const void *mine, size
     x->entered = true;
     b->kept_nsec = 0;
     send_up(b);
+    tt_exchange_miss(b);
     while (!x->arrived && !rc) {
         rc = tt_tree_wait(b, deadline);
         if (!rc && tt_now_nsec() >= report_nsec) {

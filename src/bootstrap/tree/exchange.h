@@ -5,6 +5,9 @@
 
 void tt_exchange_up(struct tt_bootstrap *bootstrap, struct tt_branch *branch,
                     const unsigned char *bytes, size_t len);
+/* A rank has left, or somebody has come to an exchange: it fails at once where a rank that has left
+ * never comes to it. */
+void tt_exchange_miss(struct tt_bootstrap *bootstrap);
 /* Report, once, that children wait for this rank. True: look again soon. */
 bool tt_exchange_tick(struct tt_bootstrap *bootstrap, uint64_t now_nsec);
 void tt_exchange_down(struct tt_bootstrap *bootstrap, const unsigned char *bytes, size_t len);

@@ -3,6 +3,7 @@
 #include "bootstrap/tree/leave.h"
 
 #include "base/clock.h"
+#include "bootstrap/tree/exchange.h"
 #include "bootstrap/tree/wait.h"
 #include "bootstrap/wire/loop.h"
 #include "bootstrap/wire/service.h"
@@ -65,10 +66,13 @@ void tt_leave_bye(struct tt_bootstrap *b, struct tt_conn *conn)
         branch->conn = NULL;
         branch->done = true;
         tt_conn_finish(conn);
+        tt_exchange_miss(b);
         tt_leave_step(b);
         return;
     }
     b->up = NULL;
+    b->up_left = true;
+    tt_exchange_miss(b);
     tt_conn_finish(conn);
     if (b->leaving) tt_leave_finish(b);
 }
@@ -122,6 +126,7 @@ void tt_bootstrap_leave(struct tt_bootstrap *b)
     b->member = NULL;
     b->leaving = true;
     b->linger_nsec = tt_now_nsec() + LINGER_NSEC;
+    tt_exchange_miss(b);
     if (atomic_load(&b->error) || !b->contacts) {
         tt_tree_flood(b, NULL, TT_FRAME_BYE, NULL, 0);
         tt_leave_finish(b);

@@ -122,6 +122,7 @@ struct tt_bootstrap {
     bool end_reported;    /* leaving: the others were told so */
     const _Atomic uint64_t *begun; /* borrowed from the owner; NULL: it has told nothing */
     int event_fd; /* borrowed: posted when a rank exited or wrote to the owner; -1: nobody waits */
+    bool up_left; /* the parent has said goodbye */
     bool leaving, done_sent, finished, abandoned;
     uint64_t linger_nsec; /* leaving: wait for the others until then */
     uint64_t hold_nsec;   /* leaving: keep `memory` until then */
