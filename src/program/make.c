@@ -75,6 +75,8 @@ static const struct row rows[] = {
      tt_gen_hierarchical_reducescatter},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, LL, NEEDS_HOSTS,
      tt_gen_hierarchical_reducescatter},
+    {TT_FUNC_ALLTOALL, TT_ALGO_HIERARCHICAL, LL | SIMPLE, NEEDS_HOSTS,
+     tt_gen_hierarchical_alltoall},
     {TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_DIRECT, SIMPLE, NEEDS_HOSTS,
      tt_gen_collnet_direct_allreduce},
     {TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_CHAIN, SIMPLE, NEEDS_HOSTS, tt_gen_collnet_chain_allreduce},

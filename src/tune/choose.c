@@ -250,8 +250,9 @@ static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_
 /* ---- layout ---- */
 
 /* Those that are spread over channels and cut into chunks, each as it comes out of the table. */
-static bool is_shaped(enum tt_algo algo)
+static bool is_shaped(enum tt_func func, enum tt_algo algo)
 {
+    if (func == TT_FUNC_ALLTOALL) return false;
     return algo == TT_ALGO_RING || algo == TT_ALGO_TREE || algo == TT_ALGO_HIERARCHICAL ||
            is_collnet(algo) || algo == TT_ALGO_NVLS_TREE;
 }
@@ -272,7 +273,7 @@ static int channel_count(const struct tt_tune_env *env, const struct tt_tune_que
                          const struct tt_tune_choice *choice, int requested)
 {
     bool halves = choice->algo == TT_ALGO_HALVING && env->ndevs > 1;
-    if (!is_shaped(choice->algo) && !halves) return 1;
+    if (!is_shaped(query->func, choice->algo) && !halves) return 1;
     if (choice->algo == TT_ALGO_COLLNET_DIRECT) return 1;
     size_t own = query->bytes / CHANNEL_BYTES + (query->bytes % CHANNEL_BYTES != 0);
     if (models(env, query)) {
@@ -297,7 +298,7 @@ static size_t chunk_bytes(const struct tt_tune_env *env, const struct tt_tune_qu
                           const struct tt_tune_choice *choice)
 {
     if (choice->algo == TT_ALGO_DIRECT || choice->algo == TT_ALGO_NVLS) return SIZE_MAX;
-    if (!is_shaped(choice->algo)) return env->slice_bytes;
+    if (!is_shaped(query->func, choice->algo)) return env->slice_bytes;
     if (fills_slots(query->func, choice->algo)) return env->slice_bytes / (size_t)env->nnodes;
     bool tree = choice->algo == TT_ALGO_TREE || choice->algo == TT_ALGO_NVLS_TREE;
     bool pipeline = tree || is_collnet(choice->algo) || query->func == TT_FUNC_BROADCAST ||
@@ -321,7 +322,7 @@ static size_t plugin_chunk(const struct tt_tune_env *env, const struct tt_tune_q
                                             .registered = query->registered};
     const struct tt_tuner_layout layout = {(int)choice->algo, (int)choice->proto,
                                            choice->nchannels};
-    if (!is_shaped(choice->algo) || fills_slots(query->func, choice->algo))
+    if (!is_shaped(query->func, choice->algo) || fills_slots(query->func, choice->algo))
         return choice->chunk_bytes;
     size_t most = env->slice_bytes * CHUNK_SLICES;
     size_t requested = tt_tuner_chunk(tuner, &question, &layout, choice->chunk_bytes);

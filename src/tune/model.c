@@ -324,6 +324,20 @@ static double uneven_texts(const struct tt_tune_env *env)
     return (pairs < env->nnodes ? pairs : env->nnodes) * env->ppn;
 }
 
+/* An AlltoAll: each rank's blocks for a host go to it as one message, behind a step inside. */
+static double sorting_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                           enum tt_proto proto)
+{
+    double hosts = env->nnodes, bytes = (double)query->bytes;
+    if (env->ppn < 2 || !hosts_are_even(env)) return -1;
+    double hops = proto == TT_PROTO_LL ? 1 : hosts - 1;
+    double inside = 6 * bytes / slot_rate(env) + (env->nranks - 1) * host_of(env)->touch_usec;
+    return query->nops * (hops * own_hop_usec(env, NCCL_HW_NET, proto) +
+                          2 * own_hop_usec(env, NCCL_HW_PCI, proto)) +
+           load_of(env) * inside +
+           bytes * (hosts - 1) / hosts * env->ppn / host_of(env)->net_bytes_usec;
+}
+
 /* Between hosts as a ring of hosts, of which every rank of a host carries its part, or where hosts
  * are uneven as many as the smallest has; inside, inputs are read and outputs written as by a
  * direct program. SIMPLE waits for one host after the other, LL for all at once; where hosts are
@@ -333,6 +347,7 @@ static double hierarchical_time(const struct tt_tune_env *env, const struct tt_t
 {
     double halves = query->func == TT_FUNC_ALLREDUCE ? 2 : 1, hosts = env->nnodes;
     bool chain = query->func == TT_FUNC_BROADCAST || query->func == TT_FUNC_REDUCE;
+    if (query->func == TT_FUNC_ALLTOALL) return sorting_time(env, query, proto);
     if (env->nnodes < 2 || env->ppn < 2 || env->least_local < 1) return -1;
     if (proto != TT_PROTO_SIMPLE && !hosts_are_even(env)) return -1;
     double hops = proto == TT_PROTO_LL ? halves : halves * (hosts - 1);
@@ -472,6 +487,7 @@ static bool only_by_name(const struct tt_tune_env *env, const struct tt_tune_que
     case TT_ALGO_DOUBLING:
     case TT_ALGO_HALVING: return env->all_direct;
     case TT_ALGO_BRUCK: return env->all_direct || is_composite(query->func);
+    case TT_ALGO_HIERARCHICAL: return is_composite(query->func);
     case TT_ALGO_PAIRWISE:
     case TT_ALGO_NVLS:
     case TT_ALGO_NVLS_TREE: return true;

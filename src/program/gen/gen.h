@@ -20,7 +20,7 @@ tt_generate tt_gen_bruck_allgather, tt_gen_bruck_reducescatter, tt_gen_bruck_all
 tt_generate tt_gen_pairwise_alltoall;
 tt_generate tt_gen_hierarchical_allreduce, tt_gen_hierarchical_reduce;
 tt_generate tt_gen_hierarchical_broadcast, tt_gen_hierarchical_allgather;
-tt_generate tt_gen_hierarchical_reducescatter;
+tt_generate tt_gen_hierarchical_reducescatter, tt_gen_hierarchical_alltoall;
 tt_generate tt_gen_uneven_allgather, tt_gen_uneven_reducescatter;
 tt_generate tt_gen_nvls_allreduce, tt_gen_nvls_allgather, tt_gen_nvls_reducescatter;
 tt_generate tt_gen_nvls_tree;

@@ -56,6 +56,8 @@ static const struct combination combinations[] = {
     {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL},
+    {TT_FUNC_ALLTOALL, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLTOALL, TT_ALGO_HIERARCHICAL, TT_PROTO_LL},
     {TT_FUNC_ALLREDUCE, TT_ALGO_NVLS, TT_PROTO_SIMPLE},
     {TT_FUNC_ALLGATHER, TT_ALGO_NVLS, TT_PROTO_SIMPLE},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_NVLS, TT_PROTO_SIMPLE},
@@ -200,7 +202,9 @@ static void run(struct trial *trial, unsigned seed)
         size_t in, out;
         blocks_of(trial, r, &in, &out);
         enum tt_algo algo = trial->what.algo;
-        bool one_slot = algo == TT_ALGO_ONESHOT || algo == TT_ALGO_HALVING || algo == TT_ALGO_BRUCK;
+        bool one_slot = algo == TT_ALGO_ONESHOT || algo == TT_ALGO_HALVING ||
+                        algo == TT_ALGO_BRUCK ||
+                        (algo == TT_ALGO_HIERARCHICAL && trial->what.func == TT_FUNC_ALLTOALL);
         struct world_call call = {
             .func = trial->what.func,
             .algo = trial->what.algo,
