@@ -2,7 +2,7 @@
  * shared, stored, sent and hashed. The parts follow the head (struct tt_program), at offsets from
  * its start. The builder writes it (build.h), the stepper reads it (step.h).
  *
- *   head | texts | text of each rank | threads | instructions | operands | tables
+ *   head | texts | text of each rank | threads | instructions | operands | tables | counts
  *
  * A TEXT is what one kind of rank does: ranks of a ring that differ only in their neighbours share
  * one, the root of a Broadcast has its own. A text has THREADS: instruction ranges that run
@@ -186,10 +186,12 @@ struct tt_program {
     uint32_t texts_at, threads_at, insns_at, operands_at; /* bytes from the block's start */
     uint32_t text_of_at;              /* uint16_t per rank; 0: all ranks run text 0 */
     uint32_t table_at[TT_MAX_TABLES]; /* int32_t per rank; 0: not there */
+    uint32_t counts_at; /* uint32_t per pair of ranks, [from][to]: parts of the block that the one
+                           has for the other; 0: all have all. Of an AlltoAllv alone */
 };
 _Static_assert(sizeof(struct tt_operand) == 24, "no gaps: a block is hashed");
 _Static_assert(sizeof(struct tt_insn) == 24, "no gaps: a block is hashed");
-_Static_assert(sizeof(struct tt_program) == 144, "no gaps: a block is hashed");
+_Static_assert(sizeof(struct tt_program) == 148, "no gaps: a block is hashed");
 
 static inline const struct tt_thread *tt_program_threads(const struct tt_program *program)
 {
@@ -208,6 +210,13 @@ static inline const int32_t *tt_program_table(const struct tt_program *program, 
 {
     uint32_t at = program->table_at[table];
     return at ? (const void *)((const char *)program + at) : NULL;
+}
+/* Parts of the block that `from` has for `to`. */
+static inline int tt_program_pair(const struct tt_program *program, int from, int to)
+{
+    if (!program->counts_at) return program->nparts;
+    const uint32_t *counts = (const void *)((const char *)program + program->counts_at);
+    return (int)counts[(size_t)from * (size_t)program->nranks + (size_t)to];
 }
 /* What that rank runs. */
 static inline const struct tt_text *tt_program_text(const struct tt_program *program, int rank)

@@ -84,6 +84,14 @@ void tt_build_table(struct tt_builder *builder, enum tt_table table, const int32
     if (copy) memcpy(copy, values, bytes);
 }
 
+void tt_build_counts(struct tt_builder *builder, const int *counts)
+{
+    size_t n = (size_t)builder->head.nranks;
+    uint32_t *copy = append(builder, &builder->counts, n * n * sizeof(*copy));
+    for (size_t k = 0; copy && k < n * n; k++)
+        copy[k] = (uint32_t)counts[k];
+}
+
 void tt_build_thread(struct tt_builder *builder)
 {
     if (!builder->texts.bytes) tt_build_text(builder);
@@ -244,6 +252,7 @@ static size_t lay_out(struct tt_builder *builder, struct tt_program *block)
     head->operands_at = add_list(block, &bytes, &builder->operands);
     for (int k = 0; k < TT_MAX_TABLES; k++)
         head->table_at[k] = add_list(block, &bytes, &builder->tables[k]);
+    head->counts_at = add_list(block, &bytes, &builder->counts);
     head->ntexts = length_of(&builder->texts, sizeof(struct tt_text));
     head->nthreads = length_of(&builder->threads, sizeof(struct tt_thread));
     head->ninsns = length_of(&builder->insns, sizeof(struct tt_insn));
@@ -260,6 +269,7 @@ static void free_lists(struct tt_builder *builder)
     free(builder->insns.items);
     free(builder->operands.items);
     free(builder->text_of.items);
+    free(builder->counts.items);
     for (int k = 0; k < TT_MAX_TABLES; k++)
         free(builder->tables[k].items);
 }

@@ -13,6 +13,7 @@ struct tt_build_list { /* owned, grows; bytes */
 struct tt_builder {
     struct tt_program head; /* of the block to be; what it says of the collective is the caller's */
     struct tt_build_list texts, threads, insns, operands, text_of, tables[TT_MAX_TABLES];
+    struct tt_build_list counts;
     ncclResult_t rc;
     char fault[160]; /* of rc; empty: memory was short */
 };
@@ -27,6 +28,9 @@ int tt_build_text(struct tt_builder *builder);
 void tt_build_assign(struct tt_builder *builder, int rank, int text);
 /* Give every rank a number; nranks values, copied. */
 void tt_build_table(struct tt_builder *builder, enum tt_table table, const int32_t *values);
+
+/* Give every pair of ranks a count of parts, [from][to]; copied. */
+void tt_build_counts(struct tt_builder *builder, const int *counts);
 
 /* Begin a thread of the text begun last, and instructions of that thread. */
 void tt_build_thread(struct tt_builder *builder);

@@ -73,6 +73,26 @@ static bool head_ok(const struct check *check)
     return inside || refuse(check, "a part lies outside of the block");
 }
 
+/* An AlltoAllv has a count for each pair, of the parts that a block has. */
+static bool pairs_ok(const struct check *check)
+{
+    const struct tt_program *program = check->program;
+    bool counted = program->func == TT_FUNC_ALLTOALLV;
+    size_t n = (size_t)program->nranks;
+    if (counted != (program->counts_at != 0) || (counted && !program->in_blocks) ||
+        (counted && !program->out_blocks))
+        return refuse(check, "an AlltoAllv and counts of pairs go together");
+    if (!part_ok(check, program->counts_at, counted ? n * n : 0, sizeof(uint32_t)))
+        return refuse(check, "the counts of pairs lie outside of the block");
+    const uint32_t *counts = (const void *)((const char *)program + program->counts_at);
+    for (size_t k = 0; counted && k < n * n; k++) {
+        if (counts[k] <= (uint32_t)program->nparts) continue;
+        return refuse(check, "rank %zu has %u parts for rank %zu, of %d", k / n,
+                      (unsigned int)counts[k], k % n, (int)program->nparts);
+    }
+    return true;
+}
+
 static bool ring_ok(const struct check *check)
 {
     const int32_t *ring = tt_program_table(check->program, TT_TABLE_RING);
@@ -104,7 +124,7 @@ static bool tables_ok(const struct check *check)
         return refuse(check, "rank %d runs text %d of %u", rank, text_of[rank],
                       (unsigned int)program->ntexts);
     }
-    return ring_ok(check);
+    return ring_ok(check) && pairs_ok(check);
 }
 
 /* ---- operands ---- */

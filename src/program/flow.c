@@ -435,19 +435,43 @@ ncclResult_t tt_program_load(const struct tt_program *program, struct tt_program
 
 /* ---- bounds ---- */
 
+/* Of what other ranks get of a rank's input: parts in all, or with `ranks` how many they are. */
+static double pairs_of(const struct tt_program *program, int rank, bool sends, bool ranks)
+{
+    double sum = 0;
+    for (int other = 0; other < program->nranks; other++) {
+        int from = sends ? rank : other, to = sends ? other : rank;
+        int parts = tt_program_pair(program, from, to);
+        if (other != rank) sum += ranks ? parts > 0 : parts;
+    }
+    return sum;
+}
+
+/* Of the rank that has most to give. */
+static double least_sent_by_pairs(const struct tt_program *program)
+{
+    double most = 0;
+    for (int rank = 0; rank < program->nranks; rank++) {
+        double parts = pairs_of(program, rank, true, false);
+        most = parts > most ? parts : most;
+    }
+    return most / program->nparts;
+}
+
 /* Chan and others, "Collective communication: theory, practice, and experience", section 4. */
 double tt_flow_least_sent(const struct tt_program *program)
 {
     double n = program->nranks;
     switch ((enum tt_func)program->func) {
     case TT_FUNC_ALLREDUCE: return 2 * (n - 1) / n;
-    case TT_FUNC_BROADCAST:
-    case TT_FUNC_REDUCE: return (n - 1) / n;
+    case TT_FUNC_BROADCAST: /* all of it leaves the root; in a Reduce or Gather all of each input */
+    case TT_FUNC_REDUCE:
     case TT_FUNC_GATHER: return n > 1 ? 1 : 0;
     case TT_FUNC_ALLGATHER:
     case TT_FUNC_REDUCESCATTER:
     case TT_FUNC_ALLTOALL:
     case TT_FUNC_SCATTER: return n - 1;
+    case TT_FUNC_ALLTOALLV: return least_sent_by_pairs(program);
     default: return 0;
     }
 }
@@ -455,8 +479,13 @@ double tt_flow_least_sent(const struct tt_program *program)
 int tt_flow_least_steps(const struct tt_program *program)
 {
     int steps = 0;
-    while (((int64_t)1 << steps) < program->nranks) {
-        steps++;
+    double reached = program->nranks; /* ranks that one rank's input gets to, or comes from */
+    if (program->counts_at) reached = 1;
+    for (int k = 0; program->counts_at && k < 2 * program->nranks; k++) {
+        double others = pairs_of(program, k / 2, k % 2, true);
+        if (others + 1 > reached) reached = others + 1;
     }
+    while ((double)((int64_t)1 << steps) < reached)
+        steps++;
     return steps;
 }

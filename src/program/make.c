@@ -16,6 +16,7 @@ enum needs {
     NEEDS_TREE = 8,
     NEEDS_HOSTS = 16,
     TAKES_UNEVEN = 32, /* hosts with different numbers of ranks */
+    NEEDS_COUNTS = 64,
 };
 
 enum { LL = 1 << TT_PROTO_LL, SIMPLE = 1 << TT_PROTO_SIMPLE, ALL = LL | 2 | SIMPLE };
@@ -61,6 +62,8 @@ static const struct row rows[] = {
     {TT_FUNC_REDUCESCATTER, TT_ALGO_BRUCK, LL, 0, tt_gen_bruck_reducescatter},
     {TT_FUNC_ALLTOALL, TT_ALGO_BRUCK, LL, 0, tt_gen_bruck_alltoall},
     {TT_FUNC_ALLTOALL, TT_ALGO_PAIRWISE, SIMPLE, 0, tt_gen_pairwise_alltoall},
+    {TT_FUNC_ALLTOALLV, TT_ALGO_PAIRWISE, SIMPLE, NEEDS_COUNTS, tt_gen_pairwise_alltoallv},
+    {TT_FUNC_ALLTOALLV, TT_ALGO_BRUCK, LL, NEEDS_COUNTS, tt_gen_bruck_alltoallv},
     {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | TAKES_UNEVEN,
      tt_gen_hierarchical_allreduce},
     {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, LL, NEEDS_HOSTS, tt_gen_hierarchical_allreduce},
@@ -127,6 +130,7 @@ static ncclResult_t check_shape(const struct row *row, int root, const struct tt
     const char *lacks = NULL;
     if ((row->needs & NEEDS_RING) && !shape->ring_rank) lacks = "ring";
     if ((row->needs & NEEDS_TREE) && !shape->tree) lacks = "tree";
+    if ((row->needs & NEEDS_COUNTS) && !shape->counts) lacks = "counts";
     if ((row->needs & NEEDS_HOSTS) && !hosts_fit(shape, row->needs & TAKES_UNEVEN)) {
         lacks = row->needs & TAKES_UNEVEN ? "two or more hosts"
                                           : "two or more hosts with as many ranks each";
@@ -159,6 +163,17 @@ static ncclResult_t add_ring(const int *ring_rank, struct tt_builder *builder)
                    tt_func_name((enum tt_func)builder->head.func), n, covered);
 }
 
+/* Blocks of as many parts as the longest has, at least one. */
+static void add_counts(const struct tt_shape *shape, struct tt_builder *builder)
+{
+    size_t n = (size_t)shape->nranks;
+    for (size_t k = 0; k < n * n; k++)
+        if (shape->counts[k] > builder->head.nparts) builder->head.nparts = shape->counts[k];
+    builder->head.in_blocks = true;
+    builder->head.out_blocks = true;
+    tt_build_counts(builder, shape->counts);
+}
+
 ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto proto, int root,
                              const struct tt_shape *shape, struct tt_program **program_out)
 {
@@ -178,6 +193,7 @@ ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto
     if (row->needs & NEEDS_RING) rc = add_ring(shape->ring_rank, &builder);
     if (row->needs & NEEDS_HOSTS) rc = add_ring(shape->by_host, &builder);
     if (rc) return rc; /* nothing was added */
+    if (row->needs & NEEDS_COUNTS) add_counts(shape, &builder);
     row->generate(shape, &builder);
     return tt_build_end(&builder, program_out);
 }

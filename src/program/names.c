@@ -20,6 +20,7 @@ static const char *const proto_names[TT_PROTO_COUNT_] = {"LL", "LL128", "SIMPLE"
 
 const char *tt_func_name(enum tt_func func)
 {
+    if (func == TT_FUNC_ALLTOALLV) return "AlltoAllv";
     const char *name = (unsigned int)func < TT_FUNC_COUNT_ ? func_names[func] : NULL;
     return name ? name : "unknown function";
 }

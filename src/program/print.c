@@ -221,6 +221,18 @@ static void put_tables(struct page *page, const struct tt_program *program)
     }
 }
 
+/* What each rank has for all ranks, in parts. */
+static void put_counts(struct page *page, const struct tt_program *program)
+{
+    enum { SHOWN = 16 };
+    for (int from = 0; program->counts_at && from < program->nranks && from < SHOWN; from++) {
+        put(page, "counts of %d:", from);
+        for (int to = 0; to < program->nranks && to < SHOWN; to++)
+            put(page, " %d", tt_program_pair(program, from, to));
+        put(page, "%s\n", program->nranks > SHOWN ? " ..." : "");
+    }
+}
+
 static void put_head(struct page *page, const struct tt_program *program)
 {
     put(page, "%s %s %s of %d ranks", tt_func_name((enum tt_func)program->func),
@@ -245,6 +257,7 @@ int tt_program_print(const struct tt_program *program, char *text, size_t text_b
     if (text_bytes) text[0] = '\0';
     put_head(&page, program);
     put_tables(&page, program);
+    put_counts(&page, program);
     for (uint32_t k = 0; k < program->ntexts; k++) {
         put(&page, "ranks");
         put_ranks(&page, program, &texts[k]);

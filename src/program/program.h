@@ -23,6 +23,9 @@ enum tt_func { /* NCCL's numbers (ncclFunc_t), so plugins can be given them */
                TT_FUNC_SCATTER = 9,
                TT_FUNC_GATHER = 10,
                TT_FUNC_COUNT_ = 15,
+               /* an AlltoAll with a count for each pair: of programs alone, no call is one (calls
+                  are sends and receives) */
+               TT_FUNC_ALLTOALLV = TT_FUNC_COUNT_,
 };
 const char *tt_func_name(enum tt_func func); /* "AllReduce", ... */
 bool tt_func_is_message(enum tt_func func);  /* a send or a receive: its root is the peer */
@@ -129,7 +132,8 @@ struct tt_shape { /* what a generator may know of a communicator; borrowed */
     const int *host_first;            /* [nhosts + 1]: where each host begins there, and the end;
                                          NULL: hosts have as many ranks each */
     int nhosts;
-    int head; /* of a host's ranks the one that a chain brings to the network */
+    const int *counts; /* of an AlltoAllv: [from][to], in parts of a block; NULL: none */
+    int head;          /* of a host's ranks the one that a chain brings to the network */
 };
 
 /* Make the program of (func, algo, proto, root) for all ranks of the shape. *program_out is the

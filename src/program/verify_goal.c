@@ -35,6 +35,17 @@ static int chunk_count(const struct tt_verify *verify, const struct tt_verify_lo
                                             : tt_program_out_chunks(program);
 }
 
+/* Whether the collective has that chunk: of an AlltoAllv's blocks those parts that the pair has. */
+static bool is_there(const struct tt_verify *verify, const struct tt_verify_location *location)
+{
+    const struct tt_program *program = verify->programs[location->rank];
+    int block = location->chunk / program->nparts, part = location->chunk % program->nparts;
+    if (!program->counts_at) return true;
+    bool in = location->buffer == TT_VERIFY_IN;
+    return part < (in ? tt_program_pair(program, location->rank, block)
+                      : tt_program_pair(program, block, location->rank));
+}
+
 bool tt_verify_next_unit(const struct tt_verify *verify, struct tt_verify_units *units)
 {
     int nchunks = chunk_count(verify, &units->location);
@@ -54,6 +65,7 @@ bool tt_verify_next_unit(const struct tt_verify *verify, struct tt_verify_units 
             tt_geometry_extent(&verify->geometry, units->pass, units->location.chunk);
         units->location.unit =
             tt_verify_unit(verify, units->pass, units->location.chunk, units->slice);
+        if (!is_there(verify, &units->location)) continue;
         if (units->slice * verify->slice < extent.count) return true;
     }
 }
@@ -98,7 +110,8 @@ static int source_rank(const struct tt_program *program, int chunk)
     switch ((enum tt_func)program->func) {
     case TT_FUNC_ALLGATHER:
     case TT_FUNC_GATHER:
-    case TT_FUNC_ALLTOALL: return chunk / program->nparts;
+    case TT_FUNC_ALLTOALL:
+    case TT_FUNC_ALLTOALLV: return chunk / program->nparts;
     default: return program->root; /* Broadcast, Scatter; Recv: the peer */
     }
 }
@@ -108,6 +121,7 @@ static int source_chunk(const struct tt_program *program, int rank, int chunk)
     int part = chunk % program->nparts;
     switch ((enum tt_func)program->func) {
     case TT_FUNC_ALLTOALL:
+    case TT_FUNC_ALLTOALLV:
     case TT_FUNC_SCATTER:
     case TT_FUNC_REDUCESCATTER: return rank * program->nparts + part;
     case TT_FUNC_ALLGATHER:

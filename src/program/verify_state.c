@@ -43,7 +43,8 @@ static bool aliases(const struct tt_program *program, int rank)
     case TT_FUNC_BROADCAST:
     case TT_FUNC_ALLGATHER:
     case TT_FUNC_REDUCESCATTER:
-    case TT_FUNC_ALLTOALL: return true;
+    case TT_FUNC_ALLTOALL:
+    case TT_FUNC_ALLTOALLV: return true;
     case TT_FUNC_REDUCE:
     case TT_FUNC_GATHER:
     case TT_FUNC_SCATTER: return rank == program->root;

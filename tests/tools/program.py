@@ -2,7 +2,7 @@
 """`tutti program` and `tutti verify` as a researcher uses them: every golden program and every algorithm of the library is
 proved, shown as text, JSON and picture; steps and volumes of well-known algorithms are the known ones; broken files are
 refused with file and line; wrong usage exits 2.  program.py TUTTI PROGRAMS"""
-import glob, json, math, os, subprocess, sys, tempfile
+import collections, glob, json, math, os, subprocess, sys, tempfile
 
 TUTTI, PROGRAMS = sys.argv[1], sys.argv[2]
 faults = []
@@ -209,6 +209,36 @@ def check_plans():
     must(p.returncode == 1 and "does not wait for it before it ends" in p.stderr, f"missing wait: {p.stdout} {p.stderr}")
 
 
+def check_pairs():
+    """AlltoAllv: what is moved is what the counts say, whichever way it goes; an AlltoAll that sorts inside hosts first."""
+    rows = ((1, 2, 3, 0, 1), (0, 0, 5, 1, 1), (2, 2, 2, 2, 2), (9, 0, 0, 0, 0), (1, 1, 1, 1, 12))
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write("\n".join(" ".join(map(str, row)) for row in rows) + "\n")
+        file.flush()
+        for algo, sent in (("pairwise", 9), ("bruck", 11)):
+            pairs = ["--algo", algo, "--op", "alltoallv", "--ranks", "5", "--counts"]
+            p = verified(*pairs, ";".join(",".join(map(str, row)) for row in rows))
+            must(max(p["chunks_sent"]) == sent and p["least_blocks_sent"] == 9 / 12 and p["least_steps"] == 3, f"{algo}: {p}")
+            must(verified(*pairs, "@" + file.name) == p, f"{algo}: a file of counts")
+            flow = json.loads(run("program", "show", *pairs, "@" + file.name, "--json").stdout)["messages"]
+            came = collections.Counter((m["holds"][0], m["to"]) for m in flow if m["chunk"] // 12 == m["to"])
+            wanted = {(a, b): n for a, row in enumerate(rows) for b, n in enumerate(row) if a != b and n}
+            must(came == wanted, f"{algo}: {came}")
+    for counts in ("1;1", "1,1;1", "1,a;1,1", "1,2;3,4;5,6", "", "@/nowhere", "1,5000;1,1", "-1,1;1,1"):
+        p = run("verify", "--algo", "pairwise", "--op", "alltoallv", "--ranks", "2", "--counts", counts)
+        must(p.returncode == 2 and p.stderr, f"counts {counts}: {p}")
+    p = run("verify", "--algo", "pairwise", "--ranks", "2", "--op", "alltoall", "--counts", "1,1;1,1")
+    must(p.returncode == 2 and "counts" in p.stderr, f"counts of an alltoall: {p}")
+    for hosts, layout, steps in (("4", "LL", 4), ("2", "LL", 2), ("4", "SIMPLE", 7)):
+        p = verified("--algo", "hierarchical", "--op", "alltoall", "--ranks", "8", "--hosts", hosts, "--layout", layout)
+        must(p["steps"] == steps and max(p["chunks_sent"]) == 10, f"{hosts} hosts: {p}")
+    p = run("verify", "--algo", "hierarchical", "--op", "alltoall", "--ranks", "9", "--hosts", "4")
+    must(p.returncode == 1 and "as many ranks each" in p.stderr, f"uneven hosts: {p}")
+    for op in ("broadcast", "reduce"):
+        p = verified("--algo", "ring", "--op", op, "--ranks", "5")
+        must(p["least_blocks_sent"] == 1 == max(p["chunks_sent"]), f"{op}: {p}")
+
+
 def check_usage():
     ring = ["--algo", "ring", "--op", "allreduce"]
     for words in (["verify"], ["verify", *ring], ["verify", *ring, "--ranks", "1"], ["verify", *ring, "--ranks", "x"],
@@ -235,6 +265,7 @@ check_hosts()
 check_own()
 check_broken()
 check_plans()
+check_pairs()
 check_usage()
 for fault in faults:
     print(fault)

@@ -19,6 +19,10 @@ static const struct tutti_option rows[] = {
      "hosts that it is for (default: 1; of a hierarchical one as few as have as many ranks)", 0},
     {"--layout", "P", "layout of slots: SIMPLE, LL128 or LL (default: the first it has)", 0},
     {"--root", "R", "its root, of those that have one (default 0)", 0},
+    {"--counts", "LIST",
+     "of an alltoallv: chunks from each rank to each, rows parted by ';' (or @FILE: by lines; "
+     "default: 1)",
+     0},
     {"--json", NULL, "JSON instead of text", PROGRAM_JSON},
     {"--svg", NULL, "a picture instead of text: ranks side by side, time goes down", PROGRAM_SVG},
     {"--chunk", "C", "only messages of that chunk in the picture", PROGRAM_CHUNK},
@@ -52,6 +56,7 @@ static int set_option(struct program_options *options, const char *name, const c
     if (!strcmp(name, "--ranks"))
         return read_number(options, name, value, 2, MOST_RANKS, &options->ranks);
     if (!strcmp(name, "--layout")) options->proto = value;
+    if (!strcmp(name, "--counts")) options->counts = value;
     if (!strcmp(name, "--hosts"))
         return read_number(options, name, value, 2, MOST_RANKS, &options->hosts);
     if (!strcmp(name, "--root"))

@@ -43,7 +43,8 @@ void program_predict(const struct program_source *source, struct program_predict
     struct tt_program_load load = {.steps = 0};
     int nhosts = source->nhosts < program->nranks ? source->nhosts : program->nranks;
     *predictions = (struct program_predictions){.nhosts = nhosts};
-    if (source->import && tt_program_load(program, &load)) return;
+    bool own = !source->import && program->func < TT_FUNC_COUNT_; /* has a row of the choice */
+    if (!own && tt_program_load(program, &load)) return;
     tt_tune_host_find(&host, &found);
     const struct tt_tune_env env = these_hosts(program, nhosts, &host);
     for (int k = 0; k < PROGRAM_PREDICTED; k++) {
@@ -54,16 +55,17 @@ void program_predict(const struct program_source *source, struct program_predict
                                             .bytes = sizes[k].bytes,
                                             .nops = 1,
                                             .root = 0};
-        struct tt_tune_choice own;
+        struct tt_tune_choice choice;
         row->size = sizes[k].name;
         row->bytes = sizes[k].bytes;
-        row->usec = source->import ? tt_tune_predict(&env, &query, program, &load)
-                                   : tt_model_plain_time(&env, &query, (enum tt_algo)program->algo,
-                                                         (enum tt_proto)program->proto);
+        row->usec = own ? tt_model_plain_time(&env, &query, (enum tt_algo)program->algo,
+                                              (enum tt_proto)program->proto)
+                        : tt_tune_predict(&env, &query, program, &load);
         if (row->usec < 0) return; /* these hosts cannot run it */
-        if (tt_tune_choose(&env, &query, NULL, &own) == ncclSuccess) {
-            row->own_algo = tt_algo_name(own.algo);
-            row->own_usec = own.time_usec;
+        if (program->func < TT_FUNC_COUNT_ &&
+            tt_tune_choose(&env, &query, NULL, &choice) == ncclSuccess) {
+            row->own_algo = tt_algo_name(choice.algo);
+            row->own_usec = choice.time_usec;
         }
     }
     predictions->there = true;

@@ -16,6 +16,7 @@ struct program_options {
     const char *paths[2];
     int npaths;
     const char *algo, *op, *proto;  /* NULL: not given */
+    const char *counts;             /* likewise; of an AlltoAllv */
     long ranks, hosts, root, chunk; /* hosts 0: not given; chunk -1: all */
     bool json, svg;
 };
@@ -82,6 +83,12 @@ json_t *program_predict_json(const struct program_predictions *predictions);
 
 /* The collective of that name, whatever the case, '-' and '_'; -1: none. */
 int program_find_op(const char *word);
+
+/* Read counts of n ranks: rows parted by ';' or line ends, numbers by ',' or blanks; `text` is the
+ * list, or '@' and a file's name; NULL: 1 for each pair. 0: *counts_out is the caller's, n * n of
+ * them; 2: wrong, said. */
+int program_read_counts(const struct program_options *options, const char *text, int n,
+                        int **counts_out);
 
 int program_verify(const struct program_options *options);
 int program_list(const struct program_options *options);

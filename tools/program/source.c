@@ -14,7 +14,7 @@ enum { MOST_BYTES = 64 << 20, MOST_RANKS = 4096 };
 
 static const enum tt_func funcs[] = {TT_FUNC_ALLREDUCE, TT_FUNC_ALLGATHER, TT_FUNC_REDUCESCATTER,
                                      TT_FUNC_BROADCAST, TT_FUNC_REDUCE,    TT_FUNC_ALLTOALL,
-                                     TT_FUNC_GATHER,    TT_FUNC_SCATTER};
+                                     TT_FUNC_ALLTOALLV, TT_FUNC_GATHER,    TT_FUNC_SCATTER};
 
 /* ---- files ---- */
 
@@ -112,7 +112,8 @@ static int host_count(const struct program_options *options)
 
 /* Ring in rank order, binary tree by rank, hosts one after the other. */
 static ncclResult_t make(enum tt_func func, enum tt_algo algo, enum tt_proto proto,
-                         const struct program_options *options, struct tt_program **program_out)
+                         const struct program_options *options, const int *counts,
+                         struct tt_program **program_out)
 {
     size_t n = (size_t)options->ranks;
     int *ring = tt_calloc(n, sizeof(*ring));
@@ -121,7 +122,8 @@ static ncclResult_t make(enum tt_func func, enum tt_algo algo, enum tt_proto pro
                              .ring_rank = ring,
                              .tree = tree,
                              .by_host = ring,
-                             .nhosts = host_count(options)};
+                             .nhosts = host_count(options),
+                             .counts = counts};
     for (int r = 0; ring && tree && r < (int)n; r++) {
         ring[r] = r;
         tree[r] = (struct tt_tree_links){.parent = r ? (r - 1) / 2 : -1, .child = {-1, -1, -1}};
@@ -158,11 +160,19 @@ static int open_generated(const struct program_options *options, struct program_
         return tutti_usage_error(options->command, "--root: %ld is not one of %ld ranks",
                                  options->root, options->ranks);
     }
+    int *counts = NULL;
+    if (func == TT_FUNC_ALLTOALLV || options->counts) {
+        if (func != TT_FUNC_ALLTOALLV)
+            return tutti_usage_error(options->command, "--counts: only an alltoallv has them");
+        int wrong = program_read_counts(options, options->counts, (int)options->ranks, &counts);
+        if (wrong) return wrong;
+    }
     source->name = "";
     if (is_of_hosts((enum tt_algo)algo)) source->nhosts = host_count(options);
-    if (make((enum tt_func)func, (enum tt_algo)algo, proto, options, &source->program) ==
-        ncclSuccess)
-        return 0;
+    ncclResult_t rc =
+        make((enum tt_func)func, (enum tt_algo)algo, proto, options, counts, &source->program);
+    free(counts);
+    if (!rc) return 0;
     (void)fprintf(stderr, "tutti %s: %s\n", options->command, tt_last_error());
     return 1;
 }

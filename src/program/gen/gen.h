@@ -17,7 +17,7 @@ tt_generate tt_gen_ring_allgather, tt_gen_ring_reducescatter;
 tt_generate tt_gen_tree_allreduce, tt_gen_tree_broadcast, tt_gen_tree_reduce;
 tt_generate tt_gen_doubling_allreduce, tt_gen_halving_allreduce;
 tt_generate tt_gen_bruck_allgather, tt_gen_bruck_reducescatter, tt_gen_bruck_alltoall;
-tt_generate tt_gen_pairwise_alltoall;
+tt_generate tt_gen_pairwise_alltoall, tt_gen_pairwise_alltoallv, tt_gen_bruck_alltoallv;
 tt_generate tt_gen_hierarchical_allreduce, tt_gen_hierarchical_reduce;
 tt_generate tt_gen_hierarchical_broadcast, tt_gen_hierarchical_allgather;
 tt_generate tt_gen_hierarchical_reducescatter, tt_gen_hierarchical_alltoall;
