@@ -3,8 +3,6 @@
 #include "launch.h"
 #include "tutti.h"
 
-#include "tune/host.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -104,17 +102,6 @@ static int check_options(char **args, int argc)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
 }
 
-/* A file of `tutti tune` that is refused: ranks say so in the debug log only. */
-static void tell_figures(void)
-{
-    struct tt_tune_host host;
-    struct tt_tune_found found;
-    tt_tune_host_find(&host, &found);
-    if (!found.reason[0]) return;
-    fprintf(stderr, "tutti perf: %s is refused: %s; the built-in figures are used\n", found.path,
-            found.reason);
-}
-
 /* --program: checked here; its operation is measured when none is named. */
 static int take_program(int argc, char **argv, int nranks, char **args, int *nargs)
 {
@@ -186,7 +173,6 @@ int cmd_perf(int argc, char **argv)
     options->name = "perf";
     status = check_options(args, nargs);
     if (status || asks_help(argc, argv)) goto out;
-    tell_figures();
     report_oversubscribed(options->nranks);
     status = launch_run(options);
 out:

@@ -40,9 +40,16 @@ static void help(FILE *out)
         "                      program hands to the others (ids made by several ranks, "
         "ncclCommGrow)\n"
         "      --strict        TUTTI_STRICT=1: what a GPU would not forgive is an error (for CI)\n"
+        "      --json          when all is over, one object on standard output: verdict (ok, "
+        "failed,\n"
+        "                      hang, interrupted, not started), status, ranks with status, signal "
+        "and\n"
+        "                      duration, who waited for whom, warnings. What ranks print goes to\n"
+        "                      standard error\n"
         "  -h, --help          this text\n\n"
         "examples:\n"
         "  tutti run -n 4 ./allreduce\n"
+        "  tutti run --json --strict -n 4 ./allreduce >result.json\n"
         "  NCCL_DEBUG=INFO tutti run --ranks 8 ./train --steps 10\n"
         "  tutti run -n 4 --hosts node1:2,node2:2 --master 10.0.0.1 ./allreduce\n");
 }
@@ -115,17 +122,12 @@ static bool known_device(const char *name)
 }
 
 static const struct option long_options[] = {
-    {"ranks", required_argument, NULL, 'n'},
-    {"np", required_argument, NULL, 'n'},
-    {"hosts", required_argument, NULL, 'H'},
-    {"host", required_argument, NULL, 'H'},
-    {"master", required_argument, NULL, 'M'},
-    {"no-prefix", no_argument, NULL, 'P'},
-    {"device", required_argument, NULL, 'D'},
-    {"strict", no_argument, NULL, 'S'},
-    {"own-ids", no_argument, NULL, 'I'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"ranks", required_argument, NULL, 'n'},  {"np", required_argument, NULL, 'n'},
+    {"hosts", required_argument, NULL, 'H'},  {"host", required_argument, NULL, 'H'},
+    {"master", required_argument, NULL, 'M'}, {"no-prefix", no_argument, NULL, 'P'},
+    {"device", required_argument, NULL, 'D'}, {"strict", no_argument, NULL, 'S'},
+    {"own-ids", no_argument, NULL, 'I'},      {"json", no_argument, NULL, 'J'},
+    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
 };
 
 static bool parse_ranks(const char *text, struct launch_options *options)
@@ -187,6 +189,7 @@ static int parse(int argc, char **argv, struct launch_options *options)
             options->own_ids = true;
             unsetenv("NCCL_COMM_ID");
             break;
+        case 'J': options->json = true; break;
         case 'S': setenv("TUTTI_STRICT", "1", 1); break;
         case 'h': help(stdout); return 0;
         case ':': return tutti_usage_error("run", "%s needs a value", argv[optind - 1]);

@@ -6,6 +6,7 @@
 #include "launch_guard.h"
 #include "launch_output.h"
 #include "launch_pmi.h"
+#include "launch_report.h"
 #include "launch_same.h"
 #include "linkage.h"
 
@@ -42,6 +43,7 @@ struct launch {
     struct rlimit files;    /* descriptors that a rank may have: as many as we were given */
     struct child *children;
     struct launch_same *same;        /* NULL: each rank's warnings are printed */
+    struct launch_report *report;    /* NULL: nobody asks for it */
     bool reported[LAUNCH_MAX_HOSTS]; /* its remote shell has said why it cannot start ranks */
     int nalive, nsaid;
     int first_status; /* exit status to report; -1: none failed yet */
@@ -256,9 +258,15 @@ static bool start(struct launch *launch, int rank)
         return false;
     }
     bool prefix = launch->options->prefix;
-    child->out = (struct launch_output){.fd = out[0], .rank = rank, .to = stdout, .prefix = prefix};
-    child->err = (struct launch_output){
-        .fd = err[0], .rank = rank, .to = stderr, .prefix = prefix, .same = launch->same};
+    FILE *to = launch->options->json ? stderr : stdout;
+    child->out = (struct launch_output){
+        .fd = out[0], .rank = rank, .to = to, .prefix = prefix, .report = launch->report};
+    child->err = (struct launch_output){.fd = err[0],
+                                        .rank = rank,
+                                        .to = stderr,
+                                        .prefix = prefix,
+                                        .same = launch->same,
+                                        .report = launch->report};
     struct wires wires = {.out = out[1], .err = err[1], .script = -1, .pmi = -1};
     bool ready = true;
     if (slot.host >= 0) {
@@ -284,6 +292,7 @@ static bool start(struct launch *launch, int rank)
     child->pid = pid;
     launch->guard.groups[rank] = pid;
     launch->nalive++;
+    launch_report_start(launch->report, rank, slot.host, pid);
     return true;
 }
 
@@ -375,13 +384,16 @@ static void reap_rank(struct launch *launch, int rank)
     bool signalled = WIFSIGNALED(child->status);
     int status = signalled ? 128 + WTERMSIG(child->status) : WEXITSTATUS(child->status);
     bool finalized = !launch->pmi || launch_pmi_ended(launch->pmi, rank);
+    launch_report_end(launch->report, rank, child->status, launch->ending && child->status);
     if (!status && finalized) return;
     const int first = first_exiting(launch, rank);
     if (first != rank) {
         tell_failure(launch, first, launch->children[first].said_status, false);
+        launch_report_blame(launch->report, first);
         end_all(launch, launch->children[first].said_status);
     }
     tell_failure(launch, rank, status, signalled);
+    launch_report_blame(launch->report, rank);
     end_all(launch, status ? status : 1);
 }
 
@@ -413,6 +425,7 @@ static void read_signals(struct launch *launch)
                     strsignal((int)seen.ssi_signo), launch->nalive);
         }
         launch_same_hush(launch->same);
+        launch_report_interrupt(launch->report);
         end_all(launch, 128 + (int)seen.ssi_signo);
     }
     reap(launch, first);
@@ -425,6 +438,7 @@ static void read_pmi(struct launch *launch, int rank)
     if (!launch->ending) {
         fprintf(stderr, "tutti %s: rank %d called MPI_Abort(%d); ending the others\n",
                 name_of(launch), rank, status);
+        launch_report_blame(launch->report, rank);
     }
     end_all(launch, status ? status : 1);
 }
@@ -511,6 +525,10 @@ static bool prepare(struct launch *launch)
     /* who asks for NCCL's log gets each rank's */
     if (options->nranks > 1 && !getenv("NCCL_DEBUG"))
         launch->same = launch_same_create(options->nranks);
+    if (options->json && !(launch->report = launch_report_create(options))) {
+        fprintf(stderr, "tutti %s: %m\n", name_of(launch));
+        return false;
+    }
     if (!launch_env_init(&launch->env, options) || !open_typed(launch)) return false;
     if (!launch_guard_start(&launch->guard, options->nranks, launch->env.secret_file)) return false;
     if (options->nhosts) return true;
@@ -536,10 +554,19 @@ static void finish(struct launch *launch, sigset_t before)
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
+/* Of a job without a rank. Returns `status`. */
+static int report_nothing(const struct launch_options *options, int status)
+{
+    struct launch_report *report = options->json ? launch_report_create(options) : NULL;
+    launch_report_write(report, status, stdout);
+    launch_report_destroy(report);
+    return status;
+}
+
 int launch_run(const struct launch_options *options)
 {
     const int why = options->nhosts ? 0 : no_program(options->program[0]);
-    if (why) return tell_no_program(options, why);
+    if (why) return report_nothing(options, tell_no_program(options, why));
     struct launch launch = {
         .options = options, .first_status = -1, .signal_fd = -1, .typed = {-1, -1}};
     struct pollfd *polls = calloc((size_t)options->nranks * NCHANNELS + 2, sizeof(*polls));
@@ -560,6 +587,8 @@ int launch_run(const struct launch_options *options)
     }
     finish(&launch, before);
     free(polls);
-    if (!ready) return 2;
-    return launch.first_status < 0 ? 0 : launch.first_status;
+    const int status = !ready ? 2 : launch.first_status < 0 ? 0 : launch.first_status;
+    launch_report_write(launch.report, status, stdout);
+    launch_report_destroy(launch.report);
+    return status;
 }

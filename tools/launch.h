@@ -18,10 +18,11 @@ struct launch_options {
     int nranks;
     struct launch_host hosts[LAUNCH_MAX_HOSTS]; /* nhosts 0: this machine only */
     int nhosts;
-    bool prefix;        /* "[rank] " before every line */
-    bool own_ids;       /* no NCCL_COMM_ID: the program hands out unique ids itself */
-    bool direct_rank0;  /* rank 0 writes to our own standard output and error, without pipes */
-    const char *device; /* host, cuda, auto */
+    bool prefix;       /* "[rank] " before every line */
+    bool own_ids;      /* no NCCL_COMM_ID: the program hands out unique ids itself */
+    bool direct_rank0; /* rank 0 writes to our own standard output and error, without pipes */
+    bool json; /* what became of the job to standard output, what ranks print to the error */
+    const char *device;                      /* host, cuda, auto */
     const char *exports[LAUNCH_MAX_EXPORTS]; /* names that ranks on other hosts get too; borrowed */
     int nexports;
     const char *master; /* address that ranks on other hosts can reach; NULL: chosen */

@@ -4,7 +4,7 @@
 
 #include "tutti.h"
 
-#include "base/param.h"
+#include "base/beside.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -231,7 +231,7 @@ int launch_env_vars(const struct launch_env *env, const struct launch_slot *slot
     }
     add(&w, "LD_LIBRARY_PATH=%s", env->libraries);
     if (slot->host < 0 && env->exits_name[0]) add(&w, "TUTTI_JOB_EXITS=%s", env->exits_name);
-    add(&w, "TUTTI_JOB_SETTINGS=%016llx", (unsigned long long)tt_param_job_sum());
+    add(&w, "TUTTI_JOB_SETTINGS=%016llx", (unsigned long long)tt_settings_sum(environ));
     if (!getenv("TUTTI_WARN")) add(&w, "TUTTI_WARN=1"); /* hangs and bad calls are reported */
     if (!getenv("TUTTI_DEVICES") && slot->local_size > 8 && !getenv("NCCL_TOPO_FILE")) {
         add(&w, "TUTTI_DEVICES=%d", slot->local_size);

@@ -1,6 +1,7 @@
 /* Prints ranks' lines whole; a line longer than the buffer is broken, never lost. */
 #include "launch_output.h"
 
+#include "launch_report.h"
 #include "launch_same.h"
 
 #include <errno.h>
@@ -54,6 +55,7 @@ static void print_finished(struct launch_output *output)
     bool empty = false;
     while (newline) {
         const size_t bytes = (size_t)(newline - from);
+        launch_report_line(output->report, output->rank, from, bytes);
         const bool repeats =
             output->same && launch_same_repeats(output->same, output->rank, from, bytes);
         const bool parts = !output->prefix || !launch_same_is_warning(from, bytes);

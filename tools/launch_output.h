@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+struct launch_report;
 struct launch_same;
 
 struct launch_output {
@@ -13,6 +14,7 @@ struct launch_output {
     bool prefix;
     struct launch_same *same; /* borrowed: warnings that others have given are not printed; NULL:
                                  all lines are */
+    struct launch_report *report; /* borrowed: takes warnings; NULL: nobody asks for them */
     /* Of a rank that another shell starts: lines are kept until the one comes that says it did, or
      * there is no room for more. NULL: they are printed as they come. */
     const char *awaited;

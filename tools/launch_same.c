@@ -10,16 +10,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { SAYINGS = 16, KEY_BYTES = 1024, SHOWN_BYTES = 72, RANGES_BYTES = 160, GATHER_MSEC = 300 };
-
-struct keys {
-    char all[KEY_BYTES];   /* the sentence with * for the rank's own number wherever it stands; "":
-                              none, */
-    char first[KEY_BYTES]; /* and where it stands first */
-};
+enum { SAYINGS = 16, SHOWN_BYTES = 72, RANGES_BYTES = 160, GATHER_MSEC = 300 };
 
 struct saying {
-    struct keys keys;
+    struct launch_keys keys; /* empty: there is none */
     char words[SHOWN_BYTES];
     uint16_t *times; /* owned; how often each rank gave it */
     bool *repeats;   /* owned; ranks to be named */
@@ -90,11 +84,12 @@ static size_t address_bytes(const char *sentence, size_t at, size_t bytes)
 
 /* "rank 12" becomes "rank *" where that is the rank's own number, `most` times; addresses become
  * "0x*". */
-static void make_key(int rank, const char *sentence, size_t bytes, int most, char key[KEY_BYTES])
+static void make_key(int rank, const char *sentence, size_t bytes, int most,
+                     char key[LAUNCH_KEY_BYTES])
 {
     char own[24];
     size_t used = 0, at = 0, own_bytes = (size_t)snprintf(own, sizeof(own), "rank %d", rank);
-    while (at < bytes && used + sizeof(own) < KEY_BYTES) {
+    while (at < bytes && used + sizeof(own) < LAUNCH_KEY_BYTES) {
         const size_t address = address_bytes(sentence, at, bytes);
         bool is_own =
             most > 0 && bytes - at >= own_bytes && !memcmp(sentence + at, own, own_bytes) &&
@@ -124,20 +119,31 @@ static void keep_words(struct saying *saying, const char *sentence, size_t bytes
                    whole ? "" : "...");
 }
 
-/* What a rank says of itself has its number anywhere ("rank 3: ... rank 3 waits"), what ranks say
- * of each other at the start alone ("rank 3: rank 0 called ..., rank 3 called ..."). */
-static struct saying *find(struct launch_same *same, const struct keys *keys)
+const char *launch_same_keys(int rank, const char *line, size_t bytes, struct launch_keys *keys,
+                             size_t *sentence_bytes)
+{
+    const char *sentence = sentence_of(line, bytes, sentence_bytes);
+    if (!sentence || *sentence_bytes == 0 || *sentence_bytes >= LAUNCH_KEY_BYTES) return NULL;
+    make_key(rank, sentence, *sentence_bytes, INT_MAX, keys->all);
+    make_key(rank, sentence, *sentence_bytes, 1, keys->first);
+    return sentence;
+}
+
+bool launch_same_keys_match(const struct launch_keys *left, const struct launch_keys *right)
+{
+    return !strcmp(left->all, right->all) || !strcmp(left->first, right->first);
+}
+
+static struct saying *find(struct launch_same *same, const struct launch_keys *keys)
 {
     for (int k = 0; k < SAYINGS; k++) {
-        struct saying *saying = &same->sayings[k];
-        if (!strcmp(saying->keys.all, keys->all) || !strcmp(saying->keys.first, keys->first))
-            return saying;
+        if (launch_same_keys_match(&same->sayings[k].keys, keys)) return &same->sayings[k];
     }
     return NULL;
 }
 
 /* In place of the oldest one whose repeats are told. NULL: there is none. */
-static struct saying *add(struct launch_same *same, const struct keys *keys)
+static struct saying *add(struct launch_same *same, const struct launch_keys *keys)
 {
     for (int k = 0; k < SAYINGS; k++) {
         struct saying *saying = &same->sayings[(same->next + k) % SAYINGS];
@@ -164,13 +170,11 @@ void launch_same_hush(struct launch_same *same)
 
 bool launch_same_repeats(struct launch_same *same, int rank, const char *line, size_t bytes)
 {
-    struct keys keys;
+    struct launch_keys keys;
     size_t sentence_bytes = 0;
-    const char *sentence = sentence_of(line, bytes, &sentence_bytes);
-    if (sentence && same->hushed) return true;
-    if (!sentence || sentence_bytes == 0 || sentence_bytes >= KEY_BYTES) return false;
-    make_key(rank, sentence, sentence_bytes, INT_MAX, keys.all);
-    make_key(rank, sentence, sentence_bytes, 1, keys.first);
+    if (same->hushed && launch_same_is_warning(line, bytes)) return true;
+    const char *sentence = launch_same_keys(rank, line, bytes, &keys, &sentence_bytes);
+    if (!sentence) return false;
     struct saying *saying = find(same, &keys);
     if (!saying) saying = add(same, &keys);
     if (!saying || saying->times[rank] == UINT16_MAX) return false;

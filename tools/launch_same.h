@@ -8,6 +8,23 @@
 
 struct launch_same;
 
+enum { LAUNCH_KEY_BYTES = 1024 };
+
+/* By what sentences are compared. */
+struct launch_keys {
+    char all[LAUNCH_KEY_BYTES];   /* the sentence with * for the rank's own number wherever it
+                                     stands, */
+    char first[LAUNCH_KEY_BYTES]; /* and where it stands first */
+};
+
+/* The sentence of a line that `rank` wrote, and its keys. NULL: the line is no warning of the
+ * library, or too long to compare. */
+const char *launch_same_keys(int rank, const char *line, size_t bytes, struct launch_keys *keys,
+                             size_t *sentence_bytes);
+/* What a rank says of itself has its number anywhere ("rank 3: ... rank 3 waits"), what ranks say
+ * of each other at the start alone ("rank 3: rank 0 called ..., rank 3 called ..."). */
+bool launch_same_keys_match(const struct launch_keys *left, const struct launch_keys *right);
+
 /* NULL: memory is short. */
 struct launch_same *launch_same_create(int nranks);
 void launch_same_destroy(struct launch_same *same); /* accepts NULL */

@@ -168,6 +168,7 @@ static int collect_automatic(const struct ifaddrs *all, struct tt_netif *netifs,
 
 static ncclResult_t none_found(const struct ifaddrs *all, const char *filter)
 {
+    const union tt_addr loopback = {.v4 = {AF_INET, 0, {htonl(INADDR_LOOPBACK)}, {0}}};
     char names[NAME_LIST_BYTES] = "";
     size_t len = 0;
     for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
@@ -175,8 +176,10 @@ static ncclResult_t none_found(const struct ifaddrs *all, const char *filter)
         const int more = snprintf(names + len, sizeof(names) - len, " %s", entry->ifa_name);
         len = tt_min_size(len + (size_t)more, sizeof(names) - 1);
     }
-    if (!filter)
-        return tt_fail(ncclSystemError, "no running network interface with an address was found");
+    if (!filter) {
+        return tt_fail(ncclSystemError, "no running network interface with an address was found%s",
+                       tt_addr_is_cut(&loopback) ? "; lo is down (ip link set lo up)" : "");
+    }
     return tt_fail(ncclInvalidUsage, "NCCL_SOCKET_IFNAME '%.100s' matches no interface; running:%s",
                    filter, len ? names : " none");
 }

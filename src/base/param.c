@@ -2,6 +2,7 @@
  * Whatever is wrong with a value, the reader gets the fallback and the user one sentence. */
 #include "base/param.h"
 
+#include "base/beside.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param_files.h"
@@ -145,6 +146,15 @@ static void warn_bad_value(const struct tt_param *param, const char *text)
         param->name, text, param->values, param->unset, meant);
 }
 
+bool tt_param_are_reported(void)
+{
+    int known = tt_base.params.are_reported;
+    if (known) return known == 2;
+    bool reported = tt_settings_are_reported();
+    tt_base.params.are_reported = reported ? 2 : 1;
+    return reported;
+}
+
 void tt_warn_setting_at(const struct tt_log_location *location, const char *fmt, ...)
 {
     char text[sizeof(tt_base.params.refused)];
@@ -152,7 +162,7 @@ void tt_warn_setting_at(const struct tt_log_location *location, const char *fmt,
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    const bool repeats = tt_base.params.near_names;
+    const bool repeats = tt_base.params.names_loading && tt_param_are_reported();
     tt_log_at(repeats ? TT_LOG_INFO : TT_LOG_WARN, TT_LOG_ALL, location, "%s", text);
     pthread_mutex_lock(&tt_base.params.lock);
     if (!tt_base.params.refused[0])

@@ -83,9 +83,9 @@ bool tt_param_machine_file(char path[TT_MACHINE_FILE_BYTES]);
  * variable once, with the nearest known one. Called by every init entry. */
 void tt_param_load(void);
 
-/* Hash of the NCCL_ and TUTTI_ variables of the environment, without those that `tutti run` sets
- * differently for each rank: ranks with equal settings have equal hashes. */
-uint64_t tt_param_job_sum(void);
+/* True when another rank of this host says what is wrong with the environment (base/beside.h). Any
+ * thread, set-up paths only. */
+bool tt_param_are_reported(void);
 
 /* Warn of a setting that has no effect: misspelt, not understood, out of bounds, or naming a
  * missing file or plugin. Under TUTTI_STRICT the first such sentence is kept for

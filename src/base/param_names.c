@@ -154,43 +154,16 @@ static void check_environment(void)
     }
 }
 
-uint64_t tt_param_job_sum(void)
-{
-    static const char *const ranks[] = {
-        "NCCL_COMM_ID=",       "TUTTI_DEVICES=",     "TUTTI_JOB_EXITS=",
-        "TUTTI_JOB_SETTINGS=", "TUTTI_SECRET_FILE=", "TUTTI_WARN="};
-    uint64_t sum = 0;
-    for (char **entry = environ; entry && *entry; entry++) {
-        bool counts = !strncmp(*entry, "NCCL_", 5) || !strncmp(*entry, "TUTTI_", 6);
-        for (size_t i = 0; i < TT_LEN(ranks); i++)
-            counts &= strncmp(*entry, ranks[i], strlen(ranks[i])) != 0;
-        uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-        for (const char *at = *entry; *at; at++)
-            hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-        if (counts) sum += hash;
-    }
-    return sum;
-}
-
-/* One of several ranks that `tutti run` started on this host with the same settings, and not the
- * first one. */
-static bool is_beside(void)
-{
-    const char *job = getenv("TUTTI_JOB_SETTINGS"), *local = getenv("LOCAL_RANK");
-    return job && local && strtol(local, NULL, 10) > 0 &&
-           strtoull(job, NULL, 16) == tt_param_job_sum();
-}
-
 static void load_once(void)
 {
-    tt_base.params.near_names = is_beside();
+    tt_base.params.names_loading = true;
     tt_param_files_read();
     for (size_t i = 0; i < TT_LEN(spellings); i++) {
         const char *value = tt_param_text(spellings[i].name);
         if (value && spellings[i].acts_as) setenv(spellings[i].acts_as, value, 0);
     }
     check_environment();
-    tt_base.params.near_names = false;
+    tt_base.params.names_loading = false;
 }
 
 void tt_param_load(void)

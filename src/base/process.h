@@ -48,8 +48,9 @@ struct base_params { /* param.c */
     const struct tt_param_source *_Atomic source; /* NULL: the environment */
     const char **names;                           /* owned; made at first use */
     struct param_value values[TT_PARAM_MAX];      /* parallel to the table */
-    _Atomic bool
-        near_names;    /* the first rank of this host says what is wrong with the environment */
+    _Atomic bool names_loading;                   /* the environment is looked through */
+    _Atomic int
+        are_reported;  /* tt_settings_are_reported(), asked once; 0: not yet, 1: no, 2: yes */
     char refused[400]; /* first sentence about a setting, see param.h */
 };
 

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
@@ -42,6 +43,24 @@ bool tt_addr_same_ip(const union tt_addr *a, const union tt_addr *b)
     if (a->sa.sa_family == AF_INET6)
         return !memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(struct in6_addr));
     return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+}
+
+bool tt_addr_is_cut(const union tt_addr *addr)
+{
+    bool own = tt_addr_is_loopback(addr), up = false, down = false;
+    struct ifaddrs *all = NULL;
+    if (getifaddrs(&all) != 0) return false;
+    for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
+        const int family = entry->ifa_addr ? entry->ifa_addr->sa_family : AF_UNSPEC;
+        if (entry->ifa_flags & IFF_LOOPBACK) {
+            up |= (entry->ifa_flags & IFF_UP) != 0;
+            down |= (entry->ifa_flags & IFF_UP) == 0;
+        } else if (family == AF_INET || family == AF_INET6) {
+            own |= tt_addr_same_ip((const void *)entry->ifa_addr, addr);
+        }
+    }
+    freeifaddrs(all);
+    return own && down && !up;
 }
 
 const char *tt_addr_text(const union tt_addr *addr, char *text, size_t text_bytes)
@@ -156,14 +175,18 @@ ncclResult_t tt_socket_listen(union tt_addr *addr, int *fd_out)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     if (bind(fd, &addr->sa, tt_addr_len(addr)) != 0 || listen(fd, BACKLOG) != 0 ||
         getsockname(fd, &bound.sa, &len) != 0) {
+        const int why = errno;
         tt_addr_text(addr, text, sizeof(text));
-        rc = errno == EADDRINUSE
+        const bool cut = why == EADDRNOTAVAIL && tt_addr_is_cut(addr);
+        errno = why;
+        rc = why == EADDRINUSE
                  ? tt_fail(ncclSystemError,
                            "listen on %s: %m: NCCL_COMM_ID names it, and another process is rank 0 "
                            "there: was each one's rank read (RANK under tutti run)? Processes that "
                            "make ids of their own run without the variable: tutti run --own-ids",
                            text)
-                 : tt_fail(ncclSystemError, "listen on %s: %m", text);
+                 : tt_fail(ncclSystemError, "listen on %s: %m%s", text,
+                           cut ? "; lo is down (ip link set lo up)" : "");
         goto out;
     }
     *addr = bound;

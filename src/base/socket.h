@@ -44,6 +44,10 @@ const char *tt_addr_reach_text(const union tt_addr *addr);
 /* One address, whatever the ports. */
 bool tt_addr_same_ip(const union tt_addr *a, const union tt_addr *b);
 
+/* True when processes of this host do not reach each other at `addr`: it is one of the host's own,
+ * and the loopback interface, which leads there, is down. */
+bool tt_addr_is_cut(const union tt_addr *addr);
+
 /* Non-blocking, close-on-exec listening socket; port 0 in addr is replaced by the kernel's choice.
  */
 ncclResult_t tt_socket_listen(union tt_addr *addr, int *fd_out);

@@ -282,6 +282,8 @@ void tt_tune_host_load(struct tt_tune_host *host_out, uint64_t *hash_out)
     *hash_out = found.hash;
     if (found.hash) tt_info(TT_LOG_TUNING, "figures of this machine are those of %s", found.path);
     if (!found.reason[0]) return;
+    const uint32_t before = tt_log_expected();
+    if (tt_param_are_reported()) tt_log_expect(TT_LOG_TUNING);
     if (tt_param_is_set("TUTTI_TUNE_FILE")) {
         tt_warn_setting("TUTTI_TUNE_FILE %s is refused: %s; the built-in figures are used, `tutti "
                         "tune` measures this "
@@ -292,4 +294,5 @@ void tt_tune_host_load(struct tt_tune_host *host_out, uint64_t *hash_out)
             "%s is refused: %s; the built-in figures are used, `tutti tune` measures this machine",
             found.path, found.reason);
     }
+    tt_log_expect(before);
 }

@@ -2,7 +2,7 @@
 """How `tutti run` lives among its surroundings: parents that ignore signals, odd TMPDIRs, its own violent end, and MPI
 libraries that ask it for ranks (PMI 1 and 2, spoken here word by word).
 usage: launch.py TUTTI"""
-import os, signal, subprocess, sys, tempfile, time
+import json, os, signal, subprocess, sys, tempfile, time
 
 TUTTI = os.path.abspath(sys.argv[1])
 failures = []
@@ -183,7 +183,80 @@ def hosts_that_are_here():
         check("localhost", r.returncode == 0 and sorted(r.stdout.split("\n"))[1:] == ["[0] 0 of 2", "[1] 1 of 2"], r)
 
 
-for part in (ignored_signals, hosts_that_are_here, temporary_folders, violent_end, pmi):
+LONELY = """if 1:
+    import ctypes, sys
+    nccl = ctypes.CDLL("libnccl.so.2")
+    class Id(ctypes.Structure): _fields_ = [("bytes", ctypes.c_char * 128)]
+    id, comm = Id(), ctypes.c_void_p()
+    assert nccl.ncclGetUniqueId(ctypes.byref(id)) == 0
+    print("before", flush=True)
+    sys.exit(nccl.ncclCommInitRank(ctypes.byref(comm), 3, id, int(__import__("os").environ["RANK"])))
+"""
+
+
+def as_json():
+    """One object on standard output, whatever the end; what ranks print goes to the other one."""
+    def told(*args, env=None, status=0, verdict="ok"):
+        r = tutti("--json", *args, env=env)
+        try:
+            job = json.loads(r.stdout)
+        except ValueError:
+            job = {}
+        check(f"--json {args[:4]}", r.returncode == status and (job.get("status"), job.get("verdict")) == (status, verdict) and
+              isinstance(job.get("duration_s"), float), (r.returncode, r.stdout, r.stderr))
+        return job, r.stderr
+
+    job, err = told("-n", "3", "sh", "-c", 'echo out $RANK; echo "with \\"quotes\\"" >&2')
+    check("output is on the error", all(f"[{r}] out {r}\n" in err for r in range(3)), err)
+    check("the program", job.get("program", [])[:2] == ["sh", "-c"] and job.get("ranks") == 3 and job.get("first_failed", 0) is None, job)
+    check("each rank", [(p["rank"], p["status"], p["signal"], p["ended_by_launcher"]) for p in job.get("processes", [])] ==
+          [(r, 0, None, False) for r in range(3)] and not job.get("warnings") and not job.get("hang"), job)
+    job, _ = told("-n", "2", "sh", "-c", '[ $RANK = 0 ] && exec sleep 60; kill -s SEGV $$', status=139, verdict="failed")
+    check("a signal", job.get("first_failed") == 1 and [(p["status"], p["signal"], p["ended_by_launcher"]) for p in job.get("processes", [])] ==
+          [(143, "SIGTERM", True), (139, "SIGSEGV", False)], job)
+    job, _ = told("-n", "2", "sh", "-c", '[ $RANK = 1 ] && kill -s INT $PPID; exec sleep 60', status=130, verdict="interrupted")
+    check("interrupted", job.get("interrupted") is True and job.get("first_failed", 0) is None, job)
+    job, _ = told("-n", "2", "/nowhere/program", status=127, verdict="not started")
+    check("no rank", job.get("processes") == [], job)
+    job, _ = told("-n", "2", sys.executable, "-c", b"print('\xff')".decode("utf-8", "surrogateescape"), status=1, verdict="failed")
+    warn = "h:1:1 [0] a.c:1 (f) NCCL WARN rank $RANK: a 'word'; rank 7 is not"
+    job, _ = told("-n", "3", "sh", "-c", f'[ $RANK = 1 ] || echo "{warn}" >&2')
+    check("warnings", [w["ranks"] for w in job.get("warnings", [])] == [[0, 2]] and
+          job["warnings"][0]["sentence"] in [f"rank {r}: a 'word'; rank 7 is not" for r in (0, 2)], job)
+    job, err = told("-n", "2", sys.executable, "-c", LONELY, env={"TUTTI_WATCHDOG": "1", "TUTTI_INIT_TIMEOUT": "4"}, status=8, verdict="hang")
+    check("who waits", any("missing 2" in h["sentence"] for h in job.get("hang", [])) and "[0] before" in err and not job["warnings"], (job, err))
+
+
+def loopback_down():
+    """In a network namespace whose lo is down, a job says so at once, whether its address is known or not."""
+    if subprocess.run(["unshare", "-n", "ip", "link"], capture_output=True).returncode:
+        print("not tried: a network namespace")
+        return
+    for before, said in (("", "no running network interface with an address was found; lo is down (ip link set lo up)"),
+                         ("ip link set lo up; ip link set lo down;", "lo is down (ip link set lo up)")):
+        begun = time.monotonic()
+        r = subprocess.run(["unshare", "-n", "sh", "-c", before + ' exec "$@"', "sh", TUTTI, "run", "-n", "2", sys.executable, "-c",
+                            LONELY.replace("comm), 3", "comm), 2")], env={**clean, "TUTTI_INIT_TIMEOUT": "50"}, capture_output=True, text=True,
+                           timeout=100, stdin=subprocess.DEVNULL)
+        check(f"lo is down {before}", r.returncode and said in r.stderr and time.monotonic() - begun < 45, r)
+
+
+def settings_are_reported_once():
+    """Under launchers that do not say that ranks have the same settings, one rank of the host tells what is wrong with them."""
+    program = LONELY[:LONELY.index("    print")] + '    print("ready", flush=True)\n    sys.stdin.read()\n'
+    libraries = tutti("-n", "1", "--no-prefix", "sh", "-c", "echo $LD_LIBRARY_PATH").stdout.strip()
+    for name, other, times in (("OMPI_COMM_WORLD_LOCAL_RANK", {}, 1), ("MPI_LOCALRANKID", {}, 1), ("SLURM_LOCALID", {}, 1),
+                               ("LOCAL_RANK", {"NCCL_DEBUGG": "other"}, 3), ("NOBODY_KNOWS", {}, 3)):
+        ranks = [subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  env={**clean, "LD_LIBRARY_PATH": libraries, "TUTTI_WARN": "1", "NCCL_DEBUGG": str(r) if other else "1", name: str(r)})
+                 for r in range(3)]
+        for rank in ranks:
+            check(f"a rank under {name}", rank.stdout.readline() == "ready\n")
+        said = "".join(rank.communicate(timeout=60)[1] for rank in ranks)
+        check(f"said once under {name}", said.count("NCCL_DEBUGG is not a known variable") == times, said)
+
+
+for part in (loopback_down, settings_are_reported_once, as_json, ignored_signals, hosts_that_are_here, temporary_folders, violent_end, pmi):
     print(f"{part.__name__} ...", flush=True)
     part()
 print(f"launch: {len(failures)} failed")

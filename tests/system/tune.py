@@ -167,7 +167,8 @@ def refuse(folder, text):
         check("is refused" in log(folder, path), "the log's warning")
     perf = ["perf", "--ranks", "2", "-b", "64", "-e", "64", "-n", "1", "-w", "0", "allreduce"]
     _, said = tutti(*perf, TUTTI_TUNE_FILE=write(path, cases[0][0]))
-    check(f"tutti perf: {path} is refused: {cases[0][1]}; the built-in figures are used" in said, f"perf: {said}")
+    check(f"TUTTI_TUNE_FILE {path} is refused: {cases[0][1]}; the built-in figures are used" in said, f"perf: {said}")
+    check(said.count("is refused") == 1, f"perf says it once: {said}")
     _, said = tutti(*perf, TUTTI_TUNE_FILE=os.path.join(folder, "missing"))
     check("missing is refused: No such file or directory" in said, f"perf, no file: {said}")
 

@@ -100,6 +100,8 @@ def check_differences():
     kinds = [line.split(" ")[0].rstrip(":") for line in text.splitlines()[1:]]
     must(max(kinds.count(kind) for kind in kinds) <= 13 and "more (--json has all)" in text, f"diff: too long:\n{text}")
     must(" by PCI, " in text and '["' not in text, f"diff: links are not in words:\n{text}")
+    text = run("diff", os.path.join(MACHINES, "c01-workstation-1gpu.xml"), b, "--json").stdout
+    must('"link"' in text and '\\"LOC\\"' not in text, "diff: GPUs' ways to themselves are listed as links")
     p = run("diff", a, "/nonexistent.xml")
     must(p.returncode == 2 and "nonexistent" in p.stderr, f"diff of a file that is not there: exit {p.returncode}")
     with tempfile.TemporaryDirectory() as folder:

@@ -83,6 +83,13 @@ static bool holds(json_t *links, json_t *link)
     return false;
 }
 
+/* Between a GPU and its own device, which every GPU has: no cable. */
+static bool is_local(const json_t *link)
+{
+    const char *type = json_string_value(json_array_get(link, 2));
+    return type && !strcmp(type, "LOC");
+}
+
 static void compare_links(struct diff *diff, json_t *a, json_t *b)
 {
     json_t *left = json_object_get(json_object_get(a, "system"), "links");
@@ -91,11 +98,11 @@ static void compare_links(struct diff *diff, json_t *a, json_t *b)
     json_t *link;
     json_array_foreach(left, k, link)
     {
-        if (!holds(right, link)) add(diff, "link", link, NULL);
+        if (!is_local(link) && !holds(right, link)) add(diff, "link", link, NULL);
     }
     json_array_foreach(right, k, link)
     {
-        if (!holds(left, link)) add(diff, "link", NULL, link);
+        if (!is_local(link) && !holds(left, link)) add(diff, "link", NULL, link);
     }
 }
 

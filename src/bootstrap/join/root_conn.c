@@ -227,6 +227,17 @@ static ncclResult_t root_conn_step(struct root_conn *root)
     return tt_now_nsec() >= root->next_nsec ? root_conn_dial(root) : ncclSuccess;
 }
 
+/* Nobody would answer: what is sent there is lost without an error. */
+static ncclResult_t cut_off(const struct root_conn *root)
+{
+    char text[256];
+    root_text(root, text, sizeof(text));
+    return tt_fail(ncclSystemError,
+                   "rank %d: %s cannot be reached: the address is this host's, and lo, which leads "
+                   "there, is down (ip link set lo up)",
+                   root->join->config->member->rank, text);
+}
+
 ncclResult_t tt_root_conns_init(struct join *join)
 {
     const struct tt_bootstrap_config *config = join->config;
@@ -243,6 +254,7 @@ ncclResult_t tt_root_conns_init(struct join *join)
                                    .pause_nsec = RETRY_FIRST_NSEC / 2};
         rc = tt_id_read(&config->ids[root->index], &root->id);
         if (!rc) tt_key_derive(root->id.secret, TT_KEY_ROOT, &root->key);
+        if (!rc && tt_addr_is_cut(&root->id.addr)) rc = cut_off(root);
     }
     return rc;
 }

@@ -1,0 +1,277 @@
+/* The object is made at the end, from the ranks' ends and a list of sentences. Ranks' own output is
+ * not in it: it goes to standard error, where it is as without --json. */
+#include "launch_report.h"
+
+#include "launch.h"
+#include "launch_same.h"
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SENTENCES_MAX = 256 };
+
+struct sentence {
+    struct launch_keys keys;
+    char *text; /* owned; NULL: none */
+    bool *by;   /* owned; ranks that said it */
+    bool tells_hang;
+};
+
+struct process {
+    pid_t pid;  /* 0: not started */
+    int host;   /* index into the hosts; -1: here */
+    int status; /* as waitpid() gave it */
+    bool ended, sent;
+    struct timespec begin, end;
+};
+
+struct launch_report {
+    const struct launch_options *options; /* borrowed */
+    struct process *processes;            /* owned */
+    struct sentence sentences[SENTENCES_MAX];
+    int nsentences, nmore;
+    int blamed; /* -1: nobody */
+    bool interrupted;
+    time_t started;
+    struct timespec begin;
+};
+
+struct launch_report *launch_report_create(const struct launch_options *options)
+{
+    struct launch_report *report = calloc(1, sizeof(*report));
+    if (!report) return NULL;
+    report->options = options;
+    report->blamed = -1;
+    report->started = time(NULL);
+    clock_gettime(CLOCK_MONOTONIC, &report->begin);
+    report->processes = calloc((size_t)options->nranks, sizeof(*report->processes));
+    if (report->processes) return report;
+    launch_report_destroy(report);
+    return NULL;
+}
+
+void launch_report_destroy(struct launch_report *report)
+{
+    if (!report) return;
+    for (int k = 0; k < report->nsentences; k++) {
+        free(report->sentences[k].text);
+        free(report->sentences[k].by);
+    }
+    free(report->processes);
+    free(report);
+}
+
+/* ---- what happens ---- */
+
+void launch_report_start(struct launch_report *report, int rank, int host, pid_t pid)
+{
+    if (!report) return;
+    struct process *process = &report->processes[rank];
+    process->pid = pid;
+    process->host = host;
+    clock_gettime(CLOCK_MONOTONIC, &process->begin);
+}
+
+/* The watchdog's and the init's sentences of who waits for whom. */
+static bool tells_hang(const char *text)
+{
+    static const char *const marks[] = {" waits: ",
+                                        "no operation was finished for",
+                                        "init waits since",
+                                        "ranks wait for each other",
+                                        "others wait for this rank",
+                                        "did not come within",
+                                        "was not complete within"};
+    for (size_t k = 0; k < sizeof(marks) / sizeof(marks[0]); k++) {
+        if (strstr(text, marks[k])) return true;
+    }
+    return false;
+}
+
+static struct sentence *find(struct launch_report *report, const struct launch_keys *keys)
+{
+    for (int k = 0; k < report->nsentences; k++) {
+        if (launch_same_keys_match(&report->sentences[k].keys, keys)) return &report->sentences[k];
+    }
+    return NULL;
+}
+
+void launch_report_line(struct launch_report *report, int rank, const char *line, size_t bytes)
+{
+    struct launch_keys keys;
+    size_t sentence_bytes = 0;
+    const char *text = NULL;
+    if (report && !report->interrupted)
+        text = launch_same_keys(rank, line, bytes, &keys, &sentence_bytes);
+    if (!text) return;
+    struct sentence *sentence = find(report, &keys);
+    if (!sentence && report->nsentences == SENTENCES_MAX) {
+        report->nmore++;
+        return;
+    }
+    if (!sentence) {
+        sentence = &report->sentences[report->nsentences];
+        sentence->keys = keys;
+        sentence->text = strndup(text, sentence_bytes);
+        sentence->by = calloc((size_t)report->options->nranks, sizeof(*sentence->by));
+        report->nsentences++;
+        sentence->tells_hang = sentence->text && tells_hang(sentence->text);
+    }
+    if (sentence->by) sentence->by[rank] = true;
+}
+
+void launch_report_end(struct launch_report *report, int rank, int status, bool sent)
+{
+    if (!report) return;
+    struct process *process = &report->processes[rank];
+    process->ended = true;
+    process->status = status;
+    process->sent = sent;
+    clock_gettime(CLOCK_MONOTONIC, &process->end);
+}
+
+void launch_report_blame(struct launch_report *report, int rank)
+{
+    if (report && report->blamed < 0 && !report->interrupted) report->blamed = rank;
+}
+
+void launch_report_interrupt(struct launch_report *report)
+{
+    if (report && report->blamed < 0) report->interrupted = true;
+}
+
+/* ---- the object ---- */
+
+/* Milliseconds are as exact as it gets. */
+static json_t *seconds(const struct timespec *begin, const struct timespec *end)
+{
+    long long nsec = (end->tv_sec - begin->tv_sec) * 1000000000ll + (end->tv_nsec - begin->tv_nsec);
+    long long msec = nsec / 1000000;
+    return json_real((double)msec / 1e3);
+}
+
+/* "SIGSEGV"; of those without a name the number. */
+static json_t *signal_name(int number)
+{
+    const char *name = sigabbrev_np(number);
+    return name ? json_sprintf("SIG%s", name) : json_integer(number);
+}
+
+/* Bytes that are no UTF-8, as a program's name may have, are shown as '?'. */
+static json_t *text_of(const char *text)
+{
+    json_t *value = json_string(text);
+    char *copy = value ? NULL : strdup(text);
+    for (char *c = copy; c && *c; c++) {
+        if ((unsigned char)*c >= 0x80) *c = '?';
+    }
+    if (copy) value = json_string(copy);
+    free(copy);
+    return value;
+}
+
+static json_t *process_object(const struct launch_report *report, int rank, const char *here)
+{
+    const struct process *process = &report->processes[rank];
+    const int status = process->status;
+    json_t *object = json_object();
+    json_object_set_new(object, "rank", json_integer(rank));
+    json_object_set_new(
+        object, "host",
+        text_of(process->host < 0 ? here : report->options->hosts[process->host].name));
+    json_object_set_new(object, "pid",
+                        process->host < 0 ? json_integer(process->pid) : json_null());
+    if (!process->ended) {
+        json_object_set_new(object, "status", json_null());
+        return object;
+    }
+    const bool signalled = WIFSIGNALED(status);
+    json_object_set_new(object, "status",
+                        json_integer(signalled ? 128 + WTERMSIG(status) : WEXITSTATUS(status)));
+    json_object_set_new(object, "signal", signalled ? signal_name(WTERMSIG(status)) : json_null());
+    json_object_set_new(object, "ended_by_launcher", json_boolean(process->sent));
+    json_object_set_new(object, "duration_s", seconds(&process->begin, &process->end));
+    return object;
+}
+
+static json_t *processes_array(const struct launch_report *report)
+{
+    char here[256] = "localhost";
+    json_t *array = json_array();
+    (void)gethostname(here, sizeof(here) - 1);
+    for (int r = 0; r < report->options->nranks; r++) {
+        if (report->processes[r].pid) json_array_append_new(array, process_object(report, r, here));
+    }
+    return array;
+}
+
+static json_t *sentences_array(const struct launch_report *report, bool of_hang)
+{
+    json_t *array = json_array();
+    for (int k = 0; k < report->nsentences; k++) {
+        const struct sentence *sentence = &report->sentences[k];
+        if (sentence->tells_hang != of_hang || !sentence->text || !sentence->by) continue;
+        json_t *ranks = json_array();
+        for (int r = 0; r < report->options->nranks; r++) {
+            if (sentence->by[r]) json_array_append_new(ranks, json_integer(r));
+        }
+        json_array_append_new(
+            array, json_pack("{s:o, s:o}", "ranks", ranks, "sentence", text_of(sentence->text)));
+    }
+    return array;
+}
+
+/* In one word. A hang that was told of and then went on is none. */
+static const char *verdict_of(const struct launch_report *report, int status, bool hung)
+{
+    bool started = false;
+    for (int r = 0; r < report->options->nranks; r++)
+        started |= report->processes[r].pid != 0;
+    if (!started) return "not started";
+    if (!status) return "ok";
+    if (hung) return "hang";
+    return report->interrupted ? "interrupted" : "failed";
+}
+
+static json_t *program_array(const struct launch_options *options)
+{
+    json_t *array = json_array();
+    for (char *const *word = options->program; *word; word++)
+        json_array_append_new(array, text_of(*word));
+    return array;
+}
+
+void launch_report_write(const struct launch_report *report, int status, FILE *to)
+{
+    if (!report) return;
+    char stamp[32];
+    struct tm parts;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    strftime(stamp, sizeof(stamp), "%FT%TZ", gmtime_r(&report->started, &parts));
+    json_t *hang = sentences_array(report, true);
+    json_t *object = json_object();
+    json_object_set_new(object, "tutti", json_string(TUTTI_VERSION));
+    json_object_set_new(object, "program", program_array(report->options));
+    json_object_set_new(object, "ranks", json_integer(report->options->nranks));
+    json_object_set_new(object, "started", json_string(stamp));
+    json_object_set_new(object, "duration_s", seconds(&report->begin, &now));
+    json_object_set_new(object, "status", json_integer(status));
+    json_object_set_new(object, "verdict",
+                        json_string(verdict_of(report, status, json_array_size(hang) > 0)));
+    json_object_set_new(object, "first_failed",
+                        report->blamed < 0 ? json_null() : json_integer(report->blamed));
+    json_object_set_new(object, "interrupted", json_boolean(report->interrupted));
+    json_object_set_new(object, "processes", processes_array(report));
+    json_object_set_new(object, "hang", hang);
+    json_object_set_new(object, "warnings", sentences_array(report, false));
+    json_object_set_new(object, "left_out", json_integer(report->nmore));
+    if (json_dumpf(object, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0) fputc('\n', to);
+    fflush(to);
+    json_decref(object);
+}
