@@ -4,7 +4,8 @@
  * "foreign" (looks at the parent of another process's operation), "kept" (looks at a descriptor
  * after its call), "freed" (looks at a parent that it freed at its stop), "fork" (waits at the exit
  * of a child for a thread that only its parent has), "unknown" (dies of a type after version 5),
- * "context" (looks at another process's context). */
+ * "context" (looks at another process's context), "grows" (keeps something of each collective),
+ * "leaves" (keeps something of each communicator). */
 #include "nccl/profiler_v7.h"
 
 #include <signal.h>
@@ -23,6 +24,14 @@ static bool mistake(const char *name)
 
 static pid_t loaded_by;
 
+/* Memory that nobody will see again. */
+static void keep(size_t bytes)
+{
+    static char *volatile lost;
+    lost = malloc(bytes);
+    if (lost) memset(lost, 1, bytes);
+}
+
 static ncclResult_t fragile_init(void **context, uint64_t comm, int *mask, const char *name,
                                  int nnodes, int nranks, int rank, ncclDebugLogger_t log)
 {
@@ -30,6 +39,7 @@ static ncclResult_t fragile_init(void **context, uint64_t comm, int *mask, const
     *mask = ncclProfileProxyStep | ncclProfileKernelCh;
     *context = mistake("decline") ? NULL : &open_events;
     loaded_by = getpid();
+    if (mistake("leaves")) keep(32768);
     if (mistake("name") && strlen(name) > 1000) *context = NULL;
     return ncclSuccess;
 }
@@ -64,6 +74,7 @@ static ncclResult_t fragile_start(void *context, void **handle, ncclProfilerEven
     if (descr->type == ncclProfileKernelCh && descr->kernelCh.channelId >= 32 && mistake("channel"))
         raise(SIGSEGV);
     touch(context, descr);
+    if (mistake("grows") && descr->type == ncclProfileColl) keep(200);
     __atomic_store_n(event, descr->type, __ATOMIC_RELAXED);
     __atomic_fetch_add(&open_events, 1, __ATOMIC_RELAXED);
     *handle = event;

@@ -39,7 +39,7 @@ def sound():
         name = "profiler_json" + ("" if version == 6 else f"_v{version}")
         found, cases = profiler(name, PROFILER_MASK="0xffff")
         check(found["sound"] and found["version"] == version and found["mask"] == mask, f"version {version}: {found}")
-        check(all(case["calls"] > 0 for case in cases.values()) and len(cases) == 15, f"cases of {name}: {cases}")
+        check(all(case["calls"] > 0 for case in cases.values()) and len(cases) == 17, f"cases of {name}: {cases}")
         check(found["nsec_per_call"] > 0, "the time of a call")
 
 
@@ -85,6 +85,11 @@ def mistakes():
         check(not found["sound"] and where in cases[case]["detail"], f"{mistake}: {cases}")
         alone = [n for n, c in cases.items() if c["result"] != "ok"] == [case]
         check(alone or mistake in ("name", "kept", "freed"), f"{mistake}: {cases}")
+    for mistake, case, what in (("grows", "memory", "bytes of each AllReduce are kept, after finalize as well"),
+                                ("leaves", "come and go", "a communicator that has ended leaves 3")):
+        found, cases = profiler("profiler_fragile", PROFILER_MISTAKE=mistake)
+        check(not found["sound"] and [n for n, c in cases.items() if c["result"] != "ok"] == [case], f"{mistake}: {cases}")
+        check(what in json.dumps(cases[case]), f"{mistake}: {cases[case]}")
     cases = profiler("profiler_fragile", PROFILER_MISTAKE="decline")[1]
     check(list(cases) == ["own mask"] and cases["own mask"]["result"] == "no", f"no context: {cases}")
     code, out, err = run("check", f"{plugins}/libnccl-absent.so", "--kind", "profiler")
