@@ -73,15 +73,14 @@ static inline char *put_digits(char *at, uint64_t digits, size_t count)
     return at + count;
 }
 
-/* 8 bytes behind it may be written. */
-static char *number(char *at, uint64_t value)
+char *trace_number(char *at, uint64_t value)
 {
     if (value < 10) {
         *at = (char)('0' + (int)value);
         return at + 1;
     }
     if (value >= EIGHT) {
-        at = number(at, value / EIGHT);
+        at = trace_number(at, value / EIGHT);
         return put_digits(at, digits_of((uint32_t)(value % EIGHT)), 8);
     }
     uint64_t digits = digits_of((uint32_t)value);
@@ -92,7 +91,7 @@ static char *number(char *at, uint64_t value)
 static char *whole(char *at, int64_t value)
 {
     if (value < 0) *at++ = '-';
-    return number(at, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    return trace_number(at, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
 static char *hex(char *at, uint64_t value, int least)
@@ -119,7 +118,7 @@ static char *call_members(char *at, const struct trace_record *r)
 {
     at = word(at, ",\"func\":\"", r->func);
     at = word(at, ",\"datatype\":\"", r->datatype);
-    return number(text(at, ",\"count\":"), r->count);
+    return trace_number(text(at, ",\"count\":"), r->count);
 }
 
 static char *operation_members(char *at, const struct trace_record *r)
@@ -127,10 +126,10 @@ static char *operation_members(char *at, const struct trace_record *r)
     at = call_members(at, r);
     if (1u << r->type == ncclProfileP2p) {
         at = whole(text(at, ",\"peer\":"), r->peer);
-        at = number(text(at, ",\"channels\":"), r->channel);
-        return number(text(at, ",\"group\":"), r->group);
+        at = trace_number(text(at, ",\"channels\":"), r->channel);
+        return trace_number(text(at, ",\"group\":"), r->group);
     }
-    at = number(text(at, ",\"seq\":"), r->seq);
+    at = trace_number(text(at, ",\"seq\":"), r->seq);
     at = whole(text(at, ",\"root\":"), r->peer);
     if (1u << r->type == ncclProfileCeColl) {
         at = word(at, ",\"sync\":\"", r->algo);
@@ -138,9 +137,9 @@ static char *operation_members(char *at, const struct trace_record *r)
     }
     at = word(at, ",\"algo\":\"", r->algo);
     at = word(at, ",\"proto\":\"", r->proto);
-    at = number(text(at, ",\"channels\":"), r->channel);
-    at = number(text(at, ",\"warps\":"), r->warps);
-    return number(text(at, ",\"group\":"), r->group);
+    at = trace_number(text(at, ",\"channels\":"), r->channel);
+    at = trace_number(text(at, ",\"warps\":"), r->warps);
+    return trace_number(text(at, ",\"group\":"), r->group);
 }
 
 /* What belongs to the type, as further members. */
@@ -149,47 +148,53 @@ static char *members(char *at, const struct trace_record *r)
     switch (1u << r->type) {
     case ncclProfileGroupApi:
         at = whole(text(at, ",\"depth\":"), r->steps);
-        return number(text(at, ",\"captured\":"), r->flag);
+        return trace_number(text(at, ",\"captured\":"), r->flag);
     case ncclProfileCollApi:
         at = whole(text(call_members(at, r), ",\"root\":"), r->peer);
-        return number(text(at, ",\"captured\":"), r->flag);
-    case ncclProfileP2pApi: return number(text(call_members(at, r), ",\"captured\":"), r->flag);
+        return trace_number(text(at, ",\"captured\":"), r->flag);
+    case ncclProfileP2pApi:
+        return trace_number(text(call_members(at, r), ",\"captured\":"), r->flag);
     case ncclProfileColl:
     case ncclProfileP2p:
     case ncclProfileCeColl: return operation_members(at, r);
     case ncclProfileProxyOp:
         at = whole(text(at, ",\"pid\":"), r->pid);
-        at = number(text(at, ",\"channel\":"), r->channel);
+        at = trace_number(text(at, ",\"channel\":"), r->channel);
         at = whole(text(at, ",\"peer\":"), r->peer);
         at = whole(text(at, ",\"steps\":"), r->steps);
         at = whole(text(at, ",\"chunk\":"), r->chunk_bytes);
-        return number(text(at, ",\"send\":"), r->flag);
+        return trace_number(text(at, ",\"send\":"), r->flag);
     case ncclProfileProxyStep: return whole(text(at, ",\"step\":"), r->steps);
     case ncclProfileKernelPhase:
     case ncclProfileKernelCh:
-        at = number(text(at, ",\"channel\":"), r->channel);
-        at = number(text(at, ",\"timer\":"), r->seq);
+        at = trace_number(text(at, ",\"channel\":"), r->channel);
+        at = trace_number(text(at, ",\"timer\":"), r->seq);
         return 1u << r->type == ncclProfileKernelCh ? at : word(at, ",\"phase\":\"", r->func);
     case ncclProfileNetPlugin: return whole(text(at, ",\"net\":"), (int64_t)r->seq);
     case ncclProfileCeSync:
-        at = number(text(at, ",\"complete\":"), r->flag);
+        at = trace_number(text(at, ",\"complete\":"), r->flag);
         return whole(text(at, ",\"nranks\":"), r->steps);
     case ncclProfileCeBatch:
         at = whole(text(at, ",\"ops\":"), r->steps);
-        return number(text(at, ",\"bytes\":"), r->count);
+        return trace_number(text(at, ",\"bytes\":"), r->count);
     default: return at;
     }
+}
+
+const char *trace_type_name(uint32_t type)
+{
+    return type < TYPES ? type_names[type] : "unknown";
 }
 
 static char *start_line(char *at, const struct trace_record *r, int tid)
 {
     int creator = (int)(r->context >> 24);
-    at = number(text(at, "{\"t\":\"start\",\"id\":"), r->id);
-    at = number(text(at, ",\"parent\":"), r->parent);
-    at = number(text(at, ",\"c\":"), r->context & 0xffffff);
+    at = trace_number(text(at, "{\"t\":\"start\",\"id\":"), r->id);
+    at = trace_number(text(at, ",\"parent\":"), r->parent);
+    at = trace_number(text(at, ",\"c\":"), r->context & 0xffffff);
     at = whole(text(at, ",\"tid\":"), tid);
-    at = number(text(at, ",\"ts\":"), r->ts_nsec);
-    at = text(text(at, ",\"type\":\""), r->type < TYPES ? type_names[r->type] : "unknown");
+    at = trace_number(text(at, ",\"ts\":"), r->ts_nsec);
+    at = text(text(at, ",\"type\":\""), trace_type_name(r->type));
     *at++ = '"';
     if (r->type < TYPES) at = members(at, r);
     if (creator != trace_process.pid) at = whole(text(at, ",\"c_pid\":"), creator);
@@ -209,14 +214,14 @@ size_t trace_line(const struct trace_record *record, int tid, char *line)
     if (record->kind == TRACE_START) {
         at = start_line(at, record, tid);
     } else if (record->kind == TRACE_STOP) {
-        at = number(text(at, "{\"t\":\"stop\",\"id\":"), record->id);
-        at = text(number(text(at, ",\"ts\":"), record->ts_nsec), "}\n");
+        at = trace_number(text(at, "{\"t\":\"stop\",\"id\":"), record->id);
+        at = text(trace_number(text(at, ",\"ts\":"), record->ts_nsec), "}\n");
     } else {
-        at = number(text(at, "{\"t\":\"state\",\"id\":"), record->id);
-        at = number(text(at, ",\"ts\":"), record->ts_nsec);
+        at = trace_number(text(at, "{\"t\":\"state\",\"id\":"), record->id);
+        at = trace_number(text(at, ",\"ts\":"), record->ts_nsec);
         const char *name = trace_state_name(record->type);
         at = text(text(at, ",\"state\":\""), name ? name : "unknown");
-        at = text(number(text(at, "\",\"value\":"), record->count), "}\n");
+        at = text(trace_number(text(at, "\",\"value\":"), record->count), "}\n");
     }
     return (size_t)(at - line);
 }

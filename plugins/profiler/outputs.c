@@ -1,6 +1,6 @@
 /* TUTTI_TRACE_OUTPUTS: what is written, several at once. The records' own file is the writer's;
- * here are the two files of operations. A file that cannot be written is reported once and given
- * up.
+ * here are the files of operations and of Chrome's events. A file that cannot be written is
+ * reported once and given up.
  */
 #include "outputs.h"
 
@@ -12,12 +12,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { JSONL = 1, INSPECTOR = 2, PROMETHEUS = 4, RECORDS = 8 };
+enum { JSONL = 1, INSPECTOR = 2, PROMETHEUS = 4, RECORDS = 8, CHROME = 16 };
 enum { USUAL_SECONDS = 5, BUFFER_BYTES = 65536 };
+
+/* A file that grows. */
+struct growing {
+    int output;
+    const char *variable, *usual; /* its name */
+    int fd;
+    size_t used, tail_bytes; /* tail_bytes: of its end, which what follows overwrites */
+    char buffer[BUFFER_BYTES];
+};
 
 struct trace_outputs {
     int wanted;
-    bool failed[PROMETHEUS + 1];
+    bool failed[CHROME + 1];
     struct trace_rank **ranks; /* owned, as are they; of contexts from `first` on */
     uint32_t first, nranks;
     struct trace_operations *operations; /* owned */
@@ -25,9 +34,8 @@ struct trace_outputs {
     uint64_t least_bytes;                /* shorter operations are not written */
     uint64_t interval_nsec, written_nsec;
     char host[TRACE_HOST_BYTES];
-    int fd; /* of the inspector's lines */
-    size_t used;
-    char buffer[BUFFER_BYTES];
+    struct trace_chrome *chrome;  /* owned; NULL: not wanted */
+    struct growing lines, events; /* of the inspector, and Chrome's */
 };
 
 /* ---- variables ---- */
@@ -47,7 +55,8 @@ static int parse(const char *text)
     } names[] = {{"jsonl", JSONL},
                  {"inspector", INSPECTOR},
                  {"prometheus", PROMETHEUS},
-                 {"records", RECORDS}};
+                 {"records", RECORDS},
+                 {"chrome", CHROME}};
     enum { NAMES = sizeof(names) / sizeof(names[0]) };
     int wanted = 0;
     for (;;) {
@@ -92,17 +101,26 @@ bool trace_outputs_begin(void)
     int wanted = wanted_outputs(&bad);
     all->records_wanted = wanted & (JSONL | RECORDS);
     if (all->fd < 0) all->block.wanted = wanted & RECORDS;
-    if (all->outputs || !(wanted & (INSPECTOR | PROMETHEUS))) return !bad;
+    if (all->outputs || !(wanted & (INSPECTOR | PROMETHEUS | CHROME))) return !bad;
     struct trace_outputs *outputs = calloc(1, sizeof(*outputs));
     if (!outputs) return false;
-    *outputs = (struct trace_outputs){.wanted = wanted, .fd = -1};
+    outputs->wanted = wanted;
+    outputs->lines = (struct growing){
+        .output = INSPECTOR, "TUTTI_TRACE_INSPECTOR_FILE", "%h-pid%p.log", .fd = -1};
+    outputs->events = (struct growing){
+        .output = CHROME, "TUTTI_TRACE_CHROME_FILE", "tutti-trace.%h.%p.chrome.json", .fd = -1};
     outputs->operations = trace_operations_create();
     outputs->metrics = trace_metrics_create();
     outputs->interval_nsec = interval_nsec();
     outputs->least_bytes = least ? strtoull(least, NULL, 10) : 0;
     trace_host(outputs->host, sizeof(outputs->host));
+    if (wanted & CHROME) outputs->chrome = trace_chrome_create(outputs->host);
     all->outputs = outputs;
-    if (outputs->operations && outputs->metrics) return !bad;
+    bool good = outputs->operations && outputs->metrics && (outputs->chrome || !(wanted & CHROME));
+    if (good && outputs->chrome)
+        outputs->events.used =
+            trace_chrome_head(outputs->chrome, outputs->host, outputs->events.buffer);
+    if (good) return !bad;
     trace_outputs_forget();
     return false;
 }
@@ -111,7 +129,9 @@ void trace_outputs_forget(void)
 {
     struct trace_outputs *outputs = trace_process.outputs;
     if (!outputs) return;
-    if (outputs->fd >= 0) close(outputs->fd);
+    if (outputs->lines.fd >= 0) close(outputs->lines.fd);
+    if (outputs->events.fd >= 0) close(outputs->events.fd);
+    trace_chrome_destroy(outputs->chrome);
     trace_operations_destroy(outputs->operations);
     trace_metrics_destroy(outputs->metrics);
     for (uint32_t k = 0; k < outputs->nranks; k++)
@@ -175,10 +195,11 @@ static void give_up(struct trace_outputs *outputs, int output, const char *path)
     trace_complain("trace: cannot be written: ", path, error);
 }
 
-/* The folder that the inspector's variable names, or ours. */
-static void path_of(const char *variable, const char *usual, char *path)
+/* The folder that the inspector's variable names, if it is one of its files, or ours. */
+static void path_of(int output, const char *variable, const char *usual, char *path)
 {
-    const char *pattern = getenv(variable), *folder = getenv("NCCL_INSPECTOR_DUMP_DIR");
+    const char *pattern = getenv(variable);
+    const char *folder = output == CHROME ? NULL : getenv("NCCL_INSPECTOR_DUMP_DIR");
     char text[TRACE_PATH_BYTES];
     if (!folder || !*folder) folder = getenv("TUTTI_PROFILE_DIR");
     if (!folder || !*folder) folder = ".";
@@ -187,26 +208,39 @@ static void path_of(const char *variable, const char *usual, char *path)
     trace_make_folder(path);
 }
 
-static void write_lines(struct trace_outputs *outputs)
+static void write_growing(struct trace_outputs *outputs, struct growing *file)
 {
     char path[TRACE_PATH_BYTES];
     struct trace_guard guard;
     size_t done = 0;
-    if (outputs->failed[INSPECTOR]) outputs->used = 0;
-    if (outputs->used == 0) return;
-    path_of("TUTTI_TRACE_INSPECTOR_FILE", "%h-pid%p.log", path);
-    if (outputs->fd < 0)
-        outputs->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
+    if (outputs->failed[file->output]) file->used = 0;
+    if (file->used == 0) return;
+    path_of(file->output, file->variable, file->usual, path);
+    if (file->fd < 0)
+        file->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
     trace_guard_begin(&guard);
-    while (outputs->fd >= 0 && done < outputs->used) {
-        ssize_t n = write(outputs->fd, outputs->buffer + done, outputs->used - done);
+    if (file->tail_bytes) lseek(file->fd, -(off_t)file->tail_bytes, SEEK_CUR); /* no pipe does */
+    file->tail_bytes = 0;
+    while (file->fd >= 0 && done < file->used) {
+        ssize_t n = write(file->fd, file->buffer + done, file->used - done);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;
         done += (size_t)n;
     }
-    if (done < outputs->used) give_up(outputs, INSPECTOR, path);
-    trace_guard_end(&guard, done < outputs->used);
-    outputs->used = 0;
+    if (done < file->used) give_up(outputs, file->output, path);
+    trace_guard_end(&guard, done < file->used);
+    file->used = 0;
+}
+
+/* With its end, so that it can be read; if more comes that takes its place. */
+static void end_events(struct trace_outputs *outputs)
+{
+    struct growing *events = &outputs->events;
+    write_growing(outputs, events);
+    size_t bytes = trace_chrome_tail(outputs->chrome, events->buffer);
+    events->used = bytes;
+    write_growing(outputs, events);
+    events->tail_bytes = bytes;
 }
 
 /* A new file takes the old one's place at once, as who reads it may come at any time. */
@@ -216,7 +250,7 @@ static void write_metrics(struct trace_outputs *outputs)
     struct trace_guard guard;
     if (outputs->failed[PROMETHEUS]) return;
     trace_guard_begin(&guard);
-    path_of("TUTTI_TRACE_PROMETHEUS_FILE", "nccl_inspector_metrics_%h_%p.prom", path);
+    path_of(PROMETHEUS, "TUTTI_TRACE_PROMETHEUS_FILE", "nccl_inspector_metrics_%h_%p.prom", path);
     snprintf(fresh, sizeof(fresh), "%s.new", path);
     FILE *file = fopen(fresh, "we");
     bool good = file != NULL;
@@ -232,17 +266,24 @@ static void write_metrics(struct trace_outputs *outputs)
     trace_guard_end(&guard, !good);
 }
 
-void trace_outputs_take(const struct trace_record *record)
+void trace_outputs_take(const struct trace_record *record, int tid)
 {
     struct trace_outputs *outputs = trace_process.outputs;
     struct trace_operation operation;
-    if (!outputs || !trace_operations_follow(outputs->operations, record, &operation)) return;
+    struct growing *lines = &outputs->lines, *events = &outputs->events;
+    if (outputs->chrome) {
+        if (events->used + TRACE_CHROME_BYTES > sizeof(events->buffer))
+            write_growing(outputs, events);
+        events->used +=
+            trace_chrome_take(outputs->chrome, record, tid, events->buffer + events->used);
+    }
+    if (!(outputs->wanted & (INSPECTOR | PROMETHEUS))) return;
+    if (!trace_operations_follow(outputs->operations, record, &operation)) return;
     if (operation.bytes < outputs->least_bytes) return;
     if (outputs->wanted & PROMETHEUS) trace_metrics_add(outputs->metrics, &operation);
     if (!(outputs->wanted & INSPECTOR)) return;
-    if (outputs->used + TRACE_LINE_BYTES > sizeof(outputs->buffer)) write_lines(outputs);
-    outputs->used +=
-        trace_inspector_line(&operation, outputs->host, outputs->buffer + outputs->used);
+    if (lines->used + TRACE_LINE_BYTES > sizeof(lines->buffer)) write_growing(outputs, lines);
+    lines->used += trace_inspector_line(&operation, outputs->host, lines->buffer + lines->used);
 }
 
 void trace_outputs_write(uint64_t now_nsec, bool all_of_it)
@@ -251,6 +292,8 @@ void trace_outputs_write(uint64_t now_nsec, bool all_of_it)
     if (!outputs || (!all_of_it && now_nsec - outputs->written_nsec < outputs->interval_nsec))
         return;
     outputs->written_nsec = now_nsec;
-    write_lines(outputs);
+    write_growing(outputs, &outputs->lines);
+    write_growing(outputs, &outputs->events);
+    if (outputs->chrome && all_of_it) end_events(outputs);
     if (outputs->wanted & PROMETHEUS) write_metrics(outputs);
 }

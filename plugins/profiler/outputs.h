@@ -55,6 +55,18 @@ void trace_metrics_add(struct trace_metrics *metrics, const struct trace_operati
 void trace_metrics_print(struct trace_metrics *metrics, const char *host, uint64_t given_up,
                          FILE *to);
 
+/* ---- chrome.c ---- */
+enum { TRACE_CHROME_BYTES = 2048 }; /* that what one record adds is shorter than */
+struct trace_chrome;
+struct trace_chrome *trace_chrome_create(const char *host);
+void trace_chrome_destroy(struct trace_chrome *chrome);
+/* What the file begins and ends with; returns the length. */
+size_t trace_chrome_head(const struct trace_chrome *chrome, const char *host, char *lines);
+size_t trace_chrome_tail(const struct trace_chrome *chrome, char *lines);
+/* Follow a record of the thread; returns the length of what it adds, which may be nothing. */
+size_t trace_chrome_take(struct trace_chrome *chrome, const struct trace_record *record, int tid,
+                         char *lines);
+
 /* ---- outputs.c ---- */
 /* The communicator that a context names; NULL: another process's. */
 struct trace_rank *trace_outputs_rank(uint64_t context);

@@ -201,7 +201,7 @@ void trace_guard_end(struct trace_guard *guard, bool failed);
 bool trace_outputs_begin(void);
 /* A communicator has this number in its contexts. */
 void trace_outputs_join(uint32_t number, const struct trace_communicator *communicator);
-void trace_outputs_take(const struct trace_record *record);
+void trace_outputs_take(const struct trace_record *record, int tid);
 /* Write what is due; `all_of_it`: the last communicator ends, or the process. */
 void trace_outputs_write(uint64_t now_nsec, bool all_of_it);
 /* The child of a fork: nothing is its own. */
@@ -231,5 +231,8 @@ uint64_t trace_clock_at(struct trace_clock *clock, uint64_t ticks);
 size_t trace_decode(const uint64_t *words, uint64_t at, uint64_t mask, struct trace_record *record);
 /* NULL: no state has the number. */
 const char *trace_state_name(uint32_t state);
+const char *trace_type_name(uint32_t type);
+/* In decimal; 8 bytes behind it may be written. Returns its end. */
+char *trace_number(char *at, uint64_t value);
 /* One record as a line; returns its length, less than TRACE_LINE_BYTES, which `line` has. */
 size_t trace_line(const struct trace_record *record, int tid, char *line);

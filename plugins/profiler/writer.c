@@ -156,7 +156,7 @@ static size_t take_record(struct trace_ring *ring, const struct trace_place *pla
     size_t words = trace_decode(place->words, place->at, place->mask, &record);
     record.ts_nsec = nsec;
     if (record.kind == TRACE_START) record.id = ++ring->reported_id;
-    if (all->outputs) trace_outputs_take(&record);
+    if (all->outputs) trace_outputs_take(&record, ring->tid);
     if (all->kept.room) {
         trace_keep(&record, ring->tid);
     } else if (!all->block.wanted) {
