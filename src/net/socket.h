@@ -54,7 +54,7 @@ struct socket_handle {
 _Static_assert(sizeof(struct socket_handle) <= NCCL_NET_HANDLE_MAXSIZE, "a handle holds it");
 
 /* socket_accept.c: listen at the interface of the device, netifs[dev], and for peers that do not
- * reach it at the first one. dev < SOCKET_DEVICES. */
+ * reach it at the first one (of the first: at the second one). dev < SOCKET_DEVICES. */
 ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
                                   const struct tt_netif *netifs, void *opaque, void **listen_comm);
 ncclResult_t tt_socket_net_unlisten(void *listen_comm);
@@ -78,9 +78,13 @@ struct socket_reconnect {
     struct socket_shake shake;
 };
 struct socket_origin;
-/* socket_connect.c: connect one lane again, to the address in the origin's handle. */
-ncclResult_t tt_socket_connector_reopen(const struct socket_origin *origin, int lane,
+/* socket_connect.c: connect one lane again, to the address in the origin's handle. A trial is not
+ * reported when it fails, and stops when the peer has answered, until tt_socket_connector_go_on().
+ */
+ncclResult_t tt_socket_connector_reopen(const struct socket_origin *origin, int lane, bool trial,
                                         struct socket_connector **connector_out);
+bool tt_socket_connector_is_answered(const struct socket_connector *connector);
+void tt_socket_connector_go_on(struct socket_connector *connector);
 /* ncclSuccess: the caller owns *reconnect_out; ncclInProgress: call again. Failures are reported.
  */
 ncclResult_t tt_socket_connector_reconnect(const struct socket_context *context,

@@ -82,8 +82,9 @@ ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
                                   const struct tt_netif *netifs, void *opaque, void **listen_comm)
 {
     const struct tt_netif *netif = &netifs[dev];
-    bool same_family = netif->addr.sa.sa_family == netifs[0].addr.sa.sa_family;
-    const union tt_addr *spare = dev && same_family ? &netifs[0].addr : NULL;
+    const union tt_addr *other = &netifs[dev ? 0 : 1].addr; /* AF_UNSPEC behind the last one */
+    bool same_family = netif->addr.sa.sa_family == other->sa.sa_family;
+    const union tt_addr *spare = same_family ? other : NULL;
     struct socket_port *port = port_of(context, dev);
     if (!port) return tt_fail(ncclSystemError, "NET/Socket: out of memory for a listener");
     struct socket_listener *listener = tt_calloc(1, sizeof(*listener));

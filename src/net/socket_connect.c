@@ -44,7 +44,8 @@ struct socket_connector {
     uint64_t connection;
     uint32_t lane;  /* of the first joint */
     bool resumes;   /* a lane of a connection that is there */
-    bool has_spare; /* handle.spare has not been tried */
+    bool holds;     /* does not prove itself yet */
+    bool has_spare; /* handle.spare has not been tried, or the lane works: failing is silent */
     int dev;
     uint64_t since_nsec;
     int retries;
@@ -135,6 +136,13 @@ static ncclResult_t give_up(const struct socket_connector *connector, ncclResult
                    tt_addr_reach_text(&connector->handle.addr));
 }
 
+/* What another device does not reach goes to the first one's address at once. The first one's
+ * second address is for cuts alone: it may be one that leads nowhere. */
+static bool leaves_early(const struct socket_connector *connector)
+{
+    return connector->has_spare && (connector->dev || connector->resumes);
+}
+
 /* The listener may not be there yet, or may have dropped us as unauthenticated: try again, later
  * each time. */
 static ncclResult_t retry(struct socket_connector *connector, struct joint *joint, int err,
@@ -143,7 +151,7 @@ static ncclResult_t retry(struct socket_connector *connector, struct joint *join
     if (joint->fd >= 0) close(joint->fd);
     joint->fd = -1;
     joint->state = JOINT_NEW;
-    if (connector->has_spare) return ncclRemoteError;
+    if (leaves_early(connector)) return ncclRemoteError;
     bool passing = err == 0 || err == ECONNREFUSED || err == ETIMEDOUT || err == EHOSTUNREACH ||
                    err == EAGAIN || err == ECONNRESET;
     if (!passing || joint->tries >= connector->retries) {
@@ -214,6 +222,7 @@ static ncclResult_t join_lane(const struct socket_context *context,
         if (!rc) joint->state = JOINT_PROOF;
         joint->at.sending = rc == ncclSuccess;
     }
+    if (!rc && joint->state == JOINT_PROOF && connector->holds) return ncclInProgress;
     if (!rc && joint->state == JOINT_PROOF) {
         rc = tt_socket_transfer(joint->fd, &joint->at, shake->proof, SHAKE_PROOF_BYTES);
         if (!rc) joint->state = JOINT_DONE;
@@ -250,8 +259,9 @@ static void take_spare(struct socket_context *context, struct socket_connector *
  * the connection and says nothing, such as another program at this host's own address. */
 static bool is_unanswered(const struct socket_connector *connector, const struct joint *joint)
 {
-    uint64_t limit_nsec =
-        joint->state <= JOINT_CONNECTING ? SPARE_AFTER_NSEC : SPARE_IF_SILENT_NSEC;
+    uint64_t limit_nsec = joint->state <= JOINT_CONNECTING && leaves_early(connector)
+                              ? SPARE_AFTER_NSEC
+                              : SPARE_IF_SILENT_NSEC;
     return connector->has_spare && joint->state < JOINT_DONE &&
            tt_now_nsec() - connector->since_nsec > limit_nsec;
 }
@@ -323,7 +333,7 @@ ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void
 
 /* ---- a lane made anew ---- */
 
-ncclResult_t tt_socket_connector_reopen(const struct socket_origin *origin, int lane,
+ncclResult_t tt_socket_connector_reopen(const struct socket_origin *origin, int lane, bool trial,
                                         struct socket_connector **connector_out)
 {
     struct socket_handle one = origin->handle;
@@ -334,8 +344,19 @@ ncclResult_t tt_socket_connector_reopen(const struct socket_origin *origin, int 
     (*connector_out)->connection = origin->connection;
     (*connector_out)->lane = (uint32_t)lane;
     (*connector_out)->resumes = true;
+    (*connector_out)->has_spare = (*connector_out)->holds = trial;
     (*connector_out)->retries = AGAIN_RETRIES; /* a living peer listens */
     return ncclSuccess;
+}
+
+bool tt_socket_connector_is_answered(const struct socket_connector *connector)
+{
+    return connector->joints[0].state >= JOINT_PROOF;
+}
+
+void tt_socket_connector_go_on(struct socket_connector *connector)
+{
+    connector->holds = false;
 }
 
 /* A peer that is busy elsewhere may take its time once its host has answered. */

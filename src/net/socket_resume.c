@@ -12,8 +12,10 @@
  *   <--------- report: so many bytes of this lane's stream came, signed
  *   goes on with the next byte ---------------------> reads from the new descriptor
  *
- * Each lane does so by itself. The sender begins, since the receiver sends nothing and so learns
- * of a cut late or never; the bootstrap reports a peer that is gone. */
+ * Each lane does so by itself, and again when the other way is cut later. The sender begins, since
+ * the receiver sends nothing and so learns of a cut late or never; the bootstrap reports a peer
+ * that is gone. A lane on the spare way asks at the first one now and then, while it goes on, and
+ * moves back in the same manner once the peer has answered there. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -38,14 +40,21 @@
 #define STEP_NSEC 500000ull          /* between two steps of connecting */
 #define QUIET_NSEC 20000000ull       /* receiving: after it, look whether the lane comes anew */
 #define LOOK_NSEC 5000000ull         /* between two such looks */
-#define RECORD_MOST_BYTES 16384      /* of a sealed lane: comes as a whole or not at all */
-enum { LANE_PARTS = 2 * SOCKET_REQUESTS, KEPT_STEP_BYTES = 262144 };
+#define BUSY_NSEC 100000000ull  /* the same where bytes come: the sender may want to move back */
+#define MEND_NSEC 1000000000ull /* sending: before the first try at the first way, ... */
+#define MEND_MOST_NSEC 16000000000ull /* ... doubled after each, up to this */
+#define RECORD_MOST_BYTES 16384       /* of a sealed lane: comes as a whole or not at all */
+enum { LANE_PARTS = 2 * SOCKET_REQUESTS, KEPT_STEP_BYTES = 262144, BUSY_LOOKS = 256, MOVES = 4 };
 
 struct resume_lane {
     uint64_t look_nsec; /* not before: the next look */
     /* sending */
     bool over;           /* it lies on the other way, or is about to */
-    int err;             /* of the first one */
+    bool returns;        /* `connector` is of the first way, and the other one works */
+    int err;             /* of the way before */
+    int moves;           /* begun since the last one that succeeded */
+    uint64_t mend_nsec;  /* over: not before: the next try at the first way */
+    uint64_t pause_nsec; /* after it */
     uint64_t held_at;    /* position of the first part that is held */
     uint64_t watch_nsec; /* not before: the next look at TCP's state */
     uint64_t stall_nsec,
@@ -56,12 +65,14 @@ struct resume_lane {
     unsigned char report[SHAKE_REPORT_BYTES];
     /* receiving */
     uint64_t quiet_nsec, quiet_at; /* since when nothing came, and where the stream stands */
+    uint32_t busy;                 /* looks in a row at which bytes had come */
 };
 
 struct socket_resume {
     const struct socket_context *context; /* borrowed */
     struct socket_context *cuts;          /* sending: the same; learns that a device is cut */
     struct socket_origin origin;          /* sending: where the lanes come anew */
+    union tt_addr paths[2];               /* the same: the device's, the spare one */
     struct socket_listener *listener;     /* owned; receiving: waits for them */
     struct resume_lane lanes[];
 };
@@ -90,7 +101,8 @@ ncclResult_t tt_socket_resume_sender(struct socket_link *link, struct socket_con
     if (!resume) return ncclSystemError;
     resume->context = resume->cuts = context;
     resume->origin = *origin;
-    resume->origin.handle.addr = origin->handle.spare;
+    resume->paths[0] = origin->handle.addr;
+    resume->paths[1] = origin->handle.spare;
     for (int i = 0; i < link->nlanes; i++)
         link->lanes[i].holds = true;
     link->resume = resume;
@@ -168,32 +180,70 @@ static ncclResult_t take_lane(struct socket_link *link, struct socket_lane *lane
 
 /* ---- sending ---- */
 
-static void tell_cut(const struct socket_link *link, int err)
+/* By number: the one that the connection was made for, the spare one. */
+static int device_of(const struct socket_resume *resume, bool spare)
+{
+    int dev = resume->origin.dev;
+    return !spare ? dev : dev ? 0 : 1;
+}
+
+/* The lane has moved to the way that `at` says. */
+static void tell_moved(const struct socket_link *link, const struct resume_lane *at)
 {
     const struct socket_resume *resume = link->resume;
-    char text[64];
-    uint32_t bit = (uint32_t)1 << resume->origin.dev;
+    const int left = device_of(resume, !at->over), taken = device_of(resume, at->over);
+    const struct tt_netif *netifs = resume->context->netifs;
+    char from[64], to[64];
+    tt_addr_text(&resume->paths[!at->over], from, sizeof(from));
+    tt_addr_text(&resume->paths[at->over], to, sizeof(to));
+    atomic_fetch_and_explicit(&resume->cuts->cut_devices, ~((uint32_t)1 << taken),
+                              memory_order_relaxed);
+    if (at->returns) {
+        tt_info(TT_LOG_NET,
+                "NET/Socket: rank %d: the way from interface %s to rank %d at %s works "
+                "again, and is used again",
+                resume->context->trust.rank, netifs[taken].name, link->rank, to);
+        return;
+    }
+    uint32_t bit = (uint32_t)1 << left;
     uint32_t before =
         atomic_fetch_or_explicit(&resume->cuts->cut_devices, bit, memory_order_relaxed);
     if (before & bit) return;
     tt_warn("NET/Socket: rank %d: the way from interface %s to rank %d at %s is cut (%s); it and "
             "what else would go that way goes on to %s, nothing is lost",
-            resume->context->trust.rank, resume->context->netifs[resume->origin.dev].name,
-            link->rank, link->peer, strerror(err),
-            tt_addr_text(&resume->origin.handle.addr, text, sizeof(text)));
+            resume->context->trust.rank, netifs[left].name, link->rank, from, strerror(at->err),
+            to);
 }
 
-/* The descriptor failed: connect the lane once more. */
-static ncclResult_t start(struct socket_link *link, struct socket_lane *lane)
+static ncclResult_t dial_way(struct socket_link *link, const struct socket_lane *lane, bool spare)
 {
     struct socket_resume *resume = link->resume;
     struct resume_lane *at = state_of(link, lane);
-    if (at->over) /* it has been cut twice */
+    resume->origin.handle.addr = resume->paths[spare];
+    at->at = (struct socket_transfer){.sending = false};
+    return tt_socket_connector_reopen(&resume->origin, (int)(lane - link->lanes), at->returns,
+                                      &at->connector);
+}
+
+static void hang_up(struct resume_lane *at)
+{
+    tt_socket_connector_free(at->connector);
+    at->connector = NULL;
+    if (at->reconnect.fd >= 0) close(at->reconnect.fd);
+    at->reconnect.fd = -1;
+    at->returns = false;
+}
+
+/* The descriptor failed: connect the lane over the other way. */
+static ncclResult_t start(struct socket_link *link, const struct socket_lane *lane)
+{
+    struct resume_lane *at = state_of(link, lane);
+    hang_up(at);
+    if (++at->moves > MOVES) /* both ways break again and again */
         return tt_socket_link_broken(link, ncclRemoteError, strerror(lane->err));
-    at->over = true;
+    at->over = !at->over;
     at->err = lane->err;
-    ncclResult_t rc =
-        tt_socket_connector_reopen(&resume->origin, (int)(lane - link->lanes), &at->connector);
+    ncclResult_t rc = dial_way(link, lane, at->over);
     if (rc) link->error = rc; /* reported */
     return rc;
 }
@@ -300,33 +350,77 @@ static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane
     at->look_nsec = now + STEP_NSEC;
     if (at->reconnect.fd < 0) {
         rc = tt_socket_connector_reconnect(context, at->connector, &at->reconnect);
-        if (rc && rc != ncclInProgress) link->error = rc; /* reported */
+        if (rc && rc != ncclInProgress && !at->returns) link->error = rc; /* reported */
         if (rc) return rc;
-        at->at = (struct socket_transfer){.sending = false};
     }
     rc = tt_socket_transfer(at->reconnect.fd, &at->at, at->report, sizeof(at->report));
     if (rc == ncclInProgress) return rc;
-    if (rc) return tt_socket_link_broken(link, rc, "cut, and the other way was closed");
+    if (rc) { /* cut again before the report came; the peer may have left the way before */
+        lane->err = ECONNRESET;
+        at->over = at->returns ? false : at->over;
+        rc = start(link, lane);
+        return rc ? rc : ncclInProgress;
+    }
     if (!tt_shake_read_report(&at->reconnect.shake, &context->trust, at->report, &position))
         return tt_socket_link_broken(link, ncclRemoteError, "cut; bad MAC over the other way");
     rc = rewind_to(link, lane, position);
     if (!rc) rc = take_lane(link, lane, &at->reconnect);
-    if (!rc) tell_cut(link, at->err);
-    tt_socket_connector_free(at->connector);
-    at->connector = NULL;
-    return rc;
+    if (rc) return rc;
+    if (at->returns) at->over = false;
+    tell_moved(link, at);
+    hang_up(at);
+    at->moves = 0;
+    at->mend_nsec = tt_now_nsec() + MEND_NSEC;
+    at->pause_nsec = MEND_NSEC;
+    return ncclSuccess;
+}
+
+/* All that was sent is acknowledged. */
+static bool is_acknowledged(struct socket_lane *lane, struct resume_lane *at, uint64_t now)
+{
+    confirm(lane, at);
+    if (lane->held == lane->first) return true;
+    if (!lane->err && is_cut(lane, at, now)) lane->err = ETIMEDOUT;
+    return false;
+}
+
+/* On the spare way: is the first one mended? The lane goes on until its peer has answered there.
+ * Then nothing more is sent until all that was sent is acknowledged, and only then the peer gets
+ * the proof: what it acknowledges later does not count. ncclInProgress: nothing may be sent. */
+static ncclResult_t try_return(struct socket_link *link, struct socket_lane *lane)
+{
+    struct resume_lane *at = state_of(link, lane);
+    uint64_t now = tt_now_nsec();
+    if (!at->connector) {
+        if (now < at->mend_nsec) return ncclSuccess;
+        at->returns = true;
+        if (dial_way(link, lane, false)) at->connector = NULL;
+    }
+    bool answered = at->connector && tt_socket_connector_is_answered(at->connector);
+    if (answered && !is_acknowledged(lane, at, now))
+        return lane->err ? ncclSuccess : ncclInProgress;
+    if (answered) tt_socket_connector_go_on(at->connector);
+    ncclResult_t rc = at->connector ? come_anew(link, lane) : ncclSystemError;
+    if (rc == ncclInProgress) return answered ? rc : ncclSuccess;
+    if (!rc || link->error) return rc;
+    hang_up(at);
+    if (at->pause_nsec < MEND_MOST_NSEC) at->pause_nsec *= 2;
+    at->mend_nsec = now + at->pause_nsec;
+    return ncclSuccess;
 }
 
 ncclResult_t tt_socket_resume_send(struct socket_link *link, struct socket_lane *lane)
 {
     struct resume_lane *at = state_of(link, lane);
     ncclResult_t rc = ncclSuccess;
-    if (at->connector) {
+    if (at->connector && !at->returns) {
         rc = come_anew(link, lane);
-        if (rc) return rc == ncclInProgress ? ncclSuccess : rc;
+    } else if (at->over) {
+        rc = try_return(link, lane);
     }
-    if (tt_socket_lane_is_early(lane)) return ncclSuccess;
-    if (lane->first != lane->last) rc = tt_socket_lane_send(link, lane);
+    if (rc) return rc == ncclInProgress ? ncclSuccess : rc;
+    if (!lane->err && tt_socket_lane_is_early(lane)) return ncclSuccess;
+    if (!lane->err && lane->first != lane->last) rc = tt_socket_lane_send(link, lane);
     if (!rc && !lane->err) confirm(lane, at);
     if (!rc && !lane->err && lane->held != lane->last && is_cut(lane, at, tt_now_nsec()))
         lane->err = ETIMEDOUT;
@@ -382,12 +476,12 @@ ncclResult_t tt_socket_resume_look(struct socket_link *link, struct socket_lane 
     struct socket_resume *resume = link->resume;
     struct resume_lane *at = state_of(link, lane);
     struct socket_reconnect reconnect;
-    if (!lane->misses && !lane->err) return ncclSuccess;
+    if (!lane->misses && !lane->err && ++at->busy % BUSY_LOOKS) return ncclSuccess;
     uint64_t now = tt_now_nsec();
     if (!at->quiet_nsec || at->quiet_at != lane->moved) at->quiet_nsec = now;
     at->quiet_at = lane->moved;
-    if ((!lane->err && now - at->quiet_nsec < QUIET_NSEC) || now < at->look_nsec)
-        return ncclSuccess;
+    bool quiet = lane->err || now - at->quiet_nsec >= QUIET_NSEC;
+    if (now < at->look_nsec + (quiet ? 0 : BUSY_NSEC)) return ncclSuccess;
     at->look_nsec = now + LOOK_NSEC;
     ncclResult_t rc = tt_socket_port_resumed(resume->listener->port, resume->listener,
                                              (int)(lane - link->lanes), &reconnect);

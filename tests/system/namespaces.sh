@@ -1,7 +1,7 @@
 #!/bin/sh
 # Several hosts on one machine: network namespaces joined by a bridge, one host each; every collective runs
 # through the socket network. Needs root; exit 77 (skipped) where namespaces are not allowed.
-# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|libfabric|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|cut-rail|mtu|one-way|
+# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|libfabric|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|cut-rail|cut-first-rail|mtu|one-way|
 #        one-way-init|vanish|vanish-init|unlike|uneven|late-interface|loopback|collnet|plugins] [PLUGINS]
 set -u
 tutti=$1 hosts=$2 per_host=$3 mode=${4:-plain}
@@ -209,14 +209,16 @@ dead-rail)
     echo "$out" | grep -q 'does not reach rank [01] at 10.78.0' || {
         echo "$out"; echo "nobody said that the second network is dead"; exit 1; }
     ;;
-cut-rail)
-    # The second network is cut in the middle of large AllReduces, for one host at the switch, which nobody there
-    # notices, and then in another job at the host itself: all results are right, and each rank says so once.
+cut-rail|cut-first-rail)
+    # One of two networks is cut in the middle of large AllReduces, for one host at the switch, which nobody there
+    # notices, and then in another job at the host itself: all results are right, and each rank says so once. The
+    # first network carries what the ranks of a job tell each other as well.
     add_rail
-    for cut in "$tag-hub r0" "$tag-$((hosts - 1)) tt1"; do
-        before=$(received r1)
+    case $mode in cut-rail) port=r dev=tt1 net=10.78 ;; *) port=h dev=tt0 net=10.77 ;; esac
+    for cut in "$tag-hub ${port}0" "$tag-$((hosts - 1)) $dev"; do
+        before=$(received ${port}1)
         (looks=0
-        while [ $(received r1) -lt $((before + 200000000)) ] && [ $looks -lt 1000 ]; do sleep 0.1; looks=$((looks + 1)); done
+        while [ $(received ${port}1) -lt $((before + 200000000)) ] && [ $looks -lt 1000 ]; do sleep 0.1; looks=$((looks + 1)); done
         ip netns exec ${cut% *} ip link set ${cut#* } down) &
         cutter=$!
         out=$(NCCL_SOCKET_IFNAME=tt NCCL_ALGO=Ring timeout 180 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 \
@@ -225,8 +227,8 @@ cut-rail)
         wait $cutter
         [ $rc -eq 0 ] || { echo "$out"; echo "the job failed with status $rc although another network was left"; exit 1; }
         echo "$out" | grep -q 'Out of bounds values : 0 OK' || { echo "$out"; exit 1; }
-        [ $(received r1) -gt $((before + 100000000)) ] || { echo "$out"; echo "the second network was not used"; exit 1; }
-        must_say "$out" 'the way from interface tt1 to rank [0-9]+ at 10.78.0.[0-9<>]+ is cut'
+        [ $(received ${port}1) -gt $((before + 100000000)) ] || { echo "$out"; echo "the network was not used"; exit 1; }
+        must_say "$out" "the way from interface $dev to rank [0-9]+ at $net.0.[0-9<>]+ is cut"
         twice=$(echo "$out" | grep 'is cut' | sed 's/.*Socket: \(rank [0-9]*\):.*/\1/' | sort | uniq -d)
         [ -z "$twice" ] || { echo "$out"; echo "$twice said so twice"; exit 1; }
         ip netns exec ${cut% *} ip link set ${cut#* } up

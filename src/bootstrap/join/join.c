@@ -90,6 +90,9 @@ static ncclResult_t exchange_records(struct tt_bootstrap *b, const union tt_addr
     unsigned char mine[SHARE];
     size_t n = (size_t)b->nranks;
     gethostname(contact.host, sizeof(contact.host) - 1);
+    tt_service_lock();
+    tt_listener_spare(&contact.spare);
+    tt_service_unlock();
     tt_contact_pack(&contact, mine);
     memcpy(mine + TT_CONTACT_BYTES, record, TT_RECORD_BYTES);
     unsigned char *all = calloc(n, SHARE);

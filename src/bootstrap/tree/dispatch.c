@@ -10,6 +10,7 @@
 #include "bootstrap/tree/late.h"
 #include "bootstrap/tree/leave.h"
 #include "bootstrap/wire/loop.h"
+#include "bootstrap/wire/second.h"
 #include "bootstrap/wire/service.h"
 
 #include <errno.h>
@@ -22,6 +23,8 @@
 
 #define REASON_NSEC 1000000000ull
 #define CHILD_REASON_NSEC 50000000ull
+#define SECOND_AGAIN_NSEC 10000000000ull
+#define SECOND_LIMIT_NSEC 5000000000ull
 
 /* ---- connections ---- */
 
@@ -114,14 +117,20 @@ static bool child_admits(struct tt_acceptor *acceptor, const struct tt_hello *he
 {
     struct tt_bootstrap *b = acceptor->owner;
     const struct tt_branch *branch = branch_to(b, hello->own_rank);
-    return branch && !branch->came && hello->nranks == (uint32_t)b->nranks &&
-           hello->sealed == b->sealed;
+    bool equal = hello->nranks == (uint32_t)b->nranks && hello->sealed == b->sealed;
+    if (!branch || !equal) return false;
+    if (!hello->second) return !branch->came;
+    return branch->conn && branch->conn->state == TT_CONN_OPEN && !branch->conn->second;
 }
 
 static void child_opened(struct tt_acceptor *acceptor, struct tt_conn *conn)
 {
     struct tt_bootstrap *b = acceptor->owner;
     struct tt_branch *branch = branch_to(b, conn->peer);
+    if (conn->hello.second) {
+        tt_second_join(branch->conn, conn);
+        return;
+    }
     branch->conn = conn;
     branch->came = true;
     conn->owner = b;
@@ -132,10 +141,10 @@ static void child_opened(struct tt_acceptor *acceptor, struct tt_conn *conn)
     bool all = true;
     for (int i = 0; i < b->nbranches; i++)
         all &= b->branches[i].came;
-    if (all) {
-        tt_acceptor_close(acceptor);
-        b->accepts = false;
-    }
+    if (!all) return;
+    b->accepts = false;
+    b->seconds = tt_service()->spare_listener != NULL;
+    if (!b->seconds) tt_acceptor_close(acceptor);
 }
 
 void tt_tree_accept_children(struct tt_bootstrap *b)
@@ -151,27 +160,53 @@ void tt_tree_accept_children(struct tt_bootstrap *b)
     tt_acceptor_open(&b->acceptor);
 }
 
-ncclResult_t tt_tree_dial_parent(struct tt_bootstrap *b, uint64_t deadline_nsec)
+static ncclResult_t call_parent(struct tt_bootstrap *b, const union tt_addr *addr, bool second,
+                                uint64_t deadline_nsec)
 {
     struct tt_key key;
     tt_key_derive(b->secret, TT_KEY_TREE, &key);
     struct tt_conn_dial dial = {
-        .addr = &b->parent_contact.addr,
+        .addr = addr,
         .key = &key,
         .hello = {.kind = TT_KEY_TREE,
                   .own_rank = b->rank,
                   .wanted_rank = b->parent,
                   .nranks = (uint32_t)b->nranks,
-                  .sealed = b->sealed},
+                  .sealed = b->sealed,
+                  .second = second},
         .ops = &tree_ops,
         .owner = b,
         .limit_bytes = frame_limit(b),
         .deadline_nsec = deadline_nsec,
     };
-    ncclResult_t rc = tt_conn_dial(&dial, &b->up);
-    b->dialing = rc == ncclSuccess;
+    ncclResult_t rc = second ? tt_second_dial(b->up, &dial) : tt_conn_dial(&dial, &b->up);
     sodium_memzero(&key, sizeof(key));
+    return rc;
+}
+
+ncclResult_t tt_tree_dial_parent(struct tt_bootstrap *b, uint64_t deadline_nsec)
+{
+    ncclResult_t rc = call_parent(b, &b->parent_contact.addr, false, deadline_nsec);
+    b->dialing = rc == ncclSuccess;
     return rc == ncclInProgress ? ncclSuccess : rc;
+}
+
+/* ---- the second connection to the parent, over another interface ---- */
+
+/* When one of the two has ended, it is tried again now and then: its interface may be mended. */
+static void second_tick(struct tt_bootstrap *b, uint64_t now_nsec)
+{
+    const struct tt_conn *up = b->up;
+    if (!b->second_nsec || !up || up->state != TT_CONN_OPEN || b->leaving || atomic_load(&b->error))
+        return;
+    if (up->second) return;
+    tt_service()->retries = true;
+    if (now_nsec < b->second_nsec) return;
+    const struct tt_contact *parent = &b->contacts[b->parent];
+    bool over_spare = tt_addr_same_ip(&up->from, &parent->spare);
+    b->second_nsec = now_nsec + SECOND_AGAIN_NSEC;
+    (void)call_parent(b, over_spare ? &parent->addr : &parent->spare, true,
+                      now_nsec + SECOND_LIMIT_NSEC);
 }
 
 /* ---- life ---- */
@@ -198,6 +233,7 @@ static bool tick(uint64_t now_nsec)
             tt_tree_destroy(b);
             continue;
         }
+        second_tick(b, now_nsec);
         if (b->lost_nsec && now_nsec >= b->lost_nsec) {
             b->lost_nsec = 0;
             tt_failure_lost(b, b->lost_peer, b->lost_why);

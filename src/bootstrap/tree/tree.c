@@ -73,7 +73,7 @@ void tt_tree_destroy(struct tt_bootstrap *b)
     while (*link && *link != b)
         link = &(*link)->next;
     if (*link) *link = b->next;
-    if (b->accepts) tt_acceptor_close(&b->acceptor);
+    if (b->accepts || b->seconds) tt_acceptor_close(&b->acceptor);
     tt_conn_finish(b->up);
     for (int i = 0; i < b->nbranches; i++)
         tt_conn_finish(b->branches[i].conn);
@@ -84,10 +84,24 @@ void tt_tree_destroy(struct tt_bootstrap *b)
 
 /* ---- the outside ---- */
 
+/* This rank and its parent both have a second interface, and are on two hosts. */
+static bool may_have_second(const struct tt_bootstrap *b)
+{
+    if (!b->up || !b->contacts) return false;
+    const struct tt_contact *own = &b->contacts[b->rank], *parent = &b->contacts[b->parent];
+    return own->spare.sa.sa_family != AF_UNSPEC &&
+           own->spare.sa.sa_family == parent->spare.sa.sa_family &&
+           !tt_addr_same_ip(&own->addr, &parent->addr); /* within a host no interface matters */
+}
+
 void tt_bootstrap_init_done(struct tt_bootstrap *b)
 {
     tt_service_lock();
     b->deadline_nsec = 0;
+    if (may_have_second(b)) {
+        b->second_nsec = tt_now_nsec();
+        tt_service_wake();
+    }
     tt_service_unlock();
 }
 

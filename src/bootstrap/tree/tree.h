@@ -80,6 +80,8 @@ struct tt_bootstrap {
     struct tt_branch branches[TT_BRANCHES];
     int nbranches, subtree;
     bool dialing, assigned, accepts;
+    bool seconds;             /* the acceptor stays: children may have second connections */
+    uint64_t second_nsec;     /* not before: a try at a second connection to the parent; 0: none */
     bool complete;            /* all ranks of the block have come to their root */
     struct tt_conn *own_root; /* borrowed: the way to that root, during join */
     struct tt_late late;

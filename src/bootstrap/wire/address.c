@@ -16,7 +16,8 @@ void tt_addr_put(struct tt_wire *wire, const union tt_addr *addr)
     unsigned char ip[16] = {0};
     memcpy(ip, v6 ? (const void *)&addr->v6.sin6_addr : (const void *)&addr->v4.sin_addr,
            v6 ? 16 : 4);
-    tt_wire_put32(wire, (v6 ? 6u : 4u) | (uint32_t)port << 16);
+    uint32_t family = addr->sa.sa_family == AF_UNSPEC ? 0 : v6 ? 6 : 4;
+    tt_wire_put32(wire, family | (uint32_t)port << 16);
     tt_wire_put(wire, ip, sizeof(ip));
     tt_wire_put32(wire, v6 ? addr->v6.sin6_scope_id : 0);
 }
@@ -34,26 +35,28 @@ void tt_addr_get(struct tt_wire *wire, union tt_addr *addr)
         addr->v6.sin6_port = port;
         addr->v6.sin6_scope_id = scope;
         memcpy(&addr->v6.sin6_addr, ip, 16);
-    } else {
+    } else if (word & 0xff) {
         addr->v4.sin_family = AF_INET;
         addr->v4.sin_port = port;
         memcpy(&addr->v4.sin_addr, ip, 4);
     }
 }
 
-/* The first usable interface, if it is another than the one known. */
-static ncclResult_t choose_netif(union tt_addr *known)
+/* The first usable interface, if it is another than the one known, and the second one. */
+static ncclResult_t choose_netif(struct tt_service *service)
 {
-    struct tt_netif netif;
+    struct tt_netif netifs[2];
     int count = 0;
     char text[128];
-    ncclResult_t rc = tt_netif_list(&netif, 1, &count);
+    ncclResult_t rc = tt_netif_list(netifs, 2, &count);
     if (rc) return rc;
     if (count < 1) return tt_fail(ncclInvalidUsage, "bootstrap: no usable network interface");
-    if (tt_addr_same_ip(&netif.addr, known)) return ncclSuccess;
-    *known = netif.addr;
-    tt_info(TT_LOG_BOOTSTRAP, "Bootstrap: Using %s:%s", netif.name,
-            tt_addr_text(&netif.addr, text, sizeof(text)));
+    if (tt_addr_same_ip(&netifs[0].addr, &service->netif)) return ncclSuccess;
+    service->netif = netifs[0].addr;
+    bool spare = count > 1 && netifs[1].addr.sa.sa_family == netifs[0].addr.sa.sa_family;
+    service->spare_netif = spare ? netifs[1].addr : (union tt_addr){.sa.sa_family = AF_UNSPEC};
+    tt_info(TT_LOG_BOOTSTRAP, "Bootstrap: Using %s:%s", netifs[0].name,
+            tt_addr_text(&netifs[0].addr, text, sizeof(text)));
     return ncclSuccess;
 }
 
@@ -64,9 +67,17 @@ ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out)
     ncclResult_t rc = ncclSuccess;
     pthread_mutex_lock(&service->netif_lock);
     bool first = known->sa.sa_family == AF_UNSPEC;
-    if (first || tt_addr_is_loopback(known)) rc = choose_netif(known);
+    if (first || tt_addr_is_loopback(known)) rc = choose_netif(service);
     if (!first) rc = ncclSuccess;
     *addr_out = *known;
     pthread_mutex_unlock(&service->netif_lock);
     return rc;
+}
+
+void tt_bootstrap_spare_netif(union tt_addr *addr_out)
+{
+    struct tt_service *service = tt_service();
+    pthread_mutex_lock(&service->netif_lock);
+    *addr_out = service->spare_netif;
+    pthread_mutex_unlock(&service->netif_lock);
 }

@@ -5,7 +5,9 @@
 #include "base/clock.h"
 #include "base/encryption.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "bootstrap/wire/acceptor.h"
+#include "bootstrap/wire/second.h"
 #include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
@@ -49,8 +51,9 @@ const char tt_conn_unproven[] = "the other side does not know the secret, or its
 
 static void conn_watch(struct tt_conn *conn, bool write)
 {
-    uint32_t read = conn->state == TT_CONN_PARKED ? 0 : EPOLLIN;
-    struct epoll_event event = {.events = EPOLLRDHUP | read | (write ? EPOLLOUT : 0)};
+    uint32_t read = conn->state == TT_CONN_PARKED ? EPOLLRDHUP : EPOLLIN | EPOLLRDHUP;
+    if (conn->early) read = 0;
+    struct epoll_event event = {.events = read | (write ? EPOLLOUT : 0)};
     event.data.u64 = conn->token;
     conn->wants_write = write;
     epoll_ctl(tt_service()->epoll_fd, EPOLL_CTL_MOD, conn->fd, &event);
@@ -93,6 +96,7 @@ void tt_conn_close(struct tt_conn *conn)
 {
     if (!conn || conn->state == TT_CONN_DEAD) return;
     struct tt_service *service = tt_service();
+    struct tt_conn *second = tt_second_leave(conn);
     conn->state = TT_CONN_DEAD;
     if (conn->fd >= 0) close(conn->fd);
     conn->fd = -1;
@@ -100,11 +104,13 @@ void tt_conn_close(struct tt_conn *conn)
     if (conn->next) conn->next->link = conn->link;
     conn->next = service->closed;
     service->closed = conn;
+    tt_conn_close(second);
 }
 
 void tt_conn_finish(struct tt_conn *conn)
 {
     if (!conn || conn->state == TT_CONN_DEAD) return;
+    tt_conn_finish(tt_second_leave(conn));
     conn->owner = NULL;
     conn->close_when_sent = true;
     if (!conn->out) {
@@ -181,9 +187,8 @@ static void conn_send_raw(struct tt_conn *conn, const unsigned char *bytes, size
     conn_flush(conn);
 }
 
-void tt_conn_send(struct tt_conn *conn, uint16_t type, const void *bytes, size_t len)
+static void frame_send(struct tt_conn *conn, uint16_t type, const void *bytes, size_t len)
 {
-    if (!conn || conn->state != TT_CONN_OPEN) return;
     struct tt_packet *packet = conn_queue(conn, TT_FRAME_HEADER_BYTES + len + TT_FRAME_MAC_BYTES);
     if (!packet) return;
     struct tt_wire wire;
@@ -200,6 +205,15 @@ void tt_conn_send(struct tt_conn *conn, uint16_t type, const void *bytes, size_t
                            conn->session.send_key, sizeof(conn->session.send_key));
     }
     conn_flush(conn);
+}
+
+void tt_conn_send(struct tt_conn *conn, uint16_t type, const void *bytes, size_t len)
+{
+    if (!conn || conn->state != TT_CONN_OPEN) return;
+    conn->frames_sent++;
+    frame_send(conn, type, bytes, len);
+    if (conn->second && conn->second->state == TT_CONN_OPEN)
+        frame_send(conn->second, type, bytes, len);
 }
 
 /* ---- opening ---- */
@@ -357,6 +371,46 @@ static void conn_answered(struct tt_conn *conn)
 
 /* ---- receiving ---- */
 
+/* The descriptor is of no more use: go on over the second connection. False: there is none. */
+static bool conn_replace(struct tt_conn *conn, const char *why)
+{
+    char from[128], to[128];
+    if (!tt_second_may_replace(conn)) return false;
+    struct tt_conn *second = tt_second_leave(conn);
+    tt_info(TT_LOG_BOOTSTRAP,
+            "Bootstrap: the connection to rank %d at %s ended (%s); the one at %s goes on",
+            conn->peer, tt_addr_text(&conn->from, from, sizeof(from)), why,
+            tt_addr_text(&second->from, to, sizeof(to)));
+    while (conn->out) {
+        struct tt_packet *packet = conn->out;
+        conn->out = packet->next;
+        free(packet);
+    }
+    free(conn->body);
+    close(conn->fd);
+    conn->fd = second->fd;
+    conn->token = second->token;
+    conn->wants_write = second->wants_write;
+    conn->from = second->from;
+    conn->session = second->session;
+    conn->sent_count = second->sent_count;
+    conn->got_count = second->got_count;
+    conn->offset = second->offset;
+    memcpy(conn->header, second->header, sizeof(conn->header));
+    conn->header_got = second->header_got;
+    conn->body = second->body;
+    conn->body_len = second->body_len;
+    conn->body_got = second->body_got;
+    conn->out = second->out;
+    conn->out_end = conn->out ? second->out_end : &conn->out;
+    second->fd = -1;
+    second->body = NULL;
+    second->out = NULL;
+    second->out_end = &second->out;
+    tt_conn_close(second);
+    return true;
+}
+
 /* Read up to `want` in all; true when complete. Breaks the connection on end or error. */
 static bool conn_read(struct tt_conn *conn, unsigned char *bytes, size_t want, size_t *got)
 {
@@ -365,7 +419,8 @@ static bool conn_read(struct tt_conn *conn, unsigned char *bytes, size_t want, s
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
         if (n <= 0) {
-            conn_break(conn, n == 0 ? "connection closed" : strerror(errno));
+            const char *why = n == 0 ? "connection closed" : strerror(errno);
+            if (!conn_replace(conn, why)) conn_break(conn, why);
             return false;
         }
         *got += (size_t)n;
@@ -413,23 +468,40 @@ static bool frame_genuine(struct tt_conn *conn, uint64_t counter)
     return counter == conn->got_count && !sodium_memcmp(mac, conn->body + len, sizeof(mac));
 }
 
-static bool frame_take(struct tt_conn *conn)
+/* A whole frame is in `body`, and genuine. */
+static bool frame_read(struct tt_conn *conn, uint32_t *type_out)
 {
-    if (!frame_begin(conn)) return false;
-    if (!conn_read(conn, conn->body, conn->body_len, &conn->body_got)) return false;
     struct tt_wire wire;
+    if (!conn->early && !frame_begin(conn)) return false;
+    if (!conn->early && !conn_read(conn, conn->body, conn->body_len, &conn->body_got)) return false;
     tt_wire_read(&wire, conn->header, sizeof(conn->header));
     tt_wire_get32(&wire);
-    uint32_t type = tt_wire_get32(&wire);
-    if (!frame_genuine(conn, tt_wire_get64(&wire)) || type > UINT16_MAX) {
+    *type_out = tt_wire_get32(&wire);
+    if (conn->early) return true;
+    if (!frame_genuine(conn, tt_wire_get64(&wire)) || *type_out > UINT16_MAX) {
         conn_break(conn, "bad MAC");
         return false;
     }
     conn->got_count++;
+    return true;
+}
+
+static bool frame_take(struct tt_conn *conn)
+{
+    uint32_t type;
+    if (!frame_read(conn, &type)) return false;
+    const struct tt_second_frame frame = {(uint16_t)type, conn->body,
+                                          conn->body_len - TT_FRAME_MAC_BYTES};
+    bool was_early = conn->early;
+    enum tt_second_order order = tt_second_sort(conn, &frame);
+    conn->early = order == TT_FRAME_EARLY;
+    if (conn->early != was_early) conn_watch(conn, conn->wants_write);
+    if (conn->early) return false;
+    struct tt_conn *owner = conn->first ? conn->first : conn;
     unsigned char *body = conn->body;
     conn->body = NULL;
     conn->header_got = 0;
-    conn->ops->frame(conn, (uint16_t)type, body, conn->body_len - TT_FRAME_MAC_BYTES);
+    if (order == TT_FRAME_DUE) owner->ops->frame(owner, frame.type, body, frame.len);
     free(body);
     return conn->state == TT_CONN_OPEN && !conn->close_when_sent;
 }
@@ -459,6 +531,8 @@ static void conn_readable(struct tt_conn *conn)
         return;
     }
     while (frame_take(conn)) {
+        while (conn->second && conn->second->early && frame_take(conn->second)) {
+        }
     }
 }
 

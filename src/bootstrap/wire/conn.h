@@ -69,6 +69,12 @@ struct tt_conn {
     size_t body_len, body_got;
     struct tt_packet *out, **out_end; /* owned */
     int send_fd; /* local: descriptor that rides with the first byte of the next packet; -1 */
+    /* second.c */
+    struct tt_conn *second; /* owned; the same frames over another interface; NULL: none */
+    struct tt_conn *first;  /* borrowed; of a second one: the one beside it */
+    uint64_t frames_sent, frames_got; /* of a first one: over either of the two */
+    uint64_t offset; /* frame k of this connection is number k + offset of the two */
+    bool early;      /* `body` is genuine and waits for frames before it, which the other one has */
 };
 
 /* Begin the server's side of a connection that was just accepted. Owns the fd, also after an error.

@@ -25,6 +25,7 @@ enum tt_tree_frame {
     TT_FRAME_BYE,     /* down: everybody has left; or: I go now, without error */
     TT_FRAME_LATE,    /* seq 8: time is up, I wait for you */
     TT_FRAME_HERE,    /* seq 8: I live, and ask on */
+    TT_FRAME_SECOND,  /* number 8, first on a second connection: of the frame that follows */
 };
 
 enum tt_local_frame {

@@ -1,7 +1,7 @@
 /* The handshake of base/proof.h, with these messages; kind and both ranks are inside every MAC:
  *
  *   C -> S  80 B  protocol 4 | version 2 | kind 2 | key name 8 | nonce 32 | own rank 4 |
- *                 wanted rank 4 | ranks 4 | flags 4 (1: sealed) | zero 16
+ *                 wanted rank 4 | ranks 4 | flags 4 (1: sealed, 2: second) | zero 16
  *   S -> C  72 B  nonce 32 | own rank 4 | status 4 | MAC(K, "S" | hello | nonce | rank | status)
  *   C -> S  32 B  MAC(K, "C" | hello | nonce | rank | status)
  */
@@ -16,6 +16,7 @@
 #define HELLO_PROTO 0x49545554u /* "TUTI" */
 #define HELLO_VERSION 1u
 #define HELLO_SEALED 1u
+#define HELLO_SECOND 2u
 #define HELLO_NONCE_AT 16
 #define ANSWER_SIGNED_BYTES 40 /* nonce, rank, status */
 
@@ -40,7 +41,7 @@ static void put_nonce(struct tt_handshake *shake, struct tt_wire *wire, bool sea
 
 static bool is_sealed(const struct tt_handshake *shake)
 {
-    return shake->hello[HELLO_NONCE_AT + TT_NONCE_BYTES + 12] == HELLO_SEALED;
+    return shake->hello[HELLO_NONCE_AT + TT_NONCE_BYTES + 12] & HELLO_SEALED;
 }
 
 void tt_handshake_hello(struct tt_handshake *shake, const struct tt_hello *hello,
@@ -55,7 +56,7 @@ void tt_handshake_hello(struct tt_handshake *shake, const struct tt_hello *hello
     tt_wire_put32(&wire, (uint32_t)hello->own_rank);
     tt_wire_put32(&wire, (uint32_t)hello->wanted_rank);
     tt_wire_put32(&wire, hello->nranks);
-    tt_wire_put32(&wire, hello->sealed ? HELLO_SEALED : 0);
+    tt_wire_put32(&wire, (hello->sealed ? HELLO_SEALED : 0) | (hello->second ? HELLO_SECOND : 0));
     memset(wire.at, 0, wire.left);
 }
 
@@ -74,8 +75,9 @@ bool tt_handshake_read(const struct tt_handshake *shake, struct tt_hello *hello_
     hello_out->wanted_rank = (int32_t)tt_wire_get32(&wire);
     hello_out->nranks = tt_wire_get32(&wire);
     uint32_t flags = tt_wire_get32(&wire);
-    hello_out->sealed = flags == HELLO_SEALED;
-    if (flags > HELLO_SEALED) return false;
+    hello_out->sealed = flags & HELLO_SEALED;
+    hello_out->second = flags & HELLO_SECOND;
+    if (flags > (HELLO_SEALED | HELLO_SECOND)) return false;
     if (proto != HELLO_PROTO || (word & 0xffff) != HELLO_VERSION) return false;
     if (hello_out->own_rank == hello_out->wanted_rank) return false;
     return memcmp(wire.from, zero, sizeof(zero)) == 0;

@@ -33,6 +33,7 @@ struct tt_hello { /* the fields of a hello */
     int32_t own_rank, wanted_rank;
     uint32_t nranks;
     bool sealed; /* asks for secrecy */
+    bool second; /* beside a connection that is there, over another interface */
 };
 
 struct tt_session { /* keys of the two directions */

@@ -77,6 +77,24 @@ ncclResult_t tt_listener_main(union tt_addr *addr_out)
     return ncclSuccess;
 }
 
+void tt_listener_spare(union tt_addr *addr_out)
+{
+    struct tt_service *service = tt_service();
+    union tt_addr addr;
+    int fd;
+    *addr_out = (union tt_addr){.sa.sa_family = AF_UNSPEC};
+    tt_bootstrap_spare_netif(&addr);
+    if (!service->spare_listener && addr.sa.sa_family != AF_UNSPEC) {
+        if (tt_socket_listen(&addr, &fd)) return;
+        if (tt_listener_open(fd, false, &service->spare_listener)) {
+            close(fd);
+            return;
+        }
+        service->spare_listener->addr = addr;
+    }
+    if (service->spare_listener) *addr_out = service->spare_listener->addr;
+}
+
 /* ---- limits ---- */
 
 /* Local connections come from our own user: they are not counted. */

@@ -22,5 +22,8 @@ void tt_listener_close(struct tt_listener *listener);
 /* Address of the process's TCP listener, which is made at first need, and once more when a network
  * has come up since only the loopback interface was there. */
 ncclResult_t tt_listener_main(union tt_addr *addr_out);
+/* The same at a second interface; AF_UNSPEC: there is none, or no descriptor for it. Behind
+ * tt_listener_main(). */
+void tt_listener_spare(union tt_addr *addr_out);
 /* It is readable: take what may come in. */
 void tt_listener_accept(struct tt_listener *listener);

@@ -64,6 +64,7 @@ static int serve_deadlines(struct tt_service *service)
 {
     uint64_t now = tt_now_nsec();
     bool pending = false;
+    service->retries = false;
     for (int i = 0; i < TT_SERVICE_CLIENTS; i++) {
         const struct tt_service_client *client = service->clients[i];
         if (client && client->tick) pending |= client->tick(now);
@@ -78,7 +79,8 @@ static int serve_deadlines(struct tt_service *service)
         }
         pending |= conn->deadline_nsec != 0;
     }
-    return pending ? (int)(TICK_NSEC / 1000000) : -1;
+    if (pending) return (int)(TICK_NSEC / 1000000);
+    return service->retries ? (int)(IDLE_NSEC / 1000000) : -1;
 }
 
 static void close_all(struct tt_service *service)
@@ -89,7 +91,7 @@ static void close_all(struct tt_service *service)
         free_closed(service); /* else members that outlive the thread look at them */
     while (service->listeners)
         tt_listener_close(service->listeners);
-    service->main_listener = NULL;
+    service->main_listener = service->spare_listener = NULL;
     if (service->epoll_fd >= 0) close(service->epoll_fd);
     if (service->event_fd >= 0) close(service->event_fd);
     tt_service_spend_reserve();

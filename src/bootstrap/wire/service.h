@@ -31,7 +31,8 @@ enum tt_service_state { TT_SERVICE_STOPPED, TT_SERVICE_RUNNING, TT_SERVICE_ENDED
 
 struct tt_service {
     pthread_mutex_t netif_lock;
-    union tt_addr netif; /* interface of the process, chosen once; AF_UNSPEC before */
+    union tt_addr netif;       /* interface of the process, chosen once; AF_UNSPEC before */
+    union tt_addr spare_netif; /* another one, chosen with it; AF_UNSPEC: none */
     pthread_mutex_t lock;
     pthread_cond_t ended;
     pthread_t thread;
@@ -46,7 +47,8 @@ struct tt_service {
     struct tt_conn *conns;
     struct tt_conn *closed; /* freed at the end of a turn */
     struct tt_listener *listeners;
-    struct tt_listener *main_listener; /* of this process, made at first need */
+    struct tt_listener *main_listener;  /* of this process, made at first need */
+    struct tt_listener *spare_listener; /* the same at its second interface */
     struct tt_acceptor *acceptors;
     struct tt_root *roots;
     uint32_t busiest_root; /* connections that one root has served at most */
@@ -54,6 +56,7 @@ struct tt_service {
     uint32_t expected; /* connections that roots wait for */
     uint32_t refused;  /* peers without proof since the last log line */
     uint64_t refused_logged_nsec;
+    bool retries;                 /* some client wants a look once a second; set in its tick */
     bool exhausted;               /* no descriptor was left for a connection: reported once */
     uint64_t exhausted_nsec;      /* nothing could be accepted since then; 0: the last one was */
     uint64_t exhausted_last_nsec; /* and was not the last time; long ago: nobody calls any more */

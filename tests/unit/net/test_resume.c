@@ -60,11 +60,13 @@ struct stream {
     unsigned char *sent[FLIGHT], *got[FLIGHT], *expected;
     void *out[FLIGHT], *in[FLIGHT];
     int nout, nin, out_done, in_done; /* messages: posted, done */
+    int nmessages;
 };
 
 static void stream_open(struct stream *stream)
 {
     memset(stream, 0, sizeof(*stream));
+    stream->nmessages = MESSAGES;
     for (int i = 0; i < FLIGHT; i++) {
         stream->sent[i] = malloc(MOST_BYTES);
         stream->got[i] = malloc(MOST_BYTES);
@@ -85,7 +87,7 @@ static void stream_close(struct stream *stream)
 static void stream_send(struct stream *stream, struct pair *pair)
 {
     int done = 0;
-    if (stream->nout < MESSAGES && stream->nout - stream->out_done < FLIGHT) {
+    if (stream->nout < stream->nmessages && stream->nout - stream->out_done < FLIGHT) {
         int i = stream->nout % FLIGHT;
         fill(stream->sent[i], size_of(stream->nout), stream->nout);
         stream->out[i] = pair_send(pair, stream->sent[i], size_of(stream->nout));
@@ -100,7 +102,7 @@ static void stream_send(struct stream *stream, struct pair *pair)
 static void stream_recv(struct stream *stream, struct pair *pair)
 {
     int done = 0, size = 0;
-    if (stream->nin < MESSAGES && stream->nin - stream->in_done < FLIGHT) {
+    if (stream->nin < stream->nmessages && stream->nin - stream->in_done < FLIGHT) {
         stream->in[stream->nin % FLIGHT] =
             pair_recv(pair, stream->got[stream->nin % FLIGHT], MOST_BYTES);
         stream->nin++;
@@ -144,6 +146,64 @@ static void nothing_is_lost(void **state)
     }
 }
 
+/* The lanes on the way to 127.0.0.1, the spare one, or else to 127.0.0.2; a bit each. */
+static uint32_t lanes_on(const struct socket_link *link, bool spare)
+{
+    uint32_t found = 0;
+    for (int lane = 0; lane < link->nlanes; lane++) {
+        union tt_addr peer;
+        socklen_t len = sizeof(peer);
+        if (getpeername(link->lanes[lane].fd, &peer.sa, &len)) continue;
+        bool lies = ntohl(peer.v4.sin_addr.s_addr) == INADDR_LOOPBACK + (spare ? 0 : 1);
+        found |= (uint32_t)lies << lane;
+    }
+    return found;
+}
+
+/* Messages go on until each lane has been there: one may move on before the last one comes. */
+static void stream_until(struct stream *stream, struct pair *pair, bool spare)
+{
+    const struct socket_link *link = pair->send_comm;
+    uint32_t seen = 0;
+    stream->nmessages = INT32_MAX;
+    while (seen != (1u << link->nlanes) - 1) {
+        stream_send(stream, pair);
+        stream_recv(stream, pair);
+        seen |= lanes_on(link, spare);
+    }
+}
+
+static void cut_all(const struct pair *pair)
+{
+    const struct socket_link *link = pair->send_comm;
+    for (int lane = 0; lane < link->nlanes; lane++)
+        cut(pair, lane);
+}
+
+/* The first way works again for who connects anew: lanes move back to it, while messages go on.
+ * Then each way is cut once more. */
+static void lanes_move_back_and_forth(void **state)
+{
+    struct pair pair;
+    struct stream stream;
+    (void)state;
+    open_two_paths(&pair);
+    stream_open(&stream);
+    for (int round = 0; round < 2; round++) {
+        cut_all(&pair);
+        stream_until(&stream, &pair, true);
+        if (round) cut_all(&pair); /* else nobody is forced back */
+        stream_until(&stream, &pair, false);
+    }
+    stream.nmessages = stream.nout;
+    while (stream.out_done < stream.nmessages || stream.in_done < stream.nmessages) {
+        stream_send(&stream, &pair);
+        stream_recv(&stream, &pair);
+    }
+    stream_close(&stream);
+    pair_close(&pair);
+}
+
 /* Until the peer's host has it, memory of a message belongs to the network. */
 static void what_did_not_arrive_is_not_done(void **state)
 {
@@ -182,6 +242,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_lost),
+        cmocka_unit_test(lanes_move_back_and_forth),
         cmocka_unit_test(what_did_not_arrive_is_not_done),
         cmocka_unit_test(a_peer_that_left_is_an_error),
     };
