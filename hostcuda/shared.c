@@ -108,8 +108,7 @@ int tt_face_prefetch(struct CUstream_st *stream, const void *ptr, size_t len, in
 {
     const struct tt_hint hint = {TT_HINT_PREFETCHED, device, true};
     int rc = check_hinted(ptr, len, device);
-    if (!rc) rc = tuttiHostStreamQuery(stream); /* 900 in a capture: graphs have no such node */
-    if (rc == cudaErrorNotReady) rc = cudaSuccess;
+    if (!rc) rc = tuttiHostStreamAllows(stream); /* 900 in a capture: graphs have no such node */
     return rc ? rc : tuttiHostHint(ptr, len, &hint);
 }
 

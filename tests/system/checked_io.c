@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -85,6 +87,35 @@ static void neighbours(struct shared *my)
     CHECK(write(my->pipe[1], my->pinned, BYTES / 2) == BYTES / 2); /* reading is allowed */
     OK(cudaStreamSynchronize(my->stream));
     CHECK(read(my->pipe[0], my->pinned, BYTES / 2) == BYTES / 2);
+}
+
+static void *read_slowly(void *arg)
+{
+    struct shared *my = arg;
+    my->served += read(my->pipe[0], my->pinned, 512) == 512;
+    return NULL;
+}
+
+/* It waits in the kernel while the rest of its page is in flight, and calls are made beside it. */
+static void waits_inside(struct shared *my)
+{
+    static char text[512];
+    pthread_t thread;
+    my->served = 0;
+    for (int turn = 0; turn < TURNS / 4; turn++) {
+        memset(text, turn, sizeof(text));
+        OK(pthread_create(&thread, NULL, read_slowly, my));
+        for (int k = 0; k < 8; k++)
+            OK(cudaMemcpyAsync(my->pinned + 512 * (k % 4 + 1), my->device, 512, cudaMemcpyDefault,
+                               my->stream));
+        if (turn % 4 == 0) usleep(1000);
+        OK(cudaMemcpyAsync(my->pinned + 1024, my->device, 1024, cudaMemcpyDefault, my->stream));
+        CHECK(write(my->pipe[1], text, sizeof(text)) == (ssize_t)sizeof(text));
+        OK(pthread_join(thread, NULL));
+        CHECK(my->pinned[0] == (char)turn && my->pinned[511] == (char)turn);
+        OK(cudaStreamSynchronize(my->stream));
+    }
+    CHECK(my->served == TURNS / 4);
 }
 
 static void child(struct shared *my)
@@ -183,6 +214,17 @@ static const struct {
     {"fread_unlocked()", true, "fread()"},
     {"__fread_unlocked_chk()", true, "fread()"},
     {"fwrite_unlocked()", false, "fwrite()"},
+    {"ioctl()", true, NULL},
+    {"getrandom()", true, NULL},
+    {"getentropy()", true, NULL},
+    {"getsockopt()", true, NULL},
+    {"setsockopt()", false, NULL},
+    /* what the kernel stores beside the data */
+    {"recvfrom() with an address", true, "recvfrom()"},
+    {"recvmsg() with an address", true, "recvmsg()"},
+    {"recvmsg() with control data", true, "recvmsg()"},
+    {"recvmmsg() with an address", true, "recvmmsg()"},
+    {"store of a part", true, "a store of the host"}, /* of a page; the rest is not in flight */
 };
 /* NOLINTBEGIN(bugprone-reserved-identifier): the C library's */
 ssize_t __read_chk(int file, void *ptr, size_t bytes, size_t room);
@@ -229,6 +271,43 @@ static ssize_t call_messages(const struct ends *ends, char *buffer, const char *
     return n == 2 && messages[1].msg_len == 4 ? n : call_parts(ends, buffer, name);
 }
 
+/* The data lies elsewhere. */
+static ssize_t call_beside(const struct ends *ends, char *buffer, const char *name)
+{
+    static char data[8];
+    struct iovec part = {data, sizeof(data)};
+    struct mmsghdr message = {.msg_hdr = {.msg_iov = &part, .msg_iovlen = 1}};
+    socklen_t bytes = sizeof(struct sockaddr_in);
+    if (strstr(name, "address")) {
+        message.msg_hdr.msg_name = buffer;
+        message.msg_hdr.msg_namelen = bytes;
+    } else {
+        int on = 1;
+        OK(setsockopt(ends->datagrams[0], IPPROTO_IP, IP_PKTINFO, &on, sizeof(on)));
+        message.msg_hdr.msg_control = buffer;
+        message.msg_hdr.msg_controllen = 256;
+    }
+    if (!strncmp(name, "recvfrom", 8))
+        return recvfrom(ends->datagrams[0], data, 8, 0, (struct sockaddr *)buffer, &bytes);
+    if (!strncmp(name, "recvmmsg", 8)) return recvmmsg(ends->datagrams[0], &message, 1, 0, NULL);
+    return recvmsg(ends->datagrams[0], &message.msg_hdr, 0);
+}
+
+static ssize_t call_other(const struct ends *ends, char *buffer, const char *name)
+{
+    if (strstr(name, " with ")) return call_beside(ends, buffer, name);
+    if (!strcmp(name, "ioctl()")) return ioctl(ends->pipe[0], FIONREAD, buffer) ? -1 : buffer[0];
+    if (!strcmp(name, "getrandom()")) return getrandom(buffer, 16, 0);
+    if (!strcmp(name, "getentropy()")) return getentropy(buffer, 16) ? -1 : 16;
+    socklen_t bytes = sizeof(int);
+    if (!strcmp(name, "getsockopt()"))
+        return getsockopt(ends->stream[0], SOL_SOCKET, SO_TYPE, buffer, &bytes) ? -1 : 4;
+    if (!strcmp(name, "setsockopt()"))
+        return setsockopt(ends->stream[0], SOL_SOCKET, SO_KEEPALIVE, buffer, bytes) ? -1 : 4;
+    buffer[100]++; /* "store of a part" */
+    return 1;
+}
+
 static ssize_t call_named_otherwise(const struct ends *ends, char *buffer, const char *name)
 {
     FILE *file = ends->file;
@@ -242,8 +321,9 @@ static ssize_t call_named_otherwise(const struct ends *ends, char *buffer, const
         return (ssize_t)fread_unlocked(buffer, 4, 4, file); /* less is inlined */
     if (!strcmp(name, "__fread_unlocked_chk()"))
         return (ssize_t)__fread_unlocked_chk(buffer, BYTES, 2, 2, file);
-    if (strcmp(name, "fwrite_unlocked()")) return call_messages(ends, buffer, name);
-    return (ssize_t)fwrite_unlocked(buffer, 1, BYTES, file);
+    if (!strcmp(name, "fwrite_unlocked()")) return (ssize_t)fwrite_unlocked(buffer, 1, BYTES, file);
+    ssize_t n = call_messages(ends, buffer, name);
+    return n < 0 ? call_other(ends, buffer, name) : n;
 }
 
 static ssize_t call_one(const struct ends *ends, char *buffer, const char *name)
@@ -292,7 +372,8 @@ static void race_by(struct shared *my, const char *name)
     CHECK(pwrite(fileno(ends.file), "12345678", 8, 0) == 8);
     for (int k = 0; k < NCALLS; k++)
         stores = stores || (calls[k].stores && !strcmp(calls[k].name, name));
-    if (stores) OK(cudaMemcpyAsync(my->device, own, BYTES, cudaMemcpyDefault, my->stream));
+    size_t bytes = strcmp(name, "store of a part") ? BYTES : 512;
+    if (stores) OK(cudaMemcpyAsync(my->device, own, bytes, cudaMemcpyDefault, my->stream));
     if (!stores) OK(cudaMemcpyAsync(own, my->device, BYTES, cudaMemcpyDefault, my->stream));
     CHECK(call_one(&ends, own, name) > 0);
 }
@@ -397,6 +478,7 @@ int main(int argc, char **argv)
     host_function_reads(&my);
     bad_lists();
     neighbours(&my);
+    waits_inside(&my);
     child(&my);
     own_handler(&my);
     for (int i = 0; i < 3; i++)

@@ -176,6 +176,19 @@ static void prefetch(bool sound) /* moves, does not write */
     OK(cudaFree(managed));
 }
 
+static void prefetched_back(bool sound) /* racy: that it moves to the host is no wait */
+{
+    char *managed;
+    OK(cudaMallocManaged((void **)&managed, BYTES, cudaMemAttachGlobal));
+    const struct cudaMemLocation location = {.type = cudaMemLocationTypeHost};
+    OK(cudaMemcpyAsync(managed, my.x, BYTES, cudaMemcpyDefault, my.a));
+    OK(cudaMemPrefetchAsync(managed, BYTES, location, 0, my.a));
+    if (sound) OK(cudaStreamSynchronize(my.a));
+    if (*(volatile char *)managed == 77) puts("");
+    OK(cudaStreamSynchronize(my.a));
+    OK(cudaFree(managed));
+}
+
 /* ---- host functions, kernels ---- */
 
 static void read_pinned(void *arg)
@@ -324,6 +337,7 @@ const struct racy_scenario racy_fresh[] = {
     {"registered", registered, "race"},
     {"fill-does-not-wait", fill_does_not_wait, "race"},
     {"prefetch", prefetch, "race"},
+    {"prefetched-back", prefetched_back, "race"},
     {"function-reads", function_reads, "race"},
     {"kernels", kernels, "race"},
     {"kernel-and-bucket", kernel_and_bucket, "race"},

@@ -19,6 +19,8 @@ int tuttiHostStreamDestroy(struct CUstream_st *stream);
 /* 0 idle, 600 busy; does a slice of work. 900 in capture, which becomes invalid; 906 for the
  * legacy stream while a blocking stream of its device captures. So does synchronize. */
 int tuttiHostStreamQuery(struct CUstream_st *stream);
+/* The same for a call that no capture can take, and that waits for nothing: 0 also when busy. */
+int tuttiHostStreamAllows(struct CUstream_st *stream);
 int tuttiHostStreamFlags(struct CUstream_st *stream, unsigned *flags);
 int tuttiHostStreamPriority(struct CUstream_st *stream, int *priority);
 int tuttiHostStreamPrioritySet(struct CUstream_st *stream, int priority); /* clamped */

@@ -250,6 +250,12 @@ int tuttiHostStreamQuery(struct CUstream_st *handle)
     return rc;
 }
 
+int tuttiHostStreamAllows(struct CUstream_st *handle)
+{
+    int rc = is_quiet(handle) ? TT_HOST_OK : query(handle);
+    return rc == TT_HOST_NOT_READY ? TT_HOST_OK : rc;
+}
+
 int tuttiHostDeviceSynchronize(int device)
 {
     if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;

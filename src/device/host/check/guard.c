@@ -161,18 +161,32 @@ static void set(struct tt_check_guard *guard, size_t page, size_t count, int pro
     }
 }
 
+static bool is_passing(const struct tt_host_check *check, const char *page)
+{
+    bool passing = false;
+    for (size_t i = 0; i < TT_CHECK_PASSING_MOST; i++) {
+        const struct tt_check_range *one = &check->passing[i];
+        const char *first = one->ptr;
+        passing = passing || (one->bytes && first < page + PAGE && page < first + one->bytes);
+    }
+    return passing;
+}
+
 /* True when none of its pages is closed. */
 static bool update(struct tt_host_check *check, struct tt_check_guard *guard)
 {
     bool hidden = guard->kernels || !is_over(check, guard->opaque);
     bool direct = !is_over(check, guard->direct); /* it must find its pages open */
     bool open = !direct;
-    int whole = hidden ? PROT_NONE : -1;
+    bool passed = check->npassing != 0;
+    int whole = hidden && !passed ? PROT_NONE : -1;
     for (size_t page = guard->from, count; page < guard->to; page += count) {
         count = guard->to - page;
         int prot = hidden ? PROT_NONE : direct ? OPEN : wanted(check, guard, page, &count);
+        if (passed) count = 1;
+        if (passed && is_passing(check, guard->base + page * PAGE)) prot = OPEN;
         count = tt_min_size(count, guard->to - page);
-        if (count == guard->to - guard->from) whole = prot;
+        if (count == guard->to - guard->from && !passed) whole = prot;
         if (whole < 0 || whole != guard->whole) set(guard, page, count, prot);
         if (prot != OPEN) open = false;
     }
@@ -199,7 +213,8 @@ void tt_check_guard_update(struct tt_host_check *check)
     for (size_t i = 0; i < check->nused; i++)
         watch(check, &check->used[i]);
     check->nused = 0;
-    check->closes_parts = !tt_check_program_does_io(check);
+    check->closes_parts =
+        !tt_check_program_does_io(check) && check->npassing < TT_CHECK_PASSING_MOST;
     tt_check_clock_drop(check->guards_know);
     check->guards_know =
         tt_check_clock_hold(known_to_host(check)); /* it is copied before it changes */
@@ -247,6 +262,24 @@ void tt_check_guard_again(struct tt_host_check *check, const struct tt_check_op 
         check->all_excepted--;
     }
     check->guards_stale = true;
+}
+
+struct tt_check_range *tt_check_guard_pass(struct tt_host_check *check, struct tt_check_range range)
+{
+    size_t i = 0;
+    while (i < TT_CHECK_PASSING_MOST && check->passing[i].bytes)
+        i++;
+    if (i == TT_CHECK_PASSING_MOST) return NULL;
+    check->passing[i] = range;
+    check->npassing++;
+    return &check->passing[i];
+}
+
+void tt_check_guard_passed(struct tt_host_check *check, struct tt_check_range *range)
+{
+    range->bytes = 0;
+    check->npassing--;
+    check->guards_stale = true; /* what it kept open may be closed again */
 }
 
 /* ---- kernels that report nothing ---- */

@@ -58,6 +58,11 @@ void tt_check_guard_forget(struct tt_host_check *check, const void *ptr, size_t 
  * after it. */
 void tt_check_guard_except(struct tt_host_check *check, const struct tt_check_op *op);
 void tt_check_guard_again(struct tt_host_check *check, const struct tt_check_op *op);
+/* A system call under way may use the bytes: their pages stay open until it returns. Returns NULL
+ * where there are too many; then no page is closed of which only a part is used. */
+struct tt_check_range *tt_check_guard_pass(struct tt_host_check *check,
+                                           struct tt_check_range range);
+void tt_check_guard_passed(struct tt_host_check *check, struct tt_check_range *range);
 /* Whether the page may be protected by a guard. */
 bool tt_check_guard_holds(const struct tt_host_check *check, const void *ptr);
 bool tt_check_guard_is_pinned(const struct tt_host_check *check, const void *ptr);

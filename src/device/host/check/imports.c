@@ -1,6 +1,7 @@
 /* Whether the program may hand buffers to the kernel, which refuses closed pages: it, or a library
  * that does not come with the system, imports a function that does, or one that finds functions.
- * Calls of the usual ones are led to functions of ours that judge the buffer (io.c). */
+ * Calls of the usual ones are led to functions of ours that judge the buffer (io.c), those of C++'s
+ * streams as well, and do not count. */
 #include "object.h"
 #include "site.h"
 #include "state.h"
@@ -17,25 +18,17 @@ static size_t without(const char *name, size_t len, const char *end)
     return len > cut && !memcmp(name + len - cut, end, cut) ? len - cut : len;
 }
 
-static bool is_listed(const char *name, size_t len)
+static bool is_listed(const char *names, const char *name, size_t len)
 {
-    const char *one =
-        "read pread readv preadv write pwrite writev pwritev recv recvfrom recvmsg recvmmsg send "
-        "sendto sendmsg sendmmsg fread fwrite getdelim __getdelim getline setvbuf setbuf setbuffer "
-        "aio_read aio_write lio_listio io_submit vmsplice process_vm_readv process_vm_writev "
-        "syscall ioctl getrandom getentropy getcwd readlink readlinkat getxattr lgetxattr "
-        "fgetxattr setxattr lsetxattr fsetxattr mq_send mq_timedsend mq_receive mq_timedreceive "
-        "msgsnd msgrcv getsockopt setsockopt dlsym dlvsym _ZNSi4readEPcl _ZNSi8readsomeEPcl "
-        "_ZNSo5writeEPKcl _ZNSt13basic_filebufIcSt11char_traitsIcEE6xsgetnEPcl "
-        "_ZNSt13basic_filebufIcSt11char_traitsIcEE6xsputnEPKcl ";
-    for (size_t bytes; *one; one += bytes + 1) {
-        bytes = strcspn(one, " ");
-        if (bytes == len && !memcmp(one, name, len)) return true;
+    for (size_t bytes; *names; names += bytes + 1) {
+        bytes = strcspn(names, " ");
+        if (bytes == len && !memcmp(names, name, len)) return true;
     }
     return false;
 }
 
-/* __read_chk, pread64, preadv64v2 and fwrite_unlocked are what the names without that are. */
+/* Of the C library. __read_chk, pread64, preadv64v2 and fwrite_unlocked are what the names without
+ * that are. */
 static bool is_io(const char *name)
 {
     size_t len = without(name, strlen(name), "_chk");
@@ -46,7 +39,31 @@ static bool is_io(const char *name)
     len = without(name, len, "_unlocked");
     len = without(name, len, "v2");
     len = without(name, len, "64");
-    return is_listed(name, len) || !strncmp(name, "io_uring_", strlen("io_uring_"));
+    return !strncmp(name, "io_uring_", strlen("io_uring_")) ||
+           is_listed(
+               "read pread readv preadv write pwrite writev pwritev recv recvfrom recvmsg recvmmsg "
+               "send sendto sendmsg sendmmsg fread fwrite getdelim __getdelim getline setvbuf "
+               "setbuf "
+               "setbuffer aio_read aio_write lio_listio io_submit vmsplice process_vm_readv "
+               "process_vm_writev syscall ioctl getrandom getentropy getcwd readlink readlinkat "
+               "getxattr lgetxattr fgetxattr setxattr lsetxattr fsetxattr mq_send mq_timedsend "
+               "mq_receive mq_timedreceive msgsnd msgrcv getsockopt setsockopt dlsym dlvsym ",
+               name, len);
+}
+
+/* Streams of C++, in a library that comes with the system. */
+static bool is_stream(const char *name)
+{
+    return is_listed("_ZNSi4readEPcl _ZNSi8readsomeEPcl _ZNSo5writeEPKcl "
+                     "_ZNSt13basic_filebufIcSt11char_traitsIcEE6xsgetnEPcl "
+                     "_ZNSt13basic_filebufIcSt11char_traitsIcEE6xsputnEPKcl ",
+                     name, strlen(name));
+}
+
+/* What they move their bytes by. */
+static bool is_io_of_streams(const char *name)
+{
+    return is_listed("read write readv writev fread fwrite ", name, strlen(name));
 }
 
 /* ---- calls that are led elsewhere ---- */
@@ -55,7 +72,9 @@ enum { PAGE = 4096 };
 
 struct look {
     void *(*instead)(const char *name);
-    bool does_io;
+    bool does_io; /* by a function that is not led elsewhere */
+    bool streams,
+        streams_led;  /* the program uses them; they move their bytes by functions of ours */
     const void *page; /* the one that was asked for last, and what it is */
     bool sealed;
 };
@@ -83,49 +102,55 @@ static bool is_sealed(const struct dl_phdr_info *info, uintptr_t slot)
 
 /* Another thread may be loading the object: then the slot holds no address yet, and is left. Sealed
  * ones may be written by the loader alone, until they are sealed: those are left as well. */
-static void lead(struct look *look, const struct dl_phdr_info *info, const ElfW(Rela) * one,
+static bool lead(struct look *look, const struct dl_phdr_info *info, const ElfW(Rela) * one,
                  void *to)
 {
     _Atomic(void *) *slot = (_Atomic(void *) *)(info->dlpi_addr + one->r_offset);
     size_t type = ELF64_R_TYPE(one->r_info);
-    if (type != RELOC_CALL && type != RELOC_ADDRESS) return;
+    if (type != RELOC_CALL && type != RELOC_ADDRESS) return false;
     void *now = atomic_load(slot);
     bool sealed = is_sealed(info, (uintptr_t)slot);
     void *page = (void *)((uintptr_t)slot / PAGE * PAGE);
-    if (!now || now == to || (uintptr_t)now < info->dlpi_addr) return;
+    if (now == to) return true;
+    if (!now || (uintptr_t)now < info->dlpi_addr) return false;
     if (sealed && page != look->page) look->sealed = tt_check_is_sealed(page);
     if (sealed) look->page = page;
-    if (sealed && (!look->sealed || mprotect(page, PAGE, PROT_READ | PROT_WRITE))) return;
-    atomic_compare_exchange_strong(slot, &now, to);
+    if (sealed && (!look->sealed || mprotect(page, PAGE, PROT_READ | PROT_WRITE))) return false;
+    bool led = atomic_compare_exchange_strong(slot, &now, to);
     if (sealed) mprotect(page, PAGE, PROT_READ);
+    return led;
 }
 
-static bool uses_io(struct look *look, const struct dl_phdr_info *info,
-                    const struct tt_check_object *object, const ElfW(Rela) * list, size_t count)
+/* False where a use of the object's is not led elsewhere. */
+static bool lead_all(struct look *look, const struct dl_phdr_info *info,
+                     const struct tt_check_object *object, bool (*is_wanted)(const char *name))
 {
-    bool uses = false;
-    for (size_t i = 0; list && i < count; i++) {
-        size_t symbol = ELF64_R_SYM(list[i].r_info);
-        const ElfW(Sym) *one = &object->symbols[symbol];
-        const char *name = object->names + one->st_name;
-        if (!symbol || one->st_shndx != SHN_UNDEF || !is_io(name)) continue;
+    bool all = true;
+    for (size_t i = 0; i < object->ncalls + object->nothers; i++) {
+        bool calls = i < object->ncalls;
+        const ElfW(Rela) *one = calls ? &object->calls[i] : &object->others[i - object->ncalls];
+        size_t symbol = ELF64_R_SYM(one->r_info);
+        const char *name = object->names + object->symbols[symbol].st_name;
+        if (!symbol || object->symbols[symbol].st_shndx != SHN_UNDEF) continue;
+        look->streams = look->streams || is_stream(name);
+        if (!is_wanted(name)) continue;
         void *to = look->instead(name);
-        if (to) lead(look, info, &list[i], to);
-        uses = true;
+        if (!to || !lead(look, info, one, to)) all = false;
     }
-    return uses;
+    return all;
 }
 
 static int look_at(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
     struct look *look = arg;
     struct tt_check_object object;
+    const char *file = info->dlpi_name ? info->dlpi_name : "";
     (void)bytes;
-    if (info->dlpi_name && tt_check_is_system(info->dlpi_name)) return 0;
-    if (!tt_check_object_read(info, &object)) return 0;
-    bool calls = uses_io(look, info, &object, object.calls, object.ncalls);
-    bool others = uses_io(look, info, &object, object.others, object.nothers);
-    look->does_io = look->does_io || calls || others;
+    bool is_system = tt_check_is_system(file), has_streams = strstr(file, "libstdc++") != NULL;
+    if ((is_system && !has_streams) || !tt_check_object_read(info, &object)) return 0;
+    bool led = lead_all(look, info, &object, has_streams ? is_io_of_streams : is_io);
+    if (has_streams) look->streams_led = led;
+    if (!has_streams && !led) look->does_io = true;
     return 0;
 }
 
@@ -143,7 +168,7 @@ bool tt_check_program_does_io(struct tt_host_check *check)
     if (loaded == check->io_of) return check->does_io;
     struct look look = {.instead = check->io_instead};
     dl_iterate_phdr(look_at, &look);
-    check->does_io = look.does_io;
+    check->does_io = look.does_io || (look.streams && !look.streams_led);
     check->io_of = loaded;
     return check->does_io;
 }

@@ -1,6 +1,7 @@
 /* System calls of the program on closed pages, which the kernel refuses: calls of the usual
  * functions are led here (imports.c). Where a page of the buffer is closed, it is opened, and what
- * the call has read or written is judged as an access of the host. */
+ * the call has read or written is judged as an access of the host. Until the call returns, its
+ * pages stay open, whatever other threads call meanwhile. */
 #include "io.h"
 
 #include "guard.h"
@@ -8,28 +9,36 @@
 #include "site.h"
 
 #include "base/mem.h"
+#include "device/host/memory/memory.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, TRIES_MOST = 100000 };
 
+enum { NAMES = 2 };
+
 struct io {
     struct tt_host_check *check;
     struct tt_check_op *op;    /* owned; NULL: no page is closed */
     const struct iovec *parts; /* borrowed */
     size_t nparts;
+    struct iovec names[NAMES];      /* address and control data, beside the parts */
     const struct mmsghdr *messages; /* borrowed; several, instead of the parts */
     size_t nmessages;
     bool write;
+    struct tt_check_range *passing; /* borrowed; what stays open until the call returns */
 };
 
 /* A handler of a signal may have interrupted who holds the lock in this thread. */
@@ -82,12 +91,66 @@ static size_t nparts_of(const struct mmsghdr *message)
     return tt_min_size(message->msg_hdr.msg_iovlen, IOV_MAX);
 }
 
+/* What the kernel reads or stores beside the parts. */
+static void names_of(const struct msghdr *message, struct iovec names[NAMES])
+{
+    names[0] = (struct iovec){message->msg_name, message->msg_namelen};
+    names[1] = (struct iovec){message->msg_control, message->msg_controllen};
+}
+
 static size_t open_all(const struct io *io)
 {
-    size_t opened = open_parts(io, io->parts, io->nparts);
-    for (size_t i = 0; i < io->nmessages; i++)
+    size_t opened = open_parts(io, io->parts, io->nparts) + open_parts(io, io->names, NAMES);
+    for (size_t i = 0; i < io->nmessages; i++) {
+        struct iovec names[NAMES];
+        names_of(&io->messages[i].msg_hdr, names);
         opened += open_parts(io, io->messages[i].msg_hdr.msg_iov, nparts_of(&io->messages[i]));
+        opened += open_parts(io, names, NAMES);
+    }
     return opened;
+}
+
+/* ---- those under way ---- */
+
+/* Widens the range by the parts that may be closed, now or before the call is over. */
+static void cover(const struct io *io, const struct iovec *parts, size_t nparts,
+                  struct tt_check_range *range)
+{
+    for (size_t i = 0; i < nparts; i++) {
+        const char *part = parts[i].iov_base, *end = part + parts[i].iov_len;
+        bool may_close =
+            tt_host_view(part) != part || tt_check_lent_at(io->check, part, parts[i].iov_len);
+        if (!may_close || !parts[i].iov_len) continue;
+        const char *first = range->bytes ? range->ptr : part, *last = first + range->bytes;
+        if (part < first) first = part;
+        if (end > last) last = end;
+        *range = (struct tt_check_range){first, (size_t)(last - first)};
+    }
+}
+
+static struct tt_check_range cover_all(const struct io *io)
+{
+    struct tt_check_range range = {NULL, 0};
+    cover(io, io->parts, io->nparts, &range);
+    cover(io, io->names, NAMES, &range);
+    for (size_t i = 0; i < io->nmessages; i++) {
+        struct iovec names[NAMES];
+        names_of(&io->messages[i].msg_hdr, names);
+        cover(io, io->messages[i].msg_hdr.msg_iov, nparts_of(&io->messages[i]), &range);
+        cover(io, names, NAMES, &range);
+    }
+    return range;
+}
+
+/* Of what is far from memory that is ever closed, no more is wanted. */
+static bool is_far(const struct io *io)
+{
+    bool far = !io->nmessages && !atomic_load(&io->check->nlent);
+    for (size_t i = 0; i < io->nparts; i++)
+        far = far && tt_host_view(io->parts[i].iov_base) == io->parts[i].iov_base;
+    for (size_t i = 0; i < NAMES; i++)
+        far = far && tt_host_view(io->names[i].iov_base) == io->names[i].iov_base;
+    return far;
 }
 
 static void begin_all(struct io *io, const char *name)
@@ -96,9 +159,11 @@ static void begin_all(struct io *io, const char *name)
     io->check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     if (tt_host_forked()) {
         open_all(io);
-    } else if (lock(io->check)) {
+    } else if (!is_far(io) && lock(io->check)) {
         bool works = tt_host_thread.in_host_fn || tt_host_thread.in_kernel;
         bool closed = open_all(io);
+        struct tt_check_range range = cover_all(io);
+        if (range.bytes) io->passing = tt_check_guard_pass(io->check, range);
         unlock(io->check);
         if (closed && !works) tt_host_thread.site = tt_check_call_site();
         if (closed && !works && lock(io->check)) {
@@ -110,11 +175,11 @@ static void begin_all(struct io *io, const char *name)
 }
 
 /* A call that stores to the parts (write), or reads them. */
-static struct io begin(const struct iovec *parts, size_t nparts, bool write, const char *name)
+static void begin(struct io *io, const struct iovec *parts, size_t nparts, bool write,
+                  const char *name)
 {
-    struct io io = {.parts = parts, .nparts = nparts, .write = write};
-    begin_all(&io, name);
-    return io;
+    *io = (struct io){.parts = parts, .nparts = nparts, .write = write};
+    begin_all(io, name);
 }
 
 /* So many bytes were moved: the first of the parts. */
@@ -127,21 +192,40 @@ static void touch(const struct io *io, const struct iovec *parts, size_t nparts,
     }
 }
 
-/* So many bytes were moved, or with several messages so many of these; or -1. */
-static void end(const struct io *io, ssize_t moved)
+static void touch_all(const struct io *io, ssize_t moved)
 {
     size_t count = moved > 0 ? (size_t)moved : 0;
+    touch(io, io->parts, io->nparts, count);
+    if (moved >= 0) touch(io, io->names, NAMES, SIZE_MAX);
+    for (size_t i = 0; i < tt_min_size(count, io->nmessages); i++) {
+        const struct mmsghdr *one = &io->messages[i];
+        struct iovec names[NAMES];
+        names_of(&one->msg_hdr, names);
+        touch(io, one->msg_hdr.msg_iov, nparts_of(one), one->msg_len);
+        touch(io, names, NAMES, SIZE_MAX);
+    }
+}
+
+/* So many bytes were moved, or with several messages so many of these; or -1. */
+static void end(struct io *io, ssize_t moved)
+{
     int kept = errno;
-    if (io->op && lock(io->check)) {
-        touch(io, io->parts, io->nparts, count);
-        for (size_t i = 0; i < tt_min_size(count, io->nmessages); i++) {
-            const struct mmsghdr *one = &io->messages[i];
-            touch(io, one->msg_hdr.msg_iov, nparts_of(one), one->msg_len);
-        }
-        tt_check_op_drop(io->op);
+    if ((io->op || io->passing) && lock(io->check)) {
+        if (io->passing) tt_check_guard_passed(io->check, io->passing);
+        if (io->op) touch_all(io, moved);
+        if (io->op) tt_check_op_drop(io->op);
         unlock(io->check);
     }
     errno = kept;
+}
+
+/* ---- what the program hands over may be nowhere ---- */
+
+/* False where the kernel would refuse it. */
+static bool read_from(void *to, const void *from, size_t bytes)
+{
+    const struct iovec into = {to, bytes}, source = {(void *)(uintptr_t)from, bytes};
+    return process_vm_readv(getpid(), &into, 1, &source, 1, 0) >= 0 || errno != EFAULT;
 }
 
 /* ---- one buffer ---- */
@@ -149,7 +233,8 @@ static void end(const struct io *io, ssize_t moved)
 static ssize_t on_read(int file, void *ptr, size_t bytes)
 {
     const struct iovec part = {ptr, bytes};
-    const struct io io = begin(&part, 1, true, "read()");
+    struct io io;
+    begin(&io, &part, 1, true, "read()");
     ssize_t n = read(file, ptr, bytes);
     end(&io, n);
     return n;
@@ -164,7 +249,8 @@ static ssize_t on_read_chk(int file, void *ptr, size_t bytes, size_t room)
 static ssize_t on_write(int file, const void *ptr, size_t bytes)
 {
     const struct iovec part = {(void *)(uintptr_t)ptr, bytes};
-    const struct io io = begin(&part, 1, false, "write()");
+    struct io io;
+    begin(&io, &part, 1, false, "write()");
     ssize_t n = write(file, ptr, bytes);
     end(&io, n);
     return n;
@@ -173,7 +259,8 @@ static ssize_t on_write(int file, const void *ptr, size_t bytes)
 static ssize_t on_pread(int file, void *ptr, size_t bytes, off_t at)
 {
     const struct iovec part = {ptr, bytes};
-    const struct io io = begin(&part, 1, true, "pread()");
+    struct io io;
+    begin(&io, &part, 1, true, "pread()");
     ssize_t n = pread(file, ptr, bytes, at);
     end(&io, n);
     return n;
@@ -188,7 +275,8 @@ static ssize_t on_pread_chk(int file, void *ptr, size_t bytes, off_t at, size_t 
 static ssize_t on_pwrite(int file, const void *ptr, size_t bytes, off_t at)
 {
     const struct iovec part = {(void *)(uintptr_t)ptr, bytes};
-    const struct io io = begin(&part, 1, false, "pwrite()");
+    struct io io;
+    begin(&io, &part, 1, false, "pwrite()");
     ssize_t n = pwrite(file, ptr, bytes, at);
     end(&io, n);
     return n;
@@ -198,7 +286,11 @@ static ssize_t on_recvfrom(int file, void *ptr, size_t bytes, int flags, struct 
                            socklen_t *from_bytes)
 {
     const struct iovec part = {ptr, bytes};
-    const struct io io = begin(&part, 1, true, from ? "recvfrom()" : "recv()");
+    struct io io = {.parts = &part, .nparts = 1, .write = true};
+    socklen_t room = 0;
+    if (from && read_from(&room, from_bytes, sizeof(room)))
+        io.names[0] = (struct iovec){from, room};
+    begin_all(&io, from ? "recvfrom()" : "recv()");
     ssize_t n = recvfrom(file, ptr, bytes, flags, from, from_bytes);
     end(&io, n); /* with MSG_TRUNC more than there is room for */
     return n;
@@ -225,7 +317,9 @@ static ssize_t on_sendto(int file, const void *ptr, size_t bytes, int flags,
                          const struct sockaddr *to, socklen_t to_bytes)
 {
     const struct iovec part = {(void *)(uintptr_t)ptr, bytes};
-    const struct io io = begin(&part, 1, false, to ? "sendto()" : "send()");
+    struct io io = {.parts = &part, .nparts = 1};
+    if (to) io.names[0] = (struct iovec){(void *)(uintptr_t)to, to_bytes};
+    begin_all(&io, to ? "sendto()" : "send()");
     ssize_t n = sendto(file, ptr, bytes, flags, to, to_bytes);
     end(&io, n);
     return n;
@@ -236,11 +330,80 @@ static ssize_t on_send(int file, const void *ptr, size_t bytes, int flags)
     return on_sendto(file, ptr, bytes, flags, NULL, 0);
 }
 
+static ssize_t on_getrandom(void *ptr, size_t bytes, unsigned flags)
+{
+    const struct iovec part = {ptr, bytes};
+    struct io io;
+    begin(&io, &part, 1, true, "getrandom()");
+    ssize_t n = getrandom(ptr, bytes, flags);
+    end(&io, n);
+    return n;
+}
+
+static int on_getentropy(void *ptr, size_t bytes)
+{
+    const struct iovec part = {ptr, bytes};
+    struct io io;
+    begin(&io, &part, 1, true, "getentropy()");
+    int rc = getentropy(ptr, bytes);
+    end(&io, rc ? -1 : (ssize_t)bytes);
+    return rc;
+}
+
+static int on_getsockopt(int file, int level, int option, void *ptr, socklen_t *bytes)
+{
+    socklen_t room = 0;
+    if (!read_from(&room, bytes, sizeof(room))) room = 0;
+    const struct iovec part = {ptr, room};
+    struct io io;
+    begin(&io, &part, 1, true, "getsockopt()");
+    int rc = getsockopt(file, level, option, ptr, bytes);
+    end(&io, rc ? -1 : (ssize_t)*bytes);
+    return rc;
+}
+
+static int on_setsockopt(int file, int level, int option, const void *ptr, socklen_t bytes)
+{
+    const struct iovec part = {(void *)(uintptr_t)ptr, bytes};
+    struct io io;
+    begin(&io, &part, 1, false, "setsockopt()");
+    int rc = setsockopt(file, level, option, ptr, bytes);
+    end(&io, rc ? -1 : (ssize_t)bytes);
+    return rc;
+}
+
+/* What the number of a request says of its argument; an old one says nothing, most of them store a
+ * number. */
+static bool request_stores(unsigned long request)
+{
+    switch (request) {
+    case FIONBIO:
+    case FIOASYNC:
+    case TIOCSWINSZ: return false;
+    default: return _IOC_DIR(request) != _IOC_WRITE;
+    }
+}
+
+static int on_ioctl(int file, unsigned long request, ...)
+{
+    va_list args;
+    va_start(args, request);
+    void *ptr = va_arg(args, void *);
+    va_end(args);
+    const struct iovec part = {ptr, _IOC_DIR(request) ? _IOC_SIZE(request) : sizeof(int)};
+    struct io io;
+    begin(&io, &part, 1, request_stores(request), "ioctl()");
+    int rc = ioctl(file, request, ptr);
+    end(&io, rc < 0 ? -1 : (ssize_t)part.iov_len);
+    return rc;
+}
+
 static size_t on_fread(void *ptr, size_t each, size_t count, FILE *file)
 {
     struct iovec part = {ptr, 0};
     if (__builtin_mul_overflow(each, count, &part.iov_len)) part.iov_len = 0;
-    const struct io io = begin(&part, 1, true, "fread()");
+    struct io io;
+    begin(&io, &part, 1, true, "fread()");
     size_t n = fread(ptr, each, count, file);
     end(&io, (ssize_t)(n * each));
     return n;
@@ -250,7 +413,8 @@ static size_t on_fwrite(const void *ptr, size_t each, size_t count, FILE *file)
 {
     struct iovec part = {(void *)(uintptr_t)ptr, 0};
     if (__builtin_mul_overflow(each, count, &part.iov_len)) part.iov_len = 0;
-    const struct io io = begin(&part, 1, false, "fwrite()");
+    struct io io;
+    begin(&io, &part, 1, false, "fwrite()");
     size_t n = fwrite(ptr, each, count, file);
     end(&io, (ssize_t)(n * each));
     return n;
@@ -267,7 +431,8 @@ static size_t on_fread_unlocked(void *ptr, size_t each, size_t count, FILE *file
 {
     struct iovec part = {ptr, 0};
     if (__builtin_mul_overflow(each, count, &part.iov_len)) part.iov_len = 0;
-    const struct io io = begin(&part, 1, true, "fread()");
+    struct io io;
+    begin(&io, &part, 1, true, "fread()");
     size_t n = fread_unlocked(ptr, each, count, file);
     end(&io, (ssize_t)(n * each));
     return n;
@@ -284,7 +449,8 @@ static size_t on_fwrite_unlocked(const void *ptr, size_t each, size_t count, FIL
 {
     struct iovec part = {(void *)(uintptr_t)ptr, 0};
     if (__builtin_mul_overflow(each, count, &part.iov_len)) part.iov_len = 0;
-    const struct io io = begin(&part, 1, false, "fwrite()");
+    struct io io;
+    begin(&io, &part, 1, false, "fwrite()");
     size_t n = fwrite_unlocked(ptr, each, count, file);
     end(&io, (ssize_t)(n * each));
     return n;
@@ -297,29 +463,26 @@ static size_t on_fwrite_unlocked(const void *ptr, size_t each, size_t count, FIL
 static size_t parts_of(const struct iovec *parts, size_t count)
 {
     char byte;
-    const struct iovec to = {&byte, 1};
     const char *first = (const char *)parts;
     if (count == 0 || count > IOV_MAX) return 0;
     for (size_t at = 0; at < count * sizeof(*parts); at += sizeof(*parts)) {
-        const struct iovec from = {(void *)(uintptr_t)(first + at), 1};
-        if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno == EFAULT) return 0;
+        if (!read_from(&byte, first + at, 1)) return 0;
     }
     return count;
 }
 
-static size_t parts_of_message(const struct msghdr *message)
+static size_t parts_of_message(const struct msghdr *message, bool *is_there_out)
 {
     struct msghdr copy;
-    const struct iovec to = {&copy, sizeof(copy)};
-    const struct iovec from = {(void *)(uintptr_t)message, sizeof(*message)};
-    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno == EFAULT) return 0;
+    *is_there_out = read_from(&copy, message, sizeof(copy));
+    if (!*is_there_out) return 0;
     return parts_of(message->msg_iov, tt_min_size(message->msg_iovlen, IOV_MAX));
 }
 
 static ssize_t on_readv(int file, const struct iovec *parts, int count)
 {
-    const struct io io =
-        begin(parts, parts_of(parts, count > 0 ? (size_t)count : 0), true, "readv()");
+    struct io io;
+    begin(&io, parts, parts_of(parts, count > 0 ? (size_t)count : 0), true, "readv()");
     ssize_t n = readv(file, parts, count);
     end(&io, n);
     return n;
@@ -327,8 +490,8 @@ static ssize_t on_readv(int file, const struct iovec *parts, int count)
 
 static ssize_t on_writev(int file, const struct iovec *parts, int count)
 {
-    const struct io io =
-        begin(parts, parts_of(parts, count > 0 ? (size_t)count : 0), false, "writev()");
+    struct io io;
+    begin(&io, parts, parts_of(parts, count > 0 ? (size_t)count : 0), false, "writev()");
     ssize_t n = writev(file, parts, count);
     end(&io, n);
     return n;
@@ -336,8 +499,8 @@ static ssize_t on_writev(int file, const struct iovec *parts, int count)
 
 static ssize_t on_preadv(int file, const struct iovec *parts, int count, off_t at)
 {
-    const struct io io =
-        begin(parts, parts_of(parts, count > 0 ? (size_t)count : 0), true, "preadv()");
+    struct io io;
+    begin(&io, parts, parts_of(parts, count > 0 ? (size_t)count : 0), true, "preadv()");
     ssize_t n = preadv(file, parts, count, at);
     end(&io, n);
     return n;
@@ -345,8 +508,8 @@ static ssize_t on_preadv(int file, const struct iovec *parts, int count, off_t a
 
 static ssize_t on_pwritev(int file, const struct iovec *parts, int count, off_t at)
 {
-    const struct io io =
-        begin(parts, parts_of(parts, count > 0 ? (size_t)count : 0), false, "pwritev()");
+    struct io io;
+    begin(&io, parts, parts_of(parts, count > 0 ? (size_t)count : 0), false, "pwritev()");
     ssize_t n = pwritev(file, parts, count, at);
     end(&io, n);
     return n;
@@ -354,8 +517,8 @@ static ssize_t on_pwritev(int file, const struct iovec *parts, int count, off_t 
 
 static ssize_t on_preadv2(int file, const struct iovec *parts, int count, off_t at, int flags)
 {
-    const struct io io =
-        begin(parts, parts_of(parts, count > 0 ? (size_t)count : 0), true, "preadv2()");
+    struct io io;
+    begin(&io, parts, parts_of(parts, count > 0 ? (size_t)count : 0), true, "preadv2()");
     ssize_t n = preadv2(file, parts, count, at, flags);
     end(&io, n);
     return n;
@@ -363,8 +526,8 @@ static ssize_t on_preadv2(int file, const struct iovec *parts, int count, off_t 
 
 static ssize_t on_pwritev2(int file, const struct iovec *parts, int count, off_t at, int flags)
 {
-    const struct io io =
-        begin(parts, parts_of(parts, count > 0 ? (size_t)count : 0), false, "pwritev2()");
+    struct io io;
+    begin(&io, parts, parts_of(parts, count > 0 ? (size_t)count : 0), false, "pwritev2()");
     ssize_t n = pwritev2(file, parts, count, at, flags);
     end(&io, n);
     return n;
@@ -372,9 +535,12 @@ static ssize_t on_pwritev2(int file, const struct iovec *parts, int count, off_t
 
 static ssize_t on_recvmsg(int file, struct msghdr *message, int flags)
 {
-    size_t nparts = parts_of_message(message);
+    bool is_there;
+    size_t nparts = parts_of_message(message, &is_there);
     const struct iovec *parts = nparts ? message->msg_iov : NULL;
-    const struct io io = begin(parts, nparts, true, "recvmsg()");
+    struct io io = {.parts = parts, .nparts = nparts, .write = true};
+    if (is_there) names_of(message, io.names);
+    begin_all(&io, "recvmsg()");
     ssize_t n = recvmsg(file, message, flags);
     end(&io, n);
     return n;
@@ -382,9 +548,12 @@ static ssize_t on_recvmsg(int file, struct msghdr *message, int flags)
 
 static ssize_t on_sendmsg(int file, const struct msghdr *message, int flags)
 {
-    size_t nparts = parts_of_message(message);
+    bool is_there;
+    size_t nparts = parts_of_message(message, &is_there);
     const struct iovec *parts = nparts ? message->msg_iov : NULL;
-    const struct io io = begin(parts, nparts, false, "sendmsg()");
+    struct io io = {.parts = parts, .nparts = nparts, .write = false};
+    if (is_there) names_of(message, io.names);
+    begin_all(&io, "sendmsg()");
     ssize_t n = sendmsg(file, message, flags);
     end(&io, n);
     return n;
@@ -400,9 +569,7 @@ static size_t messages_of(const struct mmsghdr *messages, unsigned count)
     while (n < most) {
         const struct mmsghdr *one = &messages[n];
         struct mmsghdr copy;
-        const struct iovec to = {&copy, sizeof(copy)};
-        const struct iovec from = {(void *)(uintptr_t)one, sizeof(*one)};
-        if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno == EFAULT) break;
+        if (!read_from(&copy, one, sizeof(copy))) break;
         if (nparts_of(one) && !parts_of(one->msg_hdr.msg_iov, nparts_of(one))) break;
         n++;
     }
@@ -453,6 +620,11 @@ void *tt_check_io_instead(const char *name)
         {"__fread_unlocked_chk", (void (*)(void))on_fread_unlocked_chk},
         {"fwrite", (void (*)(void))on_fwrite},
         {"fwrite_unlocked", (void (*)(void))on_fwrite_unlocked},
+        {"getrandom", (void (*)(void))on_getrandom},
+        {"getentropy", (void (*)(void))on_getentropy},
+        {"ioctl", (void (*)(void))on_ioctl},
+        {"getsockopt", (void (*)(void))on_getsockopt},
+        {"setsockopt", (void (*)(void))on_setsockopt},
         {"recvfrom", (void (*)(void))on_recvfrom},
         {"sendto", (void (*)(void))on_sendto},
         {"__recvfrom_chk", (void (*)(void))on_recvfrom_chk},

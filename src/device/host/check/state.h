@@ -31,7 +31,7 @@ struct tt_check_launched {
     size_t node;                    /* ... and its number among all nodes */
 };
 
-enum { TT_CHECK_EXCEPTED_MOST = 8 };
+enum { TT_CHECK_EXCEPTED_MOST = 8, TT_CHECK_PASSING_MOST = 64 };
 
 struct tt_host_check {
     pthread_mutex_t lock;
@@ -47,8 +47,10 @@ struct tt_host_check {
     size_t nexcepted, all_excepted;
     const struct tt_check_op **calls; /* owned array: host functions on streams, until they end */
     size_t ncalls, call_room;
-    bool closes_parts;                     /* guard.c: also pages of which only a part is used */
-    bool does_io;                          /* the program makes such system calls: imports.c */
+    struct tt_check_range passing[TT_CHECK_PASSING_MOST]; /* by system calls; 0 bytes: free */
+    size_t npassing;
+    bool closes_parts; /* guard.c: also pages of which only a part is used */
+    bool does_io;      /* the program makes system calls that nobody leads elsewhere: imports.c */
     void *(*io_instead)(const char *name); /* tt_check_io_instead(), for imports.c, below io.c */
     uint64_t io_of;                        /* objects loaded when does_io was determined */
     struct sigaction outer;                /* the program's handlers, which ours call */
@@ -106,7 +108,8 @@ void tt_check_launch_end(struct tt_host_check *check,
                          const struct tt_check_op *op); /* the kernel has ended */
 
 /* ---- imports.c ---- */
-/* Whether the program, or one of its libraries, makes system calls with buffers, such as read(). */
+/* Whether the program, or one of its libraries, may make system calls with buffers by functions
+ * that are not led to ours (io.c). */
 bool tt_check_program_does_io(struct tt_host_check *check);
 
 /* ---- block.c ---- */
