@@ -79,6 +79,17 @@ static bool await_reason(struct tt_bootstrap *b, const struct tt_conn *conn, con
     return true;
 }
 
+/* The parent has closed before it said anything: it waits 2 s for a rank's proof, which a link that
+ * was cut meanwhile has not brought there. Then it has no place taken by this rank, which calls
+ * again (tick). Where its process has ended nobody answers, and it is reported as lost. */
+static void call_again(struct tt_bootstrap *b, const struct tt_conn *conn, const char *why)
+{
+    const bool closed = !strcmp(why, "connection closed") || !strcmp(why, strerror(ECONNRESET));
+    if (conn->server || conn->got_count > 0 || !closed || b->contacts) return;
+    b->calls_again = true;
+    tt_service_wake();
+}
+
 static void tree_closed(struct tt_conn *conn, const char *why)
 {
     struct tt_bootstrap *b = conn->owner;
@@ -91,6 +102,7 @@ static void tree_closed(struct tt_conn *conn, const char *why)
     b->dialing = false;
     pthread_cond_broadcast(&b->changed);
     bool lost = opened && !left && !b->finished;
+    if (lost) call_again(b, conn, why);
     if (lost && !await_reason(b, conn, why)) tt_failure_lost(b, conn->peer, why);
     tt_leave_step(b);
 }
@@ -99,6 +111,8 @@ static void up_opened(struct tt_conn *conn)
 {
     struct tt_bootstrap *b = conn->owner;
     b->dialing = false;
+    if (b->lost_nsec && b->lost_peer == b->parent) b->lost_nsec = 0; /* it is there */
+    tt_exchange_send_again(b);
     pthread_cond_broadcast(&b->changed);
 }
 
@@ -234,6 +248,10 @@ static bool tick(uint64_t now_nsec)
             continue;
         }
         second_tick(b, now_nsec);
+        if (b->calls_again && b->exchange.entered && !atomic_load(&b->error)) {
+            b->calls_again = false;
+            if (!b->up && !b->leaving) (void)tt_tree_dial_parent(b, now_nsec + REASON_NSEC);
+        }
         if (b->lost_nsec && now_nsec >= b->lost_nsec) {
             b->lost_nsec = 0;
             tt_failure_lost(b, b->lost_peer, b->lost_why);

@@ -127,8 +127,19 @@ static void send_up(struct tt_bootstrap *b)
         complete_table(b, frame + UP_HEADER_BYTES);
     } else {
         tt_conn_send(b->up, TT_FRAME_UP, frame, len);
+        if (!b->contacts) {
+            x->kept = frame;
+            x->kept_bytes = len;
+            return;
+        }
     }
     free(frame);
+}
+
+void tt_exchange_send_again(struct tt_bootstrap *b)
+{
+    const struct tt_exchange *x = &b->exchange;
+    if (x->kept) tt_conn_send(b->up, TT_FRAME_UP, x->kept, x->kept_bytes);
 }
 
 /* Shares of children are here, perhaps since before this rank left its last exchange, and it is in
@@ -330,6 +341,8 @@ static ncclResult_t gather_locked(struct tt_bootstrap *b, const void *mine, size
     } else if (rc == ncclTimeout && !atomic_load(&b->error)) {
         rc = overdue(b);
     }
+    free(x->kept);
+    x->kept = NULL;
     free(x->table);
     x->table = NULL;
     x->mine = NULL;

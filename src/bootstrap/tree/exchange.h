@@ -5,6 +5,8 @@
 
 void tt_exchange_up(struct tt_bootstrap *bootstrap, struct tt_branch *branch,
                     const unsigned char *bytes, size_t len);
+/* Send the own share again: the connection to the parent is a new one. */
+void tt_exchange_send_again(struct tt_bootstrap *bootstrap);
 /* A rank has left, or somebody has come to an exchange: it fails at once where a rank that has left
  * never comes to it. */
 void tt_exchange_miss(struct tt_bootstrap *bootstrap);

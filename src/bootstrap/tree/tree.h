@@ -57,6 +57,9 @@ struct tt_late {       /* the search for the rank that an exchange waits for */
 struct tt_exchange { /* the all-gather that the caller is in */
     uint64_t seq;    /* of the last one entered */
     bool entered, sent, arrived;
+    unsigned char *kept; /* owned: what was sent up in the first one, which the parent may not have
+                            got (dispatch.c); NULL: nothing */
+    size_t kept_bytes;
     const void *mine; /* borrowed from the caller */
     size_t bytes;
     unsigned char *table; /* owned: nranks * bytes, from above, until the caller took it */
@@ -80,9 +83,10 @@ struct tt_bootstrap {
     struct tt_branch branches[TT_BRANCHES];
     int nbranches, subtree;
     bool dialing, assigned, accepts;
-    bool seconds;             /* the acceptor stays: children may have second connections */
-    uint64_t second_nsec;     /* not before: a try at a second connection to the parent; 0: none */
-    bool complete;            /* all ranks of the block have come to their root */
+    bool seconds;         /* the acceptor stays: children may have second connections */
+    uint64_t second_nsec; /* not before: a try at a second connection to the parent; 0: none */
+    bool calls_again;     /* the parent closed without a word: it has not got this rank's proof */
+    bool complete;        /* all ranks of the block have come to their root */
     struct tt_conn *own_root; /* borrowed: the way to that root, during join */
     struct tt_late late;
     uint64_t
