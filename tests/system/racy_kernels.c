@@ -387,6 +387,14 @@ static void managed_last(bool sound)
     seen = x[2999];
 }
 
+static void managed_in_place(bool sound) /* loads and stores, far behind what is seen one by one */
+{
+    int *x = managed(1 << 16);
+    adds(x, x, 1 << 16, my.a);
+    await(my.a, sound);
+    seen = x[1 << 15];
+}
+
 static void managed_one(bool sound)
 {
     int *result = managed(1);
@@ -656,6 +664,7 @@ const struct racy_scenario racy_kernels[] = {
     {"kernel-managed-result", managed_result, "race"},
     {"kernel-managed-result-late", managed_result_late, "race"},
     {"kernel-managed-last", managed_last, "race"},
+    {"kernel-managed-in-place", managed_in_place, "race"},
     {"kernel-managed-one", managed_one, "race"},
     {"kernel-managed-input", managed_input, "race"},
     {"kernel-managed-other-half", managed_other_half, "race"},

@@ -45,9 +45,12 @@ static size_t run_at(const char *ptr)
 {
     const char *page = (const char *)((uintptr_t)ptr / PAGE * PAGE);
     bool next = page == tt_host_thread.run_end;
+    bool again = page >= tt_host_thread.run_start && page < tt_host_thread.run_end;
+    if (again) return (size_t)(tt_host_thread.run_end - page) / PAGE; /* a store behind a load */
     tt_host_thread.run = next ? tt_host_thread.run + 1 : 0;
     size_t pages = tt_host_thread.run < RUN_FROM ? 1 : 2 * (tt_host_thread.run - RUN_FROM + 1);
     if (pages > RUN_MOST) pages = RUN_MOST;
+    tt_host_thread.run_start = page;
     tt_host_thread.run_end = page + pages * PAGE;
     return pages;
 }
@@ -79,7 +82,13 @@ static void see(struct tt_host_check *check, const void *ptr, ucontext_t *contex
         .kind = write ? TT_CHECK_TOUCH_WRITE : TT_CHECK_TOUCH_READ, .ptr = ptr, .bytes = bytes};
     if (bytes && tt_host_thread.checked) tt_check_launch_see(check, tt_host_thread.checked, &touch);
     if (bytes && tt_host_thread.checked && step_over(check, ptr, context)) return;
-    tt_check_guard_open(check, ptr, run_at(ptr));
+    bool reads = bytes && !write && tt_check_guard_of(check, ptr) == PROT_NONE;
+    size_t pages = run_at(ptr);
+    if (reads) { /* where it stores as well, that is seen once */
+        tt_check_guard_let_read(check, ptr, pages);
+    } else {
+        tt_check_guard_open(check, ptr, pages);
+    }
 }
 
 static bool end_step(ucontext_t *context)

@@ -368,14 +368,24 @@ int tt_check_guard_of(const struct tt_host_check *check, const void *ptr)
     return guard ? guard->prot[(size_t)((const char *)ptr - guard->base) / PAGE] : OPEN;
 }
 
-void tt_check_guard_open(struct tt_host_check *check, const void *ptr, size_t pages)
+static void open_to(struct tt_host_check *check, const void *ptr, size_t pages, int prot)
 {
     struct tt_check_guard *guard = guard_of(check, ptr);
     if (!guard) return;
     size_t page = (size_t)((const char *)ptr - guard->base) / PAGE;
     size_t end = tt_min_size(page + pages, tt_round_up(guard->bytes, PAGE) / PAGE);
-    protect(guard, page, end - page, OPEN);
+    protect(guard, page, end - page, prot);
     check->guards_stale = true;
+}
+
+void tt_check_guard_open(struct tt_host_check *check, const void *ptr, size_t pages)
+{
+    open_to(check, ptr, pages, OPEN);
+}
+
+void tt_check_guard_let_read(struct tt_host_check *check, const void *ptr, size_t pages)
+{
+    open_to(check, ptr, pages, PROT_READ);
 }
 
 void tt_check_guard_shut(struct tt_host_check *check, const void *ptr)

@@ -70,6 +70,8 @@ bool tt_check_guard_is_pinned(const struct tt_host_check *check, const void *ptr
 int tt_check_guard_of(const struct tt_host_check *check, const void *ptr);
 /* Unprotect `pages` pages from ptr on, until the next update. */
 void tt_check_guard_open(struct tt_host_check *check, const void *ptr, size_t pages);
+/* The same for loads; the next store faults again. */
+void tt_check_guard_let_read(struct tt_host_check *check, const void *ptr, size_t pages);
 /* Protect the page again, after one instruction was let through. */
 void tt_check_guard_shut(struct tt_host_check *check, const void *ptr);
 

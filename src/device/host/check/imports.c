@@ -42,8 +42,7 @@ static bool is_io(const char *name)
     return !strncmp(name, "io_uring_", strlen("io_uring_")) ||
            is_listed(
                "read pread readv preadv write pwrite writev pwritev recv recvfrom recvmsg recvmmsg "
-               "send sendto sendmsg sendmmsg fread fwrite getdelim __getdelim getline setvbuf "
-               "setbuf "
+               "send sendto sendmsg sendmmsg fread fwrite setvbuf setbuf "
                "setbuffer aio_read aio_write lio_listio io_submit vmsplice process_vm_readv "
                "process_vm_writev syscall ioctl getrandom getentropy getcwd readlink readlinkat "
                "getxattr lgetxattr fgetxattr setxattr lsetxattr fsetxattr mq_send mq_timedsend "
@@ -168,7 +167,7 @@ bool tt_check_program_does_io(struct tt_host_check *check)
     if (loaded == check->io_of) return check->does_io;
     struct look look = {.instead = check->io_instead};
     dl_iterate_phdr(look_at, &look);
-    check->does_io = look.does_io || (look.streams && !look.streams_led);
+    check->does_io = look.does_io || check->lends_buffers || (look.streams && !look.streams_led);
     check->io_of = loaded;
     return check->does_io;
 }

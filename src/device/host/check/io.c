@@ -372,6 +372,34 @@ static int on_setsockopt(int file, int level, int option, const void *ptr, sockl
     return rc;
 }
 
+/* What the C library hands to the kernel later, by itself, is not followed. */
+static void lend_buffer(const void *ptr)
+{
+    struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    if (tt_host_view(ptr) == ptr || tt_host_forked() || !lock(check)) return;
+    check->lends_buffers = check->does_io = true;
+    check->guards_stale = true;
+    unlock(check);
+}
+
+static int on_setvbuf(FILE *file, char *ptr, int mode, size_t bytes)
+{
+    lend_buffer(ptr);
+    return setvbuf(file, ptr, mode, bytes);
+}
+
+static void on_setbuf(FILE *file, char *ptr)
+{
+    lend_buffer(ptr);
+    setbuf(file, ptr);
+}
+
+static void on_setbuffer(FILE *file, char *ptr, size_t bytes)
+{
+    lend_buffer(ptr);
+    setbuffer(file, ptr, bytes);
+}
+
 /* What the number of a request says of its argument; an old one says nothing, most of them store a
  * number. */
 static bool request_stores(unsigned long request)
@@ -622,6 +650,9 @@ void *tt_check_io_instead(const char *name)
         {"fwrite_unlocked", (void (*)(void))on_fwrite_unlocked},
         {"getrandom", (void (*)(void))on_getrandom},
         {"getentropy", (void (*)(void))on_getentropy},
+        {"setvbuf", (void (*)(void))on_setvbuf},
+        {"setbuf", (void (*)(void))on_setbuf},
+        {"setbuffer", (void (*)(void))on_setbuffer},
         {"ioctl", (void (*)(void))on_ioctl},
         {"getsockopt", (void (*)(void))on_getsockopt},
         {"setsockopt", (void (*)(void))on_setsockopt},

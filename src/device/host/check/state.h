@@ -49,8 +49,9 @@ struct tt_host_check {
     size_t ncalls, call_room;
     struct tt_check_range passing[TT_CHECK_PASSING_MOST]; /* by system calls; 0 bytes: free */
     size_t npassing;
-    bool closes_parts; /* guard.c: also pages of which only a part is used */
-    bool does_io;      /* the program makes system calls that nobody leads elsewhere: imports.c */
+    bool closes_parts;  /* guard.c: also pages of which only a part is used */
+    bool does_io;       /* the program makes system calls that nobody leads elsewhere: imports.c */
+    bool lends_buffers; /* the C library's files have memory of devices as their buffers: io.c */
     void *(*io_instead)(const char *name); /* tt_check_io_instead(), for imports.c, below io.c */
     uint64_t io_of;                        /* objects loaded when does_io was determined */
     struct sigaction outer;                /* the program's handlers, which ours call */

@@ -64,9 +64,10 @@ struct tt_host_thread { /* per thread; initial-exec so that faces pay one load *
     size_t steps;          /* check/: accesses of the kernel that runs that were seen, ... */
     const void *opened[4]; /* ... and the pages that are open for one of them */
     size_t nopened;
-    size_t run;          /* check/: pages that were opened last, ... */
-    const char *run_end; /* ... up to here */
-    int8_t polls_pay;    /* where ranks outnumber the cores: see polls_worth() in stream/wait.c */
+    size_t run;            /* check/: openings one behind the other, ... */
+    const char *run_start; /* ... and the pages of the last one */
+    const char *run_end;
+    int8_t polls_pay; /* where ranks outnumber the cores: see polls_worth() in stream/wait.c */
 };
 extern __thread struct tt_host_thread tt_host_thread __attribute__((tls_model("initial-exec")));
 
