@@ -144,12 +144,21 @@ static bool tell_ended(const struct tt_watch *watch, char *text, size_t text_byt
     return true;
 }
 
+/* A call that waits for those of other ranks is not issued yet, but it is outstanding. */
+static bool waits_for_calls(const struct tt_member *member)
+{
+    struct tt_wait waits[LISTED_WAITS];
+    const int count = tt_wait_list(member, waits, LISTED_WAITS);
+    return count > 0 && tt_wait_is_for_call(waits[0].what);
+}
+
 void tt_progress_look(struct tt_watch *watch, uint64_t now)
 {
     char sentence[SENTENCE_BYTES];
     const struct tt_issue_queue *queue = watch->subject.queue;
     uint64_t served = atomic_load_explicit(&queue->served, memory_order_acquire);
     uint64_t issued = atomic_load_explicit(&queue->issued, memory_order_acquire);
+    if (issued == served && waits_for_calls(watch->subject.member)) issued++;
     if (served != watch->served || issued == served) {
         watch->served = served;
         watch->since_nsec = now;

@@ -78,7 +78,7 @@ void tt_status_clean(char *text)
 
 bool tt_status_has_work(const struct tt_status *status)
 {
-    return status->issued != status->served;
+    return status->issued != status->served || status->nwaits > 0;
 }
 
 /* ---- on the wire: 64-bit little-endian words, names as bytes ---- */

@@ -67,5 +67,5 @@ bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STA
  * than printable ASCII become '?'. */
 void tt_status_clean(char *text);
 
-/* True when operations are issued and not finished. */
+/* True when operations are issued and not finished, or a call waits for those of other ranks. */
 bool tt_status_has_work(const struct tt_status *status);

@@ -172,6 +172,30 @@ static void leave(struct harness_rank *rank)
     rank->comm = NULL;
 }
 
+/* A rank comes late: who waits for it is reported, though nothing was issued. */
+static void late(struct harness_rank *rank)
+{
+    void *in = marked(), *out = marked();
+    if (rank->rank == 1) usleep(2500000);
+    NCCL(make(&sum, in, out, rank->comm, rank->stream));
+    CUDA(cudaStreamSynchronize(rank->stream));
+    CUDA(cudaFree(in));
+    CUDA(cudaFree(out));
+}
+
+static void expect_log(const char *path, const char *words)
+{
+    char line[2048];
+    bool found = false;
+    FILE *log = fopen(path, "r");
+    CHECK(log);
+    while (!found && fgets(line, sizeof(line), log))
+        found = strstr(line, words) != NULL;
+    (void)fclose(log);
+    unlink(path);
+    if (!found) harness_fail(__FILE__, __LINE__, "the log does not say \"%s\"", words);
+}
+
 /* NCCL's own promise for this mode: buffers lie at the same places of symmetric windows. */
 static void places(struct harness_rank *rank)
 {
@@ -244,10 +268,17 @@ int main(int argc, char **argv)
 {
     bool sockets = argc > 1 && !strcmp(argv[1], "sockets");
     setenv("TUTTI_DEVICES", "5", 1);
+    char path[64];
+    snprintf(path, sizeof(path), "global-check-%d.log", (int)getpid());
     setenv("NCCL_CHECK_MODE", "DEBUG_GLOBAL", 1);
+    setenv("NCCL_DEBUG", "WARN", 1);
+    setenv("NCCL_DEBUG_FILE", path, 1);
+    setenv("TUTTI_WATCHDOG", "1", 1);
     if (sockets) setenv("NCCL_P2P_DISABLE", "1", 1);
     if (sockets) setenv("NCCL_SHM_DISABLE", "1", 1);
     run_all();
+    harness_threads(3, late, NULL, 0);
+    expect_log(path, ") has not called AllReduce(count 1000, float, sum)");
     printf("global_check: %s: all is well\n", sockets ? "sockets" : "memory");
     return 0;
 }
