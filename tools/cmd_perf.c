@@ -67,12 +67,14 @@ static void report_oversubscribed(int nranks)
 }
 
 /* One clock for all ranks: -T counts from here until they have met, however late each one starts.
- */
+ And whether
+ * progress is shown, as rank 0's error is a pipe. */
 static void write_since(char *word, size_t word_bytes)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    snprintf(word, word_bytes, "--since=%lld.%09ld", (long long)now.tv_sec, now.tv_nsec);
+    snprintf(word, word_bytes, "--since=%lld.%09ld%s", (long long)now.tv_sec, now.tv_nsec,
+             isatty(STDERR_FILENO) ? ",terminal" : "");
 }
 
 static bool asks_help(int argc, char **argv)

@@ -9,11 +9,13 @@
 int cmd_version(int argc, char **argv)
 {
     bool json = argc > 1 && !strcmp(argv[1], "--json");
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        printf("usage: tutti version [--json]\n\nexample: tutti version --json\n");
+        return 0;
+    }
     if (argc > 1 && !json) {
-        bool asked = !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
-        FILE *out = asked ? stdout : stderr;
-        fprintf(out, "usage: tutti version [--json]\n\nexample: tutti version --json\n");
-        return asked ? 0 : 2;
+        const struct tutti_words words = {"--json,--help"};
+        return tutti_unknown("version", argv[1][0] == '-' ? "option" : "argument", argv[1], &words);
     }
     const char *fmt = json ? "{\"tutti\": \"%s\", \"nccl\": \"%d.%d.%d\", \"nccl_code\": %d, "
                              "\"cuda_runtime\": %d}\n"

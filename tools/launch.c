@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -105,19 +106,28 @@ static int tell_no_program(const struct launch_options *options, int why)
     return why == ENOENT ? 127 : 126;
 }
 
+/* An errno, or 0. */
+static int no_executable(const char *path)
+{
+    struct stat status;
+    if (access(path, X_OK)) return errno;
+    return !stat(path, &status) && S_ISDIR(status.st_mode) ? EISDIR : 0;
+}
+
 /* Before each rank says the same: what keeps execvp() from finding the program, or 0. */
 static int no_program(const char *name)
 {
     const char *folders = getenv("PATH");
     int why = ENOENT;
-    if (strchr(name, '/')) return access(name, X_OK) ? errno : 0;
+    if (strchr(name, '/')) return no_executable(name);
     if (!folders) return 0;
     for (bool more = true; more;) {
         char path[4096];
         const size_t len = strcspn(folders, ":"); /* 0: the working directory */
         snprintf(path, sizeof(path), "%.*s%s%s", (int)len, folders, len ? "/" : "", name);
-        if (!access(path, X_OK)) return 0;
-        if (errno == EACCES && !access(path, F_OK)) why = EACCES;
+        const int here = no_executable(path);
+        if (!here) return 0;
+        if (here == EISDIR || (here == EACCES && !access(path, F_OK))) why = here;
         more = folders[len] == ':';
         folders += len + more;
     }
@@ -230,10 +240,8 @@ static void start_child(const struct launch *launch, const struct launch_slot *s
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
-    if (!launch->options->direct_rank0 || slot->rank > 0) {
-        dup2(wires->out, STDOUT_FILENO);
-        dup2(wires->err, STDERR_FILENO);
-    }
+    if (!launch->options->direct_rank0 || slot->rank > 0) dup2(wires->out, STDOUT_FILENO);
+    dup2(wires->err, STDERR_FILENO);
     set_input(launch, slot->rank, wires->script);
     if (wires->pmi >= 0) {
         fcntl(wires->pmi, F_SETFD, 0);
@@ -257,14 +265,16 @@ static bool start(struct launch *launch, int rank)
         fprintf(stderr, "tutti run: pipe: %m\n");
         return false;
     }
-    bool prefix = launch->options->prefix;
+    const bool prefix = launch->options->prefix;
+    const bool direct = launch->options->direct_rank0 && rank == 0;
     FILE *to = launch->options->json ? stderr : stdout;
     child->out = (struct launch_output){
         .fd = out[0], .rank = rank, .to = to, .prefix = prefix, .report = launch->report};
     child->err = (struct launch_output){.fd = err[0],
                                         .rank = rank,
                                         .to = stderr,
-                                        .prefix = prefix,
+                                        .prefix = prefix && !direct,
+                                        .at_once = direct,
                                         .same = launch->same,
                                         .report = launch->report};
     struct wires wires = {.out = out[1], .err = err[1], .script = -1, .pmi = -1};

@@ -20,7 +20,7 @@ struct launch_options {
     int nhosts;
     bool prefix;       /* "[rank] " before every line */
     bool own_ids;      /* no NCCL_COMM_ID: the program hands out unique ids itself */
-    bool direct_rank0; /* rank 0 writes to our own standard output and error, without pipes */
+    bool direct_rank0; /* rank 0 writes to our own standard output, and its errors have no number */
     bool json; /* what became of the job to standard output, what ranks print to the error */
     const char *device;                      /* host, cuda, auto */
     const char *exports[LAUNCH_MAX_EXPORTS]; /* names that ranks on other hosts get too; borrowed */

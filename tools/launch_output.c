@@ -81,6 +81,11 @@ void launch_output_read(struct launch_output *output)
     if (n > 0) {
         output->used += (size_t)n;
         if (!waits(output)) print_finished(output);
+        if (output->at_once && output->used && (*output->line == '\r' || *output->line == '\033')) {
+            fwrite(output->line, 1, output->used, output->to);
+            output->used = 0;
+            fflush(output->to);
+        }
         return;
     }
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;

@@ -12,6 +12,8 @@ struct launch_output {
     int rank;
     FILE *to; /* borrowed: stdout or stderr */
     bool prefix;
+    bool at_once; /* a line that begins with a return, to be overwritten, does not wait for its end
+                   */
     struct launch_same *same; /* borrowed: warnings that others have given are not printed; NULL:
                                  all lines are */
     struct launch_report *report; /* borrowed: takes warnings; NULL: nobody asks for them */

@@ -56,12 +56,23 @@ void launch_same_destroy(struct launch_same *same)
 
 /* ---- what is the same ---- */
 
-/* The sentence of a warning, behind "host:pid:tid [device] file:line (function) NCCL WARN ". NULL:
- * the line is none. */
+/* What the measuring program fails with, as a consequence of what the library warned of. */
+static bool is_perfs(const char *line, size_t bytes)
+{
+    static const char mark[] = "tutti perf: ";
+    return bytes >= sizeof(mark) && !memcmp(line, mark, sizeof(mark) - 1);
+}
+
+/* The sentence of a warning, or of what tutti perf fails with, behind "host:pid:tid [device]
+ * file:line (function) NCCL WARN ". NULL: the line is none. */
 static const char *sentence_of(const char *line, size_t bytes, size_t *sentence_bytes)
 {
     static const char mark[] = " NCCL WARN ";
     const char *at = memmem(line, bytes, mark, sizeof(mark) - 1);
+    if (is_perfs(line, bytes)) {
+        *sentence_bytes = bytes;
+        return line;
+    }
     if (!at || !memmem(line, (size_t)(at - line), " [", 2)) return NULL;
     at += sizeof(mark) - 1;
     *sentence_bytes = bytes - (size_t)(at - line);
@@ -184,6 +195,7 @@ bool launch_same_repeats(struct launch_same *same, int rank, const char *line, s
         keep_words(saying, sentence, sentence_bytes);
         return false;
     }
+    if (is_perfs(line, bytes)) return true; /* not worth a line of ours */
     if (!saying->untold) clock_gettime(CLOCK_MONOTONIC, &saying->since);
     saying->untold = saying->repeats[rank] = true;
     return true;

@@ -46,6 +46,13 @@ FILES = {
     "tune": TUNED,
     "topo": [("/var/run/nvidia-topologyd/virtualTopology.xml", "the machine file of a virtual machine, read where NCCL_TOPO_FILE is not set")],
     "env": SETTINGS,
+    "program": [("*.xml, *.json", "an algorithm of MSCCL, a plan of MSCCL++")],
+    "verify": [("*.xml, *.json", "an algorithm of MSCCL, a plan of MSCCL++")],
+    "trace": [("*.jsonl, *.records", "what the profiler plugin wrote, a file per process"), ("flight.*.jsonl", "what tutti doctor --flight wrote")],
+    "doctor": [("flight.HOST.PID.jsonl", "what a process did last, in the folder of --flight")],
+    "plugin": [("libnccl-KIND-NAME.so", "a plugin; KIND is net, tuner, profiler or env")],
+    "ras": [("none", "the report comes through a socket (NCCL_RAS_ADDR)")],
+    "version": [("none", "the versions are built in")],
     "": SETTINGS + TUNED,
 }
 STATUS = {

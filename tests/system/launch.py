@@ -227,6 +227,24 @@ def as_json():
     check("who waits", any("missing 2" in h["sentence"] for h in job.get("hang", [])) and "[0] before" in err and not job["warnings"], (job, err))
 
 
+def no_program():
+    for name, status, said in ((".", 126, "Is a directory"), ("/etc", 126, "Is a directory"), ("/etc/passwd", 126, "Permission denied"),
+                               ("./nothing", 127, "No such file or directory")):
+        r = tutti("-n", "3", name)
+        check(f"run {name}", (r.returncode, r.stderr) == (status, f"tutti run: {name}: {said}\n"), r)
+
+
+def reader_of_perf_goes():
+    """`tutti perf | head -1` ends without a word."""
+    for _ in range(3):
+        p = subprocess.Popen([TUTTI, "perf", "--ranks", "3", "-b", "8", "-e", "1M", "-f", "2", "allreduce"], env=clean, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        first = p.stdout.readline()
+        p.stdout.close()
+        said = p.stderr.read()
+        check("perf's reader goes", first.startswith("# tutti perf") and not said and p.wait(timeout=60) == -signal.SIGPIPE, (first, said, p.poll()))
+
+
 def loopback_down():
     """In a network namespace whose lo is down, a job says so at once, whether its address is known or not."""
     if subprocess.run(["unshare", "-n", "ip", "link"], capture_output=True).returncode:
@@ -256,7 +274,7 @@ def settings_are_reported_once():
         check(f"said once under {name}", said.count("NCCL_DEBUGG is not a known variable") == times, said)
 
 
-for part in (loopback_down, settings_are_reported_once, as_json, ignored_signals, hosts_that_are_here, temporary_folders, violent_end, pmi):
+for part in (no_program, reader_of_perf_goes, loopback_down, settings_are_reported_once, as_json, ignored_signals, hosts_that_are_here, temporary_folders, violent_end, pmi):
     print(f"{part.__name__} ...", flush=True)
     part()
 print(f"launch: {len(failures)} failed")

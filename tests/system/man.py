@@ -42,7 +42,7 @@ for command in ["", *commands]:
     for option in set(re.findall(r"--[a-z][a-z-]*", said(command) if command else said())):
         check(option.replace("-", "\\-") in page, f"{path} lacks {option}")
     check(".SH EXAMPLES" in page or "example" in page, f"{path} has no example")
-    for section in ["ENVIRONMENT", "EXIT STATUS"] + (["FILES"] if command in ("", "run", "perf", "tune", "env") else []):
+    for section in ("ENVIRONMENT", "FILES", "EXIT STATUS"):
         check(f".SH {section}\n" in page, f"{path} lacks {section}")
     formatted(path)
 path = os.path.join(folder, "tutti-environment.7")

@@ -498,6 +498,15 @@ def perf_usage():
     check("perf --dry-run", r.returncode == 0 and not r.stdout, r)
 
 
+def mistakes_are_said_once():
+    """What all ranks of tutti perf find wrong is printed by one of them, rank 0 or another."""
+    for name, value, said in (("NCCL_NET_PLUGIN", "/none.so", "no plugin /none.so could be loaded"), ("NCCL_BUFFSIZE", "3", "NCCL_BUFFSIZE is 3 bytes"),
+                              ("NCCL_SOCKET_IFNAME", "nothing9", "'nothing9' matches no interface")):
+        r = perf("--ranks", "3", "-b", "8", "-e", "8", "-n", "1", "allreduce", env={name: value})
+        whole = [line for line in r.stderr.splitlines() if "NCCL WARN" in line and said in line]
+        check(f"perf says once: {name}", len(whole) == 1 and r.stderr.count("tutti perf: ncclGetUniqueId") < 2, r.stderr)
+
+
 def progress():
     master, slave = pty.openpty()
     p = subprocess.Popen([TUTTI, "perf", "--ranks", "2", "-e", "64", "allreduce"], stdout=subprocess.PIPE, stderr=slave,
@@ -588,6 +597,8 @@ def env_and_help():
     check("version --json", json.loads(r.stdout)["nccl"] == "2.32.3", r.stdout)
     check("version", "2.32.3" in tutti("version").stdout)
     check("version --bogus", tutti("version", "--bogus").returncode == 2)
+    r = tutti("version", "--jsn")
+    check("version, misspelt", r.returncode == 2 and "did you mean --json?" in r.stderr, r)
     r = tutti("help")
     check("help", r.returncode == 0 and "examples:" in r.stdout and tutti().returncode == 2, r)
     for name in re.findall(r"^  (\w+) {2,}", r.stdout.split("commands:")[1].split("examples:")[0], re.M):
@@ -650,7 +661,7 @@ def documented():
 
 parts = {
     "run": [output_and_place, same_warnings, ports, address, input_of_rank_0, failing, run_usage, hosts, as_mpirun, init_waits, alone, who_exits_first, hang],
-    "perf": [table, effects, as_json, perf_program, perf_usage, progress],
+    "perf": [table, effects, as_json, perf_program, perf_usage, mistakes_are_said_once, progress],
     "env": [env_and_help, env_wraps, documented],
 }
 for part in parts[PART]:

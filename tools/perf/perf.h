@@ -24,6 +24,7 @@ struct perf_options {                   /* nccl-tests' letters in the comments *
     int stream_null;                    /* -y */
     double timeout_sec;                 /* -T */
     double since_sec;                   /* CLOCK_MONOTONIC when the launcher began; 0: unknown */
+    bool on_terminal;                   /* the launcher's standard error, or ours, is one */
     int graph_launches;                 /* -G */
     int cpu_time;                       /* -C */
     int local_register;                 /* -R */

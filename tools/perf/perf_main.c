@@ -2,6 +2,7 @@
  * over operations, types, operators, roots and sizes; rank 0's process prints. */
 #include "perf.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -27,7 +28,7 @@ static size_t count_of(const struct perf_case *pc, size_t bytes, int nranks)
 
 static void progress(const struct walk *walk, const struct perf_case *pc)
 {
-    if (walk->job->proc != 0 || !isatty(STDERR_FILENO)) return;
+    if (walk->job->proc != 0 || !walk->job->options.on_terminal) return;
     fprintf(stderr, "\r  %s %zu bytes %s ...\033[K\r", pc->operation->title, pc->bytes,
             perf_type_name(pc->type));
 }
@@ -109,7 +110,7 @@ static void run_tables(struct walk *walk)
             one_operation(walk, perf_operation_find(o->operations[i]));
         }
     }
-    if (walk->job->proc == 0 && isatty(STDERR_FILENO)) fprintf(stderr, "\033[K");
+    if (walk->job->proc == 0 && o->on_terminal) fprintf(stderr, "\033[K");
     if (walk->json) perf_json_end(walk->json, walk->job, &walk->sums, walk->failed);
     if (walk->failed || walk->job->proc != 0 || o->json) return;
     perf_table_foot(walk->job, &walk->sums);
@@ -148,6 +149,17 @@ static bool bound_start(const struct perf_options *o)
     return true;
 }
 
+/* Whoever reads our table has enough (`| head`): the launcher ends as other commands do, and the
+ * other ranks with it, before they notice that this one has gone. */
+static void reader_gone(int signal_number)
+{
+    const struct timespec while_we_are_ended = {.tv_nsec = 500000000};
+    kill(getppid(), signal_number);
+    nanosleep(&while_we_are_ended, NULL);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
 int main(int argc, char **argv)
 {
     struct perf_job job;
@@ -155,7 +167,10 @@ int main(int argc, char **argv)
     memset(&job, 0, sizeof(job));
     int status = perf_options_parse(argc, argv, &job.options);
     if (status >= 0) return status;
+    job.options.on_terminal |= isatty(STDERR_FILENO) != 0;
     if (!open_json(&walk)) return 2;
+    /* only where `tutti perf` is our parent, and this is no rank of mpirun's */
+    if (job.options.since_sec > 0 && perf_rank_of_process() == 0) signal(SIGPIPE, reader_gone);
     if (!bound_start(&job.options)) return 1;
     if (!perf_job_open(&job)) return 1;
     if (job.options.pairs) {

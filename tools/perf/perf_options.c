@@ -291,7 +291,10 @@ static const char *other_option(int letter, const char *text, struct perf_option
     case OPT_PROGRAM: return NULL; /* tools/cmd_perf.c has seen to it */
     case OPT_PAIRS: o->pairs = true; return NULL;
     case OPT_JSON: o->json = true; return NULL;
-    case OPT_SINCE: o->since_sec = strtod(text, NULL); return NULL; /* the launcher's */
+    case OPT_SINCE: /* the launcher's */
+        o->since_sec = strtod(text, NULL);
+        o->on_terminal = strchr(text, ',') != NULL;
+        return NULL;
     default: o->dry_run = true; return NULL;
     }
 }

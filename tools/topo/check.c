@@ -19,10 +19,13 @@ int topo_check(const struct topo_options *options)
     struct tt_topo_file *file = topo_open(options, options->paths[0]);
     json_t *machine = file ? topo_system(file, &options->look) : NULL;
     if (machine && !options->json) {
-        printf("%s: sound; %zu GPUs, %zu NICs, %zu warnings\n", topo_name(options->paths[0]),
-               json_array_size(json_object_get(json_object_get(machine, "system"), "gpus")),
-               json_array_size(json_object_get(json_object_get(machine, "system"), "nets")),
-               count_lines(tt_topo_file_warnings(file)));
+        const json_t *system = json_object_get(machine, "system");
+        const size_t gpus = json_array_size(json_object_get(system, "gpus"));
+        const size_t nics = json_array_size(json_object_get(system, "nets"));
+        const size_t warnings = count_lines(tt_topo_file_warnings(file));
+        printf("%s: sound; %zu GPU%s, %zu NIC%s, %zu warning%s\n", topo_name(options->paths[0]),
+               gpus, gpus == 1 ? "" : "s", nics, nics == 1 ? "" : "s", warnings,
+               warnings == 1 ? "" : "s");
     }
     if (options->json) {
         const char *error = machine ? NULL : tt_last_error();
