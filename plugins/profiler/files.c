@@ -2,6 +2,7 @@
  */
 #include "trace.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,6 +50,13 @@ void trace_make_folder(char *path)
     *slash = '\0';
     mkdir(path, 0777); /* fails where it is there; a real fault shows when the file opens */
     *slash = '/';
+}
+
+int trace_create_file(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+    if (fd >= 0) (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
 }
 
 void trace_complain(const char *what, const char *path, int error)

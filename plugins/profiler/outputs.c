@@ -6,7 +6,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -117,9 +116,10 @@ bool trace_outputs_begin(void)
     if (wanted & CHROME) outputs->chrome = trace_chrome_create(outputs->host);
     all->outputs = outputs;
     bool good = outputs->operations && outputs->metrics && (outputs->chrome || !(wanted & CHROME));
-    if (good && outputs->chrome)
+    if (good && outputs->chrome) {
         outputs->events.used =
             trace_chrome_head(outputs->chrome, outputs->host, outputs->events.buffer);
+    }
     if (good) return !bad;
     trace_outputs_forget();
     return false;
@@ -216,8 +216,7 @@ static void write_growing(struct trace_outputs *outputs, struct growing *file)
     if (outputs->failed[file->output]) file->used = 0;
     if (file->used == 0) return;
     path_of(file->output, file->variable, file->usual, path);
-    if (file->fd < 0)
-        file->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
+    if (file->fd < 0) file->fd = trace_create_file(path);
     trace_guard_begin(&guard);
     if (file->tail_bytes) lseek(file->fd, -(off_t)file->tail_bytes, SEEK_CUR); /* no pipe does */
     file->tail_bytes = 0;

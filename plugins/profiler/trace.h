@@ -184,6 +184,8 @@ void trace_host(char *name, size_t bytes);
 void trace_name(const char *pattern, char *name, size_t bytes);
 /* Make the folder that the file is in, if only that is missing. */
 void trace_make_folder(char *path);
+/* Open it to be written anew; a FIFO that nobody reads is refused and not waited for. -1: errno. */
+int trace_create_file(const char *path);
 /* `what` and the reason at level WARN, where the host has a log. */
 void trace_complain(const char *what, const char *path, int error);
 /* A limit of file sizes and a pipe without a reader come with a signal for the thread that writes,

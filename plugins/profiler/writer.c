@@ -516,13 +516,11 @@ static bool open_file(int version)
     if (all->kept.room) all->block.wanted = false;
     file_name(name, sizeof(name));
     trace_make_folder(name);
-    /* a FIFO that nobody reads is refused and not waited for */
-    all->fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+    all->fd = trace_create_file(name);
     if (all->fd < 0) {
         trace_complain("trace: the file cannot be opened: ", name, errno);
         return false;
     }
-    (void)fcntl(all->fd, F_SETFL, fcntl(all->fd, F_GETFL) & ~O_NONBLOCK);
     put_head(version);
     put_clocks();
     if (!kept) {

@@ -16,7 +16,7 @@ def check(good, what):
 def run(folder, *args, **more):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("TUTTI_TRACE", "NCCL_"))}
     env |= {"TUTTI_TRACE_OUTPUTS": "jsonl,chrome", "TUTTI_PROFILE_DIR": folder} | more
-    done = subprocess.run(args, env=env, timeout=200, capture_output=True, text=True)
+    done = subprocess.run(args, env=env, timeout=100, capture_output=True, text=True)
     check(done.returncode == 0, f"{args} ends with {done.returncode}: {done.stdout}{done.stderr}")
     return done
 
@@ -76,7 +76,14 @@ def arrows(folder):
     check(ranks == {0, 1, 2, 3}, ranks)
 
 
-for case in (types, arrows):
+def pipe(folder):
+    """A pipe that nobody reads ends the output, not the job."""
+    path = f"{folder}/pipe"
+    os.mkfifo(path)
+    run(folder, tour, plugin, "10", TUTTI_TRACE_OUTPUTS="chrome,inspector", TUTTI_TRACE_CHROME_FILE=path, TUTTI_TRACE_INSPECTOR_FILE=path)
+
+
+for case in (types, arrows, pipe):
     with tempfile.TemporaryDirectory() as folder:
         case(folder)
     print(case.__name__, "passed")
