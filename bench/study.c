@@ -4,13 +4,15 @@
  *     study devices     one process, one thread, four devices, all calls in groups
  *     study threads     two processes with a thread for each of two devices
  *     study groups      four processes, six communicators (one for each two of them), one group
- *     study overhead [CALLS]
+ *     study overhead [CALLS [BYTES]]
  *
  * `overhead` prints a JSON line per cycle of a communicator's life, of two processes: microseconds
- * of its init, of an AllReduce and of a Send with a Recv of 1 KiB (each of the least disturbed
- * batch of BATCH calls with their synchronise), of a split and of a destroy, as process 0 sees
- * them. All processes wait for each other before each of these. */
+ * of its init, of an AllReduce and of a Send with a Recv of 1 KiB or BYTES (each of the least
+ * disturbed batch of BATCH calls with their synchronise), of a split and of a destroy, as process 0
+ * sees them. All processes wait for each other before each of these. With STUDY_HOSTS=A,B process 0
+ * runs in the network namespace A, process 1 in B, each as a host of that name. */
 #include <cuda_runtime.h>
+#include <fcntl.h>
 #include <nccl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -24,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_RANKS = 4, COUNT = 256, REPEATS = 4, CYCLES = 6, BATCH = 10 };
+enum { MOST_RANKS = 4, USUAL_BYTES = 1024, REPEATS = 4, CYCLES = 6, BATCH = 10 };
 
 struct shared { /* shared by all processes */
     _Atomic int arrived;
@@ -34,12 +36,14 @@ struct shared { /* shared by all processes */
 struct process {
     struct shared *shared;
     int number, count, barriers, calls;
+    size_t bytes;
 };
 
 struct rank {
     ncclComm_t comm;
     cudaStream_t stream;
     float *memory;
+    size_t count; /* of what is summed or sent */
     int number, device;
     ncclUniqueId id;
     pthread_t thread;
@@ -81,6 +85,23 @@ static void pin(const struct process *self)
     if (ncores >= self->count) sched_setaffinity(0, sizeof(share), &share);
 }
 
+/* The process's part of STUDY_HOSTS. */
+static void join_host(const struct process *self)
+{
+    const char *at = getenv("STUDY_HOSTS");
+    char name[32], path[64];
+    if (!at || !*at) return;
+    for (int skip = self->number; skip > 0 && strchr(at, ','); skip--)
+        at = strchr(at, ',') + 1;
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, ","), at);
+    snprintf(path, sizeof(path), "/run/netns/%s", name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    must(fd < 0 || setns(fd, CLONE_NEWNET) || unshare(CLONE_NEWUTS) ||
+             sethostname(name, strlen(name)),
+         path);
+    close(fd);
+}
+
 /* The id of a communicator of all processes: process 0 makes it. */
 static ncclUniqueId new_id(struct process *self)
 {
@@ -92,7 +113,8 @@ static ncclUniqueId new_id(struct process *self)
 
 static void rank_open(struct rank *rank)
 {
-    size_t bytes = 2 * COUNT * sizeof(float);
+    if (!rank->count) rank->count = USUAL_BYTES / sizeof(float);
+    size_t bytes = 2 * rank->count * sizeof(float);
     must(cudaSetDevice(rank->device) || cudaStreamCreate(&rank->stream) ||
              cudaMalloc((void **)&rank->memory, bytes) || cudaMemset(rank->memory, 0, bytes),
          "device");
@@ -105,7 +127,7 @@ static void rank_close(struct rank *rank)
 
 static void sum(struct rank *rank)
 {
-    must(ncclAllReduce(rank->memory, rank->memory, COUNT, ncclFloat, ncclSum, rank->comm,
+    must(ncclAllReduce(rank->memory, rank->memory, rank->count, ncclFloat, ncclSum, rank->comm,
                        rank->stream),
          "AllReduce");
 }
@@ -114,8 +136,9 @@ static void pass_on(struct rank *rank, int nranks)
 {
     int next = (rank->number + 1) % nranks, previous = (rank->number + nranks - 1) % nranks;
     must(ncclGroupStart(), "group");
-    must(ncclSend(rank->memory, COUNT, ncclFloat, next, rank->comm, rank->stream), "Send");
-    must(ncclRecv(rank->memory + COUNT, COUNT, ncclFloat, previous, rank->comm, rank->stream),
+    must(ncclSend(rank->memory, rank->count, ncclFloat, next, rank->comm, rank->stream), "Send");
+    must(ncclRecv(rank->memory + rank->count, rank->count, ncclFloat, previous, rank->comm,
+                  rank->stream),
          "Recv");
     must(ncclGroupEnd(), "group");
 }
@@ -226,6 +249,7 @@ static double call_usec(struct process *self, struct rank *rank, bool messages)
 static void cycle(struct process *self)
 {
     struct rank rank = {.number = self->number, .device = self->number, .id = new_id(self)};
+    rank.count = self->bytes / sizeof(float);
     ncclComm_t part;
     rank_open(&rank);
     barrier(self);
@@ -254,6 +278,7 @@ static void cycle(struct process *self)
 static void overhead(struct process *self)
 {
     pin(self);
+    join_host(self);
     for (int i = 0; i < CYCLES; i++)
         cycle(self);
 }
@@ -269,14 +294,14 @@ static const struct {
     {"overhead", 2, overhead},
 };
 
-static int start(size_t program, int calls)
+static int start(size_t program, int calls, size_t bytes)
 {
     int failed = 0, status;
     struct shared *shared =
         mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     must(shared == MAP_FAILED, "memory");
     for (int p = 0; p < programs[program].processes; p++) {
-        struct process self = {shared, p, programs[program].processes, 0, calls};
+        struct process self = {shared, p, programs[program].processes, 0, calls, bytes};
         pid_t child = fork();
         must(child < 0, "fork");
         if (child) continue;
@@ -292,9 +317,12 @@ static int start(size_t program, int calls)
 int main(int argc, char **argv)
 {
     int calls = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 100;
+    size_t bytes = argc > 3 ? strtoul(argv[3], NULL, 10) : USUAL_BYTES;
     for (size_t i = 0; argc > 1 && i < sizeof(programs) / sizeof(*programs); i++) {
-        if (!strcmp(argv[1], programs[i].name) && calls >= BATCH) return start(i, calls);
+        if (!strcmp(argv[1], programs[i].name) && calls >= BATCH && bytes >= sizeof(float))
+            return start(i, calls, bytes);
     }
-    fprintf(stderr, "usage: study devices|threads|groups|overhead [CALLS of %d or more]\n", BATCH);
+    fprintf(stderr, "usage: study devices|threads|groups|overhead [CALLS of %d or more [BYTES]]\n",
+            BATCH);
     return 2;
 }
