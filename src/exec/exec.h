@@ -143,6 +143,9 @@ void tt_work_destroy(struct tt_work *work);
 bool tt_work_idle(const struct tt_work *work);
 /* True when all frames are small messages in one flat list, in which calls of a group overlap. */
 bool tt_work_is_flat(const struct tt_work *work);
+/* What the profiler needs of the next run of a kept work that is idle and was made with a profiler;
+ * no replays. */
+void tt_work_set_events(struct tt_work *work, const struct tt_work_events *events);
 /* Give all frames of a kept work new buffers of the same sizes. False: it is busy. hot */
 bool tt_work_rebind(struct tt_work *work, const void *in, void *out);
 struct tt_buffers { /* of one frame; borrowed until the work ends */

@@ -396,6 +396,12 @@ bool tt_work_is_flat(const struct tt_work *work)
     return work->eager != NULL;
 }
 
+void tt_work_set_events(struct tt_work *work, const struct tt_work_events *events)
+{
+    assert(work->events.profiler && events->profiler && events->nreplays == 0);
+    work->events = *events;
+}
+
 bool tt_work_rebind(struct tt_work *work, const void *in, void *out)
 {
     /* pairs with the release store in step.c */

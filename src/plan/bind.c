@@ -103,7 +103,8 @@ void tt_bound_fini(struct tt_bound *bound)
 {
     /* A work that an abort left on a stream that nobody runs still refers to itself. */
     if (bound->work && tt_work_idle(bound->work)) tt_work_destroy(bound->work);
-    bound->work = NULL;
+    if (bound->watched && tt_work_idle(bound->watched)) tt_work_destroy(bound->watched);
+    bound->work = bound->watched = NULL;
     free(bound->frames);
     bound->frames = NULL;
     bound->capacity = 0;

@@ -65,18 +65,43 @@ static void log_choice(const struct tt_plan *plan, const struct tt_task *task,
             tt_proto_name(bound->choice.proto), bound->nframes - 1);
 }
 
+/* Seen by a profiler: the cache's work for that when it is idle, with events of this call; else
+ * another. */
+static ncclResult_t launch_seen(struct tt_plan *plan, struct tt_bound *bound,
+                                const struct tt_task *task, const struct tt_work_events *events,
+                                const struct tt_group_launch *launch)
+{
+    struct tt_work_spec spec = bound->spec;
+    if (bound->watched && tt_work_rebind(bound->watched, task->in, task->out)) {
+        tt_work_set_events(bound->watched, events);
+        return tt_launch_work(plan, bound->watched, launch->stream, launch->allow_inline);
+    }
+    tt_bound_set_buffers(bound, task);
+    spec.events = *events;
+    if (bound->watched || !bound->valid)
+        return tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
+    spec.kept = true;
+    ncclResult_t rc = tt_work_create(&spec, &bound->watched);
+    return rc ? rc : tt_launch_work(plan, bound->watched, launch->stream, launch->allow_inline);
+}
+
 /* Captured, or seen by a profiler: a work of its own. */
 static ncclResult_t launch_watched(struct tt_plan *plan, struct tt_group_call *node,
                                    struct tt_bound *bound, const struct tt_group_launch *launch)
 {
-    struct tt_work_spec spec = bound->spec;
     struct tt_op_events events = {.captured = launch->captured};
-    tt_bound_set_buffers(bound, &node->task);
-    spec.captured = launch->captured;
-    if (launch->captured) spec.graph_refs = &plan->comm->graph_refs;
+    ncclResult_t rc;
     tt_events_collective(plan, node, bound, &events);
-    spec.events = events.work;
-    ncclResult_t rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
+    if (launch->captured) {
+        struct tt_work_spec spec = bound->spec;
+        tt_bound_set_buffers(bound, &node->task);
+        spec.captured = true;
+        spec.graph_refs = &plan->comm->graph_refs;
+        spec.events = events.work;
+        rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
+    } else {
+        rc = launch_seen(plan, bound, &node->task, &events.work, launch);
+    }
     tt_events_launched(&events);
     return rc;
 }
@@ -102,9 +127,12 @@ static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_group_call *
 {
     struct tt_bound *bound = *bound_out;
     plan->misses++;
-    if (bound->work && !tt_work_idle(bound->work)) bound = &plan->overflow;
+    if ((bound->work && !tt_work_idle(bound->work)) ||
+        (bound->watched && !tt_work_idle(bound->watched)))
+        bound = &plan->overflow;
     tt_work_destroy(bound->work);
-    bound->work = NULL;
+    tt_work_destroy(bound->watched);
+    bound->work = bound->watched = NULL;
     bound->valid = bound->plain = false;
     bound->looked =
         (struct tt_looked){.frees = atomic_load_explicit(plan->frees, memory_order_relaxed)};

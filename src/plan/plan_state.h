@@ -73,6 +73,7 @@ struct tt_bound {
     int nframes, capacity;
     struct tt_work_spec spec; /* frames points to `frames` */
     struct tt_work *work;     /* owned: kept, bound again at each hit; NULL: made for each call */
+    struct tt_work *watched;  /* owned: likewise, for calls that a profiler sees; NULL: none yet */
 };
 
 #define TT_CACHE_BITS 6

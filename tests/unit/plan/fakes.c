@@ -104,6 +104,11 @@ bool tt_work_idle(const struct tt_work *work)
     return true;
 }
 
+void tt_work_set_events(struct tt_work *work, const struct tt_work_events *events)
+{
+    work->fake.spec.events = *events;
+}
+
 bool tt_work_rebind(struct tt_work *work, const void *in, void *out)
 {
     for (int k = 0; k < work->fake.spec.nframes && k < FAKE_FRAMES; k++) {

@@ -55,7 +55,8 @@ static ncclResult_t record_state(void *handle, ncclProfilerEventState_v7_t state
     return ncclSuccess;
 }
 
-/* With mask 0 a profiler costs a look; with another one the call is bound once all the same. */
+/* With mask 0 a profiler costs a look; with another one the call is bound once all the same, and
+ * has a work of its own that is kept as well and hears of each call's events. */
 static void a_profiler_keeps_the_cache(void **state)
 {
     static const ncclProfiler_v7_t table = {
@@ -75,15 +76,22 @@ static void a_profiler_keeps_the_cache(void **state)
         assert_true(fake.works[k].allow_inline);
     }
     mask = ncclProfileColl;
-    add(comm, 16);
+    int created = fake.created, started = 0;
+    for (int k = 3; k < 6; k++) {
+        add(comm, 16);
+        assert_true(events_started > started);
+        started = events_started;
+        assert_true(fake.works[k].spec.kept);
+        assert_ptr_equal(fake.works[k].spec.events.profiler, &profiler);
+    }
+    assert_int_equal(fake.created, created + 1);
     assert_int_equal(comm->plan->misses, 1);
-    assert_true(events_started > 0);
-    assert_false(fake.works[3].spec.kept);
-    assert_ptr_equal(fake.works[3].spec.events.profiler, &profiler);
     mask = 0;
     add(comm, 16);
-    assert_true(fake.works[4].spec.kept);
-    assert_int_equal(comm->func_seq[TT_FUNC_ALLREDUCE], 5);
+    assert_true(fake.works[6].spec.kept);
+    assert_null(fake.works[6].spec.events.profiler);
+    assert_int_equal(fake.created, created + 1);
+    assert_int_equal(comm->func_seq[TT_FUNC_ALLREDUCE], 7);
     fake_comm_free(comm);
 }
 
