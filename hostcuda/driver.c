@@ -324,26 +324,30 @@ CUresult cuCtxGetCurrent(CUcontext *context)
     return CUDA_SUCCESS;
 }
 
+/* The device on top of the thread's stack is current; there is always one. */
 CUresult cuCtxSetCurrent(CUcontext context)
 {
     if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
-    if (!context) return CUDA_SUCCESS; /* there is always one; it stays */
     int device = device_of(context);
+    if (!context) tuttiHostDevicePop();
+    if (!context) return CUDA_SUCCESS;
     return device < 0 ? CUDA_ERROR_INVALID_CONTEXT : tt_driver_done(tuttiHostSetDevice(device));
 }
 
-/* A stack of one: what is pushed becomes current, what is popped stays so. */
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
     if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
-    return context ? cuCtxSetCurrent(context) : CUDA_ERROR_INVALID_CONTEXT;
+    int device = context ? device_of(context) : -1;
+    return device < 0 ? CUDA_ERROR_INVALID_CONTEXT : tt_driver_done(tuttiHostDevicePush(device));
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
     if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     CUcontext unused;
-    return cuCtxGetCurrent(context ? context : &unused);
+    CUresult rc = cuCtxGetCurrent(context ? context : &unused);
+    if (!rc) tuttiHostDevicePop();
+    return rc;
 }
 
 CUresult cuCtxGetDevice(CUdevice *device)

@@ -89,7 +89,9 @@ CUresult cuCtxDestroy(CUcontext context)
     if (!tt_driver_started()) return CUDA_ERROR_NOT_INITIALIZED;
     int device = context ? tt_driver_ordinal(context) : -1;
     if (device < 0) return CUDA_ERROR_INVALID_CONTEXT;
-    return tt_driver_done(tuttiHostDeviceSynchronize(device));
+    int rc = tuttiHostDeviceSynchronize(device);
+    if (!rc && device == tuttiHostGetDevice()) tuttiHostDevicePop();
+    return tt_driver_done(rc);
 }
 
 CUresult cuCtxGetCacheConfig(CUfunc_cache *config)

@@ -12,6 +12,11 @@ int tuttiHostUnsupported(const char *name);
 /* One line to the log, or to stderr when the log is off: what a user must see to go on. */
 void tuttiHostTell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* The thread's stack of devices: make one current, and the one before it again, which without a
+ * push stays. */
+int tuttiHostDevicePush(int device); /* as tuttiHostSetDevice() */
+void tuttiHostDevicePop(void);
+
 /* Scheduling flags of a device: 1 on unknown bits, 101 on a bad ordinal. */
 int tuttiHostFlagsSet(int device, unsigned flags);
 int tuttiHostFlagsGet(int device, unsigned *flags);

@@ -32,6 +32,48 @@ static unsigned char byte_at(CUdeviceptr ptr)
 
 /* ---- contexts and devices ---- */
 
+static int device_now(void)
+{
+    CUdevice device = -1;
+    WORKS(cuCtxGetDevice(&device));
+    return device;
+}
+
+/* As libraries do that work on a device and leave their caller's as it was. */
+static void stack_of_contexts(void)
+{
+    CUcontext popped = NULL, made = NULL;
+    CUdeviceptr ptr = 0;
+    int where = -1;
+    WORKS(cuCtxSetCurrent(context_of(0)));
+    WORKS(cuCtxPushCurrent(context_of(2)));
+    WORKS(cuCtxPushCurrent(context_of(1)));
+    HOLDS(device_now() == 1);
+    WORKS(cuCtxSetCurrent(context_of(3))); /* in the place of the top one */
+    WORKS(cuCtxPopCurrent(&popped));
+    HOLDS(popped == context_of(3) && device_now() == 2);
+    WORKS(cuMemAlloc(&ptr, 64));
+    WORKS(cuPointerGetAttribute(&where, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, ptr));
+    HOLDS(where == 2);
+    WORKS(cuMemFree(ptr));
+    WORKS(cuCtxCreate(&made, NULL, 0, 1));
+    HOLDS(device_now() == 1);
+    WORKS(cuCtxDestroy(made)); /* it was current */
+    HOLDS(device_now() == 2);
+    WORKS(cuCtxPushCurrent(context_of(1)));
+    WORKS(cuCtxSetCurrent(NULL)); /* is a pop */
+    HOLDS(device_now() == 2);
+    WORKS(cuCtxPopCurrent(&popped));
+    HOLDS(popped == context_of(2) && device_now() == 0);
+    for (int i = 0; i < 20; i++) /* more than are kept */
+        WORKS(cuCtxPushCurrent(context_of(i % 3)));
+    for (int i = 20; i-- > 4;) {
+        WORKS(cuCtxPopCurrent(&popped));
+        HOLDS(popped == context_of(i % 3));
+    }
+    WORKS(cuCtxSetCurrent(context_of(0)));
+}
+
 static void contexts(void)
 {
     CUcontext second = context_of(1), current = NULL, made = NULL;
@@ -46,6 +88,7 @@ static void contexts(void)
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuCtxCreate(&made, NULL, 1U << 20, 1));
     ANSWERS(CUDA_ERROR_INVALID_DEVICE, cuCtxCreate(&made, NULL, 0, 9));
     WORKS(cuCtxDestroy(made));
+    stack_of_contexts();
     ANSWERS(CUDA_ERROR_INVALID_CONTEXT, cuCtxDestroy(NULL));
     ANSWERS(CUDA_ERROR_INVALID_CONTEXT, cuCtxDestroy(NO_CONTEXT));
     WORKS(cuCtxPushCurrent(context_of(2)));

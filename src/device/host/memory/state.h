@@ -45,8 +45,12 @@ struct tt_host_share {   /* what one question may do of others' work: a thread t
     size_t bytes;        /* of copies and fills */
 };
 
+enum { TT_HOST_PUSHED_MOST = 16 };
+
 struct tt_host_thread { /* per thread; initial-exec so that faces pay one load */
     int device;
+    int16_t pushed[TT_HOST_PUSHED_MOST]; /* devices that were current before, the last one on top */
+    int npushed;
     int last_error;
     int capture_mode; /* exchanged by cudaThreadExchangeStreamCaptureMode; 0 global */
     int in_host_fn;
