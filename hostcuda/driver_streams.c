@@ -3,6 +3,7 @@
 #include "driver.h"
 #include "shared.h"
 
+#include "device/host/host_face.h"
 #include "device/host/host_graph.h"
 
 #include <stdlib.h>
@@ -146,7 +147,7 @@ static bool is_memory(const struct tt_word *what, size_t bytes)
 {
     struct tt_pointer where = {.kind = TT_MEMORY_FOREIGN};
     tuttiHostLocate(what->address, &where);
-    return where.kind != TT_MEMORY_FOREIGN || tt_face_is_pageable(what->address, bytes);
+    return where.kind != TT_MEMORY_FOREIGN || tuttiHostIsThere(what->address, bytes);
 }
 
 static int check_word(const struct tt_word *what)

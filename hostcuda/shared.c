@@ -5,7 +5,6 @@
 #include "device/host/host_vmm.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 int tt_face_pointer(const void *ptr, struct tt_face_pointer *found)
 {
@@ -73,20 +72,6 @@ int tt_face_location(const struct cudaMemLocation *location)
     }
 }
 
-bool tt_face_is_pageable(const void *ptr, size_t len)
-{
-    enum { PAGE = 4096, PAGES = 1024 };
-    unsigned char there[PAGES];
-    uintptr_t from = (uintptr_t)ptr / PAGE * PAGE;
-    uintptr_t to;
-    if (__builtin_add_overflow((uintptr_t)ptr, len, &to)) return false;
-    for (; from < to; from += (uintptr_t)PAGE * PAGES) {
-        size_t part = to - from < (uintptr_t)PAGE * PAGES ? to - from : (size_t)PAGE * PAGES;
-        if (mincore((void *)from, part, there)) return false;
-    }
-    return true;
-}
-
 static int check_hinted(const void *ptr, size_t len, int device)
 {
     struct tt_pointer found;
@@ -99,7 +84,7 @@ static int check_hinted(const void *ptr, size_t len, int device)
                 len <= found.bytes - (size_t)((const char *)ptr - found.base);
     if (!good && found.kind == TT_MEMORY_FOREIGN) {
         good = !tuttiHostIpcMapped(ptr, &found) && !tuttiHostMapped(ptr, &mapped) &&
-               tt_face_is_pageable(ptr, len);
+               tuttiHostIsThere(ptr, len);
     }
     return good ? cudaSuccess : cudaErrorInvalidValue;
 }

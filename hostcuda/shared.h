@@ -21,8 +21,6 @@ struct tt_face_capture { /* where answers go; NULL for what is not asked */
 };
 int tt_face_capture_info(struct CUstream_st *stream, const struct tt_face_capture *out);
 
-/* Pages of the program's own: as good as managed ones where devices reach pageable memory. */
-bool tt_face_is_pageable(const void *ptr, size_t len);
 /* device: cudaCpuDeviceId or an ordinal. */
 int tt_face_prefetch(struct CUstream_st *stream, const void *ptr, size_t len, int device);
 int tt_face_advise(const void *ptr, size_t len, int advice, int device);

@@ -43,6 +43,10 @@ int tuttiHostHostUnregister(void *ptr); /* 713 when ptr is not the base of a reg
 /* The registered range around ptr, or false. One load when nothing is registered. */
 bool tuttiHostRegistered(const void *ptr, struct tt_registered *range_out);
 
+/* Whether all of the bytes are somewhere in the process, be they ours or the program's own, which
+ * devices reach as well. System calls: one for 4 MiB. */
+bool tuttiHostIsThere(const void *ptr, size_t bytes);
+
 /* ---- hints about memory ---- */
 enum { TT_HINT_HOST = -1, TT_HINT_NOWHERE = -2 }; /* beside device numbers */
 struct tt_hints {

@@ -306,6 +306,8 @@ static void access_together(void)
     HOLDS(access_of(where, 0) == 0); /* a new mapping begins without */
     DRIVES(cuMemUnmap(where, GRAIN));
     DRIVES(cuMemAddressFree(where, GRAIN));
+    DRIVER(CUDA_ERROR_INVALID_VALUE, cuMemsetD8(where, 1, 16)); /* nowhere */
+    ANSWERS(cudaErrorInvalidValue, cudaMemsetAsync((void *)where, 1, GRAIN, NULL));
     DRIVES(cuMemRelease(handle));
 }
 

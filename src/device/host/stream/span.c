@@ -6,9 +6,12 @@
 #include "base/mem.h"
 #include "device/host/check/check.h"
 #include "device/host/host.h"
+#include "device/host/host_face.h"
 #include "device/host/host_kernel.h"
 #include "device/host/host_vmm.h"
 #include "device/host/memory/memory.h"
+
+#include <sys/mman.h>
 
 /* Memory outside of the range. */
 static bool foreign_fits(const char *ptr, size_t bytes, bool write)
@@ -46,6 +49,29 @@ static bool is_there(const void *ptr, size_t bytes, bool write)
     enum tt_memory_kind kind;
     int device;
     return tt_host_arena_of(ptr, &device, &kind) || foreign_fits(ptr, bytes, write);
+}
+
+bool tuttiHostIsThere(const void *ptr, size_t bytes)
+{
+    enum { PAGE = 4096, PAGES = 1024 };
+    unsigned char there[PAGES];
+    uintptr_t from = (uintptr_t)ptr / PAGE * PAGE;
+    uintptr_t to;
+    if (__builtin_add_overflow((uintptr_t)ptr, bytes, &to)) return false;
+    for (; from < to; from += (uintptr_t)PAGE * PAGES) {
+        size_t part = tt_min_size(to - from, (size_t)PAGE * PAGES);
+        if (mincore((void *)from, part, there)) return false;
+    }
+    return true;
+}
+
+/* A fill of what is nowhere is refused, as a device does it. A copy is the program's own access. */
+static bool fits_fill(const void *ptr, size_t bytes, bool write)
+{
+    enum tt_memory_kind kind;
+    int device;
+    return fits(ptr, bytes, write) &&
+           (tt_host_arena_of(ptr, &device, &kind) || tuttiHostIsThere(ptr, bytes));
 }
 
 typedef bool span_check(const void *ptr, size_t bytes, bool write);
@@ -119,7 +145,7 @@ bool tt_host_copy_fits(const struct tt_copy *copy)
 
 bool tt_host_set_fits(const struct tt_host_op *op)
 {
-    return check_set(op, fits);
+    return check_set(op, fits_fill);
 }
 
 bool tuttiHostWordFits(const struct tt_word *word)
