@@ -6,6 +6,7 @@
 #include "base/param.h"
 #include "base/socket.h"
 
+#include <errno.h>
 #include <ifaddrs.h>
 #include <limits.h>
 #include <net/if.h>
@@ -143,7 +144,10 @@ ncclResult_t tt_netif_find_subnet(const union tt_addr *peer, struct tt_netif *ne
 {
     struct ifaddrs *all = NULL;
     char text[96];
-    if (getifaddrs(&all) != 0) return tt_fail(ncclSystemError, "interfaces: getifaddrs: %m");
+    int failed = getifaddrs(&all);
+    if (failed && errno == EMFILE && tt_socket_more_descriptors()) failed = getifaddrs(&all);
+    if (failed && errno == EMFILE) return tt_socket_exhausted("interfaces: getifaddrs");
+    if (failed) return tt_fail(ncclSystemError, "interfaces: getifaddrs: %m");
     const bool found = find_subnet(all, peer, netif_out);
     freeifaddrs(all);
     if (found) return ncclSuccess;

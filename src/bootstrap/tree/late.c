@@ -2,7 +2,8 @@
  * below, the children whose share is missing, or, with all shares sent, above. A rank that is asked
  * says at once that it is alive (its service thread does) and asks on. So the question ends at a
  * rank that never came to the exchange, and says so, or at one that does not answer, and is named.
- */
+ * Where a child has not even connected, its root may not have answered it: then all neighbours are
+ * asked first, and theirs above, as one of these may be the stopped process that holds the root. */
 #include "bootstrap/tree/late.h"
 
 #include "base/clock.h"
@@ -11,6 +12,7 @@
 #include "bootstrap/wire/wire.h"
 
 #define ANSWER_NSEC 2000000000ull
+#define OTHERS_NSEC 500000000ull
 #define LATE_BYTES 8
 
 static void blame(struct tt_bootstrap *b, int rank, const char *what)
@@ -35,14 +37,18 @@ static bool is_missing(const struct tt_bootstrap *b, const struct tt_branch *bra
     return !b->exchange.sent && (!branch->up || branch->up_seq != b->exchange.seq);
 }
 
-/* As long as ranks of the block have not come to its root, that is what names them. */
-static void never_connected(struct tt_bootstrap *b, const struct tt_branch *branch)
+static void ask_branch(struct tt_bootstrap *b, struct tt_branch *branch)
 {
-    if (b->complete) {
-        blame(b, branch->rank, "did not connect");
-    } else {
-        tt_conn_send(b->own_root, TT_FRAME_OVERDUE, NULL, 0);
-    }
+    if (branch->asked) return;
+    branch->asked = true;
+    send_late(branch->conn, TT_FRAME_LATE, b->late.seq);
+}
+
+static void ask_parent(struct tt_bootstrap *b)
+{
+    if (!b->up || b->late.asked_up) return;
+    b->late.asked_up = true;
+    send_late(b->up, TT_FRAME_LATE, b->late.seq);
 }
 
 static void ask(struct tt_bootstrap *b)
@@ -53,18 +59,19 @@ static void ask(struct tt_bootstrap *b)
         struct tt_branch *branch = &b->branches[i];
         if (!is_missing(b, branch)) continue;
         below = true;
-        if (!branch->came) {
-            never_connected(b, branch);
+        if (branch->came) {
+            ask_branch(b, branch);
+        } else if (b->complete) {
+            late->absent = true;
+        } else { /* ranks of the block have not come to its root, which names them */
+            tt_conn_send(b->own_root, TT_FRAME_OVERDUE, NULL, 0);
             return;
         }
-        if (branch->asked) continue;
-        branch->asked = true;
-        send_late(branch->conn, TT_FRAME_LATE, late->seq);
     }
-    if (!below && b->up && !late->asked_up) {
-        late->asked_up = true;
-        send_late(b->up, TT_FRAME_LATE, late->seq);
+    for (int i = 0; i < b->nbranches && late->absent; i++) {
+        if (b->branches[i].came) ask_branch(b, &b->branches[i]);
     }
+    if (!below || late->absent) ask_parent(b);
     if (!late->due_nsec) late->due_nsec = tt_now_nsec() + ANSWER_NSEC;
     tt_service_wake();
 }
@@ -93,6 +100,7 @@ void tt_late_asked(struct tt_bootstrap *b, struct tt_conn *conn, const unsigned 
         if (assigned) blame(b, b->rank, "has not come that far");
     } else if (x->seq == seq && x->entered && !x->arrived) {
         tt_late_begin(b);
+        if (tt_tree_branch(b, conn)) ask_parent(b);
     }
 }
 
@@ -105,21 +113,40 @@ void tt_late_answered(struct tt_bootstrap *b, struct tt_branch *branch)
     }
 }
 
-bool tt_late_tick(struct tt_bootstrap *b, uint64_t now_nsec)
+/* True when somebody is. */
+static bool blame_silent(struct tt_bootstrap *b)
 {
     static const char silent[] = "does not answer: its process is stopped, or cannot be reached";
+    const struct tt_late *late = &b->late;
+    for (int i = 0; i < b->nbranches; i++) {
+        const struct tt_branch *branch = &b->branches[i];
+        if (!branch->asked || branch->here || !(late->absent || is_missing(b, branch))) continue;
+        blame(b, branch->rank, silent);
+        return true;
+    }
+    if (!late->asked_up || late->here_up) return false;
+    blame(b, b->parent, silent);
+    return true;
+}
+
+bool tt_late_tick(struct tt_bootstrap *b, uint64_t now_nsec)
+{
     struct tt_late *late = &b->late;
     if (!late->due_nsec) return false;
     if (now_nsec < late->due_nsec) return true;
     late->due_nsec = 0;
     if (late->seq != b->exchange.seq || !b->exchange.entered || b->exchange.arrived) return false;
-    for (int i = 0; i < b->nbranches; i++) {
-        const struct tt_branch *branch = &b->branches[i];
-        if (branch->asked && !branch->here && is_missing(b, branch)) {
-            blame(b, branch->rank, silent);
-            return false;
-        }
+    if (blame_silent(b)) return false;
+    if (late->absent && !late->all_due) {
+        late->all_due = true;
+        late->due_nsec = now_nsec + OTHERS_NSEC;
+        return true;
     }
-    if (late->asked_up && !late->here_up) blame(b, b->parent, silent);
+    for (int i = 0; i < b->nbranches && late->absent; i++) {
+        const struct tt_branch *branch = &b->branches[i];
+        if (branch->came || !is_missing(b, branch)) continue;
+        blame(b, branch->rank, "did not connect");
+        return false;
+    }
     return false;
 }

@@ -52,6 +52,8 @@ struct tt_late {       /* the search for the rank that an exchange waits for */
     uint64_t seq;      /* which exchange */
     uint64_t due_nsec; /* answers must be there; 0: no question is open */
     bool asked_up, here_up;
+    bool absent;  /* a child has not connected: somebody else may be why */
+    bool all_due; /* the neighbours have answered, their own have a second more */
 };
 
 struct tt_exchange { /* the all-gather that the caller is in */
