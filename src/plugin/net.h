@@ -34,6 +34,8 @@ struct tt_net_part {
     void *event; /* of the profiler; NULL: nobody watches */
 };
 
+#define TT_NET_GROUP 8 /* receives in one request, at most */
+
 /* The newest net ABI; each call names its network. As there, connect, accept, isend and irecv
  * answer success and leave NULL for "ask again". Pointers that callees set are NULL before. */
 struct tt_net_ops {
@@ -67,9 +69,14 @@ struct tt_net_ops {
                           const struct tt_net_part *part, void **request);
     ncclResult_t (*irecv)(struct tt_net_plugin *self, void *recv_comm,
                           const struct tt_net_part *part, void **request);
+    /* Several receives, each with another tag, as one request, done when all of them are; at most
+     * as many as the device's maxRecvs and TT_NET_GROUP say. NULL: one at a time. */
+    ncclResult_t (*irecv_group)(struct tt_net_plugin *self, void *recv_comm,
+                                const struct tt_net_part *parts, int count, void **request);
+    /* bytes  as many as the request has receives */
     ncclResult_t (*test)(struct tt_net_plugin *self, void *request, int *done, int *bytes);
-    /* The receive has been used up; NULL: the network does not want to know. */
-    void (*consumed)(struct tt_net_plugin *self, void *recv_comm, void *request);
+    /* The request's receives have been used up; NULL: the network does not want to know. */
+    void (*consumed)(struct tt_net_plugin *self, void *recv_comm, int count, void *request);
     ncclResult_t (*close_send)(struct tt_net_plugin *self, void *send_comm);
     ncclResult_t (*close_recv)(struct tt_net_plugin *self, void *recv_comm);
     ncclResult_t (*close_listen)(struct tt_net_plugin *self, void *listen_comm);

@@ -19,13 +19,14 @@ enum {
     MOST_BREACHES = 64,
     MOST_DEVICES = 32,
     NAME_BYTES = 64,
-    SIZES = 8,
+    SIZES = TT_NET_GROUP,
     CANARY = 0xa5,
     CANARY_BYTES = 64,
 };
 
-struct posted { /* a request under way */
+struct posted { /* a message of a request under way */
     struct posted *next;
+    int number; /* in its request */
     const void *request, *comm;
     char *data;
     size_t bytes;
@@ -310,31 +311,29 @@ static ncclResult_t check_dereg_mr(struct tt_net_plugin *self, void *comm, void 
 
 /* ---- requests ---- */
 
+/* A request that is under way cannot be given out again. */
+static void judge_request(struct tt_net_plugin *self, const char *function, const void *request)
+{
+    struct posted **at = find_posted(self->check, request);
+    if (*at) breach(self, function, "request: the same as one under way");
+    while (*at) {
+        forget_posted(at);
+        at = find_posted(self->check, request);
+    }
+}
+
 /* Keep what completion will be compared with. */
-static void remember(struct tt_net_plugin *self, const void *comm, const struct tt_net_part *part,
-                     bool sending, const void *request, char *before)
+static void remember(struct tt_net_plugin *self, const struct posted *posted)
 {
     struct tt_net_check *check = self->check;
-    const char *function = sending ? "isend" : "irecv";
-    struct posted **at = find_posted(check, request);
-    if (*at) {
-        breach(self, function, "request: the same as one under way");
-        forget_posted(at);
-    }
-    struct posted *posted = tt_calloc(1, sizeof(*posted));
-    if (!posted) {
-        free(before);
+    struct posted *kept = tt_calloc(1, sizeof(*kept));
+    if (!kept) {
+        free(posted->before);
         return;
     }
-    *posted =
-        (struct posted){.next = check->posted,
-                        .request = request,
-                        .comm = comm,
-                        .data = part->data,
-                        .bytes = part->bytes,
-                        .sum = sending ? tt_hash_bytes(TT_HASH_START, part->data, part->bytes) : 0,
-                        .before = before};
-    check->posted = posted;
+    *kept = *posted;
+    kept->next = check->posted;
+    check->posted = kept;
 }
 
 static ncclResult_t check_isend(struct tt_net_plugin *self, void *send_comm,
@@ -346,7 +345,47 @@ static ncclResult_t check_isend(struct tt_net_plugin *self, void *send_comm,
     lock(self);
     judge(self, "isend", end_nsec - start_nsec, rc);
     if (rc && *request) breach(self, "isend", "request: an error together with one");
-    if (!rc && *request) remember(self, send_comm, part, true, *request, NULL);
+    if (!rc && *request) {
+        judge_request(self, "isend", *request);
+        const struct posted posted = {.request = *request,
+                                      .comm = send_comm,
+                                      .data = part->data,
+                                      .bytes = part->bytes,
+                                      .sum = tt_hash_bytes(TT_HASH_START, part->data, part->bytes)};
+        remember(self, &posted);
+    }
+    unlock(self);
+    return rc;
+}
+
+static ncclResult_t check_irecv_group(struct tt_net_plugin *self, void *recv_comm,
+                                      const struct tt_net_part *parts, int count, void **request)
+{
+    char *before[TT_NET_GROUP];
+    for (int i = 0; i < count; i++) {
+        before[i] = tt_calloc(1, parts[i].bytes + 1);
+        if (before[i]) memcpy(before[i], parts[i].data, parts[i].bytes);
+    }
+    const struct tt_net_ops *inner = &self->check->inner;
+    uint64_t start_nsec = own_nsec();
+    ncclResult_t rc = count == 1 ? inner->irecv(self, recv_comm, parts, request)
+                                 : inner->irecv_group(self, recv_comm, parts, count, request);
+    uint64_t end_nsec = own_nsec(); /* without what the lock takes */
+    lock(self);
+    judge(self, "irecv", end_nsec - start_nsec, rc);
+    if (rc && *request) breach(self, "irecv", "request: an error together with one");
+    bool posts = !rc && *request;
+    if (posts) judge_request(self, "irecv", *request);
+    for (int i = 0; i < count; i++) {
+        const struct posted posted = {.request = *request,
+                                      .comm = recv_comm,
+                                      .number = i,
+                                      .data = parts[i].data,
+                                      .bytes = parts[i].bytes,
+                                      .before = before[i]};
+        if (posts && before[i]) remember(self, &posted);
+        if (!posts) free(before[i]);
+    }
     unlock(self);
     return rc;
 }
@@ -354,21 +393,7 @@ static ncclResult_t check_isend(struct tt_net_plugin *self, void *send_comm,
 static ncclResult_t check_irecv(struct tt_net_plugin *self, void *recv_comm,
                                 const struct tt_net_part *part, void **request)
 {
-    char *before = tt_calloc(1, part->bytes + 1);
-    if (before) memcpy(before, part->data, part->bytes);
-    uint64_t start_nsec = own_nsec();
-    ncclResult_t rc = self->check->inner.irecv(self, recv_comm, part, request);
-    uint64_t end_nsec = own_nsec(); /* without what the lock takes */
-    lock(self);
-    judge(self, "irecv", end_nsec - start_nsec, rc);
-    if (rc && *request) breach(self, "irecv", "request: an error together with one");
-    if (!rc && *request && before) {
-        remember(self, recv_comm, part, false, *request, before);
-        before = NULL;
-    }
-    unlock(self);
-    free(before);
-    return rc;
+    return check_irecv_group(self, recv_comm, part, 1, request);
 }
 
 static void judge_received(struct tt_net_plugin *self, const struct posted *posted, int bytes)
@@ -391,6 +416,25 @@ static void judge_sent(struct tt_net_plugin *self, const struct posted *posted, 
         breach(self, "isend", "data: what was to be sent has been changed");
 }
 
+/* The request is done: each of its messages is compared. */
+static void judge_done(struct tt_net_plugin *self, const void *request, const int sizes[SIZES])
+{
+    for (struct posted **at = find_posted(self->check, request); *at;
+         at = find_posted(self->check, request)) {
+        if ((*at)->before) judge_received(self, *at, sizes[(*at)->number]);
+        if (!(*at)->before) judge_sent(self, *at, sizes[0]);
+        forget_posted(at);
+    }
+}
+
+static int messages_of(const struct tt_net_check *check, const void *request)
+{
+    int count = 0;
+    for (const struct posted *posted = check->posted; posted; posted = posted->next)
+        count += posted->request == request;
+    return count ? count : 1;
+}
+
 static ncclResult_t check_test(struct tt_net_plugin *self, void *request, int *done, int *bytes)
 {
     int sizes[SIZES];
@@ -398,23 +442,20 @@ static ncclResult_t check_test(struct tt_net_plugin *self, void *request, int *d
     *done = -1;
     lock(
         self); /* to the end: a request that is done may be the next one that another thread gets */
+    int count = messages_of(self->check, request);
     uint64_t start_nsec = own_nsec();
     ncclResult_t rc = self->check->inner.test(self, request, done, sizes);
     judge(self, "test", own_nsec() - start_nsec, rc);
     if (!rc && *done == -1) breach(self, "test", "done: it is not set");
     if (*done == -1) *done = 0;
     if (!rc && *done != 0 && *done != 1) breach(self, "test", "done: neither 0 nor 1");
-    for (int i = 1; i < SIZES; i++) {
+    for (int i = count; i < SIZES; i++) {
         if (sizes[i] != -1) breach(self, "test", "sizes: more were set than the request has");
     }
-    struct posted **at = find_posted(self->check, request);
-    if (!rc && *done && *at) {
-        if ((*at)->before) judge_received(self, *at, sizes[0]);
-        if (!(*at)->before) judge_sent(self, *at, sizes[0]);
-        forget_posted(at);
-    }
+    if (!rc && *done) judge_done(self, request, sizes);
     unlock(self);
-    if (bytes && sizes[0] != -1) *bytes = sizes[0];
+    for (int i = 0; bytes && i < count; i++)
+        if (sizes[i] != -1) bytes[i] = sizes[i];
     return rc;
 }
 
@@ -434,6 +475,7 @@ ncclResult_t tt_net_check_begin(struct tt_net_plugin *self)
     self->ops.dereg_mr = check_dereg_mr;
     self->ops.isend = check_isend;
     self->ops.irecv = check_irecv;
+    if (self->ops.irecv_group) self->ops.irecv_group = check_irecv_group;
     self->ops.test = check_test;
     self->ops.close_send = check_close_send;
     self->ops.close_recv = check_close_recv;

@@ -93,12 +93,27 @@ static ncclResult_t v12_isend(struct tt_net_plugin *self, void *send_comm,
                             part->event, request);
 }
 
+/* The plugin gets arrays, which it may write to. */
+static ncclResult_t v12_irecv_group(struct tt_net_plugin *self, void *recv_comm,
+                                    const struct tt_net_part *parts, int count, void **request)
+{
+    void *data[TT_NET_GROUP], *mhandles[TT_NET_GROUP], *events[TT_NET_GROUP];
+    size_t bytes[TT_NET_GROUP];
+    int tags[TT_NET_GROUP];
+    for (int i = 0; i < count; i++) {
+        data[i] = parts[i].data;
+        bytes[i] = parts[i].bytes;
+        tags[i] = parts[i].tag;
+        mhandles[i] = parts[i].mhandle;
+        events[i] = parts[i].event;
+    }
+    return own(self)->irecv(recv_comm, count, data, bytes, tags, mhandles, events, request);
+}
+
 static ncclResult_t v12_irecv(struct tt_net_plugin *self, void *recv_comm,
                               const struct tt_net_part *part, void **request)
 {
-    struct tt_net_part one = *part; /* arrays of one, which the plugin may write to */
-    return own(self)->irecv(recv_comm, 1, &one.data, &one.bytes, &one.tag, &one.mhandle, &one.event,
-                            request);
+    return v12_irecv_group(self, recv_comm, part, 1, request);
 }
 
 static ncclResult_t v12_test(struct tt_net_plugin *self, void *request, int *done, int *bytes)
@@ -106,9 +121,9 @@ static ncclResult_t v12_test(struct tt_net_plugin *self, void *request, int *don
     return own(self)->test(request, done, bytes);
 }
 
-static void v12_consumed(struct tt_net_plugin *self, void *recv_comm, void *request)
+static void v12_consumed(struct tt_net_plugin *self, void *recv_comm, int count, void *request)
 {
-    if (own(self)->irecvConsumed) own(self)->irecvConsumed(recv_comm, 1, request);
+    if (own(self)->irecvConsumed) own(self)->irecvConsumed(recv_comm, count, request);
 }
 
 static ncclResult_t v12_close_send(struct tt_net_plugin *self, void *send_comm)
@@ -146,6 +161,7 @@ void tt_net_v12(struct tt_net_ops *ops)
         .dereg_mr = v12_dereg_mr,
         .isend = v12_isend,
         .irecv = v12_irecv,
+        .irecv_group = v12_irecv_group,
         .test = v12_test,
         .consumed = v12_consumed,
         .close_send = v12_close_send,

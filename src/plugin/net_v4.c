@@ -86,4 +86,5 @@ void tt_net_v4(struct tt_net_ops *ops)
     ops->close_listen = tt_net_blocking_close_listen;
     ops->isend = v4_isend;
     ops->irecv = v4_irecv;
+    ops->irecv_group = NULL;
 }

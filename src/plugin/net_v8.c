@@ -42,14 +42,26 @@ static ncclResult_t v8_isend(struct tt_net_plugin *self, void *send_comm,
     return own(self)->isend(send_comm, part->data, bytes, part->tag, part->mhandle, request);
 }
 
+static ncclResult_t v8_irecv_group(struct tt_net_plugin *self, void *recv_comm,
+                                   const struct tt_net_part *parts, int count, void **request)
+{
+    void *data[TT_NET_GROUP], *mhandles[TT_NET_GROUP];
+    int bytes[TT_NET_GROUP], tags[TT_NET_GROUP];
+    ncclResult_t rc = ncclSuccess;
+    for (int i = 0; i < count && !rc; i++) {
+        rc = tt_net_narrow(self, "irecv", parts[i].bytes, &bytes[i]);
+        data[i] = parts[i].data;
+        tags[i] = parts[i].tag;
+        mhandles[i] = parts[i].mhandle;
+    }
+    if (rc) return rc;
+    return own(self)->irecv(recv_comm, count, data, bytes, tags, mhandles, request);
+}
+
 static ncclResult_t v8_irecv(struct tt_net_plugin *self, void *recv_comm,
                              const struct tt_net_part *part, void **request)
 {
-    struct tt_net_part one = *part;
-    int bytes = 0;
-    ncclResult_t rc = tt_net_narrow(self, "irecv", part->bytes, &bytes);
-    if (rc) return rc;
-    return own(self)->irecv(recv_comm, 1, &one.data, &bytes, &one.tag, &one.mhandle, request);
+    return v8_irecv_group(self, recv_comm, part, 1, request);
 }
 
 static int v8_group_most(struct tt_net_plugin *self)
@@ -66,4 +78,5 @@ void tt_net_v8(struct tt_net_ops *ops)
     ops->group_most = v8_group_most;
     ops->isend = v8_isend;
     ops->irecv = v8_irecv;
+    ops->irecv_group = v8_irecv_group;
 }

@@ -41,11 +41,25 @@ static ncclResult_t v9_isend(struct tt_net_plugin *self, void *send_comm,
     return own(self)->isend(send_comm, part->data, part->bytes, part->tag, part->mhandle, request);
 }
 
+static ncclResult_t v9_irecv_group(struct tt_net_plugin *self, void *recv_comm,
+                                   const struct tt_net_part *parts, int count, void **request)
+{
+    void *data[TT_NET_GROUP], *mhandles[TT_NET_GROUP];
+    size_t bytes[TT_NET_GROUP];
+    int tags[TT_NET_GROUP];
+    for (int i = 0; i < count; i++) {
+        data[i] = parts[i].data;
+        bytes[i] = parts[i].bytes;
+        tags[i] = parts[i].tag;
+        mhandles[i] = parts[i].mhandle;
+    }
+    return own(self)->irecv(recv_comm, count, data, bytes, tags, mhandles, request);
+}
+
 static ncclResult_t v9_irecv(struct tt_net_plugin *self, void *recv_comm,
                              const struct tt_net_part *part, void **request)
 {
-    struct tt_net_part one = *part;
-    return own(self)->irecv(recv_comm, 1, &one.data, &one.bytes, &one.tag, &one.mhandle, request);
+    return v9_irecv_group(self, recv_comm, part, 1, request);
 }
 
 void tt_net_v9(struct tt_net_ops *ops)
@@ -57,4 +71,5 @@ void tt_net_v9(struct tt_net_ops *ops)
     ops->connect = v9_connect;
     ops->isend = v9_isend;
     ops->irecv = v9_irecv;
+    ops->irecv_group = v9_irecv_group;
 }

@@ -52,6 +52,7 @@ void tt_net_adopt_socket(struct tt_net_plugin *self)
     tt_net_v12(&self->ops);
     self->ops.gathers = true;
     self->ops.isend = self->ops.irecv = socket_post;
+    self->ops.irecv_group = NULL;
     self->ops.test = socket_test;
     self->ops.consumed = NULL; /* its requests end with the test */
     self->object = self->table = &tt_net_socket;

@@ -192,6 +192,11 @@ static void net_land(struct tt_edge *base, uint64_t match, char *at, size_t room
     }
     if (!at) return;
     uint64_t end = emptied + (room + slice_bytes - 1) / slice_bytes;
+    if (atomic_load_explicit(&edge->transfer_end, memory_order_relaxed) <= emptied) {
+        /* pair with the loads in group_size() */
+        atomic_store_explicit(&edge->transfer_first, emptied, memory_order_relaxed);
+        atomic_store_explicit(&edge->transfer_end, end, memory_order_release);
+    }
     if (end > emptied + TT_SLOTS) end = emptied + TT_SLOTS;
     for (uint64_t k = wanted > emptied ? wanted : emptied; k < end; k++) {
         size_t skip = (k - emptied) * slice_bytes;
@@ -315,6 +320,16 @@ static int device_for(const struct tt_transport_config *config, const struct tt_
     return tt_net_device(config->net, config->member->rank, key->peer, c);
 }
 
+/* Several connections with a sender share none: what is received together are messages of one. */
+static int group_most(const struct tt_net *net, int dev)
+{
+    ncclNetProperties_v12_t props;
+    struct tt_net_plugin *plugin = net->plugin;
+    if (!plugin->ops.irecv_group || !tt_param_bool("NCCL_NET_SHARED_COMMS")) return 1;
+    if (plugin->ops.properties(plugin, dev, &props) || props.maxRecvs < 1) return 1;
+    return props.maxRecvs < TT_SLOTS / 2 ? props.maxRecvs : TT_SLOTS / 2;
+}
+
 static ncclResult_t net_connect(const struct tt_transport_config *config, void *inbox,
                                 const struct tt_edge_key *key, struct tt_edge **edge_out)
 {
@@ -325,6 +340,8 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     edge->dev = device_for(config, key);
     edge->transport = config->transport;
     edge->gathers = config->net->plugin->ops.gathers;
+    edge->group_most =
+        key->sending || key->conn != TT_CONN_P2P ? 1 : group_most(config->net, edge->dev);
     edge->proves = edge->gathers && tt_param_bool("TUTTI_NET_INTEGRITY");
     edge->edge.wants_still = edge->proves || !edge->gathers; /* plugins may look again */
     if (edge->gathers && key->conn == TT_CONN_P2P)

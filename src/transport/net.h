@@ -73,6 +73,8 @@ struct net_step {      /* of one slot */
     void *request; /* of the slot */
     void *payload; /* the same on the direct line; NULL: nothing went over it */
     bool landed;   /* receiving: the payload is where the executor named memory */
+    uint8_t
+        group; /* receiving: messages of `request`, from this one on; 0: it is the one before's */
 };
 
 struct net_pin { /* memory that the network has registered for a direct line */
@@ -110,11 +112,13 @@ struct net_edge {
     /* Receiving: messages of which the executor has said where they may land, and those that will
      * come by the program */
     _Atomic uint64_t wanted, expected;
-    _Atomic int direct_state;    /* sending: enum net_direct, for the executor */
-    _Atomic int error;           /* ncclResult_t; set once */
-    _Atomic(struct net_op *) op; /* of the slots to come */
+    _Atomic uint64_t transfer_first, transfer_end; /* of the memory that was named last: messages */
+    _Atomic int direct_state;                      /* sending: enum net_direct, for the executor */
+    _Atomic int error;                             /* ncclResult_t; set once */
+    _Atomic(struct net_op *) op;                   /* of the slots to come */
     /* the mover's, under the lock of struct tt_net_edges */
-    int dev; /* of the network */
+    int dev;        /* of the network */
+    int group_most; /* receives in one request */
     struct net_line slots, direct;
     struct net_pin *pins; /* owned; of the direct line */
     /* Steps so far, each number at most the one before it: slots were posted; headers are there

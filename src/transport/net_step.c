@@ -66,10 +66,11 @@ void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
     tt_net_broke_because(edge, rc, sentence);
 }
 
-/* The slot to issue as a message with room for, or of, so many bytes. */
-static void part_of(const struct net_edge *edge, size_t bytes, struct tt_net_part *part)
+/* The slot as a message with room for, or of, so many bytes. */
+static void part_of(const struct net_edge *edge, uint64_t number, size_t bytes,
+                    struct tt_net_part *part)
 {
-    struct net_slot *slot = net_slot_at(edge, edge->issued);
+    struct net_slot *slot = net_slot_at(edge, number);
     part->data = slot;
     part->bytes = sizeof(*slot) + bytes;
     if (!edge->gathers) return;
@@ -77,6 +78,14 @@ static void part_of(const struct net_edge *edge, size_t bytes, struct tt_net_par
     part->head_bytes = sizeof(*slot);
     part->data = slot + 1;
     part->bytes = bytes;
+}
+
+/* Receives of one request need different tags. */
+static int slot_tag(const struct net_edge *edge, uint64_t number)
+{
+    const struct tt_edge_key *key = &edge->edge.key;
+    int sender = key->sending ? edge->edge.config->member->rank : key->peer;
+    return (int)((uint32_t)sender * TT_SLOTS + number % TT_SLOTS);
 }
 
 /* Payloads of memory that the network registered have a message of their own; what it did not take
@@ -126,12 +135,21 @@ static uint64_t head_mac(const struct net_edge *edge, uint64_t number)
                   offsetof(struct net_slot, head_mac));
 }
 
+static void step_clear(struct net_step *step)
+{
+    step->request = step->payload = NULL;
+    step->landed = false;
+    step->group = 0;
+}
+
 static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
 {
+    step_clear(step);
+    step->group = 1;
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     struct net_slot *slot = net_slot_at(edge, edge->issued);
     struct tt_net_part part = {
-        .tag = edge->edge.config->member->rank,
+        .tag = slot_tag(edge, edge->issued),
         .mhandle = edge->slots.mhandle,
         .event = step->seen.event ? &step->seen : NULL,
     };
@@ -142,7 +160,7 @@ static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
                 atomic_load_explicit(&edge->direct_state, memory_order_relaxed) == NET_DIRECT_ASKED;
     slot->flags &= NET_FLAG_MAC; /* of an attempt before */
     slot->flags |= (apart ? NET_FLAG_APART : 0u) | (asks ? NET_FLAG_ASKS : 0u);
-    part_of(edge, apart ? 0 : slot->bytes, &part);
+    part_of(edge, edge->issued, apart ? 0 : slot->bytes, &part);
     if (edge->gathers && memory) part.data = memory;
     if (edge->proves && !(slot->flags & NET_FLAG_MAC)) {
         slot->flags |= NET_FLAG_MAC;
@@ -157,19 +175,71 @@ static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
     return ncclSuccess;
 }
 
-static ncclResult_t issue_recv(struct net_edge *edge, struct net_step *step)
+static struct tt_net_part receive_of(struct net_edge *edge, uint64_t number)
 {
-    struct tt_net_plugin *net = edge->edge.config->net->plugin;
+    struct net_step *step = net_step_at(edge, number);
     struct net_op *op = atomic_load_explicit(&edge->op, memory_order_acquire);
-    if (op && !step->op) tt_net_watch_start(op, edge, edge->issued, ncclProfilerProxyStepRecvWait);
+    if (op && !step->op) tt_net_watch_start(op, edge, number, ncclProfilerProxyStepRecvWait);
     struct tt_net_part part = {
-        .tag = edge->edge.key.peer,
+        .tag = slot_tag(edge, number),
         .mhandle = edge->slots.mhandle,
         .event = step->seen.event ? &step->seen : NULL,
     };
-    part_of(edge, edge->edge.config->slice_bytes, &part);
-    if (edge->gathers) part.landing = &edge->memory[edge->issued % TT_SLOTS];
-    return net->ops.irecv(net, edge->slots.comm, &part, &step->request);
+    part_of(edge, number, edge->edge.config->slice_bytes, &part);
+    if (edge->gathers) part.landing = &edge->memory[number % TT_SLOTS];
+    return part;
+}
+
+/* How many messages one request is for, from the next one on. Those of one transfer come without
+ * anything from here, so they may wait for each other; but the first must have been accepted, as it
+ * may be of another call, with fewer of them. 0: more will be asked for together soon. */
+static int group_size(struct net_edge *edge, uint64_t limit)
+{
+    if (edge->group_most < 2) return 1;
+    /* pair with the stores in net.c */
+    uint64_t end = atomic_load_explicit(&edge->transfer_end, memory_order_acquire);
+    uint64_t first = atomic_load_explicit(&edge->transfer_first, memory_order_relaxed);
+    uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
+    if (end < edge->issued + 2 || emptied <= first) return 1;
+    uint64_t size = end - edge->issued;
+    if (size > (uint64_t)edge->group_most) size = (uint64_t)edge->group_most;
+    return limit - edge->issued < size ? 0 : (int)size;
+}
+
+static ncclResult_t issue_recv(struct net_edge *edge, int count)
+{
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
+    struct tt_net_part parts[TT_NET_GROUP];
+    void *request = NULL;
+    for (int i = 0; i < count; i++) {
+        step_clear(net_step_at(edge, edge->issued + (uint64_t)i));
+        parts[i] = receive_of(edge, edge->issued + (uint64_t)i);
+    }
+    ncclResult_t rc = count == 1
+                          ? net->ops.irecv(net, edge->slots.comm, parts, &request)
+                          : net->ops.irecv_group(net, edge->slots.comm, parts, count, &request);
+    net_step_at(edge, edge->issued)->request = request;
+    net_step_at(edge, edge->issued)->group = (uint8_t)count;
+    return rc;
+}
+
+/* Networks that ask for it learn which receives the executor is done with, before their requests
+ * give way to new ones. Returns how many messages that holds for. */
+static uint64_t tell_consumed(struct net_edge *edge, uint64_t emptied)
+{
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
+    if (!net->ops.consumed) return emptied;
+    while (edge->consumed < emptied) {
+        const struct net_step *step = net_step_at(edge, edge->consumed);
+        uint64_t end = edge->consumed + step->group;
+        if (end > emptied) break;
+        net->ops.consumed(net, edge->slots.comm, step->group, step->request);
+        for (; edge->consumed < end; edge->consumed++) {
+            step = net_step_at(edge, edge->consumed);
+            if (step->payload) net->ops.consumed(net, edge->direct.comm, 1, step->payload);
+        }
+    }
+    return edge->consumed;
 }
 
 /* How many messages may be under way by now. */
@@ -179,15 +249,7 @@ static uint64_t issue_limit(struct net_edge *edge)
     if (edge->edge.key.sending) return atomic_load_explicit(&edge->filled, memory_order_acquire);
     uint64_t limit = atomic_load_explicit(&edge->wanted, memory_order_acquire);
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
-    /* networks that ask for it learn which receives the executor is done with, before their
-     * requests give way to new ones */
-    struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    for (; net->ops.consumed && edge->consumed < emptied; edge->consumed++) {
-        const struct net_step *step = net_step_at(edge, edge->consumed);
-        net->ops.consumed(net, edge->slots.comm, step->request);
-        if (step->payload) net->ops.consumed(net, edge->direct.comm, step->payload);
-    }
-    uint64_t room = emptied + TT_SLOTS;
+    uint64_t room = tell_consumed(edge, emptied) + TT_SLOTS;
     uint64_t expected = atomic_load_explicit(&edge->expected, memory_order_relaxed);
     if (limit < expected) limit = expected;
     return limit < room ? limit : room;
@@ -197,13 +259,15 @@ static bool issue_step(struct net_edge *edge)
 {
     bool moved = false;
     bool sending = edge->edge.key.sending;
-    for (uint64_t limit = issue_limit(edge); edge->issued < limit; edge->issued++) {
+    uint64_t limit = issue_limit(edge);
+    while (edge->issued < limit) {
         struct net_step *step = net_step_at(edge, edge->issued);
-        step->request = step->payload = NULL;
-        step->landed = false;
-        ncclResult_t rc = sending ? issue_send(edge, step) : issue_recv(edge, step);
+        int count = sending ? 1 : group_size(edge, limit);
+        if (!count) return moved;
+        ncclResult_t rc = sending ? issue_send(edge, step) : issue_recv(edge, count);
         if (rc) tt_net_broke(edge, rc, sending ? "sending" : "receiving");
         if (rc || !step->request) return moved || rc != ncclSuccess;
+        edge->issued += (uint64_t)count;
         moved = true;
     }
     return moved;
@@ -260,13 +324,17 @@ static ncclResult_t head_step(struct net_edge *edge, bool *moved_out)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     while (edge->headed < edge->issued) {
-        int done = 0, size = -1;
-        ncclResult_t rc =
-            net->ops.test(net, net_step_at(edge, edge->headed)->request, &done, &size);
+        const struct net_step *step = net_step_at(edge, edge->headed);
+        int done = 0, sizes[TT_NET_GROUP];
+        for (int i = 0; i < step->group; i++)
+            sizes[i] = -1;
+        ncclResult_t rc = net->ops.test(net, step->request, &done, sizes);
         if (rc || !done) return rc;
-        if (!edge->edge.key.sending) rc = check_slot(edge, size);
-        if (rc) return rc;
-        edge->headed++;
+        for (int i = 0, count = step->group; i < count; i++) {
+            if (!edge->edge.key.sending) rc = check_slot(edge, sizes[i]);
+            if (rc) return rc;
+            edge->headed++;
+        }
         *moved_out = true;
     }
     return ncclSuccess;

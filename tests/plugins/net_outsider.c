@@ -49,12 +49,20 @@ struct wire { /* before each message */
     int64_t tag;
 };
 
+struct part { /* a message of a request */
+    char *bytes;
+    uint64_t room, got;
+    int tag;
+    bool filled;
+};
+
 struct request {
     struct comm *comm; /* NULL: free */
-    char *bytes;
+    struct part parts[OUTSIDER_PARTS];
+    int nparts, nfilled;
+    struct part *at; /* of the message that is being moved */
     struct wire wire;
-    uint64_t moved, room;
-    int tag;
+    uint64_t moved;
     bool asked, done;
 };
 
@@ -62,7 +70,7 @@ struct comm {
     int fd;
     bool sending;
     unsigned refused; /* every third post is refused once */
-    int nmemories;
+    int nmemories, ngroups;
     uint32_t posted, finished;
     struct request requests[REQUESTS];
 };
@@ -156,7 +164,7 @@ ncclResult_t outsider_device(int dev, struct outsider_device *device)
         .mbps = 25000,
         .port = 3,
         .most_comms = 77,
-        .most_recvs = 1,
+        .most_recvs = getenv("OUTSIDER_GROUPS") ? OUTSIDER_PARTS : 1,
         .latency = 1.5f,
     };
     if (outsider_fault("name-none")) device->name = NULL;
@@ -293,6 +301,7 @@ ncclResult_t outsider_close(void *opaque)
         comm->nmemories ? outsider_wrong("closed with registered memory") : ncclSuccess;
     if (outsider_fault(comm->sending ? "close-send-fails" : "close-recv-fails"))
         rc = ncclSystemError;
+    if (comm->ngroups) outsider_say("%d receives of several messages", comm->ngroups);
     close(comm->fd);
     free(comm);
     return rc;
@@ -334,55 +343,112 @@ ncclResult_t outsider_dereg(void *opaque, void *mhandle)
 
 /* ---- requests ---- */
 
-ncclResult_t outsider_post(void *opaque, const struct outsider_post *post, void **request_out)
+/* What the host must keep, for each message of a request. */
+static ncclResult_t judge(const struct comm *comm, const struct outsider_post *posts, int count)
+{
+    if (count < 1 || count > (getenv("OUTSIDER_GROUPS") ? OUTSIDER_PARTS : 1))
+        return outsider_wrong("more than maxRecvs");
+    for (int i = 0; i < count; i++) {
+        const struct outsider_post *post = &posts[i];
+        const struct memory *memory = post->mhandle;
+        if (!memory || (memory->comm != comm && !memory->global) ||
+            (char *)post->data < memory->base ||
+            (char *)post->data + post->bytes > memory->base + memory->bytes)
+            return outsider_wrong("memory that is not registered");
+        for (int k = 0; k < i; k++)
+            if (posts[k].tag == post->tag) return outsider_wrong("one tag for two receives");
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t outsider_post(void *opaque, const struct outsider_post *posts, int count,
+                           void **request_out)
 {
     struct comm *comm = opaque;
-    const struct memory *memory = post->mhandle;
     *request_out = NULL;
     if (outsider_fault(comm->sending ? "isend-waits" : "irecv-waits")) outsider_wait();
     if (outsider_fault("in-progress")) return ncclInProgress;
     if (outsider_fault("crashes") && comm->sending) abort();
-    if (!memory || (memory->comm != comm && !memory->global) || (char *)post->data < memory->base ||
-        (char *)post->data + post->bytes > memory->base + memory->bytes)
-        return outsider_wrong("memory that is not registered");
+    ncclResult_t rc = judge(comm, posts, count);
+    if (rc) return rc;
     if (comm->sending && outsider_fails("isend")) return ncclSystemError;
     if (++comm->refused % 3 == 0) return ncclSuccess;
     struct request *request = &comm->requests[comm->posted % REQUESTS];
     if (request->comm) return outsider_wrong("more than 8 requests in flight");
-    *request =
-        (struct request){.comm = comm, .bytes = post->data, .room = post->bytes, .tag = post->tag};
-    if (comm->sending) request->wire = (struct wire){post->bytes, post->tag};
+    *request = (struct request){.comm = comm, .nparts = count};
+    for (int i = 0; i < count; i++) {
+        request->parts[i] =
+            (struct part){.bytes = posts[i].data, .room = posts[i].bytes, .tag = posts[i].tag};
+    }
+    if (comm->sending) {
+        request->at = &request->parts[0];
+        request->wire = (struct wire){posts->bytes, posts->tag};
+    }
     if (outsider_fault("request-twice") && comm->posted) request = &comm->requests[0];
     if (outsider_fault("error-with-request") && comm->sending) {
         *request_out = request;
         return ncclSystemError;
     }
+    comm->ngroups += count > 1;
     comm->posted++;
     *request_out = request;
     return ncclSuccess;
 }
 
+/* The head of a message is here: its tag says which receive it is for. */
+static ncclResult_t find_part(struct request *request)
+{
+    struct part *at = NULL;
+    for (int i = 0; i < request->nparts && !at; i++) {
+        struct part *part = &request->parts[i];
+        bool its = part->tag == request->wire.tag || outsider_fault("tags-ignored");
+        if (!part->filled && its) at = part;
+    }
+    if (!at) return outsider_wrong("another tag than was sent");
+    if (request->wire.bytes > at->room) return outsider_wrong("a message larger than its receive");
+    request->at = at;
+    return ncclSuccess;
+}
+
+static void finish_part(struct request *request)
+{
+    request->at->filled = true;
+    request->at->got = request->wire.bytes;
+    request->done = ++request->nfilled == request->nparts;
+    request->moved = 0;
+}
+
+/* Bytes of the message under way that follow in one piece of memory; 0: it is whole. */
+static uint64_t next_bytes(const struct request *request, char **at_out)
+{
+    const uint64_t head = sizeof(request->wire);
+    if (request->moved < head) {
+        *at_out = (char *)(uintptr_t)&request->wire + request->moved;
+        return head - request->moved;
+    }
+    *at_out = request->at->bytes + (request->moved - head);
+    return head + request->wire.bytes - request->moved;
+}
+
 static ncclResult_t move(struct request *request)
 {
     struct comm *comm = request->comm;
-    const uint64_t head = sizeof(request->wire);
-    for (;;) {
-        bool in_head = request->moved < head;
-        uint64_t end = in_head ? head : head + request->wire.bytes;
-        char *at = in_head ? (char *)&request->wire + request->moved
-                           : request->bytes + (request->moved - head);
-        if (!in_head && request->moved == end) break;
-        ssize_t n = comm->sending ? send(comm->fd, at, end - request->moved, MSG_NOSIGNAL)
-                                  : recv(comm->fd, at, end - request->moved, 0);
+    while (!request->done) {
+        char *at;
+        uint64_t left = next_bytes(request, &at);
+        if (!left) {
+            finish_part(request);
+            continue;
+        }
+        ssize_t n =
+            comm->sending ? send(comm->fd, at, left, MSG_NOSIGNAL) : recv(comm->fd, at, left, 0);
         if (n < 0 && errno == EAGAIN) return ncclSuccess;
         if (n <= 0) return ncclRemoteError;
         request->moved += (uint64_t)n;
-        if (request->moved != head) continue;
-        if (request->wire.bytes > request->room)
-            return outsider_wrong("a message larger than its receive");
-        if (request->wire.tag != request->tag) return outsider_wrong("another tag than was sent");
+        if (request->moved != sizeof(request->wire) || comm->sending) continue;
+        ncclResult_t rc = find_part(request);
+        if (rc) return rc;
     }
-    request->done = true;
     return ncclSuccess;
 }
 
@@ -390,16 +456,18 @@ static ncclResult_t move(struct request *request)
 static void plant(struct request *request, int *done, int *sizes)
 {
     bool sending = request->comm->sending;
+    struct part *part = &request->parts[0];
     *done = outsider_fault("done-other") ? 2 : 1;
     if (!sizes) return;
     if (outsider_fault("size-none") && !sending) *sizes = -1;
-    if (outsider_fault("size-large") && !sending) *sizes = (int)request->room + 1;
+    if (outsider_fault("size-large") && !sending) *sizes = (int)part->room + 1;
     if (outsider_fault("size-of-send") && sending) *sizes += 1;
-    if (outsider_fault("sizes-many")) sizes[1] = 0;
-    if (outsider_fault("writes-beyond") && !sending && request->wire.bytes < request->room)
-        request->bytes[request->room - 1] ^= 1;
-    if (outsider_fault("wrong-data") && !sending && request->wire.bytes) request->bytes[0] ^= 1;
-    if (outsider_fault("changes-data") && sending && request->wire.bytes) request->bytes[0] ^= 1;
+    if (outsider_fault("sizes-many")) sizes[request->nparts] = 0;
+    if (outsider_fault("sizes-one") && request->nparts > 1) sizes[1] = -1;
+    if (outsider_fault("writes-beyond") && !sending && part->got < part->room)
+        part->bytes[part->room - 1] ^= 1;
+    if (outsider_fault("wrong-data") && !sending && part->got) part->bytes[0] ^= 1;
+    if (outsider_fault("changes-data") && sending && part->got) part->bytes[0] ^= 1;
 }
 
 ncclResult_t outsider_test(void *opaque, int *done, int *sizes)
@@ -421,7 +489,8 @@ ncclResult_t outsider_test(void *opaque, int *done, int *sizes)
         comm->finished++;
     }
     if (!request->done) return ncclSuccess;
-    if (sizes) *sizes = (int)request->wire.bytes;
+    for (int i = 0; sizes && i < request->nparts; i++)
+        sizes[i] = (int)request->parts[i].got;
     plant(request, done, sizes);
     request->comm = NULL;
     return ncclSuccess;
@@ -429,6 +498,8 @@ ncclResult_t outsider_test(void *opaque, int *done, int *sizes)
 
 ncclResult_t outsider_consumed(void *comm, int n, void *request)
 {
-    if (!comm || n != 1 || !request) return outsider_wrong("irecvConsumed without its request");
+    const struct request *own = request;
+    if (!comm || !own || n != own->nparts)
+        return outsider_wrong("irecvConsumed without its request");
     return ncclSuccess;
 }

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { OUTSIDER_PARTS = 3 }; /* receives in one request, with OUTSIDER_GROUPS */
+
 /* What a version's interface says, for the part that all share. */
 struct outsider_device {
     char *name, *path;
@@ -49,7 +51,8 @@ ncclResult_t outsider_reg(void *comm, void *data, size_t bytes, int type, void *
 /* The registration is good for all connections, as versions from 8 on say of theirs. */
 ncclResult_t outsider_reg_global(void *comm, void *data, size_t bytes, int type, void **mhandle);
 ncclResult_t outsider_dereg(void *comm, void *mhandle);
-ncclResult_t outsider_post(void *comm, const struct outsider_post *post, void **request);
+ncclResult_t outsider_post(void *comm, const struct outsider_post *posts, int count,
+                           void **request);
 ncclResult_t outsider_test(void *request, int *done, int *sizes);
 ncclResult_t outsider_close(void *comm);
 ncclResult_t outsider_close_listen(void *listen_comm);

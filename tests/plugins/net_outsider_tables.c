@@ -64,7 +64,7 @@ static ncclResult_t reg_v2(void *comm, void *data, int bytes, int type, void **m
 static ncclResult_t isend_v2(void *comm, void *data, int bytes, void *mhandle, void **request)
 {
     const struct outsider_post post = {data, (size_t)bytes, -1, mhandle};
-    return outsider_post(comm, &post, request);
+    return outsider_post(comm, &post, 1, request);
 }
 
 static ncclResult_t flush_v2(void *comm, void *data, int bytes, void *mhandle)
@@ -116,14 +116,16 @@ static ncclResult_t isend_v5(void *comm, void *data, int bytes, int tag, void *m
                              void **request)
 {
     const struct outsider_post post = {data, (size_t)bytes, tag, mhandle};
-    return outsider_post(comm, &post, request);
+    return outsider_post(comm, &post, 1, request);
 }
 
 static ncclResult_t irecv_v5(void *comm, int n, void **data, int *sizes, int *tags, void **mhandles,
                              void **request)
 {
-    const struct outsider_post post = {data[0], (size_t)sizes[0], tags[0], mhandles[0]};
-    return n == 1 ? outsider_post(comm, &post, request) : outsider_wrong("more than maxRecvs");
+    struct outsider_post posts[OUTSIDER_PARTS];
+    for (int i = 0; i < n && i < OUTSIDER_PARTS; i++)
+        posts[i] = (struct outsider_post){data[i], (size_t)sizes[i], tags[i], mhandles[i]};
+    return outsider_post(comm, posts, n, request);
 }
 
 static ncclResult_t flush_v5(void *comm, int n, void **data, int *sizes, void **mhandles,
@@ -237,14 +239,16 @@ static ncclResult_t isend_v9(void *comm, void *data, size_t bytes, int tag, void
                              void **request)
 {
     const struct outsider_post post = {data, bytes, tag, mhandle};
-    return outsider_post(comm, &post, request);
+    return outsider_post(comm, &post, 1, request);
 }
 
 static ncclResult_t irecv_v9(void *comm, int n, void **data, size_t *sizes, int *tags,
                              void **mhandles, void **request)
 {
-    const struct outsider_post post = {data[0], sizes[0], tags[0], mhandles[0]};
-    return n == 1 ? outsider_post(comm, &post, request) : outsider_wrong("more than maxRecvs");
+    struct outsider_post posts[OUTSIDER_PARTS];
+    for (int i = 0; i < n && i < OUTSIDER_PARTS; i++)
+        posts[i] = (struct outsider_post){data[i], sizes[i], tags[i], mhandles[i]};
+    return outsider_post(comm, posts, n, request);
 }
 
 /* ---- as of version 10 ---- */

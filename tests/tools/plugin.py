@@ -145,9 +145,9 @@ def is_late(breach):
 
 def sound_nets():
     for version in range(2, 13):
-        found, cases = net(f"net_outsider_v{version}", OUTSIDER_DEVICES="2")
+        found, cases = net(f"net_outsider_v{version}", OUTSIDER_DEVICES="2", **({"OUTSIDER_GROUPS": "1"} if version > 4 else {}))
         check((found["version"], found["name"], found["devices"]) == (version, "Outsider", 2), f"v{version}: {found}")
-        check(len(cases) == 14, f"cases of version {version}: {cases}")
+        check(len(cases) == 15, f"cases of version {version}: {cases}")
         wrong = [c for c in cases.values() if c["result"] != "ok" and not (c["breaches"] and all(map(is_late, c["breaches"])))]
         check(not wrong, f"version {version}: {wrong}")
     found, cases = net("net_example")
@@ -171,6 +171,12 @@ def faulty_nets():
     for fault, says in faults:
         found, cases = net("net_outsider_v12", OUTSIDER_DEVICES="2", OUTSIDER_FAULT=fault)
         check(not found["sound"] and any(says in breach for breach in blamed(cases)), f"{fault}: {found}")
+    for fault, says in (("tags-ignored", "irecv: the message with tag 70 is not where its receive is"),
+                        ("sizes-one", "sizes: a receive is done and its size is not set")):
+        found, cases = net("net_outsider_v12", OUTSIDER_GROUPS="1", OUTSIDER_FAULT=fault)
+        case = cases["grouped receives"]
+        check(not found["sound"] and (says in case["detail"] or any(says in b for b in case["breaches"])), f"{fault}: {case}")
+        check(cases["tags"]["result"] == "ok", f"{fault}: {cases}")
     cases = net("net_outsider_v12", OUTSIDER_FAULT="wrong-data")[1]
     check("message 0 of 1 bytes is another one than was sent, from byte 0" in cases["sizes"]["detail"], f"wrong data: {cases}")
     cases = net("net_outsider_v12", OUTSIDER_FAULT="crashes")[1]
@@ -206,7 +212,7 @@ def collnets():
     code, out, err = run("check", f"{plugins}/libnccl-net_outsider_v12.so", "--kind", "collnet")
     check(code == 1 and "ncclCollNetPlugin_v3 to ncclCollNetPlugin_v12" in out + err, f"none there: {code} {out} {err}")
     found, cases = net("collnet_outsider_v12")
-    check(len(cases) == 14, f"without a kind it is the network: {found}")
+    check(len(cases) == 15, f"without a kind it is the network: {found}")
 
 
 def example_in_a_job():
@@ -218,6 +224,20 @@ def example_in_a_job():
     check(done.returncode == 0 and "via NET/Example/0" in out and "Out of bounds values : 0 OK" in out, f"a job: {out}")
     blames = [line for line in out.splitlines() if "breaks the contract" in line and not is_late(line)]
     check("calls were checked" in out and not blames, f"a job: {blames} {out}")
+
+
+def groups_in_a_job():
+    """Messages of a Send come by several in one request where the network takes that, and its results are right."""
+    for version, shared, grouped in (("12", "1", True), ("8", "1", True), ("9", "0", False)):
+        env = {"NCCL_NET_PLUGIN": f"{plugins}/libnccl-net_outsider_v{version}.so", "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1",
+               "TUTTI_PLUGIN_CHECK": "1", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET", "OUTSIDER_GROUPS": "1", "NCCL_NET_SHARED_COMMS": shared}
+        done = subprocess.run([tutti, "perf", "--ranks", "2", "-b", "1M", "-e", "5M", "-i", "4M", "-n", "2", "-w", "0", "sendrecv", "alltoall"],
+                              env=os.environ | env, text=True, capture_output=True, timeout=300)
+        out = done.stdout + done.stderr
+        check(done.returncode == 0 and "via NET/Outsider" in out and "Out of bounds values : 0 OK" in out, f"version {version}: {out}")
+        blames = [line for line in out.splitlines() if "the host is wrong" in line or "breaks the contract" in line and not is_late(line)]
+        check("calls were checked" in out and not blames, f"version {version}: {blames}")
+        check(("receives of several messages" in out) == grouped, f"version {version}: {out}")
 
 
 def expect(kind, name, variable, faults, **env):
@@ -290,7 +310,7 @@ def over_libfabric(provider, *versions):
         found, cases = net(f"net_tutti_v{version}", TUTTI_OFI_PROVIDER=provider, NCCL_SOCKET_IFNAME="lo")
         check((found["version"], found["name"], found["devices"]) == (int(version), "Libfabric", 1), f"v{version}: {found}")
         wrong = [c for c in cases.values() if c["result"] != "ok" and not (c["breaches"] and all(map(is_late, c["breaches"])))]
-        check(len(cases) == 14 and not wrong, f"version {version} over {provider}: {wrong}")
+        check(len(cases) == 15 and not wrong, f"version {version} over {provider}: {wrong}")
 
 
 def nics_of_a_machine():
@@ -330,6 +350,7 @@ elif what == "profiler":
 elif what == "net":
     sound_nets()
     example_in_a_job()
+    groups_in_a_job()
     nics_of_a_machine()
 elif what == "collnet":
     collnets()

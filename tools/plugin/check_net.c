@@ -174,6 +174,27 @@ static int check_tags(struct check_case_state *state, const struct check_options
     return fixture_close(&fixture, good);
 }
 
+/* As many receives in one request as the device's maxRecvs allows, in either order of their tags.
+ */
+static int check_groups(struct check_case_state *state, const struct check_options *options)
+{
+    struct fixture fixture;
+    ncclNetProperties_v12_t props;
+    (void)options;
+    bool good = fixture_open(&fixture, state, "several receives in one request");
+    if (good) {
+        struct tt_net_plugin *net = fixture.drive.net->plugin;
+        good = net_drive_good(&fixture.drive, "getProperties", net->ops.properties(net, 0, &props));
+        if (!net->ops.irecv_group) props.maxRecvs = 1;
+    }
+    int most = good && props.maxRecvs < TT_NET_GROUP ? props.maxRecvs : TT_NET_GROUP;
+    for (int count = 2; good && count <= most; count++) {
+        good = net_transfer_grouped(fixture.ends, count, false) &&
+               net_transfer_grouped(fixture.ends, count, true);
+    }
+    return fixture_close(&fixture, good);
+}
+
 /* All messages of two connections are under way together; `back`: they run in opposite directions.
  */
 static bool two_at_once(struct net_end *a, struct net_end *b, struct net_drive *drive)
@@ -383,6 +404,7 @@ static const struct check_case cases[] = {
     {"early sends", check_early},
     {"larger receives", check_room},
     {"tags", check_tags},
+    {"grouped receives", check_groups},
     {"two connections", check_two_connections},
     {"two communicators", check_two_communicators},
     {"registrations", check_memory},

@@ -263,7 +263,7 @@ static bool test(struct net_message *message)
     if (!net_drive_good(end->drive, "test", rc)) return false;
     message->done = done != 0;
     if (!done || end->sending) return true;
-    if (net->ops.consumed) net->ops.consumed(net, end->comm, message->request);
+    if (net->ops.consumed) net->ops.consumed(net, end->comm, 1, message->request);
     if (bytes == (int)message->bytes) return true;
     snprintf(state->note, sizeof(state->note), "test: a message of %zu bytes came as one of %d",
              message->bytes, bytes);
@@ -282,18 +282,43 @@ static bool may_post(const struct net_message *messages, int number)
     return in_flight < NET_IN_FLIGHT;
 }
 
+bool net_drive_advance(struct net_message *messages, int count, bool *good_out)
+{
+    bool all = true;
+    for (int k = 0; k < count; k++) {
+        struct net_message *message = &messages[k];
+        if (message->done) continue;
+        all = false;
+        if (!message->posted && !may_post(messages, k)) continue;
+        *good_out = message->posted ? test(message) : net_drive_post(message);
+        if (!*good_out) return false;
+    }
+    return all;
+}
+
 bool net_drive_exchange(struct net_drive *drive, struct net_message *messages, int count)
 {
-    for (;;) {
-        bool all = true;
-        for (int k = 0; k < count; k++) {
-            struct net_message *message = &messages[k];
-            if (message->done) continue;
-            all = false;
-            if (!message->posted && !may_post(messages, k)) continue;
-            if (!(message->posted ? test(message) : net_drive_post(message))) return false;
-        }
-        if (all) return true;
-        if (!net_drive_goes_on(drive)) return false;
+    for (bool good = true;;) {
+        if (net_drive_advance(messages, count, &good)) return true;
+        if (!good || !net_drive_goes_on(drive)) return false;
     }
+}
+
+bool net_drive_post_group(struct net_end *end, const struct tt_net_part *parts, int count,
+                          void **request_out)
+{
+    struct tt_net_plugin *net = begin(end->drive, CALL_IRECV);
+    *request_out = NULL;
+    ncclResult_t rc = net->ops.irecv_group(net, end->comm, parts, count, request_out);
+    return net_drive_good(end->drive, "irecv", rc);
+}
+
+bool net_drive_test_group(struct net_end *end, void *request, int count, int *bytes, bool *done_out)
+{
+    struct tt_net_plugin *net = begin(end->drive, CALL_TEST);
+    int done = 0;
+    ncclResult_t rc = net->ops.test(net, request, &done, bytes);
+    *done_out = !rc && done;
+    if (*done_out && net->ops.consumed) net->ops.consumed(net, end->comm, count, request);
+    return net_drive_good(end->drive, "test", rc);
 }

@@ -70,6 +70,18 @@ bool net_drive_post(struct net_message *message);
 /* Post in the order of each end, at most 8 at a time, and test until all are done. */
 bool net_drive_exchange(struct net_drive *drive, struct net_message *messages, int count);
 
+/* A receive of several messages: ask once; *request_out stays NULL where it was not taken. */
+bool net_drive_post_group(struct net_end *end, const struct tt_net_part *parts, int count,
+                          void **request_out);
+bool net_drive_test_group(struct net_end *end, void *request, int count, int *bytes,
+                          bool *done_out);
+/* Post or test each message that is not done, in order, once; true when all are. */
+bool net_drive_advance(struct net_message *messages, int count, bool *good_out);
+
+/* net_group.c: `count` messages in one request, sent in the order of the receives or the other way
+ * round. */
+bool net_transfer_grouped(struct net_end ends[2], int count, bool backwards);
+
 /* ---- net_transfer.c: messages with contents ---- */
 
 struct net_plan { /* of one connection */
