@@ -78,6 +78,11 @@ bool summer_fails(const char *what, int host)
     return text && strcmp(text, what) == 0 && (!where || host < 0 || atoi(where) == host);
 }
 
+/* Faults of what comes. */
+static const char *const wrong_of[] = {[SUMMER_SUM] = "wrong-sum",
+                                       [SUMMER_GATHER] = "wrong-gather",
+                                       [SUMMER_SCATTER] = "wrong-scatter"};
+
 static bool faulty(const char *what)
 {
     const char *text = getenv("COLLNET_FAULT");
@@ -351,7 +356,7 @@ static void *group_main(void *arg)
                             (int32_t)job->op, (int32_t)job->kind, 0};
         bool good = group->rank ? sum_there(group, job, &wire) : sum_here(group, job, &wire);
         pthread_mutex_lock(&group->lock);
-        if (faulty("wrong-sum")) ((char *)job->recv)[0] ^= 1;
+        if (faulty(wrong_of[job->kind])) ((char *)job->recv)[0] ^= 1;
         if (faulty("given-written")) ((char *)(uintptr_t)job->send)[0] ^= 1;
         if (faulty("written-around")) ((char *)job->recv)[job->count * size_of(job->type)] = 1;
         request->state = good ? DONE : FAILED;

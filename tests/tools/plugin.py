@@ -191,7 +191,9 @@ def faulty_nets():
 
 
 COLLNET_FAULTS = {"listen-waits": "listen: it took more than 100 ms", "connect-none": "connect: returned 3",
-                  "nothing": "reduceSupport: supported: nothing is", "wrong-sum": "recvData: wrong with type 2, operator 0",
+                  "nothing": "reduceSupport: supported: nothing is", "wrong-sum": "iallreduce: recvData: wrong with type 2, operator 0",
+                  "wrong-gather": "iallgather: recvData: wrong with type 0, operator 0",
+                  "wrong-scatter": "ireducescatter: recvData: wrong with type 2, operator 0",
                   "given-written": "sendData: it was written", "written-around": "recvData: written around it",
                   "sum-waits": "iallreduce: it took more than 100 ms", "sum-fails": "iallreduce: returned 4",
                   "test-waits": "test: it took more than 100 ms"}
@@ -203,7 +205,9 @@ def collnets():
         found, cases = report(f"collnet_outsider_v{version}", "--kind", "collnet", "--json", kind="collnet")
         check((found["version"], found["name"], found["devices"]) == (version, "Summer", 1), f"v{version}: {found}")
         wrong = [c for c in cases.values() if c["result"] != "ok" and not (c["breaches"] and all(map(is_late, c["breaches"])))]
-        check(len(cases) == 3 and not wrong, f"version {version}: {found}")
+        check(len(cases) == 5 and not wrong, f"version {version}: {found}")
+        asks = cases["gathered blocks"]["calls"] > 50 and cases["scattered sums"]["calls"] > 50
+        check(asks == (version in (8, 9, 12)), f"blocks of version {version}: {found}")
     for fault, says in COLLNET_FAULTS.items():
         found, cases = report("collnet_outsider_v12", "--kind", "collnet", "--json", kind="collnet", COLLNET_FAULT=fault)
         check(not found["sound"] and any(says in breach for breach in blamed(cases)), f"{fault}: {found}")

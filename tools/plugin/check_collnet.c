@@ -1,6 +1,7 @@
 /* Collective networks: a group of two in this process, as two hosts' ranks would be one. Every type
- * and operator that the plugin says it takes is summed and compared, eight at a time; what was
- * given, and what lies around the sums, must stay as it was. */
+ * and operator that the plugin says it takes is summed and compared, eight at a time, by iallreduce
+ * and, where there is one, ireducescatter; blocks are gathered by iallgather. What was given, and
+ * what lies around the results, must stay as it was. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -13,13 +14,26 @@
 #include <string.h>
 
 enum { MEMBERS = 2, AHEAD = 8, MOST_MSEC = 100, GUARD = 64, FILL = 0xa5, COMM_ID = 0x4321 };
-enum { CALL_NONE, CALL_OPEN, CALL_LISTEN, CALL_CONNECT, CALL_ASK, CALL_REG, CALL_SUM, CALL_TEST };
+enum {
+    CALL_NONE,
+    CALL_OPEN,
+    CALL_LISTEN,
+    CALL_CONNECT,
+    CALL_ASK,
+    CALL_REG,
+    CALL_SUM,
+    CALL_TEST,
+    CALL_KINDS
+};
 static const char *const call_names[] = {
     [CALL_NONE] = "closing",      [CALL_OPEN] = "init, devices or getProperties",
     [CALL_LISTEN] = "listen",     [CALL_CONNECT] = "connect",
     [CALL_ASK] = "reduceSupport", [CALL_REG] = "regMr or deregMr",
     [CALL_SUM] = "iallreduce",    [CALL_TEST] = "test",
 };
+static const char *const function_names[] = {[TT_COLLNET_SUM] = "iallreduce",
+                                             [TT_COLLNET_GATHER] = "iallgather",
+                                             [TT_COLLNET_SCATTER] = "ireducescatter"};
 
 struct group {
     struct check_case_state *state;
@@ -32,7 +46,10 @@ struct group {
 
 static void where(const struct check_case_state *state, char *text, size_t text_bytes)
 {
-    snprintf(text, text_bytes, "%s (%s)", call_names[state->call], state->doing);
+    int number = state->call;
+    const char *call =
+        number < CALL_KINDS ? call_names[number] : function_names[number - CALL_KINDS];
+    snprintf(text, text_bytes, "%s (%s)", call, state->doing);
 }
 
 static struct tt_collnet_ops *begin(struct group *group, int call)
@@ -130,9 +147,11 @@ static bool group_connect(struct group *group)
 /* ---- one round of sums ---- */
 
 struct round {
+    enum tt_collnet_kind kind;
     ncclDataType_t type;
     ncclRedOp_t op;
-    size_t count, bytes; /* of one sum */
+    size_t count, bytes; /* of a block */
+    size_t vector;       /* bytes of the longer one of what is given and what comes */
     size_t region;       /* of AHEAD of them and what lies around */
     char *given[MEMBERS], *sums[MEMBERS];
     void *given_mhandle[MEMBERS], *sums_mhandle[MEMBERS];
@@ -172,34 +191,61 @@ static bool store(void *at, ncclDataType_t type, size_t k, int number)
 
 static char *sum_at(const struct round *round, char *region, int number)
 {
-    return region + GUARD + (size_t)number * (round->bytes + GUARD);
+    return region + GUARD + (size_t)number * (round->vector + GUARD);
 }
 
-/* What a region should hold: `member`'s numbers, or (-1) what becomes of them. */
-static void fill(const struct round *round, char *region, int member)
+static void fill_block(const struct round *round, char *at, size_t from, int member)
+{
+    memset(at, 0, round->bytes);
+    for (size_t k = 0; k < round->count; k++) {
+        int number = member < 0 ? reduced(k + from, round->op) : number_of(k + from, member);
+        if (!store(at, round->type, k, number)) break;
+    }
+}
+
+/* Where a block of a vector that is reduced to blocks has its numbers from. */
+static size_t block_from(const struct round *round, int number, int block)
+{
+    return (size_t)number + (size_t)block * round->count;
+}
+
+/* What a member gives: its block, or a block for each member. */
+static void fill_given(const struct round *round, char *region, int member)
+{
+    int blocks = round->kind == TT_COLLNET_SCATTER ? MEMBERS : 1;
+    memset(region, FILL, round->region);
+    for (int n = 0; n < AHEAD; n++) {
+        for (int b = 0; b < blocks; b++) {
+            char *at = sum_at(round, region, n) + (size_t)b * round->bytes;
+            fill_block(round, at, block_from(round, n, b), member);
+        }
+    }
+}
+
+/* What a member gets: what becomes of a block of all members, or the blocks of all. */
+static void fill_wanted(const struct round *round, char *region, int member)
 {
     memset(region, FILL, round->region);
     for (int n = 0; n < AHEAD; n++) {
         char *at = sum_at(round, region, n);
-        memset(at, 0, round->bytes);
-        for (size_t k = 0; k < round->count; k++) {
-            int number =
-                member < 0 ? reduced(k + (size_t)n, round->op) : number_of(k + (size_t)n, member);
-            if (!store(at, round->type, k, number)) break;
-        }
+        int own = round->kind == TT_COLLNET_SCATTER ? member : 0;
+        if (round->kind != TT_COLLNET_GATHER) fill_block(round, at, block_from(round, n, own), -1);
+        for (int b = 0; b < MEMBERS && round->kind == TT_COLLNET_GATHER; b++)
+            fill_block(round, at + (size_t)b * round->bytes, (size_t)n, b);
     }
 }
 
 static bool round_begin(struct group *group, struct round *round)
 {
     round->bytes = round->count * tt_type_bytes(round->type);
-    round->region = GUARD + AHEAD * (round->bytes + GUARD);
+    round->vector = round->kind == TT_COLLNET_SUM ? round->bytes : MEMBERS * round->bytes;
+    round->region = GUARD + AHEAD * (round->vector + GUARD);
     for (int m = 0; m < MEMBERS; m++) {
         struct tt_collnet_plugin *plugin = group->nets[m]->plugin;
         round->given[m] = malloc(round->region);
         round->sums[m] = malloc(round->region);
         if (!round->given[m] || !round->sums[m]) return false;
-        fill(round, round->given[m], m);
+        fill_given(round, round->given[m], m);
         memset(round->sums[m], FILL, round->region);
         ncclResult_t rc = begin(group, CALL_REG)
                               ->reg_mr(plugin, group->comms[m], round->given[m], round->region,
@@ -216,20 +262,24 @@ static bool round_begin(struct group *group, struct round *round)
 static bool ask(struct group *group, struct round *round, int m)
 {
     int n = round->asked[m];
-    const struct tt_collnet_sum sum = {.send = sum_at(round, round->given[m], n),
-                                       .recv = sum_at(round, round->sums[m], n),
-                                       .count = round->count,
-                                       .type = round->type,
-                                       .op = round->op,
-                                       .send_mhandle = round->given_mhandle[m],
-                                       .recv_mhandle = round->sums_mhandle[m]};
+    const struct tt_collnet_sum sum = {
+        .send = sum_at(round, round->given[m], n),
+        .recv = sum_at(round, round->sums[m], n),
+        .sent_blocks = round->kind == TT_COLLNET_SCATTER ? MEMBERS : 1,
+        .received_blocks = round->kind == TT_COLLNET_GATHER ? MEMBERS : 1,
+        .block_bytes = round->bytes,
+        .count = round->count,
+        .type = round->type,
+        .op = round->op,
+        .send_mhandle = round->given_mhandle[m],
+        .recv_mhandle = round->sums_mhandle[m]};
     uint64_t since = tt_now_nsec();
     ncclResult_t rc =
-        begin(group, CALL_SUM)
+        begin(group, round->kind == TT_COLLNET_SUM ? CALL_SUM : CALL_KINDS + (int)round->kind)
             ->reduce(group->nets[m]->plugin, group->comms[m], &sum, &round->requests[m][n]);
-    look_at_time(group, "iallreduce", since);
+    look_at_time(group, function_names[round->kind], since);
     round->asked[m] += round->requests[m][n] != NULL;
-    return good(group, "iallreduce", rc);
+    return good(group, function_names[round->kind], rc);
 }
 
 static bool test(struct group *group, struct round *round, int m)
@@ -260,24 +310,24 @@ static bool run(struct group *group, struct round *round)
 static void compare(struct group *group, const struct round *round)
 {
     char *want = malloc(round->region);
+    const char *function = function_names[round->kind];
     bool numbers = store(&(uint64_t){0}, round->type, 0, 0);
+    size_t received = round->kind == TT_COLLNET_GATHER ? MEMBERS * round->bytes : round->bytes;
     for (int m = 0; want && m < MEMBERS; m++) {
-        fill(round, want, m);
+        fill_given(round, want, m);
         if (memcmp(want, round->given[m], round->region) != 0)
-            check_breach(group->state, "iallreduce: sendData: it was written");
-        fill(round, want, -1);
-        bool around = true, same = true;
-        for (int n = 0; n <= AHEAD; n++) {
-            around = around && !memcmp(sum_at(round, want, n) - GUARD,
-                                       sum_at(round, round->sums[m], n) - GUARD, GUARD);
+            check_breach(group->state, "%s: sendData: it was written", function);
+        fill_wanted(round, want, m);
+        bool around = !memcmp(want, round->sums[m], GUARD), same = true;
+        for (int n = 0; n < AHEAD; n++) {
+            const char *wanted = sum_at(round, want, n), *got = sum_at(round, round->sums[m], n);
+            around = around &&
+                     !memcmp(wanted + received, got + received, round->vector + GUARD - received);
+            same = same && (!numbers || !memcmp(wanted, got, received));
         }
-        for (int n = 0; n < AHEAD && numbers; n++) {
-            same = same &&
-                   !memcmp(sum_at(round, want, n), sum_at(round, round->sums[m], n), round->bytes);
-        }
-        if (!around) check_breach(group->state, "iallreduce: recvData: written around it");
+        if (!around) check_breach(group->state, "%s: recvData: written around it", function);
         if (!same) {
-            check_breach(group->state, "iallreduce: recvData: wrong with type %d, operator %d",
+            check_breach(group->state, "%s: recvData: wrong with type %d, operator %d", function,
                          (int)round->type, (int)round->op);
         }
     }
@@ -338,29 +388,76 @@ static bool supports(struct group *group, int type, int op, bool *well)
     return *well && supported;
 }
 
-static int check_sums(struct check_case_state *state, const struct check_options *options)
+/* Vectors of several lengths; state->doing says which. */
+static bool try_lengths(struct group *group, const struct round *like)
 {
     static const size_t counts[] = {1, 1000, 30000};
+    bool well = true;
+    for (size_t c = 0; c < TT_LEN(counts) && well; c++) {
+        struct round round = *like;
+        round.count = counts[c];
+        snprintf(group->state->doing, sizeof(group->state->doing),
+                 "%zu elements of type %d, operator %d", counts[c], (int)like->type, (int)like->op);
+        well = round_begin(group, &round);
+        well = round_end(group, &round, well && run(group, &round));
+        well = well && group->state->nbreaches == 0;
+    }
+    return well;
+}
+
+/* Every type and operator that the plugin takes. */
+static bool try_sums(struct group *group, enum tt_collnet_kind kind, int *nsupported)
+{
+    bool well = true;
+    for (int k = 0; well && k < ncclNumTypes * (ncclMin + 1); k++) {
+        int type = k / (ncclMin + 1), op = k % (ncclMin + 1);
+        if (!supports(group, type, op, &well)) continue;
+        ++*nsupported;
+        const struct round like = {
+            .kind = kind, .type = (ncclDataType_t)type, .op = (ncclRedOp_t)op};
+        well = try_lengths(group, &like);
+    }
+    return well;
+}
+
+static int check_sums(struct check_case_state *state, const struct check_options *options)
+{
     struct group group;
     int nsupported = 0;
     (void)options;
     if (!group_open(&group, state, "sums of two")) return 1;
-    bool well = group_connect(&group);
-    for (int k = 0; well && k < ncclNumTypes * (ncclMin + 1); k++) {
-        int type = k / (ncclMin + 1), op = k % (ncclMin + 1);
-        if (!supports(&group, type, op, &well)) continue;
-        nsupported++;
-        for (size_t c = 0; c < TT_LEN(counts) && well; c++) {
-            struct round round = {
-                .type = (ncclDataType_t)type, .op = (ncclRedOp_t)op, .count = counts[c]};
-            snprintf(state->doing, sizeof(state->doing), "%zu elements of type %d, operator %d",
-                     counts[c], type, op);
-            well = round_begin(&group, &round);
-            well = round_end(&group, &round, well && run(&group, &round));
-            well = well && state->nbreaches == 0;
-        }
-    }
+    bool well = group_connect(&group) && try_sums(&group, TT_COLLNET_SUM, &nsupported);
     if (well && !nsupported) check_breach(state, "reduceSupport: supported: nothing is");
+    return group_close(&group, well);
+}
+
+static bool offers(struct group *group, enum tt_collnet_kind kind)
+{
+    struct tt_collnet_plugin *plugin = group->nets[0]->plugin;
+    return plugin->ops.offers(plugin, kind);
+}
+
+/* Of versions up to 7, and where there is none, nothing is asked for. */
+static int check_gather(struct check_case_state *state, const struct check_options *options)
+{
+    struct group group;
+    const struct round like = {.kind = TT_COLLNET_GATHER, .type = ncclInt8};
+    (void)options;
+    if (!group_open(&group, state, "blocks of two")) return 1;
+    bool well = group_connect(&group);
+    if (well && offers(&group, like.kind)) well = try_lengths(&group, &like);
+    return group_close(&group, well);
+}
+
+static int check_scatter(struct check_case_state *state, const struct check_options *options)
+{
+    struct group group;
+    int nsupported = 0;
+    (void)options;
+    if (!group_open(&group, state, "sums of blocks of two")) return 1;
+    bool well = group_connect(&group);
+    if (well && offers(&group, TT_COLLNET_SCATTER))
+        well = try_sums(&group, TT_COLLNET_SCATTER, &nsupported);
     return group_close(&group, well);
 }
 
@@ -375,8 +472,11 @@ static int check_lives(struct check_case_state *state, const struct check_option
     return 0;
 }
 
-static const struct check_case cases[] = {
-    {"devices", check_devices}, {"sums", check_sums}, {"three lives", check_lives}};
+static const struct check_case cases[] = {{"devices", check_devices},
+                                          {"sums", check_sums},
+                                          {"gathered blocks", check_gather},
+                                          {"scattered sums", check_scatter},
+                                          {"three lives", check_lives}};
 
 static void describe(const struct check_case_state *state, bool in_words, json_t *report)
 {
