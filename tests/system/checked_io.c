@@ -76,6 +76,7 @@ static void neighbours(struct shared *my)
     for (int turn = 0; turn < TURNS; turn++) {
         char *mine = my->pinned + turn % 8 * SLOT, *theirs = my->pinned + (turn + 1) % 8 * SLOT;
         OK(cudaMemcpyAsync(theirs, my->device, SLOT, cudaMemcpyDefault, my->stream));
+        OK(ioctl(my->pipe[0], FIOCLEX, theirs)); /* which takes no argument */
         CHECK(write(my->pipe[1], text, SLOT) == SLOT);
         CHECK(read(my->pipe[0], mine, SLOT) == SLOT);
         mine[1]++;

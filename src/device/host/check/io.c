@@ -400,29 +400,40 @@ static void on_setbuffer(FILE *file, char *ptr, size_t bytes)
     setbuffer(file, ptr, bytes);
 }
 
-/* What the number of a request says of its argument; an old one says nothing, most of them store a
- * number. */
-static bool request_stores(unsigned long request)
+/* What the number of a request says of its argument. Old ones say nothing: but for the usual ones
+ * it may even be no address. */
+static size_t request_bytes(unsigned long request)
 {
     switch (request) {
+    case FIONREAD:
+    case TIOCOUTQ:
     case FIONBIO:
-    case FIOASYNC:
-    case TIOCSWINSZ: return false;
-    default: return _IOC_DIR(request) != _IOC_WRITE;
+    case FIOASYNC: return sizeof(int);
+    case TIOCGWINSZ:
+    case TIOCSWINSZ: return sizeof(struct winsize);
+    default: return _IOC_DIR(request) ? _IOC_SIZE(request) : 0;
     }
+}
+
+static bool request_stores(unsigned long request)
+{
+    bool loads = request == FIONBIO || request == FIOASYNC || request == TIOCSWINSZ;
+    return !loads && _IOC_DIR(request) != _IOC_WRITE;
 }
 
 static int on_ioctl(int file, unsigned long request, ...)
 {
+    enum { OLD_ONES = 64 }; /* bytes, as a rule less */
     va_list args;
     va_start(args, request);
     void *ptr = va_arg(args, void *);
     va_end(args);
-    const struct iovec part = {ptr, _IOC_DIR(request) ? _IOC_SIZE(request) : sizeof(int)};
+    size_t bytes = request_bytes(request);
+    const struct iovec part = {ptr, bytes ? bytes : OLD_ONES};
     struct io io;
     begin(&io, &part, 1, request_stores(request), "ioctl()");
     int rc = ioctl(file, request, ptr);
-    end(&io, rc < 0 ? -1 : (ssize_t)part.iov_len);
+    end(&io, rc < 0 ? -1 : (ssize_t)bytes);
     return rc;
 }
 
