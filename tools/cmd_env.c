@@ -248,6 +248,12 @@ int cmd_env(int argc, char **argv)
     int first = 1;
     for (; first < argc && argv[first][0] == '-'; first++) {
         const char *option = argv[first];
+        const bool prints = !strcmp(option, "--shell") || !strcmp(option, "--home") ||
+                            !strcmp(option, "--machines");
+        if (prints && first + 1 < argc) {
+            return tutti_usage_error("env", "%s takes nothing more, not %s", option,
+                                     argv[first + 1]);
+        }
         if (!strcmp(option, "--shell")) return print_shell();
         if (!strcmp(option, "--home")) return print_home();
         if (!strcmp(option, "--machines")) return print_machines();

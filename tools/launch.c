@@ -262,7 +262,7 @@ static bool start(struct launch *launch, int rank)
     int out[2] = {-1, -1};
     int err[2] = {-1, -1};
     if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC)) {
-        fprintf(stderr, "tutti run: pipe: %m\n");
+        fprintf(stderr, "tutti run: pipe: %m (ulimit -n)\n");
         return false;
     }
     const bool prefix = launch->options->prefix;

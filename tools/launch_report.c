@@ -155,11 +155,16 @@ static json_t *seconds(const struct timespec *begin, const struct timespec *end)
     return json_real((double)msec / 1e3);
 }
 
-/* "SIGSEGV"; of those without a name the number. */
-static json_t *signal_name(int number)
+/* "SIGSEGV", of those without a name the number, null where none ended the rank. Of ranks on other
+ * hosts the shell says 128 and the number. */
+static json_t *signal_of(const struct process *process)
 {
-    const char *name = sigabbrev_np(number);
-    return name ? json_sprintf("SIG%s", name) : json_integer(number);
+    const bool far = process->host >= 0 && WIFEXITED(process->status);
+    int number = WIFSIGNALED(process->status) ? WTERMSIG(process->status) : 0;
+    if (far && WEXITSTATUS(process->status) > 128) number = WEXITSTATUS(process->status) - 128;
+    const char *name = number ? sigabbrev_np(number) : NULL;
+    if (name) return json_sprintf("SIG%s", name);
+    return number && !far ? json_integer(number) : json_null();
 }
 
 /* Bytes that are no UTF-8, as a program's name may have, are shown as '?'. */
@@ -193,7 +198,7 @@ static json_t *process_object(const struct launch_report *report, int rank, cons
     const bool signalled = WIFSIGNALED(status);
     json_object_set_new(object, "status",
                         json_integer(signalled ? 128 + WTERMSIG(status) : WEXITSTATUS(status)));
-    json_object_set_new(object, "signal", signalled ? signal_name(WTERMSIG(status)) : json_null());
+    json_object_set_new(object, "signal", signal_of(process));
     json_object_set_new(object, "ended_by_launcher", json_boolean(process->sent));
     json_object_set_new(object, "duration_s", seconds(&process->begin, &process->end));
     return object;

@@ -43,6 +43,7 @@ static int help(void)
 static int finish(int status)
 {
     bool lost = ferror(stdout) != 0;
+    errno = 0; /* of a write that failed earlier nothing is known by now */
     if (fflush(stdout) == 0 && !lost) return status;
     fprintf(stderr, "tutti: standard output could not be written%s%s: what arrived is not whole\n",
             errno ? ": " : "", errno ? strerror(errno) : "");
@@ -114,6 +115,7 @@ int main(int argc, char **argv)
     }
     const char *name = argv[1];
     if (asks_help(name)) return finish(help_on(argc, argv));
-    const struct tutti_command *command = find(strcmp(name, "--version") != 0 ? name : "version");
+    if (!strcmp(name, "--version") || !strcmp(name, "-V")) name = "version";
+    const struct tutti_command *command = find(name);
     return command ? finish(command->run(argc - 1, argv + 1)) : 2;
 }

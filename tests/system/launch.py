@@ -214,6 +214,14 @@ def as_json():
     job, _ = told("-n", "2", "sh", "-c", '[ $RANK = 0 ] && exec sleep 60; kill -s SEGV $$', status=139, verdict="failed")
     check("a signal", job.get("first_failed") == 1 and [(p["status"], p["signal"], p["ended_by_launcher"]) for p in job.get("processes", [])] ==
           [(143, "SIGTERM", True), (139, "SIGSEGV", False)], job)
+    with tempfile.TemporaryDirectory() as folder:
+        shell = os.path.join(folder, "rsh")
+        with open(shell, "w") as f:
+            f.write('#!/bin/sh\nshift\nexec "$@"\n')
+        os.chmod(shell, 0o755)
+        job, _ = told("-n", "2", "--hosts", "alpha,beta", "--master", "127.0.0.1", "sh", "-c", '[ $RANK = 0 ] && exec sleep 60; kill -s SEGV $$',
+                      env={"TUTTI_RSH": shell}, status=139, verdict="failed")
+        check("a signal elsewhere", [(p["host"], p["pid"], p["signal"]) for p in job.get("processes", [])][1:] == [("beta", None, "SIGSEGV")], job)
     job, _ = told("-n", "2", "sh", "-c", '[ $RANK = 1 ] && kill -s INT $PPID; exec sleep 60', status=130, verdict="interrupted")
     check("interrupted", job.get("interrupted") is True and job.get("first_failed", 0) is None, job)
     job, _ = told("-n", "2", "/nowhere/program", status=127, verdict="not started")

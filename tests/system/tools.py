@@ -593,6 +593,12 @@ def env_and_help():
     r = tutti("env", "NCCL_DEBUG", "NCCL_NOSUCH")
     check("one unknown among known", r.returncode == 1 and "NCCL_NOSUCH" in r.stderr and "NCCL_DEBUG" in r.stdout, r)
     check("env --bogus", tutti("env", "--bogus").returncode == 2)
+    for option in ("--shell", "--home", "--machines"):
+        r = tutti("env", option, "fish")
+        check(f"env {option} fish", r.returncode == 2 and "not fish" in r.stderr and not r.stdout, r)
+    r = tutti("trace", "convert", "--to", "ctf", os.devnull)
+    check("trace convert --to ctf", r.returncode == 2 and "no format 'ctf' but " in r.stderr and "perfetto" in r.stderr, r)
+    check("-V", tutti("-V").stdout == tutti("version").stdout)
     r = tutti("version", "--json")
     check("version --json", json.loads(r.stdout)["nccl"] == "2.32.3", r.stdout)
     check("version", "2.32.3" in tutti("version").stdout)

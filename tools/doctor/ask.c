@@ -91,7 +91,7 @@ static ssize_t read_some(int fd, char *text, size_t room, double until_sec, cons
         *why = BUSY;
         if (left_sec <= 0 || poll(&wait, 1, (int)(left_sec * 1000) + 1) < 1) return -1;
         ssize_t bytes = recv(fd, text, room, 0);
-        *why = "it closed the connection without an answer";
+        *why = "it closed the connection without an answer; does another user's job listen there?";
         if (bytes >= 0 || (errno != EAGAIN && errno != EINTR)) return bytes;
     }
 }

@@ -146,8 +146,15 @@ int trace_convert(const struct trace_options *options)
     if (!options->to) return tutti_usage_error(options->command, "--to FORMAT is missing");
     while (f < TT_LEN(formats) && strcmp(formats[f].name, options->to) != 0)
         f++;
-    if (f == TT_LEN(formats))
-        return tutti_usage_error(options->command, "no format '%s'", options->to);
+    if (f == TT_LEN(formats)) {
+        char names[128] = "";
+        size_t used = 0;
+        for (f = 0; f < TT_LEN(formats) && used < sizeof(names); f++) {
+            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", f ? ", " : "",
+                                     formats[f].name);
+        }
+        return tutti_usage_error(options->command, "no format '%s' but %s", options->to, names);
+    }
     if (formats[f].write_folder && (!options->output || !strcmp(options->output, "-"))) {
         return tutti_usage_error(options->command, "--to %s writes a folder: -o FOLDER is missing",
                                  options->to);
