@@ -93,9 +93,9 @@ static __attribute__((noinline)) void run_seen(struct kernel_item *kernel)
 {
     const struct tt_check_words words = words_of(kernel);
     tt_host_check_kernel(&words, true);
-    tt_host_thread.steps = kernel->steps;
+    tt_host_thread.check.faults.steps = kernel->steps;
     run_slice(kernel);
-    kernel->steps = tt_host_thread.steps;
+    kernel->steps = tt_host_thread.check.faults.steps;
     tt_host_check_kernel(&words, false);
 }
 
@@ -123,11 +123,11 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
         kernel->one->touches(&kernel->block, kernel->launch.args, kernel->one->context);
         return TT_STEP_DONE;
     }
-    struct tt_check_op *outer = tt_host_thread.checked;
+    struct tt_check_op *outer = tt_host_thread.check.op;
     const struct tt_host_share share = tt_host_thread.share;
-    tt_host_thread.checked = kernel->checked;
-    bool launched = !kernel->checked && tt_host_thread.launches;
-    if (launched) tt_host_thread.checked = tt_host_check_launched(item);
+    tt_host_thread.check.op = kernel->checked;
+    bool launched = !kernel->checked && tt_host_thread.check.launches;
+    if (launched) tt_host_thread.check.op = tt_host_check_launched(item);
     tt_host_thread.share =
         (struct tt_host_share){0, 0}; /* what it calls by mistake must not wait */
     if (tt_host_checks()) {
@@ -135,7 +135,7 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
     } else {
         run_slice(kernel);
     }
-    tt_host_thread.checked = outer;
+    tt_host_thread.check.op = outer;
     tt_host_thread.share = share;
     if (kernel->next < kernel->count) return TT_STEP_PROGRESS;
     if (launched) tt_host_check_landed(item);

@@ -146,7 +146,7 @@ void tuttiHostCheckParts(struct CUstream_st *handle, struct tt_item *item)
                                  .device = stream->device,
                                  .legacy = stream->legacy,
                                  .blocking = stream->ordered,
-                                 .site = tt_host_thread.site};
+                                 .site = tt_host_thread.check.site};
         snprintf(op.name, sizeof(op.name), "%s", touches.name);
         tt_check_parts(check, &op, touches.at, touches.count);
     }

@@ -50,10 +50,10 @@ static void run_annotated(void *arg)
         tt_check_guard_except(check, call->op);
     }
     tt_host_check_unlock(check);
-    struct tt_check_op *outer = tt_host_thread.checked;
-    tt_host_thread.checked = call->op;
+    struct tt_check_op *outer = tt_host_thread.check.op;
+    tt_host_thread.check.op = call->op;
     call->fn(call->arg);
-    tt_host_thread.checked = outer;
+    tt_host_thread.check.op = outer;
     check = tt_host_check_lock();
     if (check && call->op) {
         tt_check_guard_again(check, call->op);
@@ -104,12 +104,12 @@ void tt_host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **
 static void annotated_access(const void *ptr, size_t bytes, bool write)
 {
     if (!tt_host_checks()) return;
-    if (tt_host_thread.touches) {
-        tt_check_touches_bytes(tt_host_thread.touches, ptr, bytes, write);
+    if (tt_host_thread.check.touches) {
+        tt_check_touches_bytes(tt_host_thread.check.touches, ptr, bytes, write);
         return;
     }
     struct tt_host_check *check = tt_host_check_lock();
-    struct tt_check_op *op = check ? tt_host_thread.checked : NULL;
+    struct tt_check_op *op = check ? tt_host_thread.check.op : NULL;
     if (op) op->refs++;
     if (check && !op && !tt_host_thread.in_host_fn && !tt_host_thread.in_kernel)
         op = tt_check_op_begin(check, NULL, "the host");

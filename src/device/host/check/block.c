@@ -9,7 +9,7 @@ void tt_check_allocate(struct tt_host_check *check, const struct tt_check_block 
     struct tt_check_mark *mark = tt_check_mark(&check->blocks, block->ptr, 0);
     tt_check_guard_forget(check, block->ptr, block->bytes);
     if (mark) {
-        mark->site = tt_host_thread.site;
+        mark->site = tt_host_thread.check.site;
         mark->bytes = block->bytes;
         mark->kind = block->kind;
         mark->device = block->device;

@@ -18,9 +18,10 @@ struct tt_host_check *tt_host_check_lock(void)
 {
     struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     if (!check) return NULL;
-    tt_host_thread.site = tt_check_call_site(); /* which may load a library: not under the lock */
+    tt_host_thread.check.site =
+        tt_check_call_site(); /* which may load a library: not under the lock */
     pthread_mutex_lock(&check->lock);
-    tt_host_thread.is_checking = true;
+    tt_host_thread.check.is_locked = true;
     return check;
 }
 
@@ -32,8 +33,8 @@ void tt_host_check_unlock(struct tt_host_check *check)
         tt_check_guard_update(check);
     }
     if (check->nguards) tt_check_fault_unblock();
-    tt_host_thread.steps = 0;
-    tt_host_thread.is_checking = false;
+    tt_host_thread.check.faults.steps = 0;
+    tt_host_thread.check.is_locked = false;
     pthread_mutex_unlock(&check->lock);
 }
 

@@ -43,7 +43,8 @@ void tt_host_check_event_node(const struct CUevent_st *event, bool waits);
 /* An item of a graph reports that it allocates memory, or (ends) frees it. */
 void tt_host_check_memory_node(const void *ptr, size_t bytes, bool ends);
 /* While an item reports its accesses: *slot is set to the operation of the item, which becomes
- * tt_host_thread.checked while the item runs; then tt_host_check_end(). Not for items of graphs. */
+ * tt_host_thread.check.op while the item runs; then tt_host_check_end(). Not for items of graphs.
+ */
 void tt_host_check_keep(struct tt_check_op **slot);
 void tt_host_check_end(struct tt_check_op *op);
 void tt_host_check_graph(struct CUstream_st *stream, const struct tt_host_exec *exec);
@@ -58,8 +59,8 @@ struct tt_check_words {
 void tt_host_check_word(struct tt_check_words *words, const void *word);
 void tt_host_check_opaque(const struct tt_check_words *words,
                           const struct tt_item *item); /* while the item reports */
-/* In a step of a launch of a graph (tt_host_thread.launches): the operation of the kernel, until it
- * ends. NULL: the kernel reports its accesses, or can no longer be observed. */
+/* In a step of a launch of a graph (tt_host_thread.check.launches): the operation of the kernel,
+ * until it ends. NULL: the kernel reports its accesses, or can no longer be observed. */
 struct tt_check_op *tt_host_check_launched(const struct tt_item *item);
 void tt_host_check_landed(const struct tt_item *item);
 void tt_host_check_unlaunched(const void *launches); /* the last launch was not made */

@@ -28,10 +28,11 @@ enum {
 /* The same address again and again with nothing for us to open: the page is none that we closed. */
 static bool is_stuck(const void *ptr)
 {
-    bool again = tt_host_thread.fault_ptr == ptr;
-    tt_host_thread.fault_ptr = ptr;
-    tt_host_thread.faults = again ? tt_host_thread.faults + 1 : 0;
-    return tt_host_thread.faults > TRIES_MOST;
+    struct tt_check_faults *own = &tt_host_thread.check.faults;
+    bool again = own->ptr == ptr;
+    own->ptr = ptr;
+    own->repeats = again ? own->repeats + 1 : 0;
+    return own->repeats > TRIES_MOST;
 }
 
 static void open_page(const void *ptr)
@@ -43,15 +44,16 @@ static void open_page(const void *ptr)
 /* How many pages to open: who goes through much memory is not stopped at each of them. */
 static size_t run_at(const char *ptr)
 {
+    struct tt_check_faults *own = &tt_host_thread.check.faults;
     const char *page = (const char *)((uintptr_t)ptr / PAGE * PAGE);
-    bool next = page == tt_host_thread.run_end;
-    bool again = page >= tt_host_thread.run_start && page < tt_host_thread.run_end;
-    if (again) return (size_t)(tt_host_thread.run_end - page) / PAGE; /* a store behind a load */
-    tt_host_thread.run = next ? tt_host_thread.run + 1 : 0;
-    size_t pages = tt_host_thread.run < RUN_FROM ? 1 : 2 * (tt_host_thread.run - RUN_FROM + 1);
+    bool next = page == own->run_end;
+    bool again = page >= own->run_start && page < own->run_end;
+    if (again) return (size_t)(own->run_end - page) / PAGE; /* a store behind a load */
+    own->run_pages = next ? own->run_pages + 1 : 0;
+    size_t pages = own->run_pages < RUN_FROM ? 1 : 2 * (own->run_pages - RUN_FROM + 1);
     if (pages > RUN_MOST) pages = RUN_MOST;
-    tt_host_thread.run_start = page;
-    tt_host_thread.run_end = page + pages * PAGE;
+    own->run_start = page;
+    own->run_end = page + pages * PAGE;
     return pages;
 }
 
@@ -60,14 +62,15 @@ static size_t run_at(const char *ptr)
 /* Let one instruction find the page open. False: it has been looked at for long. */
 static bool step_over(struct tt_host_check *check, const void *ptr, ucontext_t *context)
 {
-    size_t most = sizeof(tt_host_thread.opened) / sizeof(tt_host_thread.opened[0]);
+    struct tt_check_faults *own = &tt_host_thread.check.faults;
+    size_t most = sizeof(own->opened) / sizeof(own->opened[0]);
     size_t steps_most = tt_host_thread.in_kernel ? STEPS_MOST : STEPS_OF_HOST;
-    if (tt_host_thread.steps >= steps_most || check->steps >= STEPS_OF_ALL ||
-        tt_host_thread.nopened == most || !tt_cpu_fault_step(context, true))
+    if (own->steps >= steps_most || check->steps >= STEPS_OF_ALL || own->nopened == most ||
+        !tt_cpu_fault_step(context, true))
         return false;
     open_page(ptr);
-    tt_host_thread.opened[tt_host_thread.nopened++] = ptr;
-    tt_host_thread.steps++;
+    own->opened[own->nopened++] = ptr;
+    own->steps++;
     check->steps++;
     return true;
 }
@@ -80,8 +83,9 @@ static void see(struct tt_host_check *check, const void *ptr, ucontext_t *contex
     bool write = tt_cpu_fault_writes(context, false);
     const struct tt_check_touch touch = {
         .kind = write ? TT_CHECK_TOUCH_WRITE : TT_CHECK_TOUCH_READ, .ptr = ptr, .bytes = bytes};
-    if (bytes && tt_host_thread.checked) tt_check_launch_see(check, tt_host_thread.checked, &touch);
-    if (bytes && tt_host_thread.checked && step_over(check, ptr, context)) return;
+    if (bytes && tt_host_thread.check.op)
+        tt_check_launch_see(check, tt_host_thread.check.op, &touch);
+    if (bytes && tt_host_thread.check.op && step_over(check, ptr, context)) return;
     bool reads = bytes && !write && tt_check_guard_of(check, ptr) == PROT_NONE;
     size_t pages = run_at(ptr);
     if (reads) { /* where it stores as well, that is seen once */
@@ -93,13 +97,14 @@ static void see(struct tt_host_check *check, const void *ptr, ucontext_t *contex
 
 static bool end_step(ucontext_t *context)
 {
-    if (!tt_host_thread.nopened) return false;
+    struct tt_check_faults *own = &tt_host_thread.check.faults;
+    if (!own->nopened) return false;
     struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     pthread_mutex_lock(&check->lock);
-    for (size_t i = 0; i < tt_host_thread.nopened; i++)
-        tt_check_guard_shut(check, tt_host_thread.opened[i]);
+    for (size_t i = 0; i < own->nopened; i++)
+        tt_check_guard_shut(check, own->opened[i]);
     pthread_mutex_unlock(&check->lock);
-    tt_host_thread.nopened = 0;
+    own->nopened = 0;
     tt_cpu_fault_step(context, false);
     return true;
 }
@@ -123,7 +128,7 @@ static bool judge(struct tt_host_check *check, const void *ptr, const ucontext_t
 static bool judge_call(struct tt_host_check *check, const void *ptr, const ucontext_t *context)
 {
     size_t before = atomic_load_explicit(&check->findings, memory_order_relaxed);
-    const struct tt_check_op *call = tt_host_thread.checked;
+    const struct tt_check_op *call = tt_host_thread.check.op;
     struct tt_check_op *op = malloc(sizeof(*op));
     if (!op) return true;
     *op = *call;
@@ -140,7 +145,7 @@ static bool judge_call(struct tt_host_check *check, const void *ptr, const ucont
 static bool judge_and_step(struct tt_host_check *check, const void *ptr, ucontext_t *context)
 {
     bool works = tt_host_thread.is_worker || tt_host_thread.in_host_fn || tt_host_thread.in_kernel;
-    bool calls = tt_host_thread.in_host_fn && !tt_host_thread.in_kernel && tt_host_thread.checked;
+    bool calls = tt_host_thread.in_host_fn && !tt_host_thread.in_kernel && tt_host_thread.check.op;
     if (works && !calls) return false;
     bool reported = calls ? judge_call(check, ptr, context) : judge(check, ptr, context);
     return !reported && step_over(check, ptr, context);
@@ -148,32 +153,33 @@ static bool judge_and_step(struct tt_host_check *check, const void *ptr, ucontex
 
 static bool answer(const siginfo_t *info, ucontext_t *context)
 {
+    struct tt_check_faults *own = &tt_host_thread.check.faults;
     const char *ptr = info->si_addr;
     struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     bool ours = tt_host_view(ptr) != ptr || atomic_load(&check->nlent);
     if (info->si_code != SEGV_ACCERR || !ours) return false;
-    if (tt_host_forked() || tt_host_thread.is_checking) { /* no report: our own look at it */
+    if (tt_host_forked() || tt_host_thread.check.is_locked) { /* no report: our own look at it */
         if (!tt_check_guard_holds(check, ptr)) return false;
         open_page(ptr);
-        return tt_host_thread.is_checking || !is_stuck(ptr);
+        return tt_host_thread.check.is_locked || !is_stuck(ptr);
     }
-    tt_host_thread.site = tt_check_fault_site(tt_cpu_fault_site(context));
+    tt_host_thread.check.site = tt_check_fault_site(tt_cpu_fault_site(context));
     pthread_mutex_lock(&check->lock);
     if (!tt_check_guard_holds(check, ptr)) {
         pthread_mutex_unlock(&check->lock);
         return false;
     }
-    tt_host_thread.is_checking = true;
+    tt_host_thread.check.is_locked = true;
     bool closed = tt_check_guard_of(check, ptr) != OPEN;
     bool stepped = closed && judge_and_step(check, ptr, context);
     bool seen = closed && tt_host_thread.in_kernel;
     if (seen) see(check, ptr, context);
     if (closed && !seen && !stepped) tt_check_guard_open(check, ptr, run_at(ptr));
-    bool opened = closed && (tt_host_thread.nopened || tt_check_guard_of(check, ptr) == OPEN);
+    bool opened = closed && (own->nopened || tt_check_guard_of(check, ptr) == OPEN);
     check->guards_stale = true; /* closed again at the next call, or when what runs returns */
-    tt_host_thread.is_checking = false;
+    tt_host_thread.check.is_locked = false;
     pthread_mutex_unlock(&check->lock); /* and nothing is closed: the access is yet to come */
-    if (opened) tt_host_thread.faults = 0;
+    if (opened) own->repeats = 0;
     return opened || !is_stuck(ptr);
 }
 

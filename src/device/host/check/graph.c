@@ -72,7 +72,7 @@ static int by_address(const void *a, const void *b)
 static struct tt_check_op node_op(const struct tt_host_exec *exec,
                                   const struct tt_check_touch *touch)
 {
-    struct tt_check_op op = {.task = CHECK_GRAPH, .site = tt_host_thread.site};
+    struct tt_check_op op = {.task = CHECK_GRAPH, .site = tt_host_thread.check.site};
     snprintf(op.name, sizeof(op.name), "%s (node %zu of a graph)", kind_of(&exec->ops[touch->node]),
              touch->node);
     return op;
@@ -204,7 +204,7 @@ static struct tt_check_inside *open_inside(struct tt_host_check *check,
     if (!inside) return NULL;
     count(exec, &levels, &places);
     inside->refs = 1;
-    inside->site = tt_host_thread.site;
+    inside->site = tt_host_thread.check.site;
     inside->levels = calloc(levels, sizeof(*inside->levels));
     inside->places = calloc(places, sizeof(*inside->places));
     if (inside->levels && inside->places) {

@@ -45,17 +45,17 @@ struct io {
 static bool lock(struct tt_host_check *check)
 {
     bool locked = false;
-    for (int i = 0; !locked && !tt_host_thread.is_checking && i < TRIES_MOST; i++) {
+    for (int i = 0; !locked && !tt_host_thread.check.is_locked && i < TRIES_MOST; i++) {
         locked = pthread_mutex_trylock(&check->lock) == 0;
         if (!locked) sched_yield();
     }
-    if (locked) tt_host_thread.is_checking = true;
+    if (locked) tt_host_thread.check.is_locked = true;
     return locked;
 }
 
 static void unlock(struct tt_host_check *check)
 {
-    tt_host_thread.is_checking = false;
+    tt_host_thread.check.is_locked = false;
     pthread_mutex_unlock(&check->lock);
 }
 
@@ -165,7 +165,7 @@ static void begin_all(struct io *io, const char *name)
         struct tt_check_range range = cover_all(io);
         if (range.bytes) io->passing = tt_check_guard_pass(io->check, range);
         unlock(io->check);
-        if (closed && !works) tt_host_thread.site = tt_check_call_site();
+        if (closed && !works) tt_host_thread.check.site = tt_check_call_site();
         if (closed && !works && lock(io->check)) {
             io->op = tt_check_op_begin(io->check, NULL, name);
             unlock(io->check);

@@ -41,15 +41,15 @@ void tt_check_launch_end(struct tt_host_check *check, const struct tt_check_op *
 static size_t find(const struct tt_host_check *check, const struct tt_item *item)
 {
     size_t i = 0;
-    while (i < check->nopaque &&
-           (check->opaque[i].item != item || check->opaque[i].launches != tt_host_thread.launches))
+    while (i < check->nopaque && (check->opaque[i].item != item ||
+                                  check->opaque[i].launches != tt_host_thread.check.launches))
         i++;
     return i;
 }
 
 struct tt_check_op *tt_host_check_launched(const struct tt_item *item)
 {
-    struct tt_host_check *check = tt_host_thread.launches ? tt_host_check_lock() : NULL;
+    struct tt_host_check *check = tt_host_thread.check.launches ? tt_host_check_lock() : NULL;
     size_t i = check ? find(check, item) : 0;
     struct tt_check_op *op = check && i < check->nopaque ? check->opaque[i].op : NULL;
     tt_host_check_unlock(check);
@@ -58,7 +58,7 @@ struct tt_check_op *tt_host_check_launched(const struct tt_item *item)
 
 void tt_host_check_landed(const struct tt_item *item)
 {
-    struct tt_host_check *check = tt_host_thread.launches ? tt_host_check_lock() : NULL;
+    struct tt_host_check *check = tt_host_thread.check.launches ? tt_host_check_lock() : NULL;
     size_t i = check ? find(check, item) : 0;
     if (check && i < check->nopaque) drop(check, i);
     tt_host_check_unlock(check);

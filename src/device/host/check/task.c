@@ -132,7 +132,7 @@ struct tt_check_op *tt_check_op_begin(struct tt_host_check *check, const struct 
     struct tt_check_task *task = &check->tasks[op->task];
     op->epoch = ++task->epoch;
     op->before = tt_check_clock_hold(task->now);
-    op->site = tt_host_thread.site;
+    op->site = tt_host_thread.check.site;
     snprintf(op->name, sizeof(op->name), "%s", name);
     return op;
 }

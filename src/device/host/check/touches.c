@@ -126,14 +126,14 @@ void tt_check_touches_set(struct tt_check_touches *touches, const struct tt_set 
 bool tt_check_touches_item(struct tt_check_touches *touches, struct tt_item *item)
 {
     if (!item->tells_touches) return false;
-    struct tt_check_touches *outer = tt_host_thread.touches;
+    struct tt_check_touches *outer = tt_host_thread.check.touches;
     bool was_open = touches->closed;
     touches->closed = false;
     touches->direct = true;
     touches->part = 0;
-    tt_host_thread.touches = touches;
+    tt_host_thread.check.touches = touches;
     item->step(item, TT_ITEM_TOUCH);
-    tt_host_thread.touches = outer;
+    tt_host_thread.check.touches = outer;
     bool complete = !touches->closed;
     touches->direct = false;
     touches->closed = was_open;
@@ -163,13 +163,13 @@ unsigned tt_host_item_opened(struct tt_item *item)
 
 bool tt_host_check_counts(void)
 {
-    return tt_host_thread.touches && tt_host_thread.touches->counts;
+    return tt_host_thread.check.touches && tt_host_thread.check.touches->counts;
 }
 
 void tt_host_check_argument(const void *ptr)
 {
     const struct tt_check_touch touch = {.ptr = ptr};
-    if (tt_host_check_counts()) tt_check_touches_add(tt_host_thread.touches, &touch);
+    if (tt_host_check_counts()) tt_check_touches_add(tt_host_thread.check.touches, &touch);
 }
 
 void tt_host_check_word(struct tt_check_words *words, const void *word)
@@ -186,7 +186,7 @@ void tt_host_check_word(struct tt_check_words *words, const void *word)
 void tt_host_check_opaque(const struct tt_check_words *words, const struct tt_item *item)
 {
     const struct tt_check_touch touch = {.kind = TT_CHECK_TOUCH_KERNEL, .ptr = item};
-    struct tt_check_touches *touches = tt_host_thread.touches;
+    struct tt_check_touches *touches = tt_host_thread.check.touches;
     struct tt_pointer found;
     if (!touches) return;
     touches->closed = true;
@@ -200,28 +200,29 @@ void tt_host_check_opaque(const struct tt_check_words *words, const struct tt_it
 
 void tuttiHostTouch(const void *ptr, size_t bytes, bool write)
 {
-    if (tt_host_thread.touches) tt_check_touches_bytes(tt_host_thread.touches, ptr, bytes, write);
+    if (tt_host_thread.check.touches)
+        tt_check_touches_bytes(tt_host_thread.check.touches, ptr, bytes, write);
 }
 
 void tuttiHostTouchName(const char *name)
 {
-    struct tt_check_touches *touches = tt_host_thread.touches;
+    struct tt_check_touches *touches = tt_host_thread.check.touches;
     if (touches) snprintf(touches->name, sizeof(touches->name), "%s", name);
 }
 
 void tuttiHostTouchPart(int part)
 {
-    if (tt_host_thread.touches) tt_host_thread.touches->part = part;
+    if (tt_host_thread.check.touches) tt_host_thread.check.touches->part = part;
 }
 
 void tuttiHostTouchUnknown(void)
 {
-    if (tt_host_thread.touches) tt_host_thread.touches->closed = true;
+    if (tt_host_thread.check.touches) tt_host_thread.check.touches->closed = true;
 }
 
 void tt_host_check_keep(struct tt_check_op **slot)
 {
-    if (tt_host_thread.touches) tt_host_thread.touches->keep = slot;
+    if (tt_host_thread.check.touches) tt_host_thread.check.touches->keep = slot;
 }
 
 void tt_host_check_end(struct tt_check_op *op)
@@ -238,7 +239,7 @@ void tuttiHostTouchWord(const struct tt_word *word)
                                                              : TT_CHECK_TOUCH_WORD_WRITE,
                                          .ptr = word->address,
                                          .word = *word};
-    if (tt_host_thread.touches) tt_check_touches_add(tt_host_thread.touches, &touch);
+    if (tt_host_thread.check.touches) tt_check_touches_add(tt_host_thread.check.touches, &touch);
 }
 
 void tuttiHostTouchCollective(const void *member, const struct tt_collective *collective)
@@ -248,26 +249,26 @@ void tuttiHostTouchCollective(const void *member, const struct tt_collective *co
                                          .group = collective->group,
                                          .nranks = collective->nranks,
                                          .role = collective->role};
-    if (tt_host_thread.touches) tt_check_touches_add(tt_host_thread.touches, &touch);
+    if (tt_host_thread.check.touches) tt_check_touches_add(tt_host_thread.check.touches, &touch);
 }
 
 void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends)
 {
     const struct tt_check_touch touch = {
         .kind = sends ? TT_CHECK_TOUCH_SEND : TT_CHECK_TOUCH_RECEIVE, .message = *message};
-    if (tt_host_thread.touches) tt_check_touches_add(tt_host_thread.touches, &touch);
+    if (tt_host_thread.check.touches) tt_check_touches_add(tt_host_thread.check.touches, &touch);
 }
 
 void tt_host_check_event_node(const struct CUevent_st *event, bool waits)
 {
     const struct tt_check_touch touch = {.kind = waits ? TT_CHECK_TOUCH_AWAIT : TT_CHECK_TOUCH_TELL,
                                          .ptr = event};
-    if (tt_host_thread.touches) tt_check_touches_add(tt_host_thread.touches, &touch);
+    if (tt_host_thread.check.touches) tt_check_touches_add(tt_host_thread.check.touches, &touch);
 }
 
 void tt_host_check_memory_node(const void *ptr, size_t bytes, bool ends)
 {
     const struct tt_check_touch touch = {
         .kind = ends ? TT_CHECK_TOUCH_END : TT_CHECK_TOUCH_BEGIN, .ptr = ptr, .bytes = bytes};
-    if (tt_host_thread.touches) tt_check_touches_add(tt_host_thread.touches, &touch);
+    if (tt_host_thread.check.touches) tt_check_touches_add(tt_host_thread.check.touches, &touch);
 }

@@ -380,10 +380,10 @@ static enum tt_step exec_step(struct tt_host_exec *exec, uint64_t number, bool c
 static __attribute__((noinline)) enum tt_step step_seen(struct tt_host_exec *exec, uint64_t number,
                                                         bool calls)
 {
-    const void *outer = tt_host_thread.launches;
-    tt_host_thread.launches = exec->launches;
+    const void *outer = tt_host_thread.check.launches;
+    tt_host_thread.check.launches = exec->launches;
     enum tt_step step = exec_step(exec, number, calls);
-    tt_host_thread.launches = outer;
+    tt_host_thread.check.launches = outer;
     return step;
 }
 

@@ -38,40 +38,50 @@ enum { /* CUDA's numbers, as many as the room returns */
        TT_HOST_UPDATE_FAILURE = 910,
 };
 
-struct tt_host_share {   /* what one question may do of others' work: a thread that asks wants to go
-                          * on
-                          */
-    uint64_t until_nsec; /* 0: as much as there is */
+/* How much work of streams a query (cudaStreamQuery, cudaEventQuery) may run: its caller wants to
+ * go on. */
+struct tt_host_share {
+    uint64_t until_nsec; /* 0: no limit */
     size_t bytes;        /* of copies and fills */
+};
+
+struct tt_check_faults {   /* check/fault.c: accesses of the thread to pages that were closed */
+    const void *ptr;       /* the last one, ... */
+    int repeats;           /* ... and how often it came again in a row */
+    size_t run_pages;      /* pages opened one behind the other, ... */
+    const char *run_start; /* ... the latest ones from here */
+    const char *run_end;   /* ... up to here */
+    size_t steps;          /* accesses that were looked at one by one, see fault.c */
+    size_t nopened;        /* pages that are open for one of them: */
+    const void *opened[4];
+};
+
+/* What the race checker (check/) keeps for the thread; without TUTTI_CHECK only `touches` is used.
+ */
+struct tt_check_thread {
+    struct tt_check_touches *touches; /* touches.c: what the item reports that is asked; borrowed */
+    struct tt_check_op *op;           /* the host function or kernel that runs; borrowed */
+    const void *launches;             /* names the executable graph that runs; NULL: none */
+    const void *site;                 /* address in the program of the call that is checked */
+    bool is_locked;                   /* this thread holds the checker's lock */
+    struct tt_check_faults faults;
 };
 
 enum { TT_HOST_PUSHED_MOST = 16 };
 
-struct tt_host_thread { /* per thread; initial-exec so that faces pay one load */
-    int device;
-    int16_t pushed[TT_HOST_PUSHED_MOST]; /* devices that were current before, the last one on top */
+struct tt_host_thread {                  /* per thread; initial-exec so that faces pay one load */
+    int device;                          /* the current one */
+    int16_t pushed[TT_HOST_PUSHED_MOST]; /* devices that were current before, the latest last */
     int npushed;
-    int last_error;
+    int last_error;   /* CUDA's number, see TT_HOST_OK and on */
     int capture_mode; /* exchanged by cudaThreadExchangeStreamCaptureMode; 0 global */
-    int in_host_fn;
-    bool is_worker;                   /* worker.c: no thread of the program's */
-    struct CUstream_st *own_streams;  /* stream.c: the thread's default ones, one per device */
-    struct tt_check_touches *touches; /* check/: what the item that is asked reports */
-    struct tt_check_op *checked;      /* check/: the host function or kernel that runs */
-    const void *launches;             /* check/: of the executable graph that runs; NULL: of none */
-    int in_kernel;                    /* not 0: a kernel's implementation runs */
-    struct tt_host_share share;       /* stream/: of the question under way */
-    bool is_checking;                 /* check/: holds its lock */
-    const void *site;                 /* check/: where the program called */
-    int faults;                       /* check/: one behind the other, of open pages, at: */
-    const void *fault_ptr;
-    size_t steps;          /* check/: accesses of the kernel that runs that were seen, ... */
-    const void *opened[4]; /* ... and the pages that are open for one of them */
-    size_t nopened;
-    size_t run;            /* check/: openings one behind the other, ... */
-    const char *run_start; /* ... and the pages of the last one */
-    const char *run_end;
+    int in_host_fn;   /* nesting of host functions; 0: none runs */
+    int in_kernel;    /* nesting of kernels; 0: none runs */
+    bool is_worker;   /* worker.c: a thread of the library */
     int8_t polls_pay; /* where ranks outnumber the cores: see polls_worth() in stream/wait.c */
+    struct CUstream_st *own_streams; /* stream.c: default streams of the thread, one per device */
+    struct tt_host_share share;      /* stream/: of the query under way */
+    struct tt_check_thread check;
 };
 extern __thread struct tt_host_thread tt_host_thread __attribute__((tls_model("initial-exec")));
 
