@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 enum { MOST_ROUNDS = 101, MOST_LANES = 16, STREAM = 16, PINGS = 500, MIB = 1 << 20 };
-#define LONE_BYTES ((size_t)16 * MIB)
+#define SINGLE_BYTES ((size_t)16 * MIB)
 #define STREAM_BYTES ((size_t)4 * MIB)
 
 struct shared { /* shared by both processes */
@@ -180,7 +180,7 @@ static void raw_run(struct side *side, bool sends, char *bytes, size_t len)
 static void *raw_receive(void *arg)
 {
     struct side *side = arg;
-    raw_run(side, false, side->in, LONE_BYTES);
+    raw_run(side, false, side->in, SINGLE_BYTES);
     return NULL;
 }
 
@@ -218,10 +218,10 @@ static void nccl_pass(struct side *side, size_t bytes, bool sends)
 
 /* ---- what is measured ---- */
 
-static void lone(struct side *side, bool raw)
+static void single(struct side *side, bool raw)
 {
-    raw ? raw_pass(side, LONE_BYTES, side->rank == 0)
-        : nccl_pass(side, LONE_BYTES, side->rank == 0);
+    raw ? raw_pass(side, SINGLE_BYTES, side->rank == 0)
+        : nccl_pass(side, SINGLE_BYTES, side->rank == 0);
 }
 
 static void stream(struct side *side, bool raw)
@@ -238,13 +238,13 @@ static void both_directions(struct side *side, bool raw)
     int peer = 1 - side->rank;
     if (raw) {
         must(pthread_create(&thread, NULL, raw_receive, side) != 0, "thread");
-        raw_pass(side, LONE_BYTES, true);
+        raw_pass(side, SINGLE_BYTES, true);
         pthread_join(thread, NULL);
         return;
     }
     ncclGroupStart();
-    ncclSend(side->out, LONE_BYTES, ncclChar, peer, side->comm, side->stream);
-    ncclRecv(side->in, LONE_BYTES, ncclChar, peer, side->comm, side->stream);
+    ncclSend(side->out, SINGLE_BYTES, ncclChar, peer, side->comm, side->stream);
+    ncclRecv(side->in, SINGLE_BYTES, ncclChar, peer, side->comm, side->stream);
     must(ncclGroupEnd() != ncclSuccess, "group");
     nccl_wait(side);
 }
@@ -263,7 +263,7 @@ static const struct measure {
     double units; /* per round: MiB, or messages */
     const char *unit;
 } measures[] = {
-    {"lone 16 MiB", lone, 16, "MiB"},
+    {"lone 16 MiB", single, 16, "MiB"},
     {"stream of 4 MiB", stream, 4 * STREAM, "MiB"},
     {"both ways 16 MiB", both_directions, 32, "MiB"},
     {"ping-pong 8 B", ping_pong, 2 * PINGS, "message"},
@@ -335,14 +335,14 @@ static void run(struct side *side, int rounds)
     must(cudaSetDevice(side->rank) != cudaSuccess, "device");
     must(ncclCommInitRank(&side->comm, 2, side->shared->id, side->rank) != ncclSuccess, "init");
     must(cudaStreamCreate(&side->stream) != cudaSuccess, "stream");
-    must(cudaMalloc((void **)&side->out, LONE_BYTES) != cudaSuccess, "memory");
-    must(cudaMalloc((void **)&side->in, LONE_BYTES) != cudaSuccess, "memory");
-    memset(side->out, side->rank + 1, LONE_BYTES);
-    memset(side->in, 0, LONE_BYTES);
+    must(cudaMalloc((void **)&side->out, SINGLE_BYTES) != cudaSuccess, "memory");
+    must(cudaMalloc((void **)&side->in, SINGLE_BYTES) != cudaSuccess, "memory");
+    memset(side->out, side->rank + 1, SINGLE_BYTES);
+    memset(side->in, 0, SINGLE_BYTES);
     void *handles[2];
     if (side->registered) {
-        must(ncclCommRegister(side->comm, side->out, LONE_BYTES, &handles[0]) != ncclSuccess ||
-                 ncclCommRegister(side->comm, side->in, LONE_BYTES, &handles[1]) != ncclSuccess,
+        must(ncclCommRegister(side->comm, side->out, SINGLE_BYTES, &handles[0]) != ncclSuccess ||
+                 ncclCommRegister(side->comm, side->in, SINGLE_BYTES, &handles[1]) != ncclSuccess,
              "registering");
     }
     raw_connect(side);

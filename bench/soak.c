@@ -168,7 +168,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* A table as docs/reliability.md has it. */
-static void tell_all(struct sums *sums)
+static void report_all(struct sums *sums)
 {
     static const char *const faults[] = {"killed", "aborts", "revokes"};
     static const char *const sizes[] = {"2", "3", "4 to 6"};
@@ -248,7 +248,7 @@ int main(int argc, char **argv)
     }
     printf("soak: %d worlds from seed %llu, %d faults, all as it must be\n", sums->worlds,
            (unsigned long long)first, sums->faults);
-    tell_all(sums);
+    report_all(sums);
     munmap(sums, sizeof(*sums));
     munmap(world.shared, sizeof(struct shared));
     return 0;

@@ -164,7 +164,7 @@ static int submit_word(CUstream stream, const struct tt_word *what)
     if (rc) return rc;
     struct word *word = malloc(sizeof(*word));
     if (!word) return CUDA_ERROR_OUT_OF_MEMORY;
-    *word = (struct word){.item = {.step = word_step, .tells_touches = true}, .what = *what};
+    *word = (struct word){.item = {.step = word_step, .reports_touches = true}, .what = *what};
     rc = tuttiHostSubmit(tt_driver_stream(stream), &word->item, true);
     if (rc) free(word);
     return rc;

@@ -267,7 +267,7 @@ struct batch_item {
     const struct tt_face_batch *batch;
 };
 
-static enum tt_step tell_batch(struct tt_item *item, enum tt_item_call call)
+static enum tt_step report_batch(struct tt_item *item, enum tt_item_call call)
 {
     const struct tt_face_batch *batch = ((const struct batch_item *)item)->batch;
     for (size_t i = 0; call == TT_ITEM_TOUCH && i < batch->count; i++) {
@@ -282,7 +282,8 @@ static enum tt_step tell_batch(struct tt_item *item, enum tt_item_call call)
 /* CUDA makes them in any order, here they follow each other. */
 static void check_batch(struct CUstream_st *stream, const struct tt_face_batch *batch)
 {
-    struct batch_item item = {.item = {.step = tell_batch, .tells_touches = true}, .batch = batch};
+    struct batch_item item = {.item = {.step = report_batch, .reports_touches = true},
+                              .batch = batch};
     if (batch->count > 1) tuttiHostCheckParts(stream, &item.item);
 }
 

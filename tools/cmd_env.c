@@ -177,7 +177,8 @@ static bool wanted(const struct tt_param *param, char *const *names, int nnames,
     return nnames == 0;
 }
 
-static int tell_unknown(const struct tt_param *table, size_t count, char *const *names, int nnames)
+static int report_unknown(const struct tt_param *table, size_t count, char *const *names,
+                          int nnames)
 {
     int status = 0;
     for (int i = 0; i < nnames; i++) {
@@ -238,7 +239,7 @@ static int print_list(char *const *names, int nnames, bool only_set, bool json)
         putchar('\n');
         json_decref(list);
     }
-    return tell_unknown(table, count, names, nnames);
+    return report_unknown(table, count, names, nnames);
 }
 
 int cmd_env(int argc, char **argv)

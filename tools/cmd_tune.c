@@ -223,9 +223,9 @@ static struct tune_samples measure(double end_sec)
         const struct tune_run pair = {.nranks = 2, .timeout_sec = end_sec - tune_now_sec()};
         s.direct_1m = one_size("Direct", "1M", pair);
     }
-    s.crowd2_8 = oneshot(2 * oversubscribed, "8", oversubscribed, end_sec);
-    s.crowd4_8 = oneshot(4 * oversubscribed, "8", oversubscribed, end_sec);
-    s.crowd2_64k = oneshot(2 * oversubscribed, "64K", oversubscribed, end_sec);
+    s.shared2_8 = oneshot(2 * oversubscribed, "8", oversubscribed, end_sec);
+    s.shared4_8 = oneshot(4 * oversubscribed, "8", oversubscribed, end_sec);
+    s.shared2_64k = oneshot(2 * oversubscribed, "64K", oversubscribed, end_sec);
     s.net_8 = by_sockets("8", end_sec);
     s.net_1m = by_sockets("1M", end_sec);
     return s;
@@ -278,7 +278,7 @@ static void write_times(FILE *out, const struct tune_options *options, double en
 
 /* ---- the file ---- */
 
-static void tell_kept(unsigned kept, double end_sec)
+static void report_kept(unsigned kept, double end_sec)
 {
     for (int f = 0; f < TT_TUNE_FIGURES; f++) {
         if (!(kept & (1U << f))) continue;
@@ -373,7 +373,7 @@ static int write_all(FILE *out, const struct tune_options *options)
     tune_programs(machine, end_sec - (options->quick ? 0 : half_sec), &host);
     tt_tune_host_print(out, machine, &host);
     fputs("# net_phase_usec and net_bytes_usec are of sockets inside this host\n", out);
-    tell_kept(kept, end_sec);
+    report_kept(kept, end_sec);
     if (!options->quick) write_times(out, options, end_sec);
     return ferror(out) ? 1 : 0;
 }

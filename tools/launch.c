@@ -96,7 +96,7 @@ static const char *remote_shell(void)
 }
 
 /* Returns the exit status that shells give. */
-static int tell_no_program(const struct launch_options *options, int why)
+static int report_no_program(const struct launch_options *options, int why)
 {
     const char *name = options->program[0];
     const bool here = why == ENOENT && !strchr(name, '/') && access(name, F_OK) == 0;
@@ -145,7 +145,7 @@ static void become(const struct launch *launch, const struct launch_slot *slot)
             putenv(texts[i]);
         }
         execvp(launch->options->program[0], launch->options->program);
-        _exit(tell_no_program(launch->options, errno));
+        _exit(report_no_program(launch->options, errno));
     }
     char words[1024];
     char *argv[32];
@@ -328,7 +328,7 @@ static const char *name_of(const struct launch *launch)
 }
 
 /* Say how a rank failed, unless the others are being ended already. */
-static void tell_failure(const struct launch *launch, int rank, int status, bool signalled)
+static void report_failure(const struct launch *launch, int rank, int status, bool signalled)
 {
     if (launch->ending) return;
     if (!status) {
@@ -355,7 +355,7 @@ static void tell_failure(const struct launch *launch, int rank, int status, bool
 }
 
 /* Note in which order ranks said that they exit. */
-static void hear_exits(struct launch *launch)
+static void note_exits(struct launch *launch)
 {
     int status;
     for (pid_t pid; (pid = launch_env_exiting(&launch->env, &status)) > 0;) {
@@ -398,11 +398,11 @@ static void reap_rank(struct launch *launch, int rank)
     if (!status && finalized) return;
     const int first = first_exiting(launch, rank);
     if (first != rank) {
-        tell_failure(launch, first, launch->children[first].said_status, false);
+        report_failure(launch, first, launch->children[first].said_status, false);
         launch_report_blame(launch->report, first);
         end_all(launch, launch->children[first].said_status);
     }
-    tell_failure(launch, rank, status, signalled);
+    report_failure(launch, rank, status, signalled);
     launch_report_blame(launch->report, rank);
     end_all(launch, status ? status : 1);
 }
@@ -411,7 +411,7 @@ static void reap_rank(struct launch *launch, int rank)
  *         it, and be as dead by now */
 static void reap(struct launch *launch, pid_t first)
 {
-    hear_exits(launch);
+    note_exits(launch);
     for (int r = 0; r < launch->options->nranks; r++) {
         if (first > 0 && launch->children[r].pid == first) reap_rank(launch, r);
     }
@@ -576,7 +576,7 @@ static int report_nothing(const struct launch_options *options, int status)
 int launch_run(const struct launch_options *options)
 {
     const int why = options->nhosts ? 0 : no_program(options->program[0]);
-    if (why) return report_nothing(options, tell_no_program(options, why));
+    if (why) return report_nothing(options, report_no_program(options, why));
     struct launch launch = {
         .options = options, .first_status = -1, .signal_fd = -1, .typed = {-1, -1}};
     struct pollfd *polls = calloc((size_t)options->nranks * NCHANNELS + 2, sizeof(*polls));

@@ -236,7 +236,7 @@ static bool is_due(const struct saying *saying)
            GATHER_MSEC;
 }
 
-bool launch_same_tell(struct launch_same *same, const char *name, bool all, FILE *to)
+bool launch_same_report(struct launch_same *same, const char *name, bool all, FILE *to)
 {
     bool later = false;
     for (int k = 0; same && k < SAYINGS; k++) {

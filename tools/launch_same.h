@@ -42,4 +42,4 @@ void launch_same_hush(struct launch_same *same);
 
 /* Print which ranks repeated a warning: as soon as no more are likely to, or `all` now. `name` is
  * the command's. True: some are left for later. */
-bool launch_same_tell(struct launch_same *same, const char *name, bool all, FILE *to);
+bool launch_same_report(struct launch_same *same, const char *name, bool all, FILE *to);

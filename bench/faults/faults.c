@@ -34,8 +34,8 @@ struct faults {
     struct row rows[FAULT_KINDS][FAULT_MEDIA];
 };
 
-static void tell_wrong(const struct faults *f, const struct fault_scenario *scenario,
-                       const struct fault_result *result)
+static void report_wrong(const struct faults *f, const struct fault_scenario *scenario,
+                         const struct fault_result *result)
 {
     const struct fault_word *word = &fault_words[scenario->kind];
     fprintf(
@@ -64,7 +64,7 @@ static bool be_calm(struct faults *f, const struct fault_scenario *like)
     scenario.moment = 0;
     struct fault_result result = fault_play(f->shared, f->fd, f->hooks, &scenario);
     if (result.wrong) {
-        tell_wrong(f, &scenario, &result);
+        report_wrong(f, &scenario, &result);
         return false;
     }
     f->calm_usec[medium][n] = result.usec;
@@ -94,7 +94,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* What the ranks' logs say. */
-static void tell_logs(int nranks)
+static void report_logs(int nranks)
 {
     char path[160], line[2048];
     for (int r = 0; r < nranks && *hosts_folder("log"); r++) {
@@ -121,8 +121,8 @@ static void play(struct faults *f, const struct fault_scenario *scenario, bool i
     if (result.reported && row->times < MOST_POINTS) row->usec[row->times++] = result.reported_usec;
     if (!result.wrong && result.asked > result.named) result.wrong = "somebody else is named";
     if (!result.wrong && is_loud) result.wrong = "as it must be";
-    if (result.wrong) tell_wrong(f, scenario, &result);
-    if (is_loud) tell_logs(scenario->nranks);
+    if (result.wrong) report_wrong(f, scenario, &result);
+    if (is_loud) report_logs(scenario->nranks);
 }
 
 static bool play_row(struct faults *f, enum fault_kind kind, enum fault_medium medium,
@@ -147,7 +147,7 @@ static bool play_row(struct faults *f, enum fault_kind kind, enum fault_medium m
 }
 
 /* A table as docs/reliability.md has it. */
-static void tell_row(struct row *row, enum fault_kind kind, enum fault_medium medium)
+static void report_row(struct row *row, enum fault_kind kind, enum fault_medium medium)
 {
     char median[32] = "", most[32] = "";
     if (!row->points) return;
@@ -235,7 +235,7 @@ static bool play_all(struct faults *f, int argc, char **argv)
             if (only == QUICK && fault_words[kind].is_slow) continue;
             well &=
                 play_row(f, (enum fault_kind)kind, (enum fault_medium)medium, seed, points, nranks);
-            tell_row(&f->rows[kind][medium], (enum fault_kind)kind, (enum fault_medium)medium);
+            report_row(&f->rows[kind][medium], (enum fault_kind)kind, (enum fault_medium)medium);
         }
     }
     return well;

@@ -201,7 +201,7 @@ static bool misses(const char *sentence, int rank)
 }
 
 /* By its number, or by its pid where that is not known yet. */
-static bool tells_of(const struct fault_shared *shared, const char *sentence, int rank)
+static bool reports_of(const struct fault_shared *shared, const char *sentence, int rank)
 {
     char pid[32];
     snprintf(pid, sizeof(pid), "(pid %d", shared->reports[rank].pid);
@@ -228,7 +228,8 @@ static bool names_other_end(const struct fault_shared *shared, int rank, bool in
          r < scenario->nranks && (scenario->kind == FAULT_PARTED || scenario->kind == FAULT_CUT);
          r++) {
         bool apart = host_of(scenario, r) != host_of(scenario, rank);
-        if (scenario->medium == MEDIUM_HOSTS && apart && tells_of(shared, sentence, r)) return true;
+        if (scenario->medium == MEDIUM_HOSTS && apart && reports_of(shared, sentence, r))
+            return true;
     }
     if (scenario->kind != FAULT_CLOSED && scenario->kind != FAULT_FLIPPED) return false;
     /* which ranks share an address cannot be told here */
@@ -244,7 +245,7 @@ static bool names_culprit(const struct fault_shared *shared, int rank)
     const char *sentence = shared->reports[rank].sentence;
     int who = aborter(sentence);
     bool in_part = !strcmp(shared->reports[rank].step, "calls of the split");
-    if (tells_of(shared, sentence, scenario->victim)) return true;
+    if (reports_of(shared, sentence, scenario->victim)) return true;
     if (in_part && rank % 2 == scenario->victim % 2 && names(sentence, scenario->victim / 2))
         return true;
     if (who >= 0 && who < scenario->nranks && who % 2 == scenario->victim % 2 &&

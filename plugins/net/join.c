@@ -197,7 +197,7 @@ static ncclResult_t answer(struct listener *listener, struct caller *caller)
     return posted ? ofi_comm_fail(comm, ncclSystemError, fi_strerror((int)-posted)) : ncclSuccess;
 }
 
-static ncclResult_t hear_callers(struct listener *listener)
+static ncclResult_t receive_callers(struct listener *listener)
 {
     int fd = ofi_control_accept(listener->fd);
     if (fd >= 0) {
@@ -230,7 +230,7 @@ ncclResult_t ofi_accept(void *listen_comm, void **recv_comm)
     ncclResult_t rc = ncclSuccess;
     *recv_comm = NULL;
     pthread_mutex_lock(&domain->lock);
-    if (!listener->comm) rc = hear_callers(listener);
+    if (!listener->comm) rc = receive_callers(listener);
     if (!rc && listener->comm && is_greeted(listener->comm, &rc)) {
         *recv_comm = listener->comm;
         listener->comm = NULL;

@@ -9,7 +9,7 @@
 
 struct ofi_process ofi_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void tell(ncclDebugLogLevel level, const char *fmt, va_list args)
+static void report(ncclDebugLogLevel level, const char *fmt, va_list args)
 {
     char text[512];
     (void)vsnprintf(text, sizeof(text), fmt, args);
@@ -21,7 +21,7 @@ ncclResult_t ofi_fail(ncclResult_t rc, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    tell(NCCL_LOG_WARN, fmt, args);
+    report(NCCL_LOG_WARN, fmt, args);
     va_end(args);
     return rc;
 }
@@ -30,7 +30,7 @@ void ofi_say(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    tell(NCCL_LOG_INFO, fmt, args);
+    report(NCCL_LOG_INFO, fmt, args);
     va_end(args);
 }
 

@@ -394,7 +394,7 @@ void trace_start(void *context, void **handle, const ncclProfilerEventDescr_v7_t
 }
 
 /* A state or an end: a record of two words, or of three where it has a value. */
-static inline void tell(uint64_t kind, uint64_t what, uint64_t value)
+static inline void report(uint64_t kind, uint64_t what, uint64_t value)
 {
     struct trace_ring *ring = own_ring ? own_ring : take_ring();
     uint64_t words[] = {kind, what, value}, count = kind & TRACE_VALUED ? 3 : 2;
@@ -417,12 +417,12 @@ static inline void tell(uint64_t kind, uint64_t what, uint64_t value)
 void trace_state(void *handle, int state, uint64_t value)
 {
     if (!handle || !atomic_load_explicit(&trace_process.on, memory_order_acquire)) return;
-    tell(value ? TRACE_STATE | TRACE_VALUED : TRACE_STATE,
-         number_of(handle) | (uint64_t)(uint8_t)state << TRACE_ID_BITS, value);
+    report(value ? TRACE_STATE | TRACE_VALUED : TRACE_STATE,
+           number_of(handle) | (uint64_t)(uint8_t)state << TRACE_ID_BITS, value);
 }
 
 void trace_stop(void *handle)
 {
     if (!handle || !atomic_load_explicit(&trace_process.on, memory_order_acquire)) return;
-    tell(TRACE_STOP, number_of(handle), 0);
+    report(TRACE_STOP, number_of(handle), 0);
 }

@@ -26,9 +26,9 @@ struct tuner {
     struct tuner_reload *reload; /* owned; NULL: the rules stay */
 };
 
-static void tell(const struct tuner *tuner, const char *fmt, ...)
+static void report(const struct tuner *tuner, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-static void tell(const struct tuner *tuner, const char *fmt, ...)
+static void report(const struct tuner *tuner, const char *fmt, ...)
 {
     char text[PATH_MAX + 256];
     va_list args;
@@ -48,7 +48,7 @@ static void take_rules(struct tuner *tuner, const char *text, size_t bytes)
     if (!tuner_rules_parse(&rules, text, bytes, &notes)) return;
     tuner_rules_free(&tuner->rules);
     tuner->rules = rules;
-    tell(tuner, "%zu rules from %s", rules.count, tuner->path);
+    report(tuner, "%zu rules from %s", rules.count, tuner->path);
 }
 
 /* A missing file is no error: it may come. */
@@ -65,7 +65,7 @@ static void read_rules(struct tuner *tuner, unsigned long long comm_id)
     if (text) {
         take_rules(tuner, text, bytes);
     } else if (named) {
-        tell(tuner, "no rules, %s: %s", tuner->path, reason);
+        report(tuner, "no rules, %s: %s", tuner->path, reason);
     }
     free(text);
 }
@@ -83,13 +83,13 @@ static void read_measured(struct tuner *tuner)
     }
     char *text = tuner_file_read(path, &bytes, &reason);
     if (!text) {
-        tell(tuner, "no measured times, %s: %s; `tutti tune` writes them", path, reason);
+        report(tuner, "no measured times, %s: %s; `tutti tune` writes them", path, reason);
         return;
     }
     const struct tuner_notes notes = {tuner->log, path};
     if (tuner_measured_parse(&tuner->measured, text, bytes, &tuner->size, &notes)) {
-        tell(tuner, "%zu measured times for %zu ranks on %zu nodes from %s", tuner->measured.count,
-             tuner->size.nranks, tuner->size.nnodes, path);
+        report(tuner, "%zu measured times for %zu ranks on %zu nodes from %s",
+               tuner->measured.count, tuner->size.nranks, tuner->size.nnodes, path);
     }
     free(text);
 }
@@ -100,8 +100,8 @@ static enum model read_model(const struct tuner *tuner)
     if (!word || !*word || !strcmp(word, "none")) return MODEL_NONE;
     if (!strcmp(word, "mi300")) return MODEL_MI300;
     if (!strcmp(word, "measured")) return MODEL_MEASURED;
-    tell(tuner, "TUTTI_TUNER_MODEL is none, mi300 or measured, not '%.40s'; going on without",
-         word);
+    report(tuner, "TUTTI_TUNER_MODEL is none, mi300 or measured, not '%.40s'; going on without",
+           word);
     return MODEL_NONE;
 }
 

@@ -90,7 +90,7 @@ ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
     return tt_plan_add(&task, "Scatter");
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclAllReduce) ncclAllReduce __attribute__((weak, alias("pncclAllReduce")));
 __typeof__(pncclReduce) ncclReduce __attribute__((weak, alias("pncclReduce")));

@@ -187,7 +187,7 @@ ncclResult_t pncclScatterConfig(const void *sendbuff, void *recvbuff, size_t cou
     return call_with(&task, "Scatter", config);
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclAllReduceConfig) ncclAllReduceConfig
     __attribute__((weak, alias("pncclAllReduceConfig")));

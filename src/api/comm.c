@@ -340,7 +340,7 @@ ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags)
     return tt_job_revoke(own);
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclCommCount) ncclCommCount __attribute__((weak, alias("pncclCommCount")));
 __typeof__(pncclCommCuDevice) ncclCommCuDevice __attribute__((weak, alias("pncclCommCuDevice")));

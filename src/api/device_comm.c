@@ -247,7 +247,7 @@ ncclResult_t ncclGinInboxA2ACreateRequirement(ncclTeam_t peers, int nBlocks, int
     return refuse("ncclGinInboxA2ACreateRequirement");
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclTeamWorld) ncclTeamWorld __attribute__((weak, alias("pncclTeamWorld")));
 __typeof__(pncclTeamLsa) ncclTeamLsa __attribute__((weak, alias("pncclTeamLsa")));

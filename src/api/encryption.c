@@ -74,6 +74,6 @@ out:
     return rc;
 }
 
-/* ---- the weak twin ---- */
+/* ---- the weak alias ---- */
 
 __typeof__(pncclSetEncryption) ncclSetEncryption __attribute__((weak, alias("pncclSetEncryption")));

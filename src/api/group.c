@@ -32,7 +32,7 @@ ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
     return tt_group_simulate(simInfo);
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclGroupStart) ncclGroupStart __attribute__((weak, alias("pncclGroupStart")));
 __typeof__(pncclGroupEnd) ncclGroupEnd __attribute__((weak, alias("pncclGroupEnd")));

@@ -133,7 +133,7 @@ ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniq
     return tt_group_error(rc);
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclCommGetUniqueId) ncclCommGetUniqueId
     __attribute__((weak, alias("pncclCommGetUniqueId")));

@@ -207,7 +207,7 @@ ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
     return rc ? rc : end;
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclGetUniqueId) ncclGetUniqueId __attribute__((weak, alias("pncclGetUniqueId")));
 __typeof__(pncclCommInitRank) ncclCommInitRank __attribute__((weak, alias("pncclCommInitRank")));

@@ -145,7 +145,7 @@ ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUse
     return rc;
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclMemAlloc) ncclMemAlloc __attribute__((weak, alias("pncclMemAlloc")));
 __typeof__(pncclMemFree) ncclMemFree __attribute__((weak, alias("pncclMemFree")));

@@ -19,7 +19,7 @@ ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, in
     return tt_plan_add(&task, "Recv");
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclSend) ncclSend __attribute__((weak, alias("pncclSend")));
 __typeof__(pncclRecv) ncclRecv __attribute__((weak, alias("pncclRecv")));

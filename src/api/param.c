@@ -194,7 +194,7 @@ void pncclParamDumpAll(void)
     }
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclParamBind) ncclParamBind __attribute__((weak, alias("pncclParamBind")));
 __typeof__(pncclParamGetI8) ncclParamGetI8 __attribute__((weak, alias("pncclParamGetI8")));

@@ -35,7 +35,7 @@ ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
     return rc;
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclRedOpCreatePreMulSum) ncclRedOpCreatePreMulSum
     __attribute__((weak, alias("pncclRedOpCreatePreMulSum")));

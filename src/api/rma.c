@@ -78,7 +78,7 @@ ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t
     return tt_fail(ncclInvalidUsage, "ncclCommMemStats: the memory manager is off");
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclPutSignal) ncclPutSignal __attribute__((weak, alias("pncclPutSignal")));
 __typeof__(pncclSignal) ncclSignal __attribute__((weak, alias("pncclSignal")));

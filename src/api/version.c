@@ -35,7 +35,7 @@ void pncclResetDebugInit(void)
     tt_log_reset();
 }
 
-/* ---- the weak twins ---- */
+/* ---- the weak aliases ---- */
 
 __typeof__(pncclGetVersion) ncclGetVersion __attribute__((weak, alias("pncclGetVersion")));
 __typeof__(pncclGetErrorString) ncclGetErrorString

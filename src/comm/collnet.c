@@ -135,7 +135,7 @@ static bool group_lost(const struct tt_comm *comm, const struct group *group)
     return false;
 }
 
-static void tell_lost(const struct tt_comm *comm, const struct group *group)
+static void report_lost(const struct tt_comm *comm, const struct group *group)
 {
     const char word = 1;
     for (int host = 0; host < group->hosts; host++) {
@@ -184,7 +184,7 @@ static enum lack connect_group(struct tt_comm *comm, const struct group *group,
     if (!rc) rc = await_connect(comm, group, call, &lost);
     tt_collnet_call_end(call);
     free(handles);
-    if (rc && !lost) tell_lost(comm, group);
+    if (rc && !lost) report_lost(comm, group);
     if (rc) return lost ? LACK_GROUP : LACK_CONNECT;
     return LACK_NOTHING;
 }

@@ -152,7 +152,7 @@ static bool compare_file(const struct comparison *comparison, const char *name, 
 }
 
 /* Rank 0 reports files that it does not have, too. */
-static void tell_missing(const struct comparison *comparison, uint64_t *hashes)
+static void report_missing(const struct comparison *comparison, uint64_t *hashes)
 {
     for (int r = 1; r < comparison->nranks && comparison->rank == 0 && !comparison->identical;
          r++) {
@@ -167,7 +167,7 @@ static void tell_missing(const struct comparison *comparison, uint64_t *hashes)
 }
 
 /* The lowest rank that refused this file says why. */
-static void tell_fault(const struct comparison *comparison, const struct tt_import_file *file)
+static void report_fault(const struct comparison *comparison, const struct tt_import_file *file)
 {
     for (int r = 0; r < comparison->rank; r++) {
         const struct entry *entry = find_entry(comparison, r, key_of(file->name));
@@ -184,10 +184,10 @@ static ncclResult_t compare(struct comparison *comparison)
     for (int k = 0; imports && k < imports->nfiles; k++) {
         const struct tt_import_file *file = &imports->files[k];
         bool same = compare_file(comparison, file->name, key_of(file->name), hashes);
-        if (file->fault) tell_fault(comparison, file);
+        if (file->fault) report_fault(comparison, file);
         comparison->usable[k] = same && file->import && !file->fault;
     }
-    tell_missing(comparison, hashes);
+    report_missing(comparison, hashes);
     free(hashes);
     return ncclSuccess;
 }
@@ -205,7 +205,7 @@ static ncclResult_t prove(const struct tt_program *program, char *fault, size_t 
     return rc;
 }
 
-static void tell_disproved(const struct tt_import_file *file, const char *fault)
+static void report_disproved(const struct tt_import_file *file, const char *fault)
 {
     char line[24] = "";
     int number = tt_import_line(file->import, fault);
@@ -228,7 +228,7 @@ static ncclResult_t prove_all(struct comparison *comparison)
         if (!comparison->usable[k] || turn++ % comparison->nranks != comparison->rank) continue;
         proved[turn - 1] = prove(file->import->program, fault, sizeof(fault)) == ncclSuccess;
         if (!proved[turn - 1]) {
-            tell_disproved(file, fault);
+            report_disproved(file, fault);
         }
     }
     uint8_t *all = proved + count;

@@ -207,7 +207,7 @@ static ncclResult_t init_steps(struct tt_init *init)
 }
 
 /* What the tree itself has reported, it has reported to all. */
-static void tell_abort(struct tt_comm *comm)
+static void report_abort(struct tt_comm *comm)
 {
     char sentence[80];
     if (tt_bootstrap_error(comm->bootstrap, NULL)) return;
@@ -237,7 +237,7 @@ ncclResult_t tt_init_run(struct tt_init *init)
      * abort raises its flag before it looks at the phase, here it is the other way round: one of
      * the two threads, in one order of all four, sees what the other did, and tells the ranks. */
     atomic_store(&comm->phase, TT_COMM_READY);
-    if (atomic_load(&comm->aborted)) tell_abort(comm);
+    if (atomic_load(&comm->aborted)) report_abort(comm);
     tt_report_complete(init);
     return ncclSuccess;
 }

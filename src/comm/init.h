@@ -126,7 +126,7 @@ void tt_report_end(const struct tt_comm *comm, const char *what);
 struct tt_comms {
     struct { /* sharers.c: communicators that share resources, and storage of those that ended */
         pthread_mutex_t lock;             /* guards all sharers_* fields, too */
-        struct tt_comm *resting, *newest; /* destroyed, oldest first, by sharers_next */
+        struct tt_comm *retired, *newest; /* destroyed, oldest first, by sharers_next */
         int nresting;
         int alive;   /* made and not ended */
         int largest; /* ranks of the largest that came about */

@@ -2,7 +2,7 @@
  * The first communicator that they descend from owns the issue queue, so its storage outlives its
  * own end until the last child has gone. What was storage of a communicator is never anything else:
  * a handle that is used after the end meets a magic word that is zero, not somebody's bytes. It
- * rests until RESTING others came after it, so that a program has many calls to find out. */
+ * is kept until RETIRED others came after it, so that a program has many calls to find out. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -20,16 +20,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RESTING = 64 };
+enum { RETIRED = 64 };
 #define QUIET_NSEC 500000000ull /* for running work to notice the abort flag */
 
 /* ---- storage ---- */
 
-static struct tt_comm *wake_oldest(void)
+static struct tt_comm *reuse_oldest(void)
 {
-    struct tt_comm *comm = tt_comms.storage.nresting >= RESTING ? tt_comms.storage.resting : NULL;
+    struct tt_comm *comm = tt_comms.storage.nresting >= RETIRED ? tt_comms.storage.retired : NULL;
     if (!comm) return NULL;
-    tt_comms.storage.resting = comm->sharers_next;
+    tt_comms.storage.retired = comm->sharers_next;
     tt_comms.storage.nresting--;
     tt_unpoison(comm, sizeof(*comm));
     memset(comm, 0, sizeof(*comm));
@@ -37,11 +37,11 @@ static struct tt_comm *wake_oldest(void)
 }
 
 /* Under the lock; its magic is zero. */
-static void rest(struct tt_comm *comm)
+static void retire(struct tt_comm *comm)
 {
     const size_t links = offsetof(struct tt_comm, func);
     if (!tt_comms.storage.nresting) {
-        tt_comms.storage.resting = comm;
+        tt_comms.storage.retired = comm;
     } else {
         tt_comms.storage.newest->sharers_next = comm;
     }
@@ -54,7 +54,7 @@ static void rest(struct tt_comm *comm)
 struct tt_comm *tt_sharers_alloc(void)
 {
     pthread_mutex_lock(&tt_comms.storage.lock);
-    struct tt_comm *comm = wake_oldest();
+    struct tt_comm *comm = reuse_oldest();
     if (!comm) comm = tt_calloc(1, sizeof(*comm));
     if (tt_comms.storage.owner != getpid()) tt_comms.storage.alive = 0;
     tt_comms.storage.owner = getpid();
@@ -71,7 +71,7 @@ void tt_sharers_count(int nranks)
 }
 
 /* Processes that a launcher gave one id, and each of which stayed alone: it may be meant so. */
-static void tell_alone(void)
+static void report_alone(void)
 {
     const char *world = getenv("WORLD_SIZE");
     long nprocesses = world ? strtol(world, NULL, 10) : 0;
@@ -84,11 +84,11 @@ static void tell_alone(void)
 
 /* A program that would have ended well, and left communicators behind: on a GPU their peers hang or
  * die later. Only said, and only made an error, under TUTTI_STRICT. */
-static void tell_forgotten(int status, void *unused)
+static void report_forgotten(int status, void *unused)
 {
     (void)unused;
     if (status || tt_comms.storage.owner != getpid()) return;
-    tell_alone();
+    report_alone();
     if (!tt_comms.storage.alive || !tt_param_bool("TUTTI_STRICT")) return;
     tt_warn("TUTTI_STRICT: %d communicator(s) were never destroyed or aborted",
             tt_comms.storage.alive);
@@ -99,7 +99,7 @@ static void tell_forgotten(int status, void *unused)
  * which may end communicators. */
 __attribute__((constructor)) static void watch_exit(void)
 {
-    on_exit(tell_forgotten, NULL);
+    on_exit(report_forgotten, NULL);
 }
 
 /* ---- sharing resources ---- */
@@ -218,7 +218,7 @@ void tt_sharers_free(struct tt_comm *comm)
     pthread_mutex_unlock(&tt_comms.storage.lock);
     if (dead) tt_issue_queue_fini(&dead->queue); /* may wait for streams */
     pthread_mutex_lock(&tt_comms.storage.lock);
-    if (head) rest(comm);
-    if (dead) rest(dead);
+    if (head) retire(comm);
+    if (dead) retire(dead);
     pthread_mutex_unlock(&tt_comms.storage.lock);
 }

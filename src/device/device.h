@@ -100,7 +100,7 @@ enum tt_item_call {
     TT_ITEM_HOLD,  /* captured and `wants_issue`: a graph with this item is about to be launched */
     TT_ITEM_ISSUE, /* after HOLD: the launch has its position on the stream */
     TT_ITEM_LET,   /* after HOLD instead: the stream refused the launch */
-    TT_ITEM_TOUCH, /* `tells_touches`: say by tuttiHostTouch() what a run reads and writes */
+    TT_ITEM_TOUCH, /* `reports_touches`: say by tuttiHostTouch() what a run reads and writes */
 };
 
 /* One unit of work in stream order. The only function pointer that crosses the house upward.
@@ -114,8 +114,8 @@ enum tt_item_call {
 struct tt_item {
     enum tt_step (*step)(struct tt_item *item, enum tt_item_call call);
     bool wants_issue;
-    bool tells_touches; /* else the checker knows nothing of what it does */
-    bool asks_one;      /* waits for one peer only, which may answer at once */
+    bool reports_touches; /* else the checker knows nothing of what it does */
+    bool asks_one;        /* waits for one peer only, which may answer at once */
 };
 
 /* ---- what items report to the checker (TUTTI_CHECK=race), inside step(item, TT_ITEM_TOUCH) ----

@@ -205,7 +205,7 @@ static inline void number_frames(struct tt_work *work)
 }
 
 /* Hints for the network. Where one algorithm is not NCCL's nothing is said of any. */
-static void tell_uses(const struct tt_work *work)
+static void report_uses(const struct tt_work *work)
 {
     struct tt_net_uses uses = {0, 0, 0};
     bool known = true;
@@ -237,7 +237,7 @@ static void expect_messages(const struct tt_work *work)
 }
 
 /* All frames are of one call: programs over the network are no part of others' works. */
-static void tell_network(const struct tt_work *work)
+static void report_network(const struct tt_work *work)
 {
     const struct tt_frame *frame = &work->frames[0];
     const struct tt_network_call call = tt_program_network(frame->program, frame->rank);
@@ -255,9 +255,9 @@ static ncclResult_t begin(struct tt_work *work)
     if (!work->eager) rewind_cursors(work);
     number_frames(work);
     if (work->events.profiler) tt_events_begin(work);
-    if (work->expects) tell_uses(work);
+    if (work->expects) report_uses(work);
     if (work->expects) expect_messages(work);
-    if (work->frames[0].program->table_at[TT_TABLE_NETWORK]) tell_network(work);
+    if (work->frames[0].program->table_at[TT_TABLE_NETWORK]) report_network(work);
     work->phase = TT_WORK_RUN;
     if (work->has_scratch) {
         ncclResult_t rc = tt_stage_scratch(work);
@@ -369,8 +369,8 @@ static __attribute__((noinline)) enum tt_step step_stage(struct tt_work *work)
 }
 
 /* All calls but that for a step. */
-static __attribute__((noinline)) enum tt_step tell_work(struct tt_work *work,
-                                                        enum tt_item_call call)
+static __attribute__((noinline)) enum tt_step report_work(struct tt_work *work,
+                                                          enum tt_item_call call)
 {
     switch (call) {
     case TT_ITEM_STEP: break;
@@ -378,7 +378,7 @@ static __attribute__((noinline)) enum tt_step tell_work(struct tt_work *work,
     case TT_ITEM_HOLD: tt_issue_hold(work->queue); break;
     case TT_ITEM_LET: tt_issue_let(work->queue); break;
     case TT_ITEM_ISSUE: take_seq(work); break;
-    case TT_ITEM_TOUCH: tt_work_tell_touches(work); break;
+    case TT_ITEM_TOUCH: tt_work_report_touches(work); break;
     }
     return TT_STEP_DONE;
 }
@@ -437,5 +437,5 @@ static __attribute__((noinline)) enum tt_step step(struct tt_work *work)
 enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
 {
     struct tt_work *work = tt_container_of(item, struct tt_work, item);
-    return call == TT_ITEM_STEP ? step(work) : tell_work(work, call);
+    return call == TT_ITEM_STEP ? step(work) : report_work(work, call);
 }

@@ -21,4 +21,4 @@ void tt_work_recycle(struct tt_work *work);
 
 /* touches.c: tells the race checker the user's buffers, and that ranks of one process meet in each
  * collective, also where another rank made a work of its own for it. */
-void tt_work_tell_touches(const struct tt_work *work);
+void tt_work_report_touches(const struct tt_work *work);

@@ -45,7 +45,7 @@ static int part_of(const struct tt_work *work, int f)
     return f;
 }
 
-static void tell_message(const struct tt_work *work, const struct tt_frame *frame)
+static void report_message(const struct tt_work *work, const struct tt_frame *frame)
 {
     const struct tt_program *program = frame->program;
     int rank = work->member->rank;
@@ -56,7 +56,7 @@ static void tell_message(const struct tt_work *work, const struct tt_frame *fram
     if (sends || program->func == TT_FUNC_RECV) tuttiHostTouchMessage(&message, sends);
 }
 
-void tt_work_tell_touches(const struct tt_work *work)
+void tt_work_report_touches(const struct tt_work *work)
 {
     bool on_buffers = work->nentered > 0; /* then the frames' buffers may be staging */
     for (int f = 0; f < work->nframes; f++) {
@@ -76,7 +76,7 @@ void tt_work_tell_touches(const struct tt_work *work)
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
         bool syncs = frame->conn == TT_CONN_COLL;
-        if (!syncs) tell_message(work, frame);
+        if (!syncs) report_message(work, frame);
         if (f > 0 && (!syncs || !frame->begins)) continue;
         const struct tt_collective collective = {.group = work->member->comm_id,
                                                  .nranks = work->member->nranks,

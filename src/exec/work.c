@@ -321,7 +321,7 @@ static void survey_frames(struct tt_work *work)
 static void fill(struct tt_work *work, const struct tt_work_spec *spec)
 {
     work->item.wants_issue = spec->captured;
-    work->item.tells_touches = true;
+    work->item.reports_touches = true;
     if (spec->captured) tt_launch_seqs_init(&work->seqs);
     work->member = spec->member;
     work->transport = spec->transport;

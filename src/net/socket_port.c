@@ -19,7 +19,7 @@
 
 #define SILENCE_NSEC 2000000000ull /* a peer that says nothing makes room after 2 s */
 #define STALL_NSEC 60000000000ull  /* who knows a listener's id may be slow, but not for ever */
-#define TELL_NSEC 10000000000ull   /* one line about unauthenticated peers in that time */
+#define REPORT_NSEC 10000000000ull /* one line about unauthenticated peers in that time */
 #define PAUSE_NSEC 100000ull       /* between two looks that found nothing */
 enum { LEAST_CANDIDATES = 64 };
 
@@ -201,7 +201,7 @@ static void refuse(struct socket_port *port, size_t i, const char *why)
     uint64_t now = tt_now_nsec();
     drop(port, i);
     port->unproved++;
-    if (port->reported_nsec && now - port->reported_nsec < TELL_NSEC) return;
+    if (port->reported_nsec && now - port->reported_nsec < REPORT_NSEC) return;
     port->reported_nsec = now;
     tt_attn("NET/Socket: rank %d refused %llu connections; the last one %s",
             port->context->trust.rank, (unsigned long long)port->unproved, why);

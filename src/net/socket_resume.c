@@ -188,7 +188,7 @@ static int device_of(const struct socket_resume *resume, bool spare)
 }
 
 /* The lane has moved to the way that `at` says. */
-static void tell_moved(const struct socket_link *link, const struct resume_lane *at)
+static void report_moved(const struct socket_link *link, const struct resume_lane *at)
 {
     const struct socket_resume *resume = link->resume;
     const int left = device_of(resume, !at->over), taken = device_of(resume, at->over);
@@ -367,7 +367,7 @@ static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane
     if (!rc) rc = take_lane(link, lane, &at->reconnect);
     if (rc) return rc;
     if (at->returns) at->over = false;
-    tell_moved(link, at);
+    report_moved(link, at);
     hang_up(at);
     at->moves = 0;
     at->mend_nsec = tt_now_nsec() + MEND_NSEC;

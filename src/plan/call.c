@@ -77,7 +77,7 @@ static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclR
 /* ---- others ---- */
 
 /* A lone call that has to be looked at: a group of one, without the group. */
-static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task, bool logged)
+static ncclResult_t launch_single(struct tt_plan *plan, const struct tt_task *task, bool logged)
 {
     struct tt_group_call node = {.task = *task, .logged = logged};
     struct tt_group_events events = {0};
@@ -90,7 +90,7 @@ static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task
         tt_events_call(plan, &events, 1, &node);
         tt_events_group_ends(&events);
     }
-    rc = tt_launch_lone(plan, &node);
+    rc = tt_launch_single(plan, &node);
     tt_events_group_over(&events);
     return rc;
 }
@@ -112,7 +112,7 @@ static __attribute__((noinline)) ncclResult_t add_looking(struct tt_plan *plan,
         return now ? tt_global_check_call(plan, task) : tt_group_append(task, known, logged);
     }
     plan->issued++;
-    return now ? launch_lone(plan, task, logged) : tt_group_append(task, known, logged);
+    return now ? launch_single(plan, task, logged) : tt_group_append(task, known, logged);
 }
 
 ncclResult_t tt_plan_failed(struct tt_comm *comm, ncclResult_t rc)

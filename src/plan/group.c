@@ -18,11 +18,11 @@
 _Thread_local struct tt_group *tt_own_group __attribute__((tls_model("initial-exec")));
 
 /* Call `tell` for the profiler that has the group's events, if its communicator still lives. */
-void tt_group_tell(struct tt_group_events *events, struct tt_plan *plan,
-                   void (*tell)(struct tt_group_events *events))
+void tt_group_report(struct tt_group_events *events, struct tt_plan *plan,
+                     void (*report)(struct tt_group_events *events))
 {
     if (!plan || !tt_plan_pin(plan)) return;
-    tell(events);
+    report(events);
     plan->group_api = events->group_api;
     tt_plan_unpin(plan);
 }
@@ -35,7 +35,7 @@ static int repeated_calls(const struct tt_group *group)
 
 /* `who` ends inside its group: say what it collected and nobody will see. Not of one in which a
  * call has failed: nothing of it would have run, and who gives up then need not end it. */
-static void tell_open(const struct tt_group *group, const char *who)
+static void report_open(const struct tt_group *group, const char *who)
 {
     char first[128] = "";
     int ncalls = repeated_calls(group), njobs = 0;
@@ -65,15 +65,15 @@ static void group_abandon(void *arg)
 {
     struct tt_group *group = arg;
     tt_own_group = NULL;
-    if (group->depth > 0) tell_open(group, "a thread ended");
-    tt_group_tell(&group->events, group->events_plan, tt_events_group_over);
+    if (group->depth > 0) report_open(group, "a thread ended");
+    tt_group_report(&group->events, group->events_plan, tt_events_group_over);
     tt_group_destroy(group);
 }
 
 /* At exit keys have no destructors. */
-__attribute__((destructor)) static void tell_at_exit(void)
+__attribute__((destructor)) static void report_at_exit(void)
 {
-    if (tt_own_group && tt_own_group->depth > 0) tell_open(tt_own_group, "the program ended");
+    if (tt_own_group && tt_own_group->depth > 0) report_open(tt_own_group, "the program ended");
 }
 
 static void group_key_make(void)

@@ -112,8 +112,8 @@ static inline void tt_group_forget_repeats(struct tt_group *group)
 /* A call differs from that group: append the calls that were noted. */
 ncclResult_t tt_group_stop_repeating(struct tt_group *group);
 /* Call `tell` for the profiler that has the group's events, if its communicator still lives. */
-void tt_group_tell(struct tt_group_events *events, struct tt_plan *plan,
-                   void (*tell)(struct tt_group_events *events));
+void tt_group_report(struct tt_group_events *events, struct tt_plan *plan,
+                     void (*report)(struct tt_group_events *events));
 /* Destroy the job, and drop the holds that it had on plans. */
 void tt_job_drop(struct tt_job *job);
 /* Forget what the group collected. */

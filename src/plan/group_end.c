@@ -111,7 +111,7 @@ static __attribute__((noinline)) ncclResult_t group_finish(struct tt_group *grou
     } else if (rc) {
         tt_error_take(group->why, sizeof(group->why));
     }
-    tt_group_tell(&group->events, group->events_plan, tt_events_group_ends);
+    tt_group_report(&group->events, group->events_plan, tt_events_group_ends);
     if (rc) {
         group_poison(group, rc);
     } else if (group->jobs && group->any_background && !group->must_block) {
@@ -120,14 +120,14 @@ static __attribute__((noinline)) ncclResult_t group_finish(struct tt_group *grou
         if (events_plan) tt_plan_hold(events_plan);
         if (!tt_own_group) pthread_setspecific(tt_plans.group_end.key, NULL);
         rc = tt_group_run_in_thread(group); /* frees it */
-        tt_group_tell(&events, events_plan, tt_events_group_over);
+        tt_group_report(&events, events_plan, tt_events_group_over);
         if (events_plan) tt_plan_drop(events_plan);
         return rc;
     } else {
         rc = tt_group_run(group);
         if (rc) group_poison(group, rc);
     }
-    tt_group_tell(&group->events, group->events_plan, tt_events_group_over);
+    tt_group_report(&group->events, group->events_plan, tt_events_group_over);
     group_return(group);
     return rc;
 }

@@ -177,7 +177,7 @@ static ncclResult_t prepare(struct tt_group *group, struct tt_plan *plan)
         leader = leader->next_in_group;
     bool alone = !group->plans->next_in_group && !group->jobs;
     plan->launch =
-        (struct tt_group_launch){.allow_inline = alone, .lone = alone && !plan->first->next};
+        (struct tt_group_launch){.allow_inline = alone, .single = alone && !plan->first->next};
     ncclResult_t rc = tt_launch_prepare(plan, plan->first, &plan->launch);
     if (rc || plan->launch.captured == leader->launch.captured) return rc;
     return tt_fail(ncclInvalidUsage,

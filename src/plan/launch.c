@@ -289,8 +289,8 @@ static ncclResult_t survey_streams(struct tt_plan *plan, const struct tt_group_c
 }
 
 /* The cache serves a message that nobody watches and that shares its work with no other. */
-static bool is_lone_message(const struct tt_plan *plan, const struct tt_group_call *first,
-                            const struct tt_group_launch *launch)
+static bool is_single_message(const struct tt_plan *plan, const struct tt_group_call *first,
+                              const struct tt_group_launch *launch)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): nothing is launched without a call */
     return !first->next && tt_messages_single(plan, &first->task) && !launch->captured &&
@@ -319,7 +319,7 @@ ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_group_call *first
     if (!rc && launch->messages) rc = tt_messages_check(plan, launch->messages);
     if (!rc) rc = tt_choice_group(plan, first, launch);
     if (rc) return rc;
-    struct tt_group_call *node = launch->lone ? NULL : launch->collectives;
+    struct tt_group_call *node = launch->single ? NULL : launch->collectives;
     for (; node && !rc; node = node->next_same_kind) {
         if (!node->known || plan->comm->tuner) rc = make_ready(plan, node, launch, node->known);
     }
@@ -414,15 +414,15 @@ ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_group_call *firs
     for (struct tt_group_call *node = launch->messages; node && !rc; node = node->next_same_kind)
         rc = tt_in_place_stage(plan, node, launch);
     if (rc) return rc;
-    if (is_lone_message(plan, first, launch)) return launch_bound_call(plan, first, launch);
+    if (is_single_message(plan, first, launch)) return launch_bound_call(plan, first, launch);
     if (launch->messages) rc = tt_messages_launch(plan, launch->messages, launch);
     if (is_one_batch(plan, launch)) tt_batch_follow(plan);
     return !rc && launch->several_streams ? join_streams(plan, first, launch->stream, false) : rc;
 }
 
-ncclResult_t tt_launch_lone(struct tt_plan *plan, struct tt_group_call *node)
+ncclResult_t tt_launch_single(struct tt_plan *plan, struct tt_group_call *node)
 {
-    struct tt_group_launch launch = {.allow_inline = true, .lone = true};
+    struct tt_group_launch launch = {.allow_inline = true, .single = true};
     ncclResult_t rc = tt_launch_prepare(plan, node, &launch);
     return rc ? rc : tt_launch_prepared(plan, node, &launch);
 }

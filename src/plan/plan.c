@@ -109,8 +109,8 @@ static void free_both(struct tt_plan *plan)
 void tt_plan_free_ended(void)
 {
     struct tt_plan *free_now = NULL;
-    pthread_mutex_lock(&tt_plans.resting.lock);
-    struct tt_plan **link = &tt_plans.resting.kept;
+    pthread_mutex_lock(&tt_plans.retired.lock);
+    struct tt_plan **link = &tt_plans.retired.kept;
     while (*link) {
         struct tt_plan *plan = *link;
         if (is_referred_to(plan)) {
@@ -121,7 +121,7 @@ void tt_plan_free_ended(void)
         plan->next_ended = free_now;
         free_now = plan;
     }
-    pthread_mutex_unlock(&tt_plans.resting.lock);
+    pthread_mutex_unlock(&tt_plans.retired.lock);
     while (free_now) {
         struct tt_plan *plan = free_now;
         free_now = plan->next_ended;
@@ -137,10 +137,10 @@ void tt_plan_end(struct tt_comm *comm)
         free_both(plan);
     } else {
         tt_comm_hide(comm);
-        pthread_mutex_lock(&tt_plans.resting.lock);
-        plan->next_ended = tt_plans.resting.kept;
-        tt_plans.resting.kept = plan;
-        pthread_mutex_unlock(&tt_plans.resting.lock);
+        pthread_mutex_lock(&tt_plans.retired.lock);
+        plan->next_ended = tt_plans.retired.kept;
+        tt_plans.retired.kept = plan;
+        pthread_mutex_unlock(&tt_plans.retired.lock);
     }
     tt_plan_free_ended();
 }

@@ -110,7 +110,7 @@ struct tt_group_launch { /* how one group of one communicator goes to the stream
     struct CUstream_st *stream;
     uint64_t capture_id; /* 0: not captured */
     bool captured, several_streams, allow_inline;
-    bool lone;                                    /* one call, which is checked when it is bound */
+    bool single;                                  /* one call, which is checked when it is bound */
     struct tt_group_call *messages, *collectives; /* by next_same_kind */
     bool registers;                               /* captured, and captures register buffers */
     int ncollectives;
@@ -238,7 +238,7 @@ ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_group_call *first
 ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_group_call *first,
                                 const struct tt_group_launch *launch);
 /* Both for one call outside of groups. */
-ncclResult_t tt_launch_lone(struct tt_plan *plan, struct tt_group_call *node);
+ncclResult_t tt_launch_single(struct tt_plan *plan, struct tt_group_call *node);
 /* A communicator of one rank: a copy or scaling on the stream, in groups at once. */
 ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_group_call *node);
 /* Predicted time of all calls in microseconds; < 0 when nothing is known. */

@@ -2,6 +2,6 @@
 #include "plan/process.h"
 
 struct tt_plans tt_plans = {
-    .resting.lock = PTHREAD_MUTEX_INITIALIZER,
+    .retired.lock = PTHREAD_MUTEX_INITIALIZER,
     .group_end.once = PTHREAD_ONCE_INIT,
 };

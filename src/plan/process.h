@@ -11,7 +11,7 @@ struct tt_plans {
         struct tt_plan *oldest, *newest; /* by next_ended */
         int count;
         struct tt_plan *kept; /* by next_ended */
-    } resting;
+    } retired;
     struct { /* group.c: frees the group of a thread that ends */
         pthread_once_t once;
         pthread_key_t key;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* A line of the log per line of the program. */
-static void tell(const struct tt_program *program)
+static void report(const struct tt_program *program)
 {
     if (!tt_log_on(TT_LOG_TRACE, TT_LOG_COLL)) return;
     int length = tt_program_print(program, NULL, 0);
@@ -71,7 +71,7 @@ static ncclResult_t node_make(struct tt_plan *plan, const struct tt_tune_choice 
     node->refs = tt_calloc(node->program->ninsns, 1);
     if (!node->refs) return tt_fail(ncclSystemError, "program cache: out of memory");
     tt_program_find_refs(node->program, plan->comm->member.rank, node->refs);
-    tell(node->program);
+    report(node->program);
     return ncclSuccess;
 }
 

@@ -11,7 +11,7 @@ struct calls {
     int rank;
 };
 
-static void tell_call(const struct tt_task *task, int rank)
+static void report_call(const struct tt_task *task, int rank)
 {
     struct tt_touched touched = {
         .func = task->func, .root = task->root == rank, .in = task->in, .out = task->out};
@@ -20,14 +20,14 @@ static void tell_call(const struct tt_task *task, int rank)
 }
 
 /* Messages were looked at as one work (exec's): here they are one part. */
-static enum tt_step tell_calls(struct tt_item *item, enum tt_item_call call)
+static enum tt_step report_calls(struct tt_item *item, enum tt_item_call call)
 {
     const struct calls *calls = (const struct calls *)item;
     int part = 1;
     for (const struct tt_group_call *node = calls->first; call == TT_ITEM_TOUCH && node;
          node = node->next) {
         tuttiHostTouchPart(tt_func_is_message(node->task.func) ? 0 : part++);
-        tell_call(&node->task, calls->rank);
+        report_call(&node->task, calls->rank);
     }
     tuttiHostTouchName("a group");
     return TT_STEP_DONE;
@@ -36,7 +36,7 @@ static enum tt_step tell_calls(struct tt_item *item, enum tt_item_call call)
 void tt_group_look(const struct tt_plan *plan, const struct tt_group_call *first,
                    struct CUstream_st *stream)
 {
-    struct calls calls = {.item = {.step = tell_calls, .tells_touches = true},
+    struct calls calls = {.item = {.step = report_calls, .reports_touches = true},
                           .first = first,
                           .rank = plan->comm->member.rank};
     if (first->next) tuttiHostCheckParts(stream, &calls.item);
@@ -48,7 +48,7 @@ struct plans {
 };
 
 /* The calls on one communicator are one part: they were looked at already. */
-static enum tt_step tell_plans(struct tt_item *item, enum tt_item_call call)
+static enum tt_step report_plans(struct tt_item *item, enum tt_item_call call)
 {
     const struct tt_plan *first = ((const struct plans *)item)->first;
     int part = 1;
@@ -57,7 +57,7 @@ static enum tt_step tell_plans(struct tt_item *item, enum tt_item_call call)
         if (plan->launch.stream != first->launch.stream) continue;
         tuttiHostTouchPart(part++);
         for (const struct tt_group_call *node = plan->first; node; node = node->next)
-            tell_call(&node->task, plan->comm->member.rank);
+            report_call(&node->task, plan->comm->member.rank);
     }
     tuttiHostTouchName("a group");
     return TT_STEP_DONE;
@@ -66,7 +66,8 @@ static enum tt_step tell_plans(struct tt_item *item, enum tt_item_call call)
 void tt_group_look_across(const struct tt_plan *plans)
 {
     for (const struct tt_plan *plan = plans; plan; plan = plan->next_in_group) {
-        struct plans those = {.item = {.step = tell_plans, .tells_touches = true}, .first = plan};
+        struct plans those = {.item = {.step = report_plans, .reports_touches = true},
+                              .first = plan};
         const struct tt_plan *before = plans, *other = plan->next_in_group;
         while (before != plan && before->launch.stream != plan->launch.stream)
             before = before->next_in_group;

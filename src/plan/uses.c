@@ -11,30 +11,30 @@
 
 #include <stdlib.h>
 
-/* A plan without users rests until RESTING others came after it, as its communicator does: a call
+/* A plan without users is kept until RETIRED others came after it, as its communicator does: a call
  * that another thread's abort overtook finds that it ended, not somebody's bytes. Before that a
  * communicator whose works wait on a stream that stands still, or lie in graphs, is kept with its
  * plan until they have gone. */
-enum { RESTING = 64 };
+enum { RETIRED = 64 };
 
-static void rest(struct tt_plan *plan)
+static void retire(struct tt_plan *plan)
 {
     struct tt_plan *dead = NULL;
     tt_batches_free(plan);
     plan->next_ended = NULL;
-    pthread_mutex_lock(&tt_plans.resting.lock);
-    if (tt_plans.resting.count++ == 0) {
-        tt_plans.resting.oldest = plan;
+    pthread_mutex_lock(&tt_plans.retired.lock);
+    if (tt_plans.retired.count++ == 0) {
+        tt_plans.retired.oldest = plan;
     } else {
-        tt_plans.resting.newest->next_ended = plan;
+        tt_plans.retired.newest->next_ended = plan;
     }
-    tt_plans.resting.newest = plan;
-    if (tt_plans.resting.count > RESTING) {
-        dead = tt_plans.resting.oldest;
-        tt_plans.resting.oldest = dead->next_ended;
-        tt_plans.resting.count--;
+    tt_plans.retired.newest = plan;
+    if (tt_plans.retired.count > RETIRED) {
+        dead = tt_plans.retired.oldest;
+        tt_plans.retired.oldest = dead->next_ended;
+        tt_plans.retired.count--;
     }
-    pthread_mutex_unlock(&tt_plans.resting.lock);
+    pthread_mutex_unlock(&tt_plans.retired.lock);
     if (!dead) return;
     pthread_mutex_destroy(&dead->background_lock);
     free(dead);
@@ -48,7 +48,7 @@ void tt_plan_hold(struct tt_plan *plan)
 void tt_plan_drop(struct tt_plan *plan)
 {
     uint64_t before = atomic_fetch_sub_explicit(&plan->uses, TT_PLAN_HOLD, memory_order_acq_rel);
-    if (before == (TT_PLAN_CLOSED | TT_PLAN_HOLD)) rest(plan);
+    if (before == (TT_PLAN_CLOSED | TT_PLAN_HOLD)) retire(plan);
 }
 
 bool tt_plan_pin(struct tt_plan *plan)
@@ -69,7 +69,7 @@ void tt_plan_unpin_and_drop(struct tt_plan *plan)
 {
     const uint64_t both = TT_PLAN_PIN | TT_PLAN_HOLD;
     uint64_t before = atomic_fetch_sub_explicit(&plan->uses, both, memory_order_acq_rel);
-    if (before == (TT_PLAN_CLOSED | both)) rest(plan);
+    if (before == (TT_PLAN_CLOSED | both)) retire(plan);
 }
 
 ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan)

@@ -49,7 +49,7 @@ static const char *reason_of(struct tt_collnet_plugin *plugin, struct tt_collnet
     if (!table->init) return "there is no init";
     *rc = plugin->ops.init(plugin, comm_id, tt_plugin_log, &collnet->ctx);
     if (*rc) return "init";
-    if (!plugin->begun) plugin->ops.lift(plugin);
+    if (!plugin->begun) plugin->ops.adapt(plugin);
     plugin->begun = true;
     const char *missing = tt_collnet_missing(plugin);
     if (missing) return missing;

@@ -46,7 +46,7 @@ struct tt_collnet_ops {
     ncclResult_t (*init)(struct tt_collnet_plugin *self, uint64_t comm_id, ncclDebugLogger_t log,
                          void **ctx);
     /* After the first init of a library: put its functions where version 8 and later have them. */
-    void (*lift)(struct tt_collnet_plugin *self);
+    void (*adapt)(struct tt_collnet_plugin *self);
     void (*finalize)(struct tt_collnet_plugin *self, void *ctx);
     ncclResult_t (*devices)(struct tt_collnet_plugin *self, int *ndev);
     ncclResult_t (*device)(struct tt_collnet_plugin *self, int dev,

@@ -29,7 +29,7 @@ void tt_collnet_v4(struct tt_collnet_ops *ops);
 void tt_collnet_v3(struct tt_collnet_ops *ops);
 
 /* Complete the functions of versions 3 to 7 from old->v7. */
-void tt_collnet_lift_v7(struct tt_collnet_plugin *self);
+void tt_collnet_adapt_v7(struct tt_collnet_plugin *self);
 
 /* Become the collective network that `object` is, a table of the given version. Error: no memory.
  */

@@ -16,7 +16,7 @@ static ncclResult_t v12_init(struct tt_collnet_plugin *self, uint64_t comm_id,
     return own(self)->init(ctx, comm_id, log);
 }
 
-static void v12_lift(struct tt_collnet_plugin *self)
+static void v12_adapt(struct tt_collnet_plugin *self)
 {
     self->table = self->object;
 }
@@ -127,7 +127,7 @@ void tt_collnet_v12(struct tt_collnet_ops *ops)
     *ops = (struct tt_collnet_ops){
         .version = 12,
         .init = v12_init,
-        .lift = v12_lift,
+        .adapt = v12_adapt,
         .finalize = v12_finalize,
         .devices = v12_devices,
         .device = v12_device,

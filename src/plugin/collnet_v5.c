@@ -10,7 +10,7 @@ static const ncclCollNet_v5_t *own(const struct tt_collnet_plugin *self)
     return self->object;
 }
 
-static void v5_lift(struct tt_collnet_plugin *self)
+static void v5_adapt(struct tt_collnet_plugin *self)
 {
     const ncclCollNet_v5_t *old = own(self);
     self->old->v7 = (ncclCollNet_v7_t){
@@ -27,7 +27,7 @@ static void v5_lift(struct tt_collnet_plugin *self)
         .closeColl = old->closeColl,
         .closeListen = old->closeListen,
     };
-    tt_collnet_lift_v7(self);
+    tt_collnet_adapt_v7(self);
 }
 
 static ncclResult_t v5_device(struct tt_collnet_plugin *self, int dev,
@@ -47,6 +47,6 @@ void tt_collnet_v5(struct tt_collnet_ops *ops)
 {
     tt_collnet_v6(ops);
     ops->version = 5;
-    ops->lift = v5_lift;
+    ops->adapt = v5_adapt;
     ops->device = v5_device;
 }

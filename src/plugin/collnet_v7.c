@@ -12,7 +12,7 @@ static const ncclCollNet_v7_t *own(const struct tt_collnet_plugin *self)
     return &self->old->v7;
 }
 
-void tt_collnet_lift_v7(struct tt_collnet_plugin *self)
+void tt_collnet_adapt_v7(struct tt_collnet_plugin *self)
 {
     const ncclCollNet_v7_t *old = own(self);
     self->old->v8 = (ncclCollNet_v8_t){
@@ -31,11 +31,11 @@ void tt_collnet_lift_v7(struct tt_collnet_plugin *self)
     self->table = &self->old->v8;
 }
 
-static void v7_lift(struct tt_collnet_plugin *self)
+static void v7_adapt(struct tt_collnet_plugin *self)
 {
     const ncclCollNet_v7_t *exported = self->object;
     self->old->v7 = *exported;
-    tt_collnet_lift_v7(self);
+    tt_collnet_adapt_v7(self);
 }
 
 static ncclResult_t v7_device(struct tt_collnet_plugin *self, int dev,
@@ -64,7 +64,7 @@ void tt_collnet_v7(struct tt_collnet_ops *ops)
 {
     tt_collnet_v8(ops);
     ops->version = 7;
-    ops->lift = v7_lift;
+    ops->adapt = v7_adapt;
     ops->device = v7_device;
     ops->reg_mr = v7_reg_mr;
 }

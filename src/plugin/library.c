@@ -157,7 +157,7 @@ static bool load(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
 {
     struct tt_library *library = &slot->library;
     if (!open_for(kind, net_library, library)) return false;
-    bool tells = !net_library || strcmp(library->path, net_library) != 0;
+    bool reports = !net_library || strcmp(library->path, net_library) != 0;
     if (tt_library_find(library, kind->abis, kind->nabis, &slot->found)) {
         const char *name = *(const char *const *)slot->found.object;
         tt_info(kind->sub, "%s/Plugin: %s %s (v%d)", kind->label, kind->loaded,
@@ -165,10 +165,10 @@ static bool load(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
         tt_info(kind->sub, "Successfully loaded external %s plugin %s", kind->noun, library->path);
         return true;
     }
-    if (tells && tt_param_is_set(kind->variable)) { /* asked for by name */
+    if (reports && tt_param_is_set(kind->variable)) { /* asked for by name */
         tt_warn_setting("External %s plugin %s is unsupported: it has no %s", kind->noun,
                         library->path, kind->abis[0].symbol);
-    } else if (tells) {
+    } else if (reports) {
         tt_info(kind->sub, "External %s plugin %s is unsupported: it has no %s", kind->noun,
                 library->path, kind->abis[0].symbol);
     }

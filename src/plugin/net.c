@@ -83,7 +83,7 @@ static const char *name_of(const struct tt_net_candidate *candidate)
 }
 
 /* A library without a version that is hosted; it was asked for by name, or lay there. */
-static void tell_unsupported(const struct tt_net_candidate *candidate)
+static void report_unsupported(const struct tt_net_candidate *candidate)
 {
     const struct tt_library *library = &candidate->library;
     struct tt_plugin_found strange;
@@ -109,7 +109,7 @@ static bool load(struct tt_net_candidate *candidate)
         return false;
     }
     if (!tt_library_find(library, abis, TT_LEN(abis), &found)) {
-        tell_unsupported(candidate);
+        report_unsupported(candidate);
         tt_library_close(library);
         return false;
     }
@@ -187,7 +187,7 @@ static bool start(struct tt_net_candidate *candidate, const struct tt_net_reques
     bool begun = rc == ncclSuccess;
     snprintf(refusal.text, sizeof(refusal.text), "%s %d (%s)",
              table->init ? "init returned" : "there is no init:", (int)rc, tt_result_text(rc));
-    if (begun && !plugin->begun) plugin->ops.lift(plugin);
+    if (begun && !plugin->begun) plugin->ops.adapt(plugin);
     plugin->begun |= begun;
     if (begun && is_complete(candidate, &refusal) && has_devices(plugin, &net->ndevs, &refusal)) {
         net->nopen = net->ndevs;

@@ -45,7 +45,7 @@ struct tt_net_ops {
     bool gathers;
     ncclResult_t (*init)(struct tt_net_plugin *self, const struct tt_net_start *start, void **ctx);
     /* After the first init of a library: put its functions where version 6 and later have them. */
-    void (*lift)(struct tt_net_plugin *self);
+    void (*adapt)(struct tt_net_plugin *self);
     void (*finalize)(struct tt_net_plugin *self, void *ctx);
     ncclResult_t (*devices)(struct tt_net_plugin *self, int *ndev);
     /* How many devices can become one; 0: none can. After lift. */

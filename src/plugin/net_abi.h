@@ -36,7 +36,7 @@ void tt_net_v3(struct tt_net_ops *ops);
 void tt_net_v2(struct tt_net_ops *ops);
 
 /* Complete the functions of versions 2 to 4 from old->v4. */
-void tt_net_lift_v4(struct tt_net_plugin *self);
+void tt_net_adapt_v4(struct tt_net_plugin *self);
 
 /* ---- net_versions.c ---- */
 

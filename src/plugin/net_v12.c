@@ -13,7 +13,7 @@ static ncclResult_t v12_init(struct tt_net_plugin *self, const struct tt_net_sta
     return own(self)->init(ctx, start->comm_id, &config, start->log, start->profile);
 }
 
-static void v12_lift(struct tt_net_plugin *self)
+static void v12_adapt(struct tt_net_plugin *self)
 {
     self->table = self->object;
 }
@@ -146,7 +146,7 @@ void tt_net_v12(struct tt_net_ops *ops)
     *ops = (struct tt_net_ops){
         .version = 12,
         .init = v12_init,
-        .lift = v12_lift,
+        .adapt = v12_adapt,
         .finalize = v12_finalize,
         .devices = v12_devices,
         .group_most = v12_group_most,

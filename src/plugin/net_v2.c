@@ -11,7 +11,7 @@ enum {
     UNKNOWN_COMMS = 65536,
 };
 
-static void v2_lift(struct tt_net_plugin *self)
+static void v2_adapt(struct tt_net_plugin *self)
 {
     const ncclNet_v2_t *old = self->object;
     self->old->v4 = (ncclNet_v4_t){
@@ -30,7 +30,7 @@ static void v2_lift(struct tt_net_plugin *self)
         .closeRecv = old->closeRecv,
         .closeListen = old->closeListen,
     };
-    tt_net_lift_v4(self);
+    tt_net_adapt_v4(self);
     for (int dev = 0; dev < TT_NET_NAMES; dev++) /* devices have none of their own */
         snprintf(self->old->names[dev], sizeof(self->old->names[dev]), "%.40s%d", old->name, dev);
 }
@@ -53,6 +53,6 @@ void tt_net_v2(struct tt_net_ops *ops)
 {
     tt_net_v3(ops);
     ops->version = 2;
-    ops->lift = v2_lift;
+    ops->adapt = v2_adapt;
     ops->properties = v2_properties;
 }

@@ -11,7 +11,7 @@ static const ncclNet_v4_t *own(const struct tt_net_plugin *self)
     return &self->old->v4;
 }
 
-void tt_net_lift_v4(struct tt_net_plugin *self)
+void tt_net_adapt_v4(struct tt_net_plugin *self)
 {
     const ncclNet_v4_t *old = own(self);
     self->old->v6 = (ncclNet_v6_t){
@@ -31,11 +31,11 @@ void tt_net_lift_v4(struct tt_net_plugin *self)
     self->table = &self->old->v6;
 }
 
-static void v4_lift(struct tt_net_plugin *self)
+static void v4_adapt(struct tt_net_plugin *self)
 {
     const ncclNet_v4_t *exported = self->object;
     self->old->v4 = *exported;
-    tt_net_lift_v4(self);
+    tt_net_adapt_v4(self);
 }
 
 static ncclResult_t v4_properties(struct tt_net_plugin *self, int dev,
@@ -78,7 +78,7 @@ void tt_net_v4(struct tt_net_ops *ops)
 {
     tt_net_v5(ops);
     ops->version = 4;
-    ops->lift = v4_lift;
+    ops->adapt = v4_adapt;
     ops->properties = v4_properties;
     ops->connect = tt_net_blocking_connect;
     ops->give_up = tt_net_blocking_give_up;

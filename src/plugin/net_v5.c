@@ -4,7 +4,7 @@
 
 #include "plugin/net_abi.h"
 
-static void v5_lift(struct tt_net_plugin *self)
+static void v5_adapt(struct tt_net_plugin *self)
 {
     const ncclNet_v5_t *old = self->object;
     self->old->v6 = (ncclNet_v6_t){
@@ -32,5 +32,5 @@ void tt_net_v5(struct tt_net_ops *ops)
 {
     tt_net_v6(ops);
     ops->version = 5;
-    ops->lift = v5_lift;
+    ops->adapt = v5_adapt;
 }

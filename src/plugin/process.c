@@ -3,7 +3,7 @@
 
 struct tt_plugins tt_plugins = {
     .nets.lock = PTHREAD_MUTEX_INITIALIZER,
-    .tuner = {.slot.lock = PTHREAD_MUTEX_INITIALIZER, .lone.lock = PTHREAD_MUTEX_INITIALIZER},
+    .tuner = {.slot.lock = PTHREAD_MUTEX_INITIALIZER, .single.lock = PTHREAD_MUTEX_INITIALIZER},
     .profiler = {.slot.lock = PTHREAD_MUTEX_INITIALIZER, .init_lock = PTHREAD_MUTEX_INITIALIZER},
     .env = {.slot.lock = PTHREAD_MUTEX_INITIALIZER,
             .once = PTHREAD_ONCE_INIT,

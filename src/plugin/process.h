@@ -38,7 +38,7 @@ struct tt_plugins {
     } nets;
     struct { /* tuner.c */
         struct tt_plugin_slot slot;
-        struct tt_tuner_lone lone; /* of a version 1 plugin */
+        struct tt_tuner_single single; /* of a version 1 plugin */
     } tuner;
     struct { /* profiler.c */
         struct tt_plugin_slot slot;

@@ -29,7 +29,7 @@ static const struct tt_plugin_kind kind = {
     .nabis = TT_LEN(abis),
 };
 
-static void tell_mask(void)
+static void report_mask(void)
 {
     char names[256];
     int mask = __atomic_load_n(&tt_plugins.profiler.mask, __ATOMIC_RELAXED);
@@ -64,7 +64,7 @@ void tt_profiler_set_mask(uint32_t mask)
     if (loaded) __atomic_store_n(&tt_plugins.profiler.mask, (int)mask, __ATOMIC_RELAXED);
     if (loaded) clean_mask();
     pthread_mutex_unlock(&slot->lock);
-    if (loaded) tell_mask();
+    if (loaded) report_mask();
 }
 
 /* One at a time: plugins have been seen to lose ranks whose threads come at once. */
@@ -109,7 +109,7 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
         return;
     }
     *profiler = (struct tt_profiler){table, context, member, &tt_plugins.profiler.mask};
-    tell_mask();
+    report_mask();
     *profiler_out = profiler;
 }
 

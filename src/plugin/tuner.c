@@ -88,7 +88,7 @@ static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
     tuner->plugin = (struct tt_tuner_instance){
         .object = found.object,
         .version = found.version,
-        .lone = &tt_plugins.tuner.lone,
+        .single = &tt_plugins.tuner.single,
         .comm_id = config->comm_id,
         .nranks = (size_t)config->nranks,
         .nnodes = (size_t)config->nnodes,

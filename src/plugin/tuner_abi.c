@@ -51,8 +51,8 @@ static void prefer(tt_tuner_row *table, const struct answer *answer)
 static ncclResult_t v1_stop(const struct tt_tuner_instance *self)
 {
     const ncclTuner_v1_t *plugin = self->object;
-    const bool ends = self->lone->alive && plugin->destroy;
-    self->lone->alive = false;
+    const bool ends = self->single->alive && plugin->destroy;
+    self->single->alive = false;
     return ends ? plugin->destroy() : ncclSuccess;
 }
 
@@ -60,14 +60,14 @@ static ncclResult_t v1_stop(const struct tt_tuner_instance *self)
 static ncclResult_t v1_follow(const struct tt_tuner_instance *self)
 {
     const ncclTuner_v1_t *plugin = self->object;
-    struct tt_tuner_lone *lone = self->lone;
-    if (lone->alive && lone->nranks == self->nranks && lone->nnodes == self->nnodes)
+    struct tt_tuner_single *single = self->single;
+    if (single->alive && single->nranks == self->nranks && single->nnodes == self->nnodes)
         return ncclSuccess;
     v1_stop(self);
     ncclResult_t rc = plugin->init(self->nranks, self->nnodes, tt_plugin_log);
-    lone->alive = rc == ncclSuccess;
-    lone->nranks = self->nranks;
-    lone->nnodes = self->nnodes;
+    single->alive = rc == ncclSuccess;
+    single->nranks = self->nranks;
+    single->nnodes = self->nnodes;
     return rc;
 }
 
@@ -75,10 +75,10 @@ static ncclResult_t v1_init(struct tt_tuner_instance *self, ncclNvlDomainInfo_v6
                             ncclTunerConstants_v6_t *constants)
 {
     (void)domains, (void)constants;
-    pthread_mutex_lock(&self->lone->lock);
+    pthread_mutex_lock(&self->single->lock);
     ncclResult_t rc = v1_follow(self);
-    if (!rc) self->lone->users++;
-    pthread_mutex_unlock(&self->lone->lock);
+    if (!rc) self->single->users++;
+    pthread_mutex_unlock(&self->single->lock);
     return rc;
 }
 
@@ -87,23 +87,23 @@ static ncclResult_t v1_ask(const struct tt_tuner_instance *self, const struct tt
 {
     const ncclTuner_v1_t *plugin = self->object;
     struct answer answer = no_answer;
-    pthread_mutex_lock(&self->lone->lock);
+    pthread_mutex_lock(&self->single->lock);
     ncclResult_t rc = v1_follow(self);
     if (!rc) {
         rc = plugin->getCollInfo((ncclFunc_t)query->func, query->bytes, has_collnet(table),
                                  has_nvls(table), query->nops, &answer.algo, &answer.proto,
                                  nchannels);
     }
-    pthread_mutex_unlock(&self->lone->lock);
+    pthread_mutex_unlock(&self->single->lock);
     if (!rc) prefer(table, &answer);
     return rc;
 }
 
 static ncclResult_t v1_finalize(const struct tt_tuner_instance *self)
 {
-    pthread_mutex_lock(&self->lone->lock);
-    ncclResult_t rc = --self->lone->users == 0 ? v1_stop(self) : ncclSuccess;
-    pthread_mutex_unlock(&self->lone->lock);
+    pthread_mutex_lock(&self->single->lock);
+    ncclResult_t rc = --self->single->users == 0 ? v1_stop(self) : ncclSuccess;
+    pthread_mutex_unlock(&self->single->lock);
     return rc;
 }
 

@@ -16,18 +16,18 @@
 /* The one state that a version 1 plugin has in a process. It belongs to the communicator size that
  * asked last: when another size asks, it is ended and started anew, so that an answer never depends
  * on which communicator of the process came first. */
-struct tt_tuner_lone {
+struct tt_tuner_single {
     pthread_mutex_t lock; /* guards the rest, and every call of the plugin */
     int users;
     bool alive;
     size_t nranks, nnodes; /* what it was started for */
 };
 
-struct tt_tuner_instance {      /* one communicator's */
-    const void *object;         /* the plugin's own table, of its version's type; borrowed */
-    int version;                /* 1 to 6 */
-    struct tt_tuner_lone *lone; /* borrowed from the slot; version 1 */
-    void *ctx;                  /* the plugin's, set by its init; version 1 has none */
+struct tt_tuner_instance {          /* one communicator's */
+    const void *object;             /* the plugin's own table, of its version's type; borrowed */
+    int version;                    /* 1 to 6 */
+    struct tt_tuner_single *single; /* borrowed from the slot; version 1 */
+    void *ctx;                      /* the plugin's, set by its init; version 1 has none */
     uint64_t comm_id;
     size_t nranks, nnodes;
 };

@@ -97,7 +97,7 @@ static void record(struct follow *follow, const struct tt_flow_message *message)
     if (message->step > flow->nsteps) flow->nsteps = message->step;
 }
 
-static void tell(struct follow *follow, const struct tt_flow_message *message)
+static void report(struct follow *follow, const struct tt_flow_message *message)
 {
     record(follow, message);
     follow->flow->sent[message->from]++;
@@ -157,8 +157,8 @@ static bool take_sum(const struct follow *follow, const struct tt_location *src,
 
 /* To the reader a sum is a message from each of the others; it passes the rank's link once. Of what
  * is gathered the own message passes nothing. */
-static void tell_sum(struct follow *follow, const struct tt_location *src,
-                     struct tt_flow_message message)
+static void report_sum(struct follow *follow, const struct tt_location *src,
+                       struct tt_flow_message message)
 {
     const struct tt_network_call call = tt_program_network(follow->program, message.to);
     uint32_t head = edge_of(follow, src, src->rank, src->rank)->head - 1, member = 0;
@@ -212,7 +212,7 @@ static void give(struct follow *follow, const struct lane *lane, struct tt_flow_
         written.to = dst->rank;
         if (written.chunk < 0) written.chunk = dst->chunk;
         written.step++;
-        tell(follow, &written);
+        report(follow, &written);
     }
 }
 
@@ -227,13 +227,13 @@ static bool run_move(struct follow *follow, struct lane *lane)
     for (int k = 0; k < follow->move.nsrcs; k++) {
         const struct tt_location *src = &follow->move.src[k];
         if (tt_location_is_slot(src)) edge_of(follow, src, src->rank, lane->rank)->head++;
-        if (src->space == TT_SPACE_NETWORK) tell_sum(follow, src, message);
+        if (src->space == TT_SPACE_NETWORK) report_sum(follow, src, message);
         if (src->space != TT_SPACE_SLOT && !is_far(src, lane->rank)) continue;
         struct tt_flow_message taken = message;
         taken.from = src->rank;
         if (taken.chunk < 0) taken.chunk = src->chunk;
         taken.channel = src->space == TT_SPACE_SLOT ? src->edge / follow->n : 0;
-        tell(follow, &taken);
+        report(follow, &taken);
     }
     give(follow, lane, &message);
     follow->times[(size_t)lane->rank * follow->program->ninsns + message.insn] = lane->time;

@@ -141,7 +141,7 @@ void tt_call_log_pack(const struct tt_transport *transport, uint64_t words_out[T
 
 /* ---- what differs ---- */
 
-ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt, ...)
+ncclResult_t tt_transport_mismatch(struct tt_transport *transport, const char *fmt, ...)
 {
     const struct tt_transport_config *config = &transport->config;
     char sentence[TT_WHY_BYTES];
@@ -190,20 +190,21 @@ static bool find_parting(const struct tt_transport *transport, uint64_t newest,
 }
 
 /* The two calls of a pair, the lower rank first: the same sentence, whichever rank notices. */
-static ncclResult_t accuse_pair(struct tt_transport *transport, const struct parting *parting)
+static ncclResult_t report_pair(struct tt_transport *transport, const struct parting *parting)
 {
     const struct tt_call_entry *a = &parting->entry[0], *b = &parting->entry[1];
     bool chosen = tt_call_same(&a->call, &b->call); /* then this is what differs */
     char calls[2][TT_CALL_BYTES];
     tt_call_text(&a->call, chosen, calls[0]);
     tt_call_text(&b->call, chosen, calls[1]);
-    return tt_transport_accuse(transport,
-                               "ranks called different operations: rank %d called %s as operation "
-                               "%u, rank %d called %s as operation %u; %s",
-                               parting->rank[0], calls[0], (uint32_t)(a->match >> 32),
-                               parting->rank[1], calls[1], (uint32_t)(b->match >> 32),
-                               chosen ? "settings and plugins must be the same on all ranks"
-                                      : "all ranks must make the same calls in the same order");
+    return tt_transport_mismatch(
+        transport,
+        "ranks called different operations: rank %d called %s as operation "
+        "%u, rank %d called %s as operation %u; %s",
+        parting->rank[0], calls[0], (uint32_t)(a->match >> 32), parting->rank[1], calls[1],
+        (uint32_t)(b->match >> 32),
+        chosen ? "settings and plugins must be the same on all ranks"
+               : "all ranks must make the same calls in the same order");
 }
 
 ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct tt_call_entry *own,
@@ -214,14 +215,14 @@ ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct t
     struct parting parting;
     struct tt_call_entry own_then;
     if (find_parting(transport, mine > others ? mine : others, &parting))
-        return accuse_pair(transport, &parting);
+        return report_pair(transport, &parting);
     if (others < mine && tt_call_log_find(transport, rank, others, &own_then) &&
         own_then.match != theirs->match)
         own = &own_then;
     bool first = rank < peer;
     parting = (struct parting){.rank = {first ? rank : peer, first ? peer : rank},
                                .entry = {first ? *own : *theirs, first ? *theirs : *own}};
-    return accuse_pair(transport, &parting);
+    return report_pair(transport, &parting);
 }
 
 ncclResult_t tt_call_log_ended(struct tt_transport *transport, int ender, uint64_t number, int rank,
@@ -229,7 +230,7 @@ ncclResult_t tt_call_log_ended(struct tt_transport *transport, int ender, uint64
 {
     char text[TT_CALL_BYTES];
     tt_call_text(call, false, text);
-    return tt_transport_accuse(
+    return tt_transport_mismatch(
         transport,
         "ranks called different operations: rank %d called %s as operation "
         "%u, rank %d ended the communicator after %u operation(s); all ranks "
@@ -241,12 +242,13 @@ ncclResult_t tt_call_log_history(struct tt_transport *transport, int rank, uint6
 {
     struct parting parting;
     int own = transport->config.member->rank;
-    if (find_parting(transport, number, &parting)) return accuse_pair(transport, &parting);
-    return tt_transport_accuse(transport,
-                               "ranks called different operations: rank %d and rank %d agree in "
-                               "operation %u, but not in all before it; all ranks must make the "
-                               "same calls in the same order",
-                               own < rank ? own : rank, own < rank ? rank : own, (uint32_t)number);
+    if (find_parting(transport, number, &parting)) return report_pair(transport, &parting);
+    return tt_transport_mismatch(transport,
+                                 "ranks called different operations: rank %d and rank %d agree in "
+                                 "operation %u, but not in all before it; all ranks must make the "
+                                 "same calls in the same order",
+                                 own < rank ? own : rank, own < rank ? rank : own,
+                                 (uint32_t)number);
 }
 
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank)

@@ -11,11 +11,12 @@ ncclResult_t tt_edge_mismatch(const struct tt_edge *edge, uint64_t expected, uin
     int rank = edge->config->member->rank, peer = edge->key.peer;
     struct tt_call_entry own, theirs;
     if (edge->key.conn == TT_CONN_P2P) {
-        return tt_transport_accuse(transport,
-                                   "send and receive do not match: rank %d receives %u bytes (mod "
-                                   "2^32) as message %u of rank %d, which sent %u as message %u",
-                                   rank, (uint32_t)expected, (uint32_t)(expected >> 32) + 1, peer,
-                                   (uint32_t)found, (uint32_t)(found >> 32) + 1);
+        return tt_transport_mismatch(
+            transport,
+            "send and receive do not match: rank %d receives %u bytes (mod "
+            "2^32) as message %u of rank %d, which sent %u as message %u",
+            rank, (uint32_t)expected, (uint32_t)(expected >> 32) + 1, peer, (uint32_t)found,
+            (uint32_t)(found >> 32) + 1);
     }
     if (!tt_call_log_find(transport, rank, expected >> 32, &own))
         own = (struct tt_call_entry){.match = expected};

@@ -31,7 +31,7 @@ static void join_lines(struct net_edge *edge, struct run *run)
 }
 
 /* Before messages of another kind than those before; hints of connections come first. */
-static void tell_uses(struct tt_net_edges *edges)
+static void report_uses(struct tt_net_edges *edges)
 {
     uint64_t uses = atomic_load_explicit(&edges->uses, memory_order_relaxed);
     if (uses == edges->announced || !edges->hinted) return;
@@ -49,7 +49,7 @@ void tt_transport_uses(struct tt_transport *transport, struct tt_net_uses uses)
 static struct run run_edges(struct tt_net_edges *edges, bool proxy)
 {
     struct run run = {false, false, false};
-    if (edges->first) tell_uses(edges);
+    if (edges->first) report_uses(edges);
     for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
         if (edge->slots.phase == NET_READY) run.moved |= tt_net_step(edge);
         if (proxy) join_lines(edge, &run);
@@ -82,7 +82,7 @@ void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted
         } else if (edges->count <= FEW_EDGES || ++edges->turn % (edges->count / 2) == 0) {
             left = run_edges(edges, false).pending;
         } else {
-            tell_uses(edges);
+            report_uses(edges);
             if (edge->slots.phase == NET_READY) tt_net_step(edge);
             left = tt_net_step_pending(edge);
         }

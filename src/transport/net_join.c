@@ -37,7 +37,7 @@ static ncclResult_t send_word(const struct net_edge *edge, bool good)
 }
 
 /* ncclSystemError: the other end did not get the line. */
-static ncclResult_t hear_word(const struct net_edge *edge, struct net_line *line)
+static ncclResult_t receive_word(const struct net_edge *edge, struct net_line *line)
 {
     struct tt_bootstrap *bootstrap = edge->edge.config->bootstrap;
     char word = 0;
@@ -141,7 +141,7 @@ static ncclResult_t ready_step(struct net_edge *edge, struct net_line *line)
 
 static ncclResult_t confirm_step(struct net_edge *edge, struct net_line *line)
 {
-    ncclResult_t rc = hear_word(edge, line);
+    ncclResult_t rc = receive_word(edge, line);
     if (rc) return rc;
     line->phase = NET_READY;
     tt_info(TT_LOG_NET | TT_LOG_REG,
@@ -167,7 +167,7 @@ static ncclResult_t accept_step(struct net_edge *edge, struct net_line *line)
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     ncclResult_t rc = net->ops.accept(net, line->listen_comm, &line->comm);
     if (rc) return rc;
-    if (!line->comm) return line == &edge->direct ? hear_word(edge, line) : ncclInProgress;
+    if (!line->comm) return line == &edge->direct ? receive_word(edge, line) : ncclInProgress;
     net->ops.close_listen(net, line->listen_comm);
     line->listen_comm = NULL;
     return ready_step(edge, line);

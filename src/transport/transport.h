@@ -215,7 +215,7 @@ bool tt_call_log_get(const struct tt_transport *transport, uint64_t number,
 uint32_t tt_transport_messages(const struct tt_transport *transport, int rank, bool sending);
 /* Fail with ncclInvalidUsage and that sentence at all ranks, unless the communicator has failed.
  * Any thread. */
-ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt, ...)
+ncclResult_t tt_transport_mismatch(struct tt_transport *transport, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Advance network transfers and connections of this communicator; called by the proxy and by

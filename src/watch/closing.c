@@ -80,16 +80,17 @@ static bool find_call(const struct message *message, uint64_t number, struct tt_
     return false;
 }
 
-static void accuse(const struct tt_watch_subject *subject, int ender, uint64_t number, int rank,
-                   const struct tt_call *call)
+static void report_mismatch(const struct tt_watch_subject *subject, int ender, uint64_t number,
+                            int rank, const struct tt_call *call)
 {
     char text[TT_CALL_BYTES];
     tt_call_text(call, false, text);
-    tt_transport_accuse(subject->transport,
-                        "ranks called different operations: rank %d called %s as operation %u, "
-                        "rank %d ended the communicator after %u operation(s); all ranks must make "
-                        "the same calls in the same order",
-                        rank, text, (uint32_t)number + 1, ender, (uint32_t)number);
+    tt_transport_mismatch(
+        subject->transport,
+        "ranks called different operations: rank %d called %s as operation %u, "
+        "rank %d ended the communicator after %u operation(s); all ranks must make "
+        "the same calls in the same order",
+        rank, text, (uint32_t)number + 1, ender, (uint32_t)number);
 }
 
 /* The rank that ends the communicator after the fewest operations; -1: nobody ends it yet. */
@@ -121,7 +122,7 @@ static bool someone_misses(const struct tt_closing *closing, const struct tt_wat
         bool found = rank ? find_call(&messages[rank], number + 1, &call)
                           : tt_call_log_get(subject->transport, number + 1, &call);
         if (!found) continue;
-        accuse(subject, ender, number, rank, &call);
+        report_mismatch(subject, ender, number, rank, &call);
         return true;
     }
     return false;

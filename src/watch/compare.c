@@ -62,7 +62,7 @@ static bool receive_call_log(struct tt_watch_compare *compare,
         if (bytes != sizeof(words)) continue;
         turn_words(words, TT_CALL_LOG_WORDS);
         memcpy(compare->theirs, words, sizeof(words));
-        compare->heard = news = true;
+        compare->received = news = true;
     }
     return news;
 }
@@ -178,8 +178,8 @@ static bool deadlocks(const struct side *asker, const struct side *own, int own_
 }
 
 /* ranks  that wait for each other; the two are neighbours */
-static void accuse(const struct tt_watch_subject *subject, const struct side *a,
-                   const struct side *b, uint32_t ranks)
+static void report_mismatch(const struct tt_watch_subject *subject, const struct side *a,
+                            const struct side *b, uint32_t ranks)
 {
     const struct side *first = a->rank < b->rank ? a : b, *second = first == a ? b : a;
     char calls[2][TT_CALL_BYTES];
@@ -187,24 +187,27 @@ static void accuse(const struct tt_watch_subject *subject, const struct side *a,
     tt_call_text(&second->call, false, calls[1]);
     if (tt_func_is_message((enum tt_func)a->call.func) &&
         tt_func_is_message((enum tt_func)b->call.func)) {
-        tt_transport_accuse(subject->transport,
-                            "%u ranks wait for each other in messages: rank %d called %s, rank %d "
-                            "called %s; Sends and Recvs that need each other must be called "
-                            "between one ncclGroupStart and its ncclGroupEnd",
-                            ranks, first->rank, calls[0], second->rank, calls[1]);
+        tt_transport_mismatch(
+            subject->transport,
+            "%u ranks wait for each other in messages: rank %d called %s, rank %d "
+            "called %s; Sends and Recvs that need each other must be called "
+            "between one ncclGroupStart and its ncclGroupEnd",
+            ranks, first->rank, calls[0], second->rank, calls[1]);
         return;
     }
     if (ranks > 2) {
-        tt_transport_accuse(subject->transport,
-                            "ranks called different operations: rank %d called %s, rank %d called "
-                            "%s; %u ranks wait for each other in a circle",
-                            first->rank, calls[0], second->rank, calls[1], ranks);
+        tt_transport_mismatch(
+            subject->transport,
+            "ranks called different operations: rank %d called %s, rank %d called "
+            "%s; %u ranks wait for each other in a circle",
+            first->rank, calls[0], second->rank, calls[1], ranks);
         return;
     }
-    tt_transport_accuse(subject->transport,
-                        "ranks called different operations: rank %d called %s, rank %d called %s; "
-                        "each waits for the other",
-                        first->rank, calls[0], second->rank, calls[1]);
+    tt_transport_mismatch(
+        subject->transport,
+        "ranks called different operations: rank %d called %s, rank %d called %s; "
+        "each waits for the other",
+        first->rank, calls[0], second->rank, calls[1]);
 }
 
 static void send_ask(const struct tt_watch_subject *subject, const struct tt_wait *wait,
@@ -258,25 +261,25 @@ static void follow(struct tt_watch_compare *compare, const struct tt_watch_subje
         bool same = waits[i].peer == origin.via && waits[i].since_nsec == origin.since_nsec;
         if (mine && same) {
             own = side_of(subject, &waits[i], origin.via);
-            accuse(subject, asker, &own, origin.hops);
+            report_mismatch(subject, asker, &own, origin.hops);
         } else if (!mine && has_peer(subject, &waits[i])) {
             send_ask(subject, &waits[i], &origin);
         }
     }
 }
 
-static void hear_ask(const struct tt_watch_subject *subject, const struct side *asker,
-                     const struct tt_wait *waits, int nwaits)
+static void receive_ask(const struct tt_watch_subject *subject, const struct side *asker,
+                        const struct tt_wait *waits, int nwaits)
 {
     for (int i = 0; i < nwaits; i++) {
         struct side own = side_of(subject, &waits[i], asker->rank);
-        if (deadlocks(asker, &own, waits[i].peer)) accuse(subject, asker, &own, 2);
+        if (deadlocks(asker, &own, waits[i].peer)) report_mismatch(subject, asker, &own, 2);
     }
 }
 
 /* Those who wait for this rank. */
-static void hear_asks(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
-                      const struct tt_wait *waits, int nwaits)
+static void receive_asks(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
+                         const struct tt_wait *waits, int nwaits)
 {
     uint64_t words[ASK_WORDS] = {0};
     for (int asker = 0; asker < subject->member->nranks; asker++) {
@@ -286,7 +289,7 @@ static void hear_asks(struct tt_watch_compare *compare, const struct tt_watch_su
             struct side theirs = side_unpack(asker, words);
             struct origin origin = origin_unpack(words + SIDE_WORDS);
             if (bytes != sizeof(words)) continue;
-            hear_ask(subject, &theirs, waits, nwaits);
+            receive_ask(subject, &theirs, waits, nwaits);
             follow(compare, subject, &theirs, origin, waits, nwaits);
         }
     }
@@ -329,9 +332,9 @@ void tt_compare_look(struct tt_watch_compare *compare, const struct tt_watch_sub
     if (mail != compare->mail) {
         compare->mail = mail;
         news = receive_call_log(compare, subject);
-        hear_asks(compare, subject, waits, nwaits);
+        receive_asks(compare, subject, waits, nwaits);
     }
-    if (compare->heard && (news || moved)) {
+    if (compare->received && (news || moved)) {
         int nranks = subject->member->nranks,
             before = (subject->member->rank + nranks - 1) % nranks;
         tt_call_log_compare(subject->transport, before, compare->theirs);

@@ -15,7 +15,7 @@ struct tt_watch_compare { /* of one subject; zero: nothing known. The watchdog's
     uint64_t begun;       /* at the last look */
     uint64_t reported;    /* what the next rank got last */
     uint64_t mail;        /* of the bootstrap, when it was looked through */
-    bool heard;           /* `theirs` is the call log of the rank before this one */
+    bool received;        /* `theirs` is the call log of the rank before this one */
     uint64_t theirs[TT_CALL_LOG_WORDS];
     uint64_t ask_nsec; /* when the rank that is waited for is asked again; 0: at once */
     uint64_t ask_pause_nsec;

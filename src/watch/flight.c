@@ -127,7 +127,7 @@ static void on_signal(int number)
 }
 
 /* Signals that the program handles itself are the program's. */
-static void hear_signals(void)
+static void receive_signals(void)
 {
     for (size_t i = 0; i < TT_LEN(signals); i++) {
         struct sigaction now, ours = {.sa_handler = on_signal};
@@ -193,7 +193,7 @@ static void prepare(void)
     if (!path || !*path) return;
     set_path(path);
     make_folder();
-    if (tt_watches.flights.path[0]) hear_signals();
+    if (tt_watches.flights.path[0]) receive_signals();
 }
 
 void tt_flight_add(struct tt_watch *watch)

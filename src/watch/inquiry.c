@@ -212,7 +212,7 @@ static void begin(struct tt_inquiry *inquiry, const struct tt_watch *watches, ui
     inquiry->asks = inquiry->next.asks;
     if (inquiry->asks & TT_INQUIRY_JUDGES) inquiry->id |= ID_JUDGES;
     inquiry->open = true;
-    inquiry->began_nsec = inquiry->heard_nsec = now;
+    inquiry->began_nsec = inquiry->received_nsec = now;
     inquiry->until_nsec = now + inquiry->next.limit_nsec;
     memset(&inquiry->next, 0, sizeof(inquiry->next));
     if (inquiry->asks & TT_INQUIRY_PROFILERS) tt_profiler_set_mask((uint32_t)(inquiry->asks >> 32));
@@ -294,8 +294,8 @@ static void answer(struct tt_inquiry *inquiry, const struct tt_watch *watches,
     free(message);
 }
 
-static void hear_answer(struct tt_inquiry *inquiry, const struct message_head *head,
-                        const struct answer *message, size_t bytes, uint64_t now)
+static void receive_answer(struct tt_inquiry *inquiry, const struct message_head *head,
+                           const struct answer *message, size_t bytes, uint64_t now)
 {
     struct tt_status status = {0};
     struct tt_inquiry_hop hops[TT_INQUIRY_HOPS];
@@ -309,7 +309,7 @@ static void hear_answer(struct tt_inquiry *inquiry, const struct message_head *h
         return;
     }
     if (count > MESSAGE_STATUSES || bytes != ANSWER_BYTES(count)) return;
-    inquiry->heard_nsec = now;
+    inquiry->received_nsec = now;
     snprintf(process.host, sizeof(process.host), "%.*s", (int)sizeof(message->host) - 1,
              message->host);
     snprintf(process.addr, sizeof(process.addr), "%.*s", (int)sizeof(message->addr) - 1,
@@ -326,8 +326,8 @@ static void hear_answer(struct tt_inquiry *inquiry, const struct message_head *h
 }
 
 /* A message that came over the hop that its head says, to or from the watched rank. */
-static void hear(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint32_t tag,
-                 struct answer *message, size_t bytes, uint64_t now)
+static void receive(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint32_t tag,
+                    struct answer *message, size_t bytes, uint64_t now)
 {
     struct message_head head = message->head;
     turn_head(&head);
@@ -343,7 +343,7 @@ static void hear(struct tt_inquiry *inquiry, const struct tt_watch *watches, uin
         head.at--;
         post(watches, &head, tag, message, bytes);
     } else {
-        hear_answer(inquiry, &head, message, bytes, now);
+        receive_answer(inquiry, &head, message, bytes, now);
     }
 }
 
@@ -359,7 +359,7 @@ static void read_mail(struct tt_inquiry *inquiry, const struct tt_watch *watches
         size_t bytes = 0;
         while (!tt_bootstrap_poll(bootstrap, TT_ANY_PEER, tag, &in, sizeof(in), &bytes)) {
             if (bytes >= sizeof(struct message_head))
-                hear(inquiry, watches, tag, &in.message, bytes, now);
+                receive(inquiry, watches, tag, &in.message, bytes, now);
         }
     }
 }
@@ -378,8 +378,8 @@ void tt_inquiry_step(struct tt_inquiry *inquiry, struct tt_watch *watches, uint6
     inquiry->took_nsec = now - inquiry->began_nsec;
     if (inquiry->next.wanted && inquiry->took_nsec > JOIN_NSEC) inquiry->until_nsec = now;
     if (now < inquiry->until_nsec && inquiry->late) {
-        bool quiet = now - inquiry->heard_nsec > QUIET_NSEC;
-        if (quiet) inquiry->heard_nsec = now;
+        bool quiet = now - inquiry->received_nsec > QUIET_NSEC;
+        if (quiet) inquiry->received_nsec = now;
         ask_next(watches, inquiry, quiet);
         return;
     }

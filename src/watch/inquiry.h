@@ -58,7 +58,7 @@ struct tt_inquiry {
     const char *own_settings;          /* borrowed; NULL: none are known */
     struct tt_inquiry_settings *settings; /* owned: of those who answered */
     size_t nsettings;
-    uint64_t began_nsec, heard_nsec, until_nsec, took_nsec;
+    uint64_t began_nsec, received_nsec, until_nsec, took_nsec;
     struct tt_status_process self;
     struct tt_status *found; /* owned */
     size_t nfound, room;

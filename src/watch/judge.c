@@ -59,7 +59,7 @@ void tt_judge_ask(struct tt_watch *watch, uint64_t now)
     watch->until_nsec = now + INQUIRY_NSEC;
 }
 
-static void tell_verdict(struct tt_watch *watch, const char *sentence)
+static void report_verdict(struct tt_watch *watch, const char *sentence)
 {
     const struct tt_member *member = watch->subject.member;
     char name[TT_QUOTED_BYTES];
@@ -108,7 +108,7 @@ static bool blames_own(const struct verdict_message *message)
     return message->is_still && watch;
 }
 
-void tt_judge_hear(struct tt_watch *watch)
+void tt_judge_receive(struct tt_watch *watch)
 {
     struct verdict_message message;
     size_t bytes = 0;
@@ -125,7 +125,7 @@ void tt_judge_hear(struct tt_watch *watch)
         watch->judged = level;
         watch->looked = true;
         watch->asked |= message.due;
-        tell_verdict(watch, message.sentence);
+        report_verdict(watch, message.sentence);
     }
 }
 
@@ -155,6 +155,6 @@ void tt_judge_end(struct tt_watch *watch, uint64_t now)
     int level = watch->asked ? TT_REPORTED_DUE : TT_REPORTED_EARLY;
     if (watch->judged >= level) return;
     watch->judged = level;
-    tell_verdict(watch, verdict.sentence);
+    report_verdict(watch, verdict.sentence);
     share_verdict(watch, &verdict);
 }

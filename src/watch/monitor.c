@@ -36,7 +36,7 @@ static struct tt_monitor_peer *peer_of(struct tt_monitor *monitor, const char *h
 }
 
 struct teller {
-    void (*tell)(void *to, const struct tt_monitor_event *event);
+    void (*report)(void *to, const struct tt_monitor_event *event);
     void *to;
     bool first;
 };
@@ -46,7 +46,7 @@ static void say(const struct teller *teller, const struct tt_monitor_peer *peer,
 {
     const struct tt_monitor_event event = {
         .name = name, .details = details, .group = group, .peer = peer};
-    if (!teller->first) teller->tell(teller->to, &event);
+    if (!teller->first) teller->report(teller->to, &event);
 }
 
 static void change(const struct teller *teller, struct tt_monitor_peer *peer,
@@ -98,9 +98,9 @@ static void look_at_process(struct tt_monitor_peer *peer, const struct teller *t
 }
 
 void tt_monitor_look(struct tt_monitor *monitor, const struct tt_watch *watches, uint64_t now,
-                     void (*tell)(void *to, const struct tt_monitor_event *event), void *to)
+                     void (*report)(void *to, const struct tt_monitor_event *event), void *to)
 {
-    const struct teller teller = {.tell = tell, .to = to, .first = !monitor->looked_nsec};
+    const struct teller teller = {.report = report, .to = to, .first = !monitor->looked_nsec};
     if (!teller.first && now - monitor->looked_nsec < LOOK_NSEC) return;
     monitor->looked_nsec = now;
     for (size_t i = 0; i < monitor->count; i++)

@@ -36,7 +36,7 @@ struct tt_monitor {
 /* Look at all peers, a few times a second at most however often it is called. `tell` is called for
  * each change since the last look; the first look reports nothing. */
 void tt_monitor_look(struct tt_monitor *monitor, const struct tt_watch *watches, uint64_t now,
-                     void (*tell)(void *to, const struct tt_monitor_event *event), void *to);
+                     void (*report)(void *to, const struct tt_monitor_event *event), void *to);
 /* Forget all peers, when no client monitors any more. */
 void tt_monitor_reset(struct tt_monitor *monitor);
 

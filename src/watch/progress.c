@@ -118,7 +118,7 @@ static bool cannot_succeed(struct tt_watch *watch, uint64_t idle_nsec, uint64_t 
 }
 
 /* Who is gone, and in what this rank waits. */
-static bool tell_ended(const struct tt_watch *watch, char *text, size_t text_bytes)
+static bool report_ended(const struct tt_watch *watch, char *text, size_t text_bytes)
 {
     const struct tt_watch_subject *subject = &watch->subject;
     char gone[TT_WHY_BYTES], call_text[TT_CALL_BYTES];
@@ -183,7 +183,7 @@ void tt_progress_look(struct tt_watch *watch, uint64_t now)
                  (double)idle_nsec * 1e-9, (unsigned long long)served + 1, watch->verdict);
         raise_abort(watch, ncclTimeout, sentence);
     } else if (cannot_succeed(watch, idle_nsec, now) &&
-               tell_ended(watch, sentence, sizeof(sentence))) {
+               report_ended(watch, sentence, sizeof(sentence))) {
         raise_abort(watch, ncclRemoteError, sentence);
     }
 }

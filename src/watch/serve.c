@@ -64,7 +64,7 @@ static void accept_client(struct tt_serve *serve, int listener, uint64_t now)
         return;
     }
     client->fd = fd;
-    client->heard_nsec = now;
+    client->received_nsec = now;
     client->proved = proved;
     client->timeout_nsec = usual_timeout_nsec();
     serve->clients[slot] = client;
@@ -241,7 +241,7 @@ static void take_line(struct tt_serve *serve, struct tt_serve_client *client, co
     client->until_nsec = job->now + client->timeout_nsec;
 }
 
-static void hear(struct tt_serve_client *client, uint64_t now)
+static void receive(struct tt_serve_client *client, uint64_t now)
 {
     size_t room = sizeof(client->line) - 1 - client->got;
     ssize_t bytes = recv(client->fd, client->line + client->got, room, 0);
@@ -251,7 +251,7 @@ static void hear(struct tt_serve_client *client, uint64_t now)
         if (bytes < 0 || room == 0) client->report = TT_SERVE_NOTHING;
         return;
     }
-    client->heard_nsec = now;
+    client->received_nsec = now;
     client->got += (size_t)bytes;
     client->line[client->got] = 0;
 }
@@ -354,7 +354,7 @@ void tt_serve_report(struct tt_serve *serve, const struct tt_inquiry *inquiry,
     }
 }
 
-static void tell_event(void *to, const struct tt_monitor_event *event)
+static void report_event(void *to, const struct tt_monitor_event *event)
 {
     struct tt_serve *serve = to;
     char *texts[2] = {NULL, NULL}; /* made when the first client wants it */
@@ -379,7 +379,7 @@ void tt_serve_monitor(struct tt_serve *serve, const struct tt_watch *watches, ui
     for (int i = 0; i < TT_SERVE_CLIENTS; i++)
         any |= serve->clients[i] && serve->clients[i]->monitors;
     if (any) {
-        tt_monitor_look(&serve->monitor, watches, now, tell_event, serve);
+        tt_monitor_look(&serve->monitor, watches, now, report_event, serve);
     } else if (serve->monitor.looked_nsec) {
         tt_monitor_reset(&serve->monitor);
     }
@@ -396,11 +396,11 @@ void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_i
             client_close(&serve->clients[i]);
             continue;
         }
-        if (fds[2 + i].revents & POLLIN) hear(client, now);
+        if (fds[2 + i].revents & POLLIN) receive(client, now);
         if (!client->last) take_lines(serve, client, &job);
         client_send(client);
         bool sent = client->sent == client->out_bytes;
-        bool idle = !client->report && !client->monitors && now - client->heard_nsec > IDLE_NSEC;
+        bool idle = !client->report && !client->monitors && now - client->received_nsec > IDLE_NSEC;
         if ((client->last && sent && !client->report) || idle) client_close(&serve->clients[i]);
     }
     if (fds[0].revents & POLLIN) accept_client(serve, serve->ports.local_fd, now);

@@ -32,10 +32,10 @@ struct tt_serve_client {
     int monitors; /* groups of events that it gets */
     uint64_t timeout_nsec;
     enum tt_serve_report report;
-    uint64_t wants;      /* the inquiry that the report is made from, */
-    uint64_t until_nsec; /* at the latest then */
-    bool last;           /* close when all is sent */
-    uint64_t heard_nsec; /* idle ones are closed */
+    uint64_t wants;         /* the inquiry that the report is made from, */
+    uint64_t until_nsec;    /* at the latest then */
+    bool last;              /* close when all is sent */
+    uint64_t received_nsec; /* idle ones are closed */
 };
 
 struct tt_serve {

@@ -71,7 +71,7 @@ void tt_unreceived_fini(struct tt_unreceived *unreceived)
 
 /* ---- who is asked ---- */
 
-static void hear_askers(struct tt_unreceived *unreceived, const struct tt_watch_subject *subject)
+static void receive_askers(struct tt_unreceived *unreceived, const struct tt_watch_subject *subject)
 {
     struct message message;
     while (receive(subject, TAG_SENT, &message)) {
@@ -84,7 +84,7 @@ void tt_unreceived_look(struct tt_unreceived *unreceived, const struct tt_watch_
 {
     const uint64_t mail = tt_bootstrap_mail(subject->bootstrap);
     if (!unreceived->sent || !unreceived->answered) return;
-    if (mail != unreceived->mail) hear_askers(unreceived, subject);
+    if (mail != unreceived->mail) receive_askers(unreceived, subject);
     unreceived->mail = mail;
     if (!atomic_load_explicit(&unreceived->open, memory_order_acquire)) return;
     bool open = false;
@@ -104,7 +104,7 @@ void tt_unreceived_look(struct tt_unreceived *unreceived, const struct tt_watch_
 
 /* ---- who ends the communicator ---- */
 
-static void tell_receiver(const struct tt_watch_subject *subject, int rank, uint32_t sent)
+static void report_receiver(const struct tt_watch_subject *subject, int rank, uint32_t sent)
 {
     int pid;
     char name[TT_QUOTED_BYTES];
@@ -116,7 +116,7 @@ static void tell_receiver(const struct tt_watch_subject *subject, int rank, uint
             member->rank, member->nranks, rank, host, pid, sent, counted(subject, rank, false));
 }
 
-static void tell_sender(const struct tt_watch_subject *subject, int rank, uint32_t taken)
+static void report_sender(const struct tt_watch_subject *subject, int rank, uint32_t taken)
 {
     int pid;
     char name[TT_QUOTED_BYTES];
@@ -136,8 +136,8 @@ struct receiver {
     uint32_t sent, taken;
 };
 
-static void hear_takers(const struct tt_watch_subject *subject, struct receiver *receivers,
-                        int count)
+static void receive_takers(const struct tt_watch_subject *subject, struct receiver *receivers,
+                           int count)
 {
     struct message message;
     while (receive(subject, TAG_TAKEN, &message)) {
@@ -154,13 +154,13 @@ static int ask_all(const struct tt_watch_subject *subject, struct receiver *rece
     int left = 0;
     for (int i = 0; i < count; i++) /* what it has said before its end is there by then */
         ended[i] = tt_bootstrap_rank_ended(subject->bootstrap, receivers[i].rank);
-    hear_takers(subject, receivers, count);
+    receive_takers(subject, receivers, count);
     for (int i = 0; i < count; i++) {
         struct receiver *receiver = &receivers[i];
         if (!is_less(receiver->taken, receiver->sent)) continue;
         if (ended[i]) { /* one that exited says why itself */
             if (!tt_bootstrap_rank_exited(subject->bootstrap, receiver->rank))
-                tell_sender(subject, receiver->rank, receiver->taken);
+                report_sender(subject, receiver->rank, receiver->taken);
             continue;
         }
         if (!receiver->asked) send(subject, receiver->rank, TAG_SENT, receiver->sent);
@@ -178,12 +178,12 @@ void tt_unreceived_close(struct tt_unreceived *unreceived, const struct tt_watch
     uint32_t sleeps = 0;
     int count = 0;
     if (!unreceived->sent || !unreceived->answered) return;
-    hear_askers(unreceived, subject);
+    receive_askers(unreceived, subject);
     for (int k = 1; k < member->nranks; k++) {
         const int rank = (member->rank + k) % member->nranks;
         const uint32_t sent = counted(subject, rank, true), taken = counted(subject, rank, false);
         const uint32_t theirs = atomic_load_explicit(&unreceived->sent[rank], memory_order_relaxed);
-        if (is_less(taken, theirs)) tell_receiver(subject, rank, theirs);
+        if (is_less(taken, theirs)) report_receiver(subject, rank, theirs);
         if (taken) send(subject, rank, TAG_TAKEN, taken);
         if (sent && count < ASKED_MOST)
             receivers[count++] = (struct receiver){.rank = rank, .sent = sent};

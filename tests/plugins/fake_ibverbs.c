@@ -511,7 +511,7 @@ SHOWN int ibv_modify_qp(struct ibv_qp *verbs, struct ibv_qp_attr *attr, int mask
 
 /* ---- events ---- */
 
-void fake_tell(struct fake_device *device, enum ibv_event_type type)
+void fake_report(struct fake_device *device, enum ibv_event_type type)
 {
     struct ibv_async_event event = {.event_type = type, .element.port_num = 1};
     if (device->events[1] && write(device->events[1], &event, sizeof(event)) < 0)

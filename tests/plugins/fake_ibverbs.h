@@ -71,7 +71,7 @@ uint64_t fake_now_nsec(void);
 const char *fake_fault(const char *name, char *value, size_t value_bytes);
 /* One line into the file FAKE_IB_LOG. */
 void fake_record(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void fake_tell(struct fake_device *device, enum ibv_event_type type);
+void fake_report(struct fake_device *device, enum ibv_event_type type);
 struct fake_qp *fake_qp_of(uint32_t number);
 /* May [addr, addr + bytes) be used by that key? */
 bool fake_allowed(uint32_t key, const struct fake_device *device, uint64_t addr, uint64_t bytes,

@@ -236,10 +236,10 @@ static void inject(struct fake_device *device)
     device->writes++;
     if (injects("deaf", device)) device->deaf = true;
     if (injects("cut", device)) device->broken = true;
-    if (injects("fatal", device)) fake_tell(device, IBV_EVENT_DEVICE_FATAL);
+    if (injects("fatal", device)) fake_report(device, IBV_EVENT_DEVICE_FATAL);
     if (injects("flap", device)) {
-        fake_tell(device, IBV_EVENT_PORT_ERR);
-        fake_tell(device, IBV_EVENT_PORT_ACTIVE);
+        fake_report(device, IBV_EVENT_PORT_ERR);
+        fake_report(device, IBV_EVENT_PORT_ACTIVE);
     }
 }
 

@@ -19,7 +19,7 @@ static void say(int socket)
     expect(write(socket, &word, 1) == 1, "the other process listens");
 }
 
-static void hear(int socket)
+static void receive(int socket)
 {
     char word = 0;
     expect(read(socket, &word, 1) == 1, "the other process speaks");
@@ -52,12 +52,12 @@ static void owner(int socket)
         CHECK(cudaMemsetAsync(buffer, 2 * i, BYTES, stream));
         CHECK(cudaEventRecord(mine, stream));
         say(socket); /* recorded, not finished */
-        hear(socket);
+        receive(socket);
         CHECK(cudaStreamWaitEvent(stream, yours, 0));
         CHECK(cudaStreamSynchronize(stream));
         check_bytes(buffer, host, 2 * i + 1);
     }
-    hear(socket); /* closed there */
+    receive(socket); /* closed there */
     CHECK(cudaEventDestroy(mine));
     CHECK(cudaEventDestroy(yours));
     CHECK(cudaStreamDestroy(stream));
@@ -77,7 +77,7 @@ static void peer(int socket)
     CHECK(cudaIpcOpenEventHandle(&own, message.yours));
     CHECK(cudaStreamCreate(&stream));
     for (int i = 0; i < ROUNDS; i++) {
-        hear(socket);
+        receive(socket);
         CHECK(cudaStreamWaitEvent(stream, theirs, 0));
         CHECK(cudaStreamSynchronize(stream));
         check_bytes(buffer, host, 2 * i);

@@ -123,7 +123,7 @@ int sim_socket_new(int proc, enum sim_kind kind)
 }
 
 /* The other end hears of it, after all bytes that are under way. */
-static void tell_end(const struct sim_socket *at, int error)
+static void report_end(const struct sim_socket *at, int error)
 {
     struct sim_socket *peer = peer_of(at);
     if (!peer) return;
@@ -161,7 +161,7 @@ void sim_socket_close(struct sim_socket *at)
     if (at->kind == SIM_STREAM) {
         if (at->listener >= 0) sim->sockets[at->listener].nwaiting--;
         /* unread bytes: the other end gets a reset, as from a kernel */
-        tell_end(at, at->tail != at->head ? ECONNRESET : 0);
+        report_end(at, at->tail != at->head ? ECONNRESET : 0);
         if (peer_of(at)) peer_of(at)->peer = -1;
     }
     unwatch(own);
@@ -172,7 +172,7 @@ void sim_socket_close(struct sim_socket *at)
 void sim_shutdown(struct sim_socket *at)
 {
     at->fin_at = sim->now;
-    tell_end(at, 0);
+    report_end(at, 0);
 }
 
 /* ---- connections ---- */

@@ -9,13 +9,13 @@ import sys
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PAGE = "docs/troubleshooting.md"
 # Function: place of the format among its arguments. Of snprintf() that which fills a `sentence`.
-SAY = {"tt_fail": 1, "tt_warn": 0, "tt_attn": 0, "tt_warn_setting": 0, "tuttiHostTell": 0, "tt_tree_fail": 3, "tt_root_fail": 2, "tell_death": 2,
-       "conclude": 2, "tt_transport_accuse": 1, "tt_service_refused": 0, "tuner_complain": 2, "trace_complain": 0, "timeline_complain": 3,
+SAY = {"tt_fail": 1, "tt_warn": 0, "tt_attn": 0, "tt_warn_setting": 0, "tuttiHostWarn": 0, "tt_tree_fail": 3, "tt_root_fail": 2, "report_death": 2,
+       "conclude": 2, "tt_transport_mismatch": 1, "tt_service_refused": 0, "tuner_complain": 2, "trace_complain": 0, "timeline_complain": 3,
        "ofi_fail": 1, "ofi_comm_fail": 2, "tutti_usage_error": 1, "fprintf": 1, "snprintf": 2}
 # Functions with a format that print no message of their own: those below the ones above, text that is no warning, and what is said
 # behind words that have a row ("... is refused: ...", "... is damaged: ...").
 QUIET = {"tt_fail_at", "tt_log_at", "tt_log_plugin", "tt_warn_setting_at", "tt_error_keep", "tt_plugin_log", "emit_text", "complain", "trace_say",
-         "add", "answer", "append", "fill", "put", "set", "line", "say", "introduce", "tell", "ofi_say", "out_print", "picture_print", "report_add", "text_add",
+         "add", "answer", "append", "fill", "put", "set", "line", "say", "introduce", "report", "ofi_say", "out_print", "picture_print", "report_add", "text_add",
          "tt_msccl_note", "tt_msccl_refuse", "mistake", "refuse", "damaged", "tt_verify_fail", "fail_output", "tt_topo_note", "check_breach", "trace_find", "trace_note"}
 FORMAT = re.compile(r"format\(printf, \d+, \d+\)\)\)")
 LEAST_LETTERS = 6  # of a message: what has less is said by others; of a pattern: what has less would cover anything

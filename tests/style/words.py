@@ -14,6 +14,9 @@ BANNED = {  # word: what to write instead
     "strand": "out_block, thread", "strands": "out_blocks, threads", "patience": "timeout", "nap": "sleep, backoff", "alike": "same, equal", "nalike": "nsame",
     "wish": "request, config, requested", "wishes": "requests, config", "wished": "requested, expected",
     "seat": "rank, slot, report", "seats": "ranks, slots, reports", "nseats": "nranks, nslots",
+    "tell": "report, print", "tells": "reports", "hear": "receive", "hears": "receives", "heard": "received", "lone": "single",
+    "lift": "adapt", "resting": "retired", "bury": "retire, free", "leaver": "deferred free", "leavers": "deferred frees",
+    "accuse": "report a mismatch", "dozing": "backing off", "rung": "woken", "crowds": "oversubscribed", "card": "NIC, GPU",
     "scene": "scenario, fixture", "scenes": "scenarios, fixtures", "naps": "sleeps",
 }
 PROSE = (r"\bthe meeting\b", r"\bletters? (?:comes?|came)\b", r"\bmeeting place\b", r"\bthe board of\b", r"\bare told once\b",

@@ -24,7 +24,7 @@ static int call_all(float *values, size_t bytes, int nranks, ncclComm_t comm)
     return rc ? rc : (int)ncclAllGather(all, own, part, ncclInt8, comm, NULL);
 }
 
-static int tell_each(float *values, int nranks, ncclComm_t comm)
+static int report_each(float *values, int nranks, ncclComm_t comm)
 {
     int rc = (int)ncclGroupStart();
     for (int peer = 0; peer < nranks && !rc; peer++) {
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
     rc = rc ? rc : (int)cudaMemcpy(plain, values, COUNT * sizeof(float), cudaMemcpyDeviceToHost);
     for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]) && argc < 3 && !rc; k++)
         rc = call_all(values, sizes[k], nranks, comm);
-    if (argc > 4) rc = rc ? rc : tell_each(values, nranks, comm);
+    if (argc > 4) rc = rc ? rc : report_each(values, nranks, comm);
     rc = rc ? rc : (int)cudaStreamSynchronize(NULL);
     for (int i = 0; i < COUNT && !rc; i++)
         wrong += plain[i] != (float)(nranks * (i % 1000) + nranks * (nranks - 1) / 2);

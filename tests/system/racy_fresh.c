@@ -212,7 +212,7 @@ static void run_kernel(const struct tuttiBlock *block, void **args, void *contex
     (void)block, (void)args, (void)context;
 }
 
-static void tell_kernel(const struct tuttiBlock *block, void **args, void *context)
+static void report_kernel(const struct tuttiBlock *block, void **args, void *context)
 {
     (void)block, (void)context;
     tuttiCheckRead(*(void **)args[0], BYTES);
@@ -228,7 +228,7 @@ static void launch(char *from, char *to, cudaStream_t stream)
                                     .run = run_kernel,
                                     .nargs = 2,
                                     .arg_bytes = sizes,
-                                    .touches = tell_kernel};
+                                    .touches = report_kernel};
     void *args[] = {&from, &to};
     if (!registered) OK(tuttiRegisterKernel(&one));
     registered = true;

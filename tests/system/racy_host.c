@@ -428,7 +428,7 @@ static void fill_with_sevens(const struct tuttiBlock *block, void **args, void *
         to[i] = 7;
 }
 
-static void tells_writes(const struct tuttiBlock *block, void **args, void *context)
+static void reports_writes(const struct tuttiBlock *block, void **args, void *context)
 {
     (void)block, (void)context;
     tuttiCheckWrite(*(void **)args[0], BYTES);
@@ -442,7 +442,7 @@ static void launch_sevens(int *to)
     const struct tuttiKernel one = {.size = sizeof(one),
                                     .function = (const void *)sevens,
                                     .run = fill_with_sevens,
-                                    .touches = tells_writes,
+                                    .touches = reports_writes,
                                     .nargs = 1,
                                     .arg_bytes = sizes};
     void *args[] = {&to};

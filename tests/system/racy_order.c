@@ -378,7 +378,7 @@ static void run_kernel(const struct tuttiBlock *block, void **args, void *contex
 
 static size_t touched_bytes;
 
-static void tell_touches(const struct tuttiBlock *block, void **args, void *context)
+static void report_touches(const struct tuttiBlock *block, void **args, void *context)
 {
     (void)block, (void)context;
     tuttiCheckWrite(*(void **)args[0], touched_bytes);
@@ -394,7 +394,7 @@ static void kernel_past_the_end(bool sound)
                                     .run = run_kernel,
                                     .nargs = 1,
                                     .arg_bytes = sizes,
-                                    .touches = tell_touches};
+                                    .touches = report_touches};
     void *args[] = {&my.x};
     touched_bytes = sound ? BYTES : BYTES + 1;
     OK(tuttiRegisterKernel(&one));

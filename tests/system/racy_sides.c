@@ -231,7 +231,7 @@ static void message_from(int from)
     OK(ncclGroupEnd());
 }
 
-static void message_tells(bool sound) /* racy: the receiver tells its sender nothing */
+static void message_reports(bool sound) /* racy: the receiver tells its sender nothing */
 {
     racy_start_ranks();
     fill(my.x, ranks.stream[0]);
@@ -272,7 +272,7 @@ static void message_of_own_thread(bool sound) /* sent and received by calls of t
     racy_finish_ranks();
 }
 
-static void all_to_all_tells(bool sound)
+static void all_to_all_reports(bool sound)
 {
     racy_start_ranks();
     fill(my.x, sound ? ranks.stream[1] : ranks.other[1]);
@@ -300,7 +300,7 @@ static void in_place_on_two_streams(bool sound) /* the library copies what is in
     racy_finish_ranks();
 }
 
-static void broadcast_tells(bool sound) /* racy: the root waits for nobody */
+static void broadcast_reports(bool sound) /* racy: the root waits for nobody */
 {
     racy_start_ranks();
     fill(my.x, ranks.stream[sound ? 0 : 1]);
@@ -414,13 +414,13 @@ const struct racy_scenario racy_sides[] = {
     {"group-again", group_again, "race"},
     {"group-sends-result", group_sends_result, "race"},
     {"group-on-two-streams", group_on_two_streams, "race"},
-    {"message-tells", message_tells, "race"},
+    {"message-tells", message_reports, "race"},
     {"message-too-early", message_too_early, "race"},
     {"messages-in-turns", messages_in_turns, "race"},
     {"message-of-own-thread", message_of_own_thread, "race"},
-    {"all-to-all-tells", all_to_all_tells, "race"},
+    {"all-to-all-tells", all_to_all_reports, "race"},
     {"in-place-on-two-streams", in_place_on_two_streams, "race"},
-    {"broadcast-tells", broadcast_tells, "race"},
+    {"broadcast-tells", broadcast_reports, "race"},
     {"through-events", through_events, "race"},
     {"thread-per-rank", thread_per_rank, "race"},
     {"first-rank-ahead", first_rank_ahead, "race"},

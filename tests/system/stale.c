@@ -106,7 +106,7 @@ static void every_call(struct fixture *s, const char *name, ncclComm_t comm)
     printf("%s: %s\n", name, s->failures == before ? "every call says so" : "WRONG");
 }
 
-static ncclComm_t lone(void)
+static ncclComm_t single(void)
 {
     ncclComm_t comm = NULL;
     int device = 0;
@@ -135,7 +135,7 @@ static void shared(struct fixture *s, int parent_first)
 int main(void)
 {
     struct fixture fixture = {0};
-    ncclComm_t first = lone(), aborted = lone();
+    ncclComm_t first = single(), aborted = single();
     if (cudaMalloc((void **)&fixture.buffer, COUNT * sizeof(float)) || ncclCommDestroy(first) ||
         ncclCommAbort(aborted))
         return 1;
@@ -144,7 +144,7 @@ int main(void)
     shared(&fixture, 0);
     shared(&fixture, 1);
     for (int turn = 0; turn < TURNS; turn++) { /* none of these takes their place yet */
-        ncclComm_t other = lone();
+        ncclComm_t other = single();
         if (other == first || other == aborted || ncclCommDestroy(other)) fixture.failures++;
     }
     every_call(&fixture, "destroyed long ago", first);

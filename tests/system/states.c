@@ -172,7 +172,7 @@ static void every_call_in_every_state(struct fixture *s)
 
 /* ---- while it is being made ---- */
 
-static ncclComm_t start_lone(void)
+static ncclComm_t start_single(void)
 {
     ncclUniqueId id;
     ncclComm_t comm = NULL;
@@ -189,7 +189,7 @@ static void too_early(struct fixture *s)
 {
     int n;
     ncclResult_t state;
-    ncclComm_t comm = start_lone(), child = NULL;
+    ncclComm_t comm = start_single(), child = NULL;
     expect(s, "init", "Count", ncclCommCount(comm, &n), ncclInvalidArgument);
     expect(s, "init", "Destroy", ncclCommDestroy(comm), ncclInvalidArgument);
     expect(s, "init", "Finalize", ncclCommFinalize(comm), ncclInvalidArgument);
@@ -198,7 +198,7 @@ static void too_early(struct fixture *s)
            ncclAllReduce(s->buffer[0], s->buffer[0], 1, ncclFloat, ncclSum, comm, s->stream[0]),
            ncclInvalidArgument);
     expect(s, "init", "Abort", ncclCommAbort(comm), ncclSuccess);
-    comm = start_lone();
+    comm = start_single();
     expect(s, "init", "Revoke", ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT), ncclSuccess);
     do {
         world_check(ncclCommGetAsyncError(comm, &state), "ncclCommGetAsyncError");

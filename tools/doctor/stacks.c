@@ -78,8 +78,8 @@ struct walk { /* of one process */
 };
 
 /* Source and line, or else the file that holds the code. */
-static void tell_where(const struct libdw *dw, Dwfl_Module *module, Dwarf_Addr pc, char *text,
-                       size_t text_bytes)
+static void report_where(const struct libdw *dw, Dwfl_Module *module, Dwarf_Addr pc, char *text,
+                         size_t text_bytes)
 {
     int number = 0;
     Dwfl_Line *line = dw->line(module, pc);
@@ -106,7 +106,7 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
         GElf_Off offset;
         GElf_Sym symbol;
         name = dw->symbol(module, pc, &offset, &symbol, NULL, NULL, NULL);
-        tell_where(dw, module, pc, where, sizeof(where));
+        report_where(dw, module, pc, where, sizeof(where));
     }
     json_array_append_new(walk->frames,
                           json_pack("{s:s, s:s}", "function", name ? name : "?", "where", where));

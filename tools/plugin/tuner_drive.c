@@ -24,7 +24,7 @@ static void begin(struct check_case_state *state, int call)
 
 bool tuner_load(struct tuner_plugin *plugin, const char *file, struct check_case_state *state)
 {
-    *plugin = (struct tuner_plugin){.lone.lock = PTHREAD_MUTEX_INITIALIZER};
+    *plugin = (struct tuner_plugin){.single.lock = PTHREAD_MUTEX_INITIALIZER};
     if (!tt_library_open("TUNER", 0, "libnccl-tuner", file, &plugin->library) ||
         !tt_library_find(&plugin->library, tt_tuner_symbols, TT_TUNER_VERSIONS, &plugin->found)) {
         snprintf(state->note, sizeof(state->note), "cannot be loaded: %s", plugin->library.why);
@@ -61,7 +61,7 @@ bool tuner_open(struct tuner_drive *drive, struct tuner_plugin *plugin,
     *drive = (struct tuner_drive){
         .instance = {.object = plugin->found.object,
                      .version = plugin->found.version,
-                     .lone = &plugin->lone,
+                     .single = &plugin->single,
                      .comm_id = 0x7e57,
                      .nranks = (size_t)nranks,
                      .nnodes = (size_t)nnodes},

@@ -14,7 +14,7 @@
 struct tuner_plugin { /* the library */
     struct tt_library library;
     struct tt_plugin_found found;
-    struct tt_tuner_lone lone;
+    struct tt_tuner_single single;
 };
 
 /* False: it cannot be used (said in the note). */

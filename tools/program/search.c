@@ -413,7 +413,7 @@ static bool write_files(const struct search *search)
     return true;
 }
 
-static int tell(const struct search *search)
+static int report(const struct search *search)
 {
     if (search->solver.reported) (void)fprintf(stderr, "\r\033[K");
     if (search->json) {
@@ -506,7 +506,7 @@ int program_search(int argc, char **argv)
     search->solver.began_sec = search_now();
     search->solver.doing = search->doing;
     look(search);
-    status = tell(search);
+    status = report(search);
     if (search->solver.signal_fd >= 0) close(search->solver.signal_fd);
     for (int k = 0; k < search->npoints; k++)
         free(search->points[k].text);

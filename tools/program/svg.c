@@ -247,7 +247,7 @@ static bool has_thick(const struct diagram *diagram)
 }
 
 /* Whose a chunk is, by its number. */
-static void tell_owner(const struct diagram *diagram, char *text, size_t bytes)
+static void report_owner(const struct diagram *diagram, char *text, size_t bytes)
 {
     const struct tt_program *program = diagram->program;
     const char *what = program->in_blocks ? "for rank" : "of rank";
@@ -264,7 +264,7 @@ static void put_legend(const struct diagram *diagram)
 {
     static const char *const plain = "fill=\"#374151\"";
     char text[600], ranks[200], what[64], shown[256], owner[64] = "";
-    tell_owner(diagram, owner, sizeof(owner));
+    report_owner(diagram, owner, sizeof(owner));
     (void)snprintf(text, sizeof(text), "Time goes down; an arrow is %s%s.%s", diagram->arrow,
                    has_thick(diagram) ? ", a thick one of several chunks" : "", owner);
     put_text(diagram, MARGIN, 58, 12, plain, text);

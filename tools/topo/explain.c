@@ -163,9 +163,9 @@ static void title_domain(const struct report *report, const struct topo_scenario
     }
 }
 
-static bool tell(const struct report *report, const struct tt_topo_file *file,
-                 const struct tt_topo_options *look, const char *name,
-                 const struct topo_scenario *scenario)
+static bool explain_all(const struct report *report, const struct tt_topo_file *file,
+                        const struct tt_topo_options *look, const char *name,
+                        const struct topo_scenario *scenario)
 {
     struct full_parts full = {.part = {{.bw = 0}}};
     report_add(report, "title", "%d x %s: GPUs %d, network ports %d, CPUs %d", scenario->nodes,
@@ -188,7 +188,7 @@ static bool tell(const struct report *report, const struct tt_topo_file *file,
         explain_full(&full, loads);
         tt_topo_loads_free(loads);
     }
-    if (!done) topo_tell();
+    if (!done) topo_print_error();
     report_add(report, "title", "what would be faster");
     explain_advice(report, scenario, &full);
     return done;
@@ -199,7 +199,7 @@ json_t *topo_findings(const struct tt_topo_file *file, const struct box *box,
                       const struct topo_scenario *scenario)
 {
     const struct report report = {.box = box, .findings = json_array()};
-    if (tell(&report, file, look, name, scenario)) return report.findings;
+    if (explain_all(&report, file, look, name, scenario)) return report.findings;
     json_decref(report.findings);
     return NULL;
 }
@@ -217,7 +217,8 @@ int topo_explain(const struct topo_options *options)
         const struct report text = {.box = &box};
         json_t *found = NULL;
         if (options->json) found = topo_findings(file, &box, &options->look, name, &scenario);
-        done = options->json ? found != NULL : tell(&text, file, &options->look, name, &scenario);
+        done = options->json ? found != NULL
+                             : explain_all(&text, file, &options->look, name, &scenario);
         if (found) topo_print(found);
         json_decref(found);
     }

@@ -71,7 +71,7 @@ json_t *export_tuning(const struct tt_topo_layout *layout)
 {
     struct tt_gpu_model model;
     if (tt_gpu_model_make(layout, NULL, &model)) {
-        topo_tell();
+        topo_print_error();
         return NULL;
     }
     json_t *chosen = json_object(), *tuning = json_object();

@@ -38,7 +38,7 @@ void topo_options_help(unsigned commands);
 /* What is under way, on stderr when that is a terminal, until it is said to be nothing: NULL. */
 void topo_progress(const char *what);
 /* What failed last, on stderr. */
-void topo_tell(void);
+void topo_print_error(void);
 /* Read a machine file and print its warnings on stderr; NULL: detect this machine. Says what is
  * wrong. */
 struct tt_topo_file *topo_open(const struct topo_options *options, const char *path);

@@ -239,7 +239,7 @@ void topo_progress(const char *what)
     (void)fprintf(stderr, "\r\033[K%s%s", what ? what : "", what ? " ..." : "");
 }
 
-void topo_tell(void)
+void topo_print_error(void)
 {
     (void)fprintf(stderr, "%s\n", tt_last_error());
 }
@@ -254,7 +254,7 @@ struct tt_topo_file *topo_open(const struct topo_options *options, const char *p
     }
     if (path && !strcmp(path, "-")) path = "/dev/stdin";
     if (path ? tt_topo_file_read(path, &file) : tt_topo_detect(&file)) {
-        topo_tell();
+        topo_print_error();
         return NULL;
     }
     if (options->net_plugin && !topo_take_nics(file, options->net_plugin)) {
@@ -278,7 +278,7 @@ json_t *topo_system(const struct tt_topo_file *file, const struct tt_topo_option
     ncclResult_t rc = tt_topo_system_make(file, look, &system);
     topo_progress(NULL);
     if (rc) {
-        topo_tell();
+        topo_print_error();
         return NULL;
     }
     topo_progress("describing the machine");

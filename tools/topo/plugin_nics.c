@@ -34,7 +34,7 @@ static bool put_nics(struct tt_topo_file *file, struct tt_net *net)
     const bool done = nics && tt_topo_complete(file, &local) == ncclSuccess &&
                       tt_topo_join(file, &joiner) == ncclSuccess;
     if (!nics) (void)fprintf(stderr, "tutti topo: no memory for the devices of a plugin\n");
-    if (nics && !done) topo_tell();
+    if (nics && !done) topo_print_error();
     free(nics);
     return done;
 }

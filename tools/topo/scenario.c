@@ -33,7 +33,7 @@ bool topo_join(struct topo_scenario *scenario)
     ncclResult_t rc = tt_topo_layout_make(comm_nodes, (int)count, NULL, &scenario->layout);
     topo_progress(NULL);
     free(comm_nodes);
-    if (rc) topo_tell();
+    if (rc) topo_print_error();
     return rc == ncclSuccess;
 }
 
@@ -44,7 +44,7 @@ bool topo_domains(const struct tt_topo_file *file, const struct tt_topo_options 
     ncclResult_t rc =
         tt_topo_domains_make(file, look, scenario->nodes, &scenario->domains, &scenario->ndomains);
     topo_progress(NULL);
-    if (rc) topo_tell();
+    if (rc) topo_print_error();
     return rc == ncclSuccess;
 }
 

@@ -212,7 +212,7 @@ static int search_xml(const struct topo_options *options)
     char *text = NULL;
     bool done = file && topo_domains(file, &options->look, &scenario);
     const struct tt_topo_comm_node comm_node = {.domain = scenario.domains};
-    if (done && tt_topo_graphs_print(&comm_node, &text)) topo_tell();
+    if (done && tt_topo_graphs_print(&comm_node, &text)) topo_print_error();
     if (text) (void)fputs(text, stdout);
     topo_scenario_free(&scenario);
     tt_topo_file_free(file);

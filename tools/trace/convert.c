@@ -161,7 +161,7 @@ int trace_convert(const struct trace_options *options)
     }
     int status = trace_load(options, 0, options->npaths, &run);
     if (status == 0) {
-        trace_tell_cut(&run);
+        trace_report_cut(&run);
         bool good = formats[f].write ? write_file(&run, &formats[f], options->output)
                                      : formats[f].write_folder(&run, options->output);
         status = good ? 0 : 1;

@@ -22,7 +22,7 @@ struct match {
 static bool open_side(const struct trace_options *options, int which, struct side *side)
 {
     if (trace_load(options, which, 1, &side->run)) return false;
-    trace_tell_cut(&side->run);
+    trace_report_cut(&side->run);
     side->nth = tt_calloc(side->run.ncomms + (size_t)1, sizeof(side->nth[0]));
     if (!side->nth || !trace_table_make(&side->run, &side->table)) return false;
     for (uint32_t c = 0; c < side->run.ncomms; c++) {

@@ -246,8 +246,8 @@ static struct pair *list_pairs(const struct timeline *run)
 }
 
 /* A pair with two lines is looked at from the sender's, one with one from that. */
-static void tell_pair(const struct timeline *run, const struct pair *own, uint64_t received,
-                      struct trace_findings *findings)
+static void report_pair(const struct timeline *run, const struct pair *own, uint64_t received,
+                        struct trace_findings *findings)
 {
     unsigned long long id = run->comms[own->comm].id;
     if (received != own->sent) {
@@ -283,7 +283,7 @@ static bool check_messages(const struct timeline *run, const struct comm_rank *r
         if (own->comm != judged) well = comm_at_work(run, ranks, nranks, own->comm);
         judged = own->comm;
         if (well) continue;
-        tell_pair(run, own, received, findings);
+        report_pair(run, own, received, findings);
     }
     free(pairs);
     return true;

@@ -159,8 +159,8 @@ static void add_operation(struct timeline *run, const struct part_key *keys, uin
 }
 
 /* A rank that is there already: of another run, or from a copy of its file. */
-static void tell_twin(struct timeline *run, const struct timeline_member *twin,
-                      const struct timeline_member *first)
+static void report_twin(struct timeline *run, const struct timeline_member *twin,
+                        const struct timeline_member *first)
 {
     const struct timeline_process *here = &run->processes[twin->process];
     const struct timeline_process *there = &run->processes[first->process];
@@ -201,7 +201,7 @@ static bool count_members(struct timeline *run)
         if (first == UINT32_MAX && member->rank >= 0) good = ids_put(&ranks, key, m);
         if (!member->is_twin) run->comms[member->comm].nmembers++;
         if (member->is_twin && ++ntwins <= REPORTED_MOST)
-            tell_twin(run, member, &run->members[first]);
+            report_twin(run, member, &run->members[first]);
     }
     ids_clear(&ranks);
     if (ntwins > REPORTED_MOST)

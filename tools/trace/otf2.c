@@ -25,8 +25,8 @@ void otf2_check(struct otf2_archive *archive, OTF2_ErrorCode code)
 }
 
 /* The library's own words about what is wrong with the first error. */
-static OTF2_ErrorCode hear(void *archive, const char *file, uint64_t line, const char *function,
-                           OTF2_ErrorCode code, const char *format, va_list args)
+static OTF2_ErrorCode receive(void *archive, const char *file, uint64_t line, const char *function,
+                              OTF2_ErrorCode code, const char *format, va_list args)
 {
     (void)file, (void)line, (void)function, (void)format, (void)args;
     otf2_check(archive, code);
@@ -458,7 +458,7 @@ bool trace_write_otf2(const struct timeline *run, const char *folder)
     bool good = has_events(run) && is_free(folder) && otf2_open(&archive.otf2) && make(&archive);
     good = good && has_room(&archive);
     if (good) {
-        OTF2_ErrorCallback before = archive.otf2.on_error(hear, &archive);
+        OTF2_ErrorCallback before = archive.otf2.on_error(receive, &archive);
         write_all(&archive);
         (void)archive.otf2.on_error(before, NULL);
     }

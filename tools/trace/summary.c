@@ -16,7 +16,7 @@ void trace_print_json(json_t *value)
     json_decref(value);
 }
 
-void trace_tell_cut(const struct timeline *run)
+void trace_report_cut(const struct timeline *run)
 {
     enum { REPORTED_MOST = 3 };
     uint32_t cut = 0;
@@ -213,7 +213,7 @@ int trace_summary(const struct trace_options *options)
     struct timeline run;
     struct trace_table rows = {0};
     int status = trace_load(options, 0, options->npaths, &run);
-    if (status == 0) trace_tell_cut(&run);
+    if (status == 0) trace_report_cut(&run);
     if (status == 0 && !trace_table_make(&run, &rows)) status = 1;
     if (status == 0 && options->json) print_json(&run, &rows);
     if (status == 0 && !options->json) print_text(&run, &rows);

@@ -33,7 +33,7 @@ struct trace_options {
 int trace_load(const struct trace_options *options, int first, int count, struct timeline *run);
 
 /* Say on stderr which files have no end, and how far they go. */
-void trace_tell_cut(const struct timeline *run);
+void trace_report_cut(const struct timeline *run);
 
 /* Print a JSON value and free it. */
 void trace_print_json(json_t *value);

@@ -29,11 +29,11 @@ static void take(struct fit *fit, int figure, double value)
  */
 static void fit_oversubscribed(struct fit *fit, const struct tune_samples *s)
 {
-    double touch = (s->crowd4_8 - 2 * s->crowd2_8) / (8 * s->cores);
-    if (!measured(s->crowd2_8) || !measured(s->crowd4_8)) touch = -1;
+    double touch = (s->shared4_8 - 2 * s->shared2_8) / (8 * s->cores);
+    if (!measured(s->shared2_8) || !measured(s->shared4_8)) touch = -1;
     take(fit, TOUCH, touch);
     double slots = 2 * (2 * s->cores - 2) * fit->host.touch_usec;
-    take(fit, SWITCH, measured(s->crowd2_8) ? (s->crowd2_8 - slots) / 2 : -1);
+    take(fit, SWITCH, measured(s->shared2_8) ? (s->shared2_8 - slots) / 2 : -1);
 }
 
 /* Two ranks, a core each. */
@@ -52,9 +52,9 @@ void tune_fit(const struct tune_samples *s, struct tt_tune_host *host_out, unsig
     double n = 2.0 * s->cores;
     fit_pair(&fit, s);
     fit_oversubscribed(&fit, s);
-    double moving = s->crowd2_64k / 2 - fit.host.switch_usec - (n - 2) * fit.host.touch_usec;
+    double moving = s->shared2_64k / 2 - fit.host.switch_usec - (n - 2) * fit.host.touch_usec;
     take(&fit, CROWDED_SLOT,
-         measured(s->crowd2_64k) && moving > 0 ? (2 * n - 1) * 65536.0 / moving : -1);
+         measured(s->shared2_64k) && moving > 0 ? (2 * n - 1) * 65536.0 / moving : -1);
     take(&fit, NET_PHASE, measured(s->net_8) ? s->net_8 / 2 : -1); /* two hops */
     moving = s->net_1m - 2 * fit.host.net_phase_usec - 4 * 1048576.0 / fit.host.slot_bytes_usec;
     take(&fit, NET_BYTES, measured(s->net_1m) && moving > 0 ? 1048576.0 / moving : -1);

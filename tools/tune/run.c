@@ -96,7 +96,7 @@ static bool is_repeat(const json_t *row, const json_t *of)
 }
 
 /* Least times over repeated rows; rows of one table come in the same order every time. */
-static void tell_rows(const json_t *rows, tune_seen seen, void *context)
+static void report_rows(const json_t *rows, tune_seen seen, void *context)
 {
     size_t index;
     const json_t *row;
@@ -155,7 +155,7 @@ static void progress(const struct tune_run *run)
 }
 
 /* With the first line that the measuring program said. */
-static void tell_failure(const struct tune_run *run, int talk)
+static void report_failure(const struct tune_run *run, int talk)
 {
     char text[96];
     char said[400] = "";
@@ -214,9 +214,9 @@ bool tune_run(const struct tune_run *run, tune_seen seen, void *context)
     bool good = pid > 0 && finish(pid) && all;
     progress(NULL);
     if (good) {
-        tell_rows(json_object_get(all, "results"), seen, context);
+        report_rows(json_object_get(all, "results"), seen, context);
     } else {
-        tell_failure(run, talk);
+        report_failure(run, talk);
     }
     if (talk >= 0) close(talk);
     json_decref(all);

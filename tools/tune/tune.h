@@ -37,8 +37,8 @@ struct tune_samples {
     int cores;                     /* that the crowd shares */
     double oneshot_8, oneshot_64k; /* 2 ranks, a core each */
     double direct_1m;              /* 2 ranks */
-    double crowd2_8, crowd4_8;     /* one-shot, 2 and 4 ranks per core, 8 bytes */
-    double crowd2_64k;             /* one-shot, 2 ranks per core */
+    double shared2_8, shared4_8;   /* one-shot, 2 and 4 ranks per core, 8 bytes */
+    double shared2_64k;            /* one-shot, 2 ranks per core */
     double net_8, net_1m;          /* ring, 2 ranks over sockets */
 };
 /* Solve the model (tune/model.c) for its figures. A figure that cannot be had of the samples keeps

@@ -110,8 +110,8 @@ static bool reported_here(const struct tt_key *key, const struct tt_decline *wor
     return false;
 }
 
-static void tell_root(const struct tt_bootstrap_decline *decline, const struct tt_id_parts *id,
-                      int index)
+static void report_root(const struct tt_bootstrap_decline *decline, const struct tt_id_parts *id,
+                        int index)
 {
     struct attempt attempt = {.conn = NULL};
     struct tt_key key;
@@ -159,6 +159,6 @@ void tt_bootstrap_decline(const struct tt_bootstrap_decline *decline)
     if (opens && tt_root_open(id.secret, &listen_on, &listen_on)) return;
     tt_info(TT_LOG_INIT | TT_LOG_BOOTSTRAP, "rank %d of %d tells the root that it does not come",
             decline->rank, decline->nranks);
-    tell_root(decline, &id, index);
+    report_root(decline, &id, index);
     sodium_memzero(&id, sizeof(id));
 }

@@ -176,7 +176,7 @@ static ncclResult_t join_root(struct join *join)
 }
 
 /* Connected ranks below get it from here, all others from their roots. */
-static void tell_tree(struct join *join, ncclResult_t rc)
+static void report_tree(struct join *join, ncclResult_t rc)
 {
     struct tt_bootstrap *b = join->b;
     if (!b->assigned) return;
@@ -202,7 +202,7 @@ static ncclResult_t join_run(struct join *join)
     tt_service_unlock();
     if (!rc) rc = exchange_records(join->b, &join->request.addr, join->config->record);
     tt_service_lock();
-    if (rc) tell_tree(join, rc);
+    if (rc) report_tree(join, rc);
     tt_root_conns_close(join, rc);
     join->b->parent_tree = NULL;
     if (rc) {
@@ -296,13 +296,13 @@ ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_boo
     if (!rc) rc = exchange_records(b, &addr, child->record);
     tt_service_lock();
     b->parent_tree = NULL;
-    bool heard = atomic_load(&b->error) && b->error_rank != b->rank;
+    bool received = atomic_load(&b->error) && b->error_rank != b->rank;
     if (rc) {
         tt_tree_fail(b, b->rank, rc, "%s", tt_last_error());
         tt_tree_destroy(b);
     }
     tt_service_unlock();
-    if (rc && !heard) tt_bootstrap_child_fail(parent, child, nranks, tt_last_error());
+    if (rc && !received) tt_bootstrap_child_fail(parent, child, nranks, tt_last_error());
     if (rc) return rc;
     *bootstrap_out = b;
     *records_out = b->records;

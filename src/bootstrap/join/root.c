@@ -119,7 +119,7 @@ static uint64_t overdue_grace(const struct tt_root *root)
 }
 
 /* Who has not come: now and then in the log, and once as a warning. */
-static void tell_progress(struct tt_root *root, uint64_t now)
+static void report_progress(struct tt_root *root, uint64_t now)
 {
     char missing[256], hint[160], unproven[TT_UNPROVEN_BYTES];
     bool report = now >= root->report_nsec;
@@ -164,7 +164,7 @@ static bool root_tick(struct tt_root *root, uint64_t now)
     }
     /* an unused id has no deadline */
     if (!root->slots) return root->state == ROOT_FAILED || stray;
-    if (root->state == ROOT_OPEN && root->njoined < root->nslots) tell_progress(root, now);
+    if (root->state == ROOT_OPEN && root->njoined < root->nslots) report_progress(root, now);
     if (root->state == ROOT_OPEN && root->root_rank >= 0 &&
         now >= root->first_nsec + ROOT_RANK_NSEC)
         send_root_rank(root);

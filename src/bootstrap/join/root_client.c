@@ -346,16 +346,16 @@ void tt_root_overdue(struct tt_root *root)
                  unproven);
 }
 
-static void client_gives_up(struct root_client *client, bool heard, const unsigned char *bytes,
+static void client_gives_up(struct root_client *client, bool received, const unsigned char *bytes,
                             size_t len)
 {
     char sentence[TT_SENTENCE_BYTES];
     ncclResult_t rc = tt_refuse_unpack(bytes, len, sentence);
     bool shared =
-        rc == ncclInvalidArgument || rc == ncclTimeout || (heard && rc == ncclInvalidUsage);
+        rc == ncclInvalidArgument || rc == ncclTimeout || (received && rc == ncclInvalidUsage);
     client->done = true;
     if (!shared) rc = ncclRemoteError; /* its code is its own */
-    if (heard) {
+    if (received) {
         tt_root_fail(client->root, rc, "%s", sentence);
         return;
     }

@@ -370,8 +370,8 @@ static bool last_words(const struct join *join, ncclResult_t rc,
 
 /* Roots in this process, which may end with it before their clients have heard of anything, and
  * which this rank itself cannot reach when no descriptors are left. */
-static void tell_own_roots(const struct join *join, bool heard,
-                           const unsigned char bytes[TT_REFUSE_BYTES])
+static void report_own_roots(const struct join *join, bool received,
+                             const unsigned char bytes[TT_REFUSE_BYTES])
 {
     const struct tt_bootstrap_config *config = join->config;
     const struct tt_join *request = &join->request;
@@ -379,13 +379,13 @@ static void tell_own_roots(const struct join *join, bool heard,
     ncclResult_t rc = tt_refuse_unpack(bytes, TT_REFUSE_BYTES, sentence);
     snprintf(whole, sizeof(whole), "rank %u on host %s (pid %d) gave up: %.400s", request->rank,
              request->host, request->pid, sentence);
-    if (!heard && rc != ncclInvalidArgument && rc != ncclTimeout) rc = ncclRemoteError;
+    if (!received && rc != ncclInvalidArgument && rc != ncclTimeout) rc = ncclRemoteError;
     for (int i = 0; i < config->nids && tt_service()->roots; i++) {
         struct tt_id_parts id;
         struct tt_key key;
         if (tt_id_read(&config->ids[i], &id)) continue;
         tt_key_derive(id.secret, TT_KEY_ROOT, &key);
-        tt_root_fail_key(&key, rc, heard ? sentence : whole);
+        tt_root_fail_key(&key, rc, received ? sentence : whole);
         sodium_memzero(&id, sizeof(id));
         sodium_memzero(&key, sizeof(key));
     }
@@ -394,16 +394,16 @@ static void tell_own_roots(const struct join *join, bool heard,
 void tt_root_conns_close(struct join *join, ncclResult_t rc)
 {
     unsigned char bytes[TT_REFUSE_BYTES];
-    bool heard = false;
-    if (rc) heard = last_words(join, rc, bytes);
-    if (rc && !join->roots[0].opened) tell_own_roots(join, heard, bytes);
+    bool received = false;
+    if (rc) received = last_words(join, rc, bytes);
+    if (rc && !join->roots[0].opened) report_own_roots(join, received, bytes);
     if (rc) introduce(join);
     join->b->own_root = NULL;
     for (int i = 0; i < join->nroots; i++) {
         struct root_conn *root = &join->roots[i];
         if (!root->conn) continue;
         if (rc) {
-            tt_conn_send(root->conn, heard ? TT_FRAME_RELAYED : TT_FRAME_REFUSE, bytes,
+            tt_conn_send(root->conn, received ? TT_FRAME_RELAYED : TT_FRAME_REFUSE, bytes,
                          sizeof(bytes));
         } else {
             tt_conn_send(root->conn, TT_FRAME_JOINED, NULL, 0);
@@ -411,6 +411,6 @@ void tt_root_conns_close(struct join *join, ncclResult_t rc)
         tt_conn_finish(root->conn);
         root->conn = NULL;
     }
-    if (rc && join->config->nids > 1) tell_own_roots(join, heard, bytes);
+    if (rc && join->config->nids > 1) report_own_roots(join, received, bytes);
     if (join->config->parent) tt_root_passed_end(&join->roots[0].key);
 }

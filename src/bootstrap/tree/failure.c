@@ -62,7 +62,7 @@ void tt_failure_repeat(const struct tt_bootstrap *b, struct tt_conn *conn)
 /* ---- taking it ---- */
 
 /* Say it once, in the thread that waits if there is one: that is whose call fails. */
-ncclResult_t tt_failure_tell(struct tt_bootstrap *b)
+ncclResult_t tt_failure_report(struct tt_bootstrap *b)
 {
     ncclResult_t rc = (ncclResult_t)atomic_load_explicit(&b->error, memory_order_relaxed);
     if (b->reported || !b->member) return rc;
@@ -93,7 +93,7 @@ static bool take_error(struct tt_bootstrap *b, const struct fail *fail)
     take_sentence(b, fail->sentence);
     atomic_store_explicit(&b->error, (int)fail->rc, memory_order_release);
     if (b->member) {
-        if (b->waiting == 0) tt_failure_tell(b);
+        if (b->waiting == 0) tt_failure_report(b);
         tt_error_keep("comm 0x%llx rank %d: %s", (unsigned long long)b->member->comm_id, b->rank,
                       b->sentence);
         tt_member_abort_why(b->member, fail->rc, fail->sentence);
@@ -149,9 +149,9 @@ void tt_tree_fail(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char 
 }
 
 /* A rank's connection has ended without goodbye. */
-static void tell_death(struct tt_bootstrap *b, int rank, const char *fmt, ...)
+static void report_death(struct tt_bootstrap *b, int rank, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-static void tell_death(struct tt_bootstrap *b, int rank, const char *fmt, ...)
+static void report_death(struct tt_bootstrap *b, int rank, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -229,7 +229,7 @@ void tt_failure_lost(struct tt_bootstrap *b, int peer, const char *why)
         return;
     }
     tt_failure_who(b, peer, text, sizeof(text));
-    tell_death(b, peer, "%s is gone: %s", text, why);
+    report_death(b, peer, "%s is gone: %s", text, why);
 }
 
 /* ---- while a child is being born ---- */

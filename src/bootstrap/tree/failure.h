@@ -19,7 +19,7 @@ void tt_failure_repeat(const struct tt_bootstrap *bootstrap, struct tt_conn *con
 enum { TT_WHO_BYTES = TT_HOST_BYTES + 96 };
 void tt_failure_who(const struct tt_bootstrap *bootstrap, int rank, char *text, size_t text_bytes);
 /* Log the error once, in the caller's thread; returns its code. */
-ncclResult_t tt_failure_tell(struct tt_bootstrap *bootstrap);
+ncclResult_t tt_failure_report(struct tt_bootstrap *bootstrap);
 /* What a rank that cannot take part in making a child sends its members, over the parent: salt 24,
  * sentence; and under which tag (0xffff8000 and above). */
 #define TT_CHILD_FAIL_BYTES (24 + TT_SENTENCE_BYTES)

@@ -29,7 +29,7 @@ ncclResult_t tt_tree_wait(struct tt_bootstrap *b, uint64_t deadline_nsec)
     }
     tt_failure_watch_parent(b);
     b->waiting--;
-    if (atomic_load_explicit(&b->error, memory_order_relaxed)) return tt_failure_tell(b);
+    if (atomic_load_explicit(&b->error, memory_order_relaxed)) return tt_failure_report(b);
     if (b->member && tt_member_aborted(b->member)) {
         return (ncclResult_t)atomic_load_explicit(&b->member->abort, memory_order_relaxed);
     }

@@ -210,7 +210,7 @@ static void say_goodbye(struct tt_service *service, int code, uint64_t until_nse
 
 /* Tell `tutti run`, if it started this process, before peers fail for want of this rank and end
  * sooner than it. */
-static void tell_launcher(int code)
+static void report_launcher(int code)
 {
     const char *name = getenv("TUTTI_JOB_EXITS");
     struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -232,7 +232,7 @@ static void at_process_exit(int code, void *arg)
     uint64_t until_nsec = tt_now_nsec() + IDLE_NSEC;
     if (!lock_until(service, until_nsec)) return;
     if (service->state == TT_SERVICE_RUNNING) {
-        tell_launcher(code);
+        report_launcher(code);
         say_goodbye(service, code, until_nsec);
         service->quit = true;
         tt_service_wake();

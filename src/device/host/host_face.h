@@ -10,7 +10,7 @@
 int tuttiHostUnsupported(const char *name);
 
 /* One line to the log, or to stderr when the log is off: what a user must see to go on. */
-void tuttiHostTell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void tuttiHostWarn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* The thread's stack of devices: make one current, and the one before it again, which without a
  * push stays. */

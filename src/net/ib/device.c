@@ -109,7 +109,7 @@ static int by_path(const void *a, const void *b)
 /* ---- devices ---- */
 
 /* Functions of one card differ in what follows the last dot of the place. */
-static bool same_card(const struct ib_port *a, const struct ib_port *b)
+static bool same_nic(const struct ib_port *a, const struct ib_port *b)
 {
     const char *dot = strrchr(a->pci_path, '.');
     size_t bytes = dot ? (size_t)(dot - a->pci_path) : strlen(a->pci_path);
@@ -137,7 +137,7 @@ static void make_devices(void)
         struct ib_port *port = &tt_nets.ib->ports[i];
         struct ib_device *last =
             tt_nets.ib->ndevices ? &tt_nets.ib->devices[tt_nets.ib->ndevices - 1] : NULL;
-        bool joins = merge && last && last->nports < IB_MERGED && same_card(last->ports[0], port);
+        bool joins = merge && last && last->nports < IB_MERGED && same_nic(last->ports[0], port);
         if (!joins) last = &tt_nets.ib->devices[tt_nets.ib->ndevices++];
         last->ports[last->nports++] = port;
     }

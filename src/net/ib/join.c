@@ -62,9 +62,9 @@ static ncclResult_t keep_hearing(struct ib_comm *comm)
 
 enum listener_step {
     LISTENER_WAITS,
-    LISTENER_HEARS,
+    LISTENER_RECEIVES,
     LISTENER_CALLS,
-    LISTENER_TELLS,
+    LISTENER_REPORTS,
     LISTENER_ENDS
 };
 
@@ -126,7 +126,7 @@ static uint32_t count_qps(const struct ib_comm *comm)
     return (uint32_t)each > IB_QPS / nports ? IB_QPS / nports * nports : (uint32_t)each * nports;
 }
 
-static ncclResult_t hear_caller(struct ib_comm *comm, bool *done)
+static ncclResult_t receive_caller(struct ib_comm *comm, bool *done)
 {
     ncclResult_t rc = tt_ib_end_done(&comm->from, done);
     if (rc || !*done) return rc;
@@ -165,9 +165,9 @@ ncclResult_t tt_ib_accept(void *listen_comm, void **recv_comm)
         done = false;
         switch (listener->step) {
         case LISTENER_WAITS: rc = wait_caller(listener, &done); break;
-        case LISTENER_HEARS: rc = hear_caller(listener->comm, &done); break;
+        case LISTENER_RECEIVES: rc = receive_caller(listener->comm, &done); break;
         case LISTENER_CALLS: rc = call_back(listener->comm, &done); break;
-        case LISTENER_TELLS: rc = tt_ib_end_done(&listener->comm->to, &done); break;
+        case LISTENER_REPORTS: rc = tt_ib_end_done(&listener->comm->to, &done); break;
         case LISTENER_ENDS: rc = end_accept(listener->comm, &done); break;
         }
         if (rc || !done) break;
@@ -184,9 +184,9 @@ ncclResult_t tt_ib_accept(void *listen_comm, void **recv_comm)
 
 enum connector_step {
     CONNECTOR_CALLS,
-    CONNECTOR_TELLS,
+    CONNECTOR_REPORTS,
     CONNECTOR_WAITS,
-    CONNECTOR_HEARS,
+    CONNECTOR_RECEIVES,
     CONNECTOR_ENDS
 };
 
@@ -268,7 +268,7 @@ static ncclResult_t wait_answer(struct ib_connector *connector, bool *done)
     return tt_ib_end_post(&comm->from, false, &comm->peer, sizeof(comm->peer));
 }
 
-static ncclResult_t hear_answer(struct ib_comm *comm, bool *done)
+static ncclResult_t receive_answer(struct ib_comm *comm, bool *done)
 {
     ncclResult_t rc = tt_ib_end_done(&comm->from, done);
     if (rc || !*done) return rc;
@@ -289,9 +289,9 @@ static ncclResult_t advance(struct ib_connector *connector)
         done = false;
         switch (connector->step) {
         case CONNECTOR_CALLS: rc = call(connector, &done); break;
-        case CONNECTOR_TELLS: rc = tt_ib_end_done(&comm->to, &done); break;
+        case CONNECTOR_REPORTS: rc = tt_ib_end_done(&comm->to, &done); break;
         case CONNECTOR_WAITS: rc = wait_answer(connector, &done); break;
-        case CONNECTOR_HEARS: rc = hear_answer(comm, &done); break;
+        case CONNECTOR_RECEIVES: rc = receive_answer(comm, &done); break;
         case CONNECTOR_ENDS: rc = tt_ib_end_done(&comm->to, &done); break;
         }
         if (done && connector->step++ == CONNECTOR_ENDS) return rc ? rc : keep_hearing(comm);

@@ -52,7 +52,7 @@ enum tt_calls_match tt_transport_agree(struct tt_transport *transport, uint64_t 
     return TT_CALLS_AGREE;
 }
 
-ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt, ...)
+ncclResult_t tt_transport_mismatch(struct tt_transport *transport, const char *fmt, ...)
 {
     (void)transport, (void)fmt;
     return ncclInvalidUsage;

@@ -320,7 +320,7 @@ static struct tt_item *kernel_on(char *ptr)
 /* Graphs on memory that was closed refuse to start. */
 static void check_closed(struct CUstream_st *stream, char *opened, char *own)
 {
-    static struct toucher toucher = {.item = {.step = toucher_step, .tells_touches = true}};
+    static struct toucher toucher = {.item = {.step = toucher_step, .reports_touches = true}};
     toucher.ptr = opened;
     const struct tt_node nodes[] = {
         {.kind = TT_NODE_COPY, .copy = {.dst = own, .src = opened, .width = LEN, .height = 1}},

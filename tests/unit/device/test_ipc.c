@@ -36,12 +36,12 @@ static enum tt_step gate_step(struct tt_item *item, enum tt_item_call call)
     return atomic_load(&gate->open) ? TT_STEP_DONE : TT_STEP_WAIT;
 }
 
-static void tell(const struct link *link, const void *bytes, size_t len)
+static void report(const struct link *link, const void *bytes, size_t len)
 {
     if (write(link->out, bytes, len) != (ssize_t)len) abort();
 }
 
-static void hear(const struct link *link, void *bytes, size_t len)
+static void receive(const struct link *link, void *bytes, size_t len)
 {
     if (read(link->in, bytes, len) != (ssize_t)len) abort();
 }
@@ -77,15 +77,15 @@ static void own(const struct link *link)
     must(tuttiHostSubmit(stream, &gate.item, true), __LINE__);
     must(tuttiHostSet(stream, &(struct tt_set){ptr, 'x', 1, 10000, 10000, 1}), __LINE__);
     must(tuttiHostEventRecord(event, stream), __LINE__);
-    tell(link, &offer, sizeof(offer));
-    hear(link, &go, 1); /* it has seen the event unreached */
+    report(link, &offer, sizeof(offer));
+    receive(link, &go, 1); /* it has seen the event unreached */
     atomic_store(&gate.open, 1);
     must(tuttiHostEventSynchronize(event), __LINE__);
-    hear(link, &go, 1); /* it has recorded */
+    receive(link, &go, 1); /* it has recorded */
     must(tuttiHostEventSynchronize(event), __LINE__);
     must(ptr[9999] != 'y', __LINE__);
-    tell(link, &go, 1);
-    hear(link, &go, 1); /* it has closed */
+    report(link, &go, 1);
+    receive(link, &go, 1); /* it has closed */
     must(tuttiHostEventDestroy(event) || tuttiHostFree(ptr), __LINE__);
     _exit(0);
 }
@@ -101,7 +101,7 @@ static void memory_and_events_cross(void **state)
     char *again = NULL;
     char go = 1;
     int status = 0;
-    hear(link, &offer, sizeof(offer));
+    receive(link, &offer, sizeof(offer));
     assert_int_equal(tuttiHostIpcOpen(offer.memory, (void **)&ptr), 0);
     assert_int_equal(tuttiHostIpcOpen(offer.memory, (void **)&again), 0);
     assert_ptr_equal(ptr, again);
@@ -110,7 +110,7 @@ static void memory_and_events_cross(void **state)
     assert_int_equal(found.bytes, 10000);
     assert_int_equal(tuttiHostIpcEventOpen(offer.event, &event), 0);
     assert_int_equal(tuttiHostEventQuery(event), 600);
-    tell(link, &go, 1);
+    report(link, &go, 1);
     assert_int_equal(tuttiHostStreamCreate(1, 0, &stream), 0);
     assert_int_equal(tuttiHostStreamWaitEvent(stream, event), 0);
     assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
@@ -119,14 +119,14 @@ static void memory_and_events_cross(void **state)
     assert_int_equal(tuttiHostEventSynchronize(event), 0);
     assert_int_equal(tuttiHostSet(stream, &(struct tt_set){ptr, 'y', 1, 10000, 10000, 1}), 0);
     assert_int_equal(tuttiHostEventRecord(event, stream), 0);
-    tell(link, &go, 1);
-    hear(link, &go, 1);
+    report(link, &go, 1);
+    receive(link, &go, 1);
     assert_int_equal(tuttiHostIpcClose(ptr), 0);
     assert_int_equal(ptr[0], 'y'); /* opened twice */
     assert_int_equal(tuttiHostIpcClose(ptr), 0);
     assert_int_equal(tuttiHostIpcClose(ptr), 1);
     assert_int_equal(tuttiHostEventDestroy(event), 0);
-    tell(link, &go, 1);
+    report(link, &go, 1);
     assert_int_equal(waitpid(link->child, &status, 0), link->child);
     assert_int_equal(status, 0);
     assert_int_equal(tuttiHostIpcOpen(offer.memory, (void **)&ptr), 1); /* the owner is gone */

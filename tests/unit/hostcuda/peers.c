@@ -42,12 +42,12 @@ static struct peer start(const char *program, const char *how)
     return peer;
 }
 
-static bool tell(int fd, const void *bytes, size_t len)
+static bool report(int fd, const void *bytes, size_t len)
 {
     return write(fd, bytes, len) == (ssize_t)len;
 }
 
-static bool hear(int fd, void *bytes, size_t len)
+static bool receive(int fd, void *bytes, size_t len)
 {
     return read(fd, bytes, len) == (ssize_t)len;
 }
@@ -79,12 +79,12 @@ static int own(void)
     WORKS(cudaEventRecord(event, NULL));
     WORKS(cudaIpcGetEventHandle(&message.event, event));
     WORKS(cudaDeviceSynchronize());
-    if (!tell(3, &message, sizeof(message)) || !hear(0, &byte, 1)) return 1;
+    if (!report(3, &message, sizeof(message)) || !receive(0, &byte, 1)) return 1;
     WORKS(cudaFree(second)); /* while it is open over there */
     WORKS(cudaMalloc((void **)&reused, LEN / 2));
     HOLDS(reused == second);
     WORKS(cudaIpcGetMemHandle(&message.reused, reused));
-    if (!tell(3, &message, sizeof(message)) || !hear(0, &byte, 1)) return 1;
+    if (!report(3, &message, sizeof(message)) || !receive(0, &byte, 1)) return 1;
     return failures; /* with all of it open over there */
 }
 
@@ -195,7 +195,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1) return own();
     struct peer peer = start(argv[0], "own");
-    if (!hear(peer.from, &message, sizeof(message))) return 1;
+    if (!receive(peer.from, &message, sizeof(message))) return 1;
     opened_wrongly(&message);
     opened_twice(&message);
     opened_event(&message);
@@ -203,12 +203,12 @@ int main(int argc, char **argv)
     WORKS(cudaIpcOpenMemHandle((void **)&first, message.first, lazy));
     WORKS(cudaIpcOpenMemHandle((void **)&second, message.second, lazy));
     HOLDS(second[0] == 2 && second[LEN - 1] == 2);
-    HOLDS(tell(peer.to, &byte, 1) && hear(peer.from, &message, sizeof(message)));
+    HOLDS(report(peer.to, &byte, 1) && receive(peer.from, &message, sizeof(message)));
     second[LEN - 1] = 3; /* freed over there: still here, of no meaning */
     ANSWERS(cudaErrorInvalidValue, cudaIpcOpenMemHandle((void **)&reused, message.reused, lazy));
     WORKS(cudaIpcCloseMemHandle(second));
     WORKS(cudaIpcOpenMemHandle((void **)&reused, message.reused, lazy));
-    HOLDS(tell(peer.to, &byte, 1));
+    HOLDS(report(peer.to, &byte, 1));
     HOLDS(end(&peer) == 0);
     HOLDS(first[0] == 1 && first[LEN - 1] == 1); /* outlives its owner */
     WORKS(cudaMemset(reused, 4, LEN / 2));

@@ -192,7 +192,7 @@ static void drive_version(int version, char *out, char *in)
     int ndev = 0;
     memset(&net, 0, sizeof(net));
     assert_int_equal(tt_net_adopt(&net, version, table_of(version)), ncclSuccess);
-    net.ops.lift(&net);
+    net.ops.adapt(&net);
     assert_int_equal(net.ops.init(&net, &start, &ctx), ncclSuccess);
     assert_null(tt_net_missing(&net));
     assert_int_equal(net.ops.devices(&net, &ndev), ncclSuccess);

@@ -86,7 +86,7 @@ static void *stop_elsewhere(void *handle)
 
 /* An AllReduce of 4000 bytes on two channels, from 1000 to 5500 of the GPU's clock; the kernel of
  * the second channel ends in another thread. */
-static void tell_collective(void *context, uint64_t number)
+static void report_collective(void *context, uint64_t number)
 {
     const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
     void *coll = NULL, *kernels[2] = {NULL, NULL};
@@ -114,7 +114,7 @@ static void tell_collective(void *context, uint64_t number)
     pthread_join(thread, NULL);
 }
 
-static void tell_message(void *context)
+static void report_message(void *context)
 {
     const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
     void *send = NULL, *kernel = NULL;
@@ -155,8 +155,8 @@ static void all_at_once(void)
     set_files("jsonl,inspector,prometheus");
     void *context = begin();
     for (int k = 0; k < CALLS; k++)
-        tell_collective(context, (uint64_t)k);
-    tell_message(context);
+        report_collective(context, (uint64_t)k);
+    report_message(context);
     /* while the communicator lives */
     wait_for("lines", "\"coll\":\"AllReduce\"", CALLS);
     wait_for("metrics", "nccl_operations_total{", 2);
@@ -199,11 +199,11 @@ static void without_records(void)
     set_files("inspector");
     setenv("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "78", 1);
     void *context = begin();
-    tell_message(context); /* too small */
-    tell_collective(context, 0);
+    report_message(context); /* too small */
+    report_collective(context, 0);
     v7->finalize(context);
     context = begin(); /* another one goes on in the same file */
-    tell_collective(context, 1);
+    report_collective(context, 1);
     v7->finalize(context);
     assert_true(read_file("lines"));
     assert_int_equal(count_of("\n"), 2);
@@ -222,7 +222,7 @@ static void as_the_inspector(void)
     setenv("NCCL_INSPECTOR_ENABLE", "1", 1);
     setenv("NCCL_INSPECTOR_DUMP_DIR", path, 1);
     void *context = begin();
-    tell_collective(context, 0);
+    report_collective(context, 0);
     v7->finalize(context);
     gethostname(host, sizeof(host) - 1);
     host[strcspn(host, ".")] = '\0';
@@ -276,7 +276,7 @@ static void what_cannot_be_done(void)
     setenv("TUTTI_TRACE_INSPECTOR_FILE", "/dev/full", 1);
     for (int k = 0; k < 3; k++) {
         void *context = begin();
-        tell_collective(context, (uint64_t)k);
+        report_collective(context, (uint64_t)k);
         v7->finalize(context);
     }
     assert_int_equal(complaints, 3); /* each file once */

@@ -362,7 +362,7 @@ struct reported {
     unsigned long starts, refused, stops;
 };
 
-static void *tell_much(void *opaque)
+static void *report_much(void *opaque)
 {
     const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
     struct reported *reported = opaque;
@@ -395,7 +395,7 @@ static void counts_what_is_lost(void **state)
     init_new(v7->init, &context, &mask);
     for (int i = 0; i < THREADS; i++) {
         reported[i].context = context;
-        assert_int_equal(pthread_create(&threads[i], NULL, tell_much, &reported[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, report_much, &reported[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
@@ -426,7 +426,7 @@ static void threads_come_and_go(void **state)
         pthread_t thread;
         init_new(v7->init, &context, &mask);
         reported.context = context;
-        assert_int_equal(pthread_create(&thread, NULL, tell_much, &reported), 0);
+        assert_int_equal(pthread_create(&thread, NULL, report_much, &reported), 0);
         pthread_join(thread, NULL);
         v7->finalize(context);
         assert_true(reported.refused < reported.starts);
@@ -509,7 +509,7 @@ static void says_that_it_cannot_write(void **state)
         setenv("TUTTI_TRACE_FILE", "/dev/full", 1); /* events go on, the job does too */
         if (v7->init(&context, 1, &mask, NULL, 1, 1, 0, ignore)) _exit(2);
         struct reported reported = {.context = context};
-        tell_much(&reported);
+        report_much(&reported);
         _exit(v7->finalize(context) ? 3 : 0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -537,7 +537,7 @@ static void signals_end_the_trace_alone(void **state)
             if (v7->init(&reported.context, 1, &mask, NULL, 1, 1, 0, ignore)) _exit(2);
             if (kind == 0) close(ends[0]);
             if (kind == 1 && setrlimit(RLIMIT_FSIZE, &little)) _exit(3);
-            tell_much(&reported);
+            report_much(&reported);
             v7->finalize(reported.context);
             _exit(0);
         }
@@ -553,7 +553,7 @@ static void signals_end_the_trace_alone(void **state)
 enum { TURNS = 1000 };
 
 /* A Coll with a KernelCh below it, so many times; the first one stays open. */
-static void tell_turns(const ncclProfiler_v7_t *v7, void *context)
+static void report_turns(const ncclProfiler_v7_t *v7, void *context)
 {
     for (uint64_t k = 0; k < TURNS; k++) {
         ncclProfilerEventDescr_v7_t coll = {.type = ncclProfileColl}, channel;
@@ -581,7 +581,7 @@ static _Noreturn void keep_and_end(const char *keep, int how)
     setenv("TUTTI_TRACE_KEEP", keep, 1);
     setenv("TUTTI_TRACE_RING", "65536", 1);
     if (v7->init(&context, 77, &mask, "kept", 1, 1, 0, ignore)) _exit(2);
-    tell_turns(v7, context);
+    report_turns(v7, context);
     if (how == 1) exit(0);
     if (how > 1) raise(how);
     for (int k = 0; how == SIGUSR2 && k < 20000; k++) { /* the process goes on; so long at most */

@@ -48,8 +48,8 @@ static ncclResult_t read_file(const struct scenario *scenario, struct tt_topo_fi
 }
 
 /* All that a communicator asks, as one text. */
-static ncclResult_t tell(const struct tt_topo_machine *machine, struct tt_topo_plan *plan,
-                         char **texts)
+static ncclResult_t report(const struct tt_topo_machine *machine, struct tt_topo_plan *plan,
+                           char **texts)
 {
     struct tt_topo_nics *nics = tt_calloc(1, sizeof(*nics));
     ncclResult_t rc = nics ? ncclSuccess : tt_fail(ncclSystemError, "test: out of memory");
@@ -83,7 +83,7 @@ static ncclResult_t run(const struct scenario *scenario, struct reports *reports
     const struct tt_topo_host hosts[HOSTS] = {{file, 1, 0}, {file, 2, scenario->domain}};
     const struct tt_topo_machine machine = {
         .hosts = hosts, .nhosts = HOSTS, .ranks = ranks, .nranks = RANKS, .no_collnet = true};
-    if (!rc) rc = tell(&machine, &plan, reports->texts);
+    if (!rc) rc = report(&machine, &plan, reports->texts);
     reports->nchannels = plan.nchannels;
     if (!rc) memcpy(reports->ring, tt_topo_ring(&plan, 0), sizeof(reports->ring));
     tt_topo_plan_free(&plan);

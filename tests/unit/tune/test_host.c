@@ -118,9 +118,9 @@ static void the_fit_inverts_the_model(void **state)
                                          .oneshot_8 = model(&truth, 2, TT_ALGO_ONESHOT, 8),
                                          .oneshot_64k = model(&truth, 2, TT_ALGO_ONESHOT, 65536),
                                          .direct_1m = model(&truth, 2, TT_ALGO_DIRECT, 1 << 20),
-                                         .crowd2_8 = model(&truth, 4, TT_ALGO_ONESHOT, 8),
-                                         .crowd4_8 = model(&truth, 8, TT_ALGO_ONESHOT, 8),
-                                         .crowd2_64k = model(&truth, 4, TT_ALGO_ONESHOT, 65536),
+                                         .shared2_8 = model(&truth, 4, TT_ALGO_ONESHOT, 8),
+                                         .shared4_8 = model(&truth, 8, TT_ALGO_ONESHOT, 8),
+                                         .shared2_64k = model(&truth, 4, TT_ALGO_ONESHOT, 65536),
                                          .net_8 = 14,
                                          .net_1m = 14 + 4 * 1048576 / 13e3 + 1048576 / 2e3};
     struct tt_tune_host found, wanted = truth;

@@ -85,7 +85,7 @@ static void only_the_stuck_one_ends(void **state)
 
 /* Rank 0 is stuck; rank 1 sends it a verdict (whom it blames, then a sentence) of
  * nothing but text, and before that one that it is stopped itself, which it leaves out. */
-static void send_or_hear(struct team_rank *self)
+static void send_or_receive(struct team_rank *self)
 {
     struct watched watched = {0};
     const void *records;
@@ -122,7 +122,7 @@ static void a_verdict_has_an_end(void **state)
     struct team team = {.nranks = 2, .ids = &id, .nids = 1};
     (void)state;
     assert_int_equal(tt_id_create(&id), ncclSuccess);
-    team_run(&team, TEAM_THREADS, send_or_hear);
+    team_run(&team, TEAM_THREADS, send_or_receive);
     for (int r = 0; r < team.nranks; r++) {
         assert_int_equal(team.reports[r].rc, ncclSuccess);
         assert_int_equal(team.reports[r].wrong, 0);

@@ -166,7 +166,7 @@ int trace_page(const struct trace_options *options)
     struct out *out = NULL;
     int status = trace_load(options, 0, options->npaths, &run);
     uint64_t events = (uint64_t)options->events, details = (uint64_t)options->details;
-    if (status == 0) trace_tell_cut(&run);
+    if (status == 0) trace_report_cut(&run);
     if (status == 0) status = page_pack(&run, events, details, &page) ? 0 : 1;
     if (status == 0) {
         out = tt_calloc(1, sizeof(*out));

@@ -47,20 +47,20 @@ static void run_block(struct kernel_item *kernel)
 }
 
 /* What may be a pointer; only where that says something. */
-static void tell_pointers(const struct kernel_item *kernel,
-                          void (*tell)(void *into, const void *ptr), void *into)
+static void report_pointers(const struct kernel_item *kernel,
+                            void (*report)(void *into, const void *ptr), void *into)
 {
     for (size_t i = 0; i < kernel->one->nargs; i++) {
         const char *bytes = kernel->launch.args[i];
         const void *ptr;
         for (size_t at = 0; at + sizeof(ptr) <= kernel->one->args[i].bytes; at += sizeof(ptr)) {
             memcpy(&ptr, bytes + at, sizeof(ptr));
-            tell(into, ptr);
+            report(into, ptr);
         }
     }
 }
 
-static void tell_argument(void *unused, const void *ptr)
+static void report_argument(void *unused, const void *ptr)
 {
     (void)unused;
     tt_host_check_argument(ptr);
@@ -74,7 +74,7 @@ static void add_word(void *words, const void *ptr)
 static struct tt_check_words words_of(const struct kernel_item *kernel)
 {
     struct tt_check_words words = {0};
-    if (!kernel->one->touches) tell_pointers(kernel, add_word, &words);
+    if (!kernel->one->touches) report_pointers(kernel, add_word, &words);
     return words;
 }
 
@@ -112,7 +112,7 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
         tt_host_check_keep(&kernel->checked);
         tuttiHostTouchName("kernel");
         if (tt_host_check_counts()) {
-            tell_pointers(kernel, tell_argument, NULL);
+            report_pointers(kernel, report_argument, NULL);
             return TT_STEP_DONE;
         }
         if (!kernel->one->touches) {
@@ -166,13 +166,13 @@ static int refuse(const void *function, struct tt_kernel *kernel)
     Dl_info info;
     if (kernel) {
         if (atomic_exchange(&kernel->reported, true)) return TT_HOST_INVALID_FUNCTION;
-        tuttiHostTell("tutti: kernel %s has no host implementation: give it one with "
+        tuttiHostWarn("tutti: kernel %s has no host implementation: give it one with "
                       "tuttiRegisterKernel() (docs/hostcuda.md)",
                       kernel->name);
         return TT_HOST_INVALID_FUNCTION;
     }
     bool named = function && dladdr(function, &info) && info.dli_sname;
-    tuttiHostTell("tutti: launch of %s (%p), which no module registered as a kernel",
+    tuttiHostWarn("tutti: launch of %s (%p), which no module registered as a kernel",
                   named ? info.dli_sname : "a function", function);
     return TT_HOST_INVALID_FUNCTION;
 }
@@ -184,7 +184,7 @@ static struct kernel_item *make_item(const struct tt_host_implementation *one,
     struct kernel_item *kernel = calloc(1, sizeof(*kernel) + one->arg_bytes_all + 16 + table);
     if (!kernel) return NULL;
     kernel->item.step = kernel_step;
-    kernel->item.tells_touches = true;
+    kernel->item.reports_touches = true;
     kernel->one = one;
     kernel->launch = *launch;
     kernel->count = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];

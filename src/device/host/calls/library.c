@@ -45,7 +45,7 @@ static int load_variable(struct loaded_variable *variable,
     if (symbol->initial_bytes) memcpy(ptr, symbol->initial, symbol->initial_bytes);
     tuttiCheckWrite(ptr, symbol->bytes);
     if (!symbol->is_unread) return TT_HOST_OK;
-    tuttiHostTell("tutti: device variable %s starts as zeros: it has the address of something that "
+    tuttiHostWarn("tutti: device variable %s starts as zeros: it has the address of something that "
                   "is not on the host; copy the value there first (cuModuleGetGlobal)",
                   symbol->name);
     return TT_HOST_OK;
@@ -92,7 +92,7 @@ int tuttiHostLibraryLoad(const void *code, size_t limit, struct tt_host_library 
     const char *why = NULL;
     struct tt_host_image *image = tt_host_image_open(code, limit, &why);
     if (!image) {
-        tuttiHostTell("tutti: device code cannot be read: %s", why);
+        tuttiHostWarn("tutti: device code cannot be read: %s", why);
         return TT_HOST_INVALID_IMAGE;
     }
     struct tt_host_library *library = calloc(1, sizeof(*library));

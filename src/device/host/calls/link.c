@@ -68,7 +68,7 @@ int tuttiHostLinkAdd(struct tt_host_link *link, const void *code, size_t bytes)
     if (!found) return tt_host_bad_handle();
     struct tt_host_image *image = tt_host_image_open(code, bytes, &why);
     if (!image) {
-        tuttiHostTell("tutti: device code cannot be read: %s", why);
+        tuttiHostWarn("tutti: device code cannot be read: %s", why);
         return TT_HOST_INVALID_IMAGE;
     }
     tt_host_image_close(image);

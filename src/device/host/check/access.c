@@ -34,7 +34,7 @@ static bool is_in(const struct tt_check_touch *row, const struct tt_pointer *blo
 }
 
 /* What was refused: the first rows that are not in an allocation. */
-static void tell_misfits(const struct tt_check_touches *touches, const char *name)
+static void report_misfits(const struct tt_check_touches *touches, const char *name)
 {
     struct tt_pointer blocks[2]; /* of what is read, and written */
     bool begun[2] = {false, false};
@@ -67,7 +67,7 @@ void tt_host_check_copy(struct CUstream_st *stream, const struct tt_copy *copy, 
     if (!copy->width) return;
     if (!fits) {
         tt_check_touches_copy(&touches, copy);
-        tell_misfits(&touches, "copy");
+        report_misfits(&touches, "copy");
         free(touches.at);
         return;
     }
@@ -88,7 +88,7 @@ void tt_host_check_copy(struct CUstream_st *stream, const struct tt_copy *copy, 
         bool done = to == SIDE_PAGEABLE || (to != SIDE_DEVICE && from != SIDE_DEVICE) ||
                     (waits && (to != SIDE_DEVICE || from != SIDE_DEVICE));
         struct tt_check_clock **host = &check->tasks[TT_CHECK_HOST].now;
-        if (done) tt_check_task_tell(check, tt_check_task_of(check, stream), host);
+        if (done) tt_check_task_report(check, tt_check_task_of(check, stream), host);
     }
     tt_host_check_unlock(check);
     free(touches.at);
@@ -98,7 +98,7 @@ void tt_host_check_set(struct CUstream_st *stream, const struct tt_set *set, boo
 {
     struct tt_check_touches touches = {.refused = !fits};
     tt_check_touches_set(&touches, set);
-    if (!fits) tell_misfits(&touches, "fill");
+    if (!fits) report_misfits(&touches, "fill");
     struct tt_host_check *check = tt_host_check_lock();
     if (check && fits && touches.count && !tt_check_is_captured(stream))
         tt_check_op_drop(tt_check_apply(check, stream, &touches, "fill"));
@@ -119,9 +119,9 @@ void tt_host_check_item(struct CUstream_st *stream, struct tt_item *item)
         if (!touches.keep) tt_check_op_drop(op);
         tt_check_guard_kernel(check, op, &touches.words);
         if (!known) tt_check_note_opaque(check, stream);
-        if (touches.tells) { /* the host may learn by its stores what is over before it */
-            tt_check_task_tell(check, tt_check_task_of(check, stream),
-                               &check->tasks[TT_CHECK_HOST].now);
+        if (touches.reports) { /* the host may learn by its stores what is over before it */
+            tt_check_task_report(check, tt_check_task_of(check, stream),
+                                 &check->tasks[TT_CHECK_HOST].now);
         }
     }
     tt_host_check_unlock(check);

@@ -9,8 +9,8 @@ enum tt_check_touch_kind {
     TT_CHECK_TOUCH_BEGIN, /* memory of a graph is allocated or freed; these kinds come after
                              accesses */
     TT_CHECK_TOUCH_END,
-    TT_CHECK_TOUCH_AWAIT, /* wait for an event */
-    TT_CHECK_TOUCH_TELL,  /* record an event */
+    TT_CHECK_TOUCH_AWAIT,  /* wait for an event */
+    TT_CHECK_TOUCH_REPORT, /* record an event */
     TT_CHECK_TOUCH_WORD_WAIT,
     TT_CHECK_TOUCH_WORD_WRITE,
     TT_CHECK_TOUCH_COLLECTIVE, /* ptr: the member of the communicator */
@@ -40,7 +40,7 @@ struct tt_check_touches {
     int part;                    /* of the accesses that are added next */
     struct tt_check_op **keep;   /* borrowed; set to the operation, for tt_host_check_keep() */
     bool closed;                 /* the item does not report all accesses */
-    bool tells;                  /* such an item may write words that the host polls */
+    bool reports;                /* such an item may write words that the host polls */
     struct tt_check_words words; /* arguments of a kernel that reports nothing */
     bool refused;                /* the call fails: nothing is accessed */
     bool direct;                 /* the accesses are reported by an item */
@@ -79,9 +79,9 @@ void tt_check_pass_message(struct tt_host_check *check, size_t task,
 /* By how many messages one end of the pair is ahead of the other. */
 uint64_t tt_check_messages_ahead(struct tt_host_check *check, const struct tt_peer_message *key,
                                  bool sends);
-void tt_check_tell_event(struct tt_host_check *check, size_t task,
-                         const struct tt_check_touch *touch);
-void tt_check_tell_member(struct tt_host_check *check, size_t task, const void *member);
+void tt_check_report_event(struct tt_host_check *check, size_t task,
+                           const struct tt_check_touch *touch);
+void tt_check_report_member(struct tt_host_check *check, size_t task, const void *member);
 
 /* ---- word.c ---- */
 void tt_check_write_word(struct tt_host_check *check, size_t task, const struct tt_word *word);
@@ -90,7 +90,7 @@ void tt_check_await_word(struct tt_host_check *check, size_t task, const struct 
 void tt_check_see_words(struct tt_host_check *check, size_t task,
                         const struct tt_check_touch *touch);
 /* What a thread may know that can read all words. */
-void tt_check_tell_words(struct tt_host_check *check, struct tt_check_clock **into);
+void tt_check_report_words(struct tt_host_check *check, struct tt_check_clock **into);
 /* A plain write to a word replaces what a stream wrote there. */
 void tt_check_cover_words(struct tt_host_check *check, size_t task,
                           const struct tt_check_touch *touch);

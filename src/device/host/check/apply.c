@@ -32,9 +32,9 @@ static void pass_on(struct tt_host_check *check, struct tt_check_op *op,
     case TT_CHECK_TOUCH_WRITE: tt_check_cover_words(check, op->task, touch); break;
     case TT_CHECK_TOUCH_WORD_WAIT: tt_check_await_word(check, op->task, &touch->word); break;
     case TT_CHECK_TOUCH_WORD_WRITE: tt_check_write_word(check, op->task, &touch->word); break;
-    case TT_CHECK_TOUCH_TELL: tt_check_tell_event(check, op->task, touch); break;
+    case TT_CHECK_TOUCH_REPORT: tt_check_report_event(check, op->task, touch); break;
     case TT_CHECK_TOUCH_KERNEL: tt_check_launch_kernel(check, op, touch->ptr, touch->node); break;
-    case TT_CHECK_TOUCH_COLLECTIVE: tt_check_tell_member(check, op->task, touch->ptr); break;
+    case TT_CHECK_TOUCH_COLLECTIVE: tt_check_report_member(check, op->task, touch->ptr); break;
     case TT_CHECK_TOUCH_END: /* until a launch allocates it again */
         tt_check_reset(check, touch->ptr, touch->bytes, TT_CHECK_FREED, op);
         break;
@@ -99,8 +99,8 @@ static bool clash(const struct tt_check_touch *one, const struct tt_check_touch 
            (one->kind == TT_CHECK_TOUCH_WRITE || other->kind == TT_CHECK_TOUCH_WRITE);
 }
 
-static void tell_clash(struct tt_host_check *check, const struct tt_check_op *op,
-                       const struct tt_check_touch *one, const struct tt_check_touch *other)
+static void report_clash(struct tt_host_check *check, const struct tt_check_op *op,
+                         const struct tt_check_touch *one, const struct tt_check_touch *other)
 {
     struct tt_check_op side = {.task = op->task,
                                .stream_id = op->stream_id,
@@ -127,7 +127,7 @@ static void look_at_sorted(struct tt_host_check *check, const struct tt_check_op
         const char *end = (const char *)sorted[i].ptr + sorted[i].bytes;
         for (size_t k = i + 1; k < count && (const char *)sorted[k].ptr < end; k++) {
             if (!clash(&sorted[i], &sorted[k])) continue;
-            tell_clash(check, op, &sorted[i], &sorted[k]);
+            report_clash(check, op, &sorted[i], &sorted[k]);
             return;
         }
     }
@@ -205,7 +205,7 @@ struct tt_check_op *tt_check_apply(struct tt_host_check *check, struct CUstream_
 void tt_check_note_opaque(struct tt_host_check *check, struct CUstream_st *stream)
 {
     tt_check_arrive(check, stream);
-    if (!check->any_opaque) tt_check_tell_words(check, &check->tasks[TT_CHECK_HOST].now);
+    if (!check->any_opaque) tt_check_report_words(check, &check->tasks[TT_CHECK_HOST].now);
     check->any_opaque = true;
     struct tt_check_task *task = &check->tasks[tt_check_task_of(check, stream)];
     task->untold = (struct tt_host_position){

@@ -38,7 +38,7 @@ void tt_host_check_unlock(struct tt_host_check *check)
     pthread_mutex_unlock(&check->lock);
 }
 
-static void tell_leaks(void)
+static void report_leaks(void)
 {
     struct tt_host_check *check = tt_host_forked() ? NULL : tt_host_check_lock();
     if (check) tt_check_report_leaks(check);
@@ -99,8 +99,8 @@ void tt_host_check_start(void)
     pthread_mutex_init(&check->kernels, NULL);
     check->aborts = aborts;
     check->fails = fails;
-    check->tells_leaks = leaks;
+    check->reports_leaks = leaks;
     check->io_instead = tt_check_io_instead;
-    if (leaks) atexit(tell_leaks);
+    if (leaks) atexit(report_leaks);
     atomic_store_explicit(&tt_host.check, check, memory_order_release);
 }

@@ -244,8 +244,8 @@ void tt_host_check_graph(struct CUstream_st *stream, const struct tt_host_exec *
         check->launching_inside = NULL;
         tt_check_guard_kernel(check, op, &touches.words);
         tt_check_op_drop(op);
-        if (touches.tells) tt_check_task_tell(check, task, &check->tasks[TT_CHECK_HOST].now);
-        if (last) tt_check_task_tell(check, task, &last->clock);
+        if (touches.reports) tt_check_task_report(check, task, &check->tasks[TT_CHECK_HOST].now);
+        if (last) tt_check_task_report(check, task, &last->clock);
         if (!all) tt_check_note_opaque(check, stream);
     }
     tt_host_check_unlock(check);

@@ -4,7 +4,7 @@
 
 static void learn(struct tt_host_check *check, size_t task, size_t from)
 {
-    if (task != from) tt_check_task_tell(check, from, &check->tasks[task].now);
+    if (task != from) tt_check_task_report(check, from, &check->tasks[task].now);
 }
 
 void tt_check_arrive(struct tt_host_check *check, struct CUstream_st *stream)
@@ -42,7 +42,7 @@ void tt_host_check_record(const struct CUevent_st *event, struct CUstream_st *st
         struct tt_check_mark *mark = tt_check_mark(&check->events, event, 0);
         if (!tt_check_is_captured(stream) && mark) {
             tt_check_arrive(check, stream);
-            tt_check_task_tell(check, tt_check_task_of(check, stream), &mark->clock);
+            tt_check_task_report(check, tt_check_task_of(check, stream), &mark->clock);
             if (elsewhere) tt_check_clock_merge(&check->remote, mark->clock);
         }
     }

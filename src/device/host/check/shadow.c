@@ -175,8 +175,8 @@ struct access {
     const char *page; /* the first address of the page */
 };
 
-static void tell(const struct access *access, const struct tt_check_piece *piece,
-                 struct tt_check_op *other, enum tt_check_kind kind, bool other_writes)
+static void report(const struct access *access, const struct tt_check_piece *piece,
+                   struct tt_check_op *other, enum tt_check_kind kind, bool other_writes)
 {
     const struct tt_check_finding finding = {.kind = kind,
                                              .first = other,
@@ -196,18 +196,18 @@ static void look(const struct access *access, struct tt_check_piece *piece)
     struct tt_check_op *writer = piece->writer;
     const char *ptr = access->page + piece->from;
     if (writer && !tt_check_ordered(writer, access->op)) {
-        tell(access, piece, writer, TT_CHECK_RACE, true);
+        report(access, piece, writer, TT_CHECK_RACE, true);
     } else if ((piece->flags & TT_CHECK_FREED) && writer && tt_check_before(writer, access->op)) {
-        tell(access, piece, writer, TT_CHECK_USE_AFTER_FREE, true);
+        report(access, piece, writer, TT_CHECK_USE_AFTER_FREE, true);
     }
     for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
         const struct tt_check_user *user = &piece->readers->at[i];
         if ((access->write || user->wrote) && !tt_check_ordered(user->op, access->op))
-            tell(access, piece, user->op, TT_CHECK_RACE, user->wrote);
+            report(access, piece, user->op, TT_CHECK_RACE, user->wrote);
     }
     if (!access->write && !access->seen && (piece->flags & TT_CHECK_FRESH) &&
         tt_check_is_unwritten(access->check, ptr, piece->to - piece->from)) {
-        tell(access, piece, NULL, TT_CHECK_UNWRITTEN, false);
+        report(access, piece, NULL, TT_CHECK_UNWRITTEN, false);
         piece->flags &= ~(uint32_t)TT_CHECK_FRESH; /* once is enough */
     }
 }
@@ -389,11 +389,11 @@ void tt_check_touch_in_call(struct tt_host_check *check, struct tt_check_op *op,
     const struct access access = {
         .check = check, .op = op, .write = write, .page = (const char *)ptr - at};
     if (races_in_call(check, piece->writer, op))
-        tell(&access, &byte, piece->writer, TT_CHECK_RACE, true);
+        report(&access, &byte, piece->writer, TT_CHECK_RACE, true);
     for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
         const struct tt_check_user *user = &piece->readers->at[i];
         if ((write || user->wrote) && races_in_call(check, user->op, op))
-            tell(&access, &byte, user->op, TT_CHECK_RACE, user->wrote);
+            report(&access, &byte, user->op, TT_CHECK_RACE, user->wrote);
     }
 }
 

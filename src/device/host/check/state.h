@@ -85,7 +85,7 @@ struct tt_host_check {
     struct tt_check_report_key reported[TT_CHECK_REPORTS_MOST];
     size_t nreported;
     _Atomic size_t findings;
-    bool aborts, fails, tells_leaks;
+    bool aborts, fails, reports_leaks;
 };
 
 /* Locked; NULL when checks are off. */

@@ -15,7 +15,7 @@ static void gather_at(struct tt_host_check *check, struct tt_check_mark *mark, s
     mark->fences = fences;
     if (touch->role != TT_SYNC_SOURCE)
         fences[mark->nfences++] = tt_check_fence_open(check, task, check->tasks[task].epoch + 1);
-    if (touch->role != TT_SYNC_SINK) tt_check_task_tell(check, task, &mark->clock);
+    if (touch->role != TT_SYNC_SINK) tt_check_task_report(check, task, &mark->clock);
     for (size_t i = 0; i < mark->nfences; i++) {
         tt_check_fence_update(check, mark->fences[i], mark->clock);
     }
@@ -138,14 +138,14 @@ void tt_check_pass_message(struct tt_host_check *check, size_t task,
         lane->fence[at] =
             sends ? 0 : tt_check_fence_open(check, task, check->tasks[task].epoch + 1);
         lane->clock[at] = NULL;
-        if (sends) tt_check_task_tell(check, task, &lane->clock[at]);
+        if (sends) tt_check_task_report(check, task, &lane->clock[at]);
         return;
     }
     lane->first = (lane->first + 1) % lane->room;
     lane->count--;
     struct tt_check_clock *learned = lane->clock[other];
     if (sends) {
-        tt_check_task_tell(check, task, &learned);
+        tt_check_task_report(check, task, &learned);
         tt_check_fence_update(check, lane->fence[other], learned);
         tt_check_fence_close(check, lane->fence[other]);
     } else {
@@ -164,21 +164,21 @@ uint64_t tt_check_messages_ahead(struct tt_host_check *check, const struct tt_pe
 /* ---- events, and ends ---- */
 
 /* Who waits for the event from now on knows what the task did, and nothing else. */
-void tt_check_tell_event(struct tt_host_check *check, size_t task,
-                         const struct tt_check_touch *touch)
+void tt_check_report_event(struct tt_host_check *check, size_t task,
+                           const struct tt_check_touch *touch)
 {
     struct tt_check_mark *mark = tt_check_mark(&check->events, touch->ptr, 0);
     if (!mark) return;
     tt_check_clock_drop(mark->clock);
     mark->clock = NULL;
-    tt_check_task_tell(check, task, &mark->clock);
+    tt_check_task_report(check, task, &mark->clock);
 }
 
 /* Who waits for all work of the member knows what the task did. */
-void tt_check_tell_member(struct tt_host_check *check, size_t task, const void *member)
+void tt_check_report_member(struct tt_host_check *check, size_t task, const void *member)
 {
     struct tt_check_mark *mark = tt_check_mark(&check->counts, member, 0);
-    if (mark) tt_check_task_tell(check, task, &mark->clock);
+    if (mark) tt_check_task_report(check, task, &mark->clock);
 }
 
 /* Another member may come to its address, and counts anew. */

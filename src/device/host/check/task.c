@@ -104,7 +104,7 @@ size_t tt_check_task_of(struct tt_host_check *check, const struct CUstream_st *s
 }
 
 /* *into learns all that the task did. */
-void tt_check_task_tell(struct tt_host_check *check, size_t task, struct tt_check_clock **into)
+void tt_check_task_report(struct tt_host_check *check, size_t task, struct tt_check_clock **into)
 {
     tt_check_clock_merge(into, check->tasks[task].now);
     tt_check_clock_raise(into, task, check->tasks[task].epoch);

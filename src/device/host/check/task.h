@@ -61,7 +61,7 @@ size_t tt_check_task_of(struct tt_host_check *check, const struct CUstream_st *s
 struct tt_check_op *tt_check_op_begin(struct tt_host_check *check, const struct CUstream_st *stream,
                                       const char *name);
 void tt_check_op_drop(struct tt_check_op *op);
-void tt_check_task_tell(struct tt_host_check *check, size_t task, struct tt_check_clock **into);
+void tt_check_task_report(struct tt_host_check *check, size_t task, struct tt_check_clock **into);
 /* The mark of a key; made where there is none. NULL: out of memory. */
 struct tt_check_mark *tt_check_mark(struct tt_check_marks *marks, const void *key, uint64_t number);
 

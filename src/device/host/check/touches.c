@@ -125,7 +125,7 @@ void tt_check_touches_set(struct tt_check_touches *touches, const struct tt_set 
 
 bool tt_check_touches_item(struct tt_check_touches *touches, struct tt_item *item)
 {
-    if (!item->tells_touches) return false;
+    if (!item->reports_touches) return false;
     struct tt_check_touches *outer = tt_host_thread.check.touches;
     bool was_open = touches->closed;
     touches->closed = false;
@@ -147,7 +147,7 @@ bool tt_check_touches_op(struct tt_check_touches *touches, const struct tt_host_
     case TT_HOST_OP_COPY: tt_check_touches_copy(touches, &op->copy); return true;
     case TT_HOST_OP_SET: tt_check_touches_set(touches, &op->set); return true;
     case TT_HOST_OP_ITEM: return tt_check_touches_item(touches, item ? item : op->item);
-    case TT_HOST_OP_CALL: touches->tells = true; return false;
+    case TT_HOST_OP_CALL: touches->reports = true; return false;
     default: return true;
     }
 }
@@ -190,11 +190,12 @@ void tt_host_check_opaque(const struct tt_check_words *words, const struct tt_it
     struct tt_pointer found;
     if (!touches) return;
     touches->closed = true;
-    touches->tells |= words->registered;
+    touches->reports |= words->registered;
     if (words->count) tt_check_touches_add(touches, &touch);
     for (size_t i = 0; i < words->count; i++) {
         tt_host_check_word(&touches->words, words->at[i]);
-        touches->tells |= !tuttiHostPointer(words->at[i], &found) && found.kind == TT_MEMORY_PINNED;
+        touches->reports |=
+            !tuttiHostPointer(words->at[i], &found) && found.kind == TT_MEMORY_PINNED;
     }
 }
 
@@ -261,8 +262,8 @@ void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends)
 
 void tt_host_check_event_node(const struct CUevent_st *event, bool waits)
 {
-    const struct tt_check_touch touch = {.kind = waits ? TT_CHECK_TOUCH_AWAIT : TT_CHECK_TOUCH_TELL,
-                                         .ptr = event};
+    const struct tt_check_touch touch = {
+        .kind = waits ? TT_CHECK_TOUCH_AWAIT : TT_CHECK_TOUCH_REPORT, .ptr = event};
     if (tt_host_thread.check.touches) tt_check_touches_add(tt_host_thread.check.touches, &touch);
 }
 

@@ -146,7 +146,7 @@ void tt_check_write_word(struct tt_host_check *check, size_t task, const struct 
     write->task = task;
     write->epoch = check->tasks[task].epoch;
     write->value = what->value;
-    tt_check_task_tell(check, task, &write->clock);
+    tt_check_task_report(check, task, &write->clock);
     tt_check_clock_merge(&word->all, write->clock);
     size_t kept = 0;
     for (size_t i = 0; i < word->nwaits; i++) {
@@ -160,7 +160,7 @@ void tt_check_write_word(struct tt_host_check *check, size_t task, const struct 
     }
     word->nwaits = kept;
     if (check->any_opaque || !is_hidden(what->address))
-        tt_check_task_tell(check, task, &check->tasks[TT_CHECK_HOST].now);
+        tt_check_task_report(check, task, &check->tasks[TT_CHECK_HOST].now);
 }
 
 /* A word that no stream has written somebody else will write, the host or a host function, who may
@@ -193,7 +193,7 @@ void tt_check_await_word(struct tt_host_check *check, size_t task, const struct 
             (struct word_wait){tt_check_fence_open(check, task, own->epoch), *what};
     }
     for (size_t i = 0; !word->nwrites && i < check->ntasks; i++) {
-        if (i != task) tt_check_task_tell(check, i, &own->now);
+        if (i != task) tt_check_task_report(check, i, &own->now);
     }
 }
 
@@ -213,7 +213,7 @@ void tt_check_see_words(struct tt_host_check *check, size_t task,
     }
 }
 
-void tt_check_tell_words(struct tt_host_check *check, struct tt_check_clock **into)
+void tt_check_report_words(struct tt_host_check *check, struct tt_check_clock **into)
 {
     for (size_t i = 0; i < check->nwords; i++) {
         tt_check_clock_merge(into, check->words[i]->all);
@@ -229,6 +229,6 @@ void tt_check_cover_words(struct tt_host_check *check, size_t task,
         write->task = task;
         write->epoch = check->tasks[task].epoch;
         write->known = false;
-        tt_check_task_tell(check, task, &write->clock);
+        tt_check_task_report(check, task, &write->clock);
     }
 }

@@ -178,7 +178,7 @@ struct tt_item *tt_host_event_item(struct CUevent_st *event, bool wait)
     if (!own) return NULL;
     own->item.step = event_step;
     own->item.wants_issue = true;
-    own->item.tells_touches = true;
+    own->item.reports_touches = true;
     own->event = event;
     own->wait = wait;
     own->last = &own->first;

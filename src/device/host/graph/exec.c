@@ -316,19 +316,19 @@ static enum tt_step step_op(struct tt_host_exec *exec, size_t i, bool calls)
     return tt_host_op_step(&op->op, calls);
 }
 
-static void tell_op(const struct exec_op *op, enum tt_item_call call)
+static void report_op(const struct exec_op *op, enum tt_item_call call)
 {
     if (op->share && op->share->item->wants_issue) op->share->item->step(op->share->item, call);
 }
 
 /* Report to the items, in the order of the host's calls, how far a launch is. */
-static void tell_items(const struct tt_host_exec *exec, enum tt_item_call call)
+static void report_items(const struct tt_host_exec *exec, enum tt_item_call call)
 {
     for (size_t i = 0; i < exec->nops; i++) {
         const struct exec_op *op = &exec->ops[i];
         if (op->disabled) continue;
-        if (op->op.kind == TT_HOST_OP_GRAPH) tell_items(op->op.launch.exec, call);
-        tell_op(op, call);
+        if (op->op.kind == TT_HOST_OP_GRAPH) report_items(op->op.launch.exec, call);
+        report_op(op, call);
     }
 }
 
@@ -340,13 +340,13 @@ static struct exec_op *only_item(const struct tt_host_exec *exec)
     return item && op->share->item->wants_issue ? op : NULL;
 }
 
-static void tell(const struct tt_host_exec *exec, const struct exec_op *only,
-                 enum tt_item_call call)
+static void report(const struct tt_host_exec *exec, const struct exec_op *only,
+                   enum tt_item_call call)
 {
     if (only) {
         only->share->item->step(only->share->item, call);
     } else {
-        tell_items(exec, call);
+        report_items(exec, call);
     }
 }
 
@@ -497,12 +497,12 @@ static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
     bool first = atomic_load_explicit(&launches->ended, memory_order_acquire) + 1 == number;
     struct exec_op *only = tt_host_checks() ? NULL : only_item(body);
     tt_host_spinlock_lock(&tt_host.graphs.issuing);
-    tell(body, only, TT_ITEM_HOLD);
+    report(body, only, TT_ITEM_HOLD);
     bool here = !body->has_calls && first && tt_host_stream_claim_idle(stream);
     int rc = here ? TT_HOST_OK : launch_later(body, stream, number);
     /* a launch does not begin before */
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the executable has a reference of its own */
-    tell(body, only, rc ? TT_ITEM_LET : TT_ITEM_ISSUE);
+    report(body, only, rc ? TT_ITEM_LET : TT_ITEM_ISSUE);
     tt_host_spinlock_unlock(&tt_host.graphs.issuing);
     if (rc && tt_host_checks()) tt_host_check_unlaunched(launches);
     if (rc) return rc;

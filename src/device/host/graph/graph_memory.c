@@ -65,7 +65,7 @@ static void end_memory(const struct tt_host_memory_item *own)
 }
 
 /* What the node begins or ends. */
-static void tell_memory(const struct tt_host_memory_item *own)
+static void report_memory(const struct tt_host_memory_item *own)
 {
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     const struct tt_host_memory_item *named = own->ptr ? own : named_by(own);
@@ -78,7 +78,7 @@ static void tell_memory(const struct tt_host_memory_item *own)
 static enum tt_step memory_step(struct tt_item *item, enum tt_item_call call)
 {
     struct tt_host_memory_item *own = (struct tt_host_memory_item *)item;
-    if (call == TT_ITEM_TOUCH) tell_memory(own);
+    if (call == TT_ITEM_TOUCH) report_memory(own);
     if (call == TT_ITEM_RELEASE) {
         leave(own);
         end_memory(own);
@@ -112,7 +112,7 @@ void tt_host_memory_claim(struct tt_item *item)
     if (claims) own->claimed = true;
     if (named) named->claimed = false;
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
-    /* not before: the checks' lock comes first in tell_memory() */
+    /* not before: the checks' lock comes first in report_memory() */
     if (claims && tt_host_checks()) tt_host_check_revive(own->ptr, own->bytes);
 }
 
@@ -144,7 +144,7 @@ int tt_host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **it
     struct tt_host_memory_item *item = calloc(1, sizeof(*item));
     if (!item) return TT_HOST_OUT_OF_MEMORY;
     *item = (struct tt_host_memory_item){
-        .item = {.step = memory_step, .tells_touches = true}, .ptr = ptr, .bytes = bytes};
+        .item = {.step = memory_step, .reports_touches = true}, .ptr = ptr, .bytes = bytes};
     item->device = device;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     item->next = tt_host.graph_memory.items;
@@ -163,7 +163,7 @@ int tt_host_memory_free_item(const void *ptr, struct tt_item **item_out)
     struct tt_host_memory_item *item = ptr ? calloc(1, sizeof(*item)) : NULL;
     if (!item) return ptr ? TT_HOST_OUT_OF_MEMORY : TT_HOST_INVALID_VALUE;
     item->item.step = memory_step;
-    item->item.tells_touches = true;
+    item->item.reports_touches = true;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     struct tt_host_memory_item *named = *find(ptr);
     bool good = named && !named->has_free;

@@ -3,8 +3,8 @@
  * finds the device of an address. Freed pages above 64 MiB per device go back to the system. */
 #include "memory.h"
 
+#include "deferred_free.h"
 #include "hints.h"
-#include "leaving.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -193,12 +193,12 @@ static int take(struct tt_host_arena *arena, const struct tt_host_want *want, in
                 void **ptr_out)
 {
     const struct timespec interval = {.tv_nsec = SLEEP_NSEC};
-    bool leaving = tt_host_leavers_go();
+    bool leaving = tt_host_deferred_run();
     for (int sleeps = 0; !tt_host_arena_alloc(arena, want, ptr_out); sleeps++) {
         if (!leaving || !tt_host_arena_has_room(arena, want->bytes) || sleeps == sleeps_most)
             return TT_HOST_OUT_OF_MEMORY;
         nanosleep(&interval, NULL);
-        leaving = tt_host_leavers_go();
+        leaving = tt_host_deferred_run();
     }
     return TT_HOST_OK;
 }
@@ -278,7 +278,7 @@ int tt_host_memory_free(void *ptr)
 int tt_host_memory_leave(void *ptr)
 {
     struct tt_host_arena *arena = arena_to_free(ptr);
-    return arena && tt_host_leave(arena, ptr) ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
+    return arena && tt_host_free_deferred(arena, ptr) ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 static void free_all(struct tt_host_arena *arena, int device)
@@ -289,7 +289,7 @@ static void free_all(struct tt_host_arena *arena, int device)
         bool other = arena == &tt_host.memory.host && block.flags >> FLAG_BITS != (unsigned)device;
         if (other || block.flags & TT_HOST_KEPT) continue;
         if (block.kind == TT_MEMORY_MANAGED) tt_host_hints_forget(block.base, block.bytes);
-        tt_host_leave(arena, block.base);
+        tt_host_free_deferred(arena, block.base);
     }
 }
 
@@ -330,7 +330,7 @@ int tuttiHostFreeHost(void *ptr)
     if (!find_pinned(ptr, &block) || block.base != ptr) return TT_HOST_INVALID_VALUE;
     const struct tt_check_block checked = {ptr, block.asked, TT_MEMORY_PINNED, 0};
     if (tt_host_checks()) tt_host_check_free(&checked);
-    return tt_host_leave(&tt_host.memory.host, ptr) ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
+    return tt_host_free_deferred(&tt_host.memory.host, ptr) ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
 }
 
 void *tuttiHostView(const void *ptr)

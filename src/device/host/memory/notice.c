@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-void tuttiHostTell(const char *fmt, ...)
+void tuttiHostWarn(const char *fmt, ...)
 {
     char line[512];
     va_list args;
@@ -41,7 +41,7 @@ static bool is_news(const char *name)
 int tuttiHostUnsupported(const char *name)
 {
     if (!is_news(name)) return TT_HOST_NOT_SUPPORTED;
-    tuttiHostTell("tutti: %s is not supported on the host device (error 801; "
+    tuttiHostWarn("tutti: %s is not supported on the host device (error 801; "
                   "docs/hostcuda.md lists what is)",
                   name);
     return TT_HOST_NOT_SUPPORTED;

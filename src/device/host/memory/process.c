@@ -4,7 +4,7 @@
 
 struct tt_host tt_host = {
     .devices.once = PTHREAD_ONCE_INIT,
-    .memory = {.once = PTHREAD_ONCE_INIT, .leavers.lock = PTHREAD_MUTEX_INITIALIZER},
+    .memory = {.once = PTHREAD_ONCE_INIT, .deferred.lock = PTHREAD_MUTEX_INITIALIZER},
     .streams = {.slab.lock = PTHREAD_MUTEX_INITIALIZER,
                 .lock = PTHREAD_MUTEX_INITIALIZER,
                 .once = PTHREAD_ONCE_INIT},

@@ -34,11 +34,11 @@ struct tt_host_devices { /* devices.c */
     struct tt_device_info infos[TT_HOST_MAX_DEVICES];
 };
 
-struct tt_host_leavers { /* leaving.c */
+struct tt_host_deferred { /* deferred_free.c */
     pthread_mutex_t lock;
-    struct tt_host_leaver *first; /* owned; memory, and what must be done before it goes */
-    struct tt_host_leaver **last; /* where the next one goes, unless first is NULL */
-    _Atomic size_t count;         /* one load shows that there are none */
+    struct tt_host_deferred_free *first; /* owned; the oldest */
+    struct tt_host_deferred_free **last; /* link of the newest, unless first is NULL */
+    _Atomic size_t count;                /* one load shows that there are none */
 };
 
 struct tt_host_memory { /* memory.c: one range of addresses backs all device memory */
@@ -50,7 +50,7 @@ struct tt_host_memory { /* memory.c: one range of addresses backs all device mem
     _Atomic bool reserved; /* it was tried; without success range.base is NULL */
     pthread_once_t once;
     struct tt_host_arena control, host;
-    struct tt_host_leavers leavers;
+    struct tt_host_deferred deferred;
     _Atomic uint64_t frees; /* of the program's memory */
     char *view;             /* all but the control part once more, for our own code; or NULL */
 };
@@ -99,16 +99,16 @@ struct tt_host_workers { /* threads.c */
     pthread_mutex_t lock;
     pthread_once_t once; /* makes the condition */
     pthread_cond_t wake;
-    _Atomic int awake;                /* not asleep for good */
+    _Atomic int awake;                /* threads that do not sleep until there is work again */
     _Atomic int inside;               /* of them: in a host function */
-    _Atomic int dozing;               /* of them: in a long back-off */
-    int started, rung;                /* rung: a back-off is to end */
+    _Atomic int backing_off;          /* of them: in a long back-off */
+    int started, wakes;               /* threads; a change of `wakes` ends each long back-off */
     void *(*_Atomic body)(void *arg); /* what they run; set before the first stream is there */
 };
 
-struct tt_host_waits {   /* wait.c */
-    _Atomic int crowds;  /* not 0: more ranks than cores */
-    _Atomic int threads; /* those that wait for longer */
+struct tt_host_waits {          /* wait.c */
+    _Atomic int oversubscribed; /* not 0: more ranks than cores */
+    _Atomic int threads;        /* those that wait for longer */
 };
 
 struct tt_host_graphs { /* graph.c, but for what names another file */

@@ -198,7 +198,7 @@ bool tuttiHostVariable(const void *shadow, size_t *bytes)
     }
     pthread_mutex_unlock(&tt_host.variables.lock);
     if (unread) {
-        tuttiHostTell(
+        tuttiHostWarn(
             "tutti: device variable %s starts as zeros, as its device code cannot be used: "
             "%s; copy the value there first (cudaMemcpyToSymbol)",
             name, unread);

@@ -90,7 +90,7 @@ void tt_host_vmm_refresh(char *base, size_t bytes)
     }
 }
 
-static void bury_reservations(void)
+static void free_reservations(void)
 {
     for (struct tt_host_reservation **link = &tt_host.vmm.reservations; *link;) {
         struct tt_host_reservation *one = *link;
@@ -119,7 +119,7 @@ static void reclaim_lingering(void)
         tt_host_ends_free(one->ends);
         free(one);
     }
-    bury_reservations();
+    free_reservations();
 }
 
 int tt_host_vmm_note_lingering(struct tt_host_lingering **out)
@@ -206,7 +206,7 @@ int tuttiHostUnreserve(void *ptr, size_t bytes)
     if (found && tt_host_vmm_is_mapped(ptr, bytes)) found = NULL;
     if (found) {
         found->gone = true;
-        bury_reservations();
+        free_reservations();
     }
     tt_host_vmm_unlock();
     return found ? TT_HOST_OK : TT_HOST_INVALID_VALUE;

@@ -78,7 +78,7 @@ void tt_host_timeline_give(struct CUstream_st *line)
 
 /* ---- the end ---- */
 
-void tt_host_stream_bury(struct CUstream_st *stream)
+void tt_host_stream_retire(struct CUstream_st *stream)
 {
     uint32_t dying = TT_HOST_LIFE_DYING;
     if (!tt_host_stream_idle(stream)) return;

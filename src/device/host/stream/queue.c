@@ -277,6 +277,6 @@ bool tt_host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
     }
     atomic_store_explicit(&stream->running, 0, memory_order_release);
     if (atomic_load_explicit(&stream->life, memory_order_relaxed) == TT_HOST_LIFE_DYING)
-        tt_host_stream_bury(stream);
+        tt_host_stream_retire(stream);
     return did;
 }

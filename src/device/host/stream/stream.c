@@ -139,7 +139,7 @@ int tuttiHostStreamDestroy(struct CUstream_st *handle)
     if (atomic_load(&handle->capture))
         atomic_load_explicit(&tt_host.captures.ops, memory_order_acquire)->orphan(handle);
     atomic_store(&handle->life, TT_HOST_LIFE_DYING);
-    tt_host_stream_bury(handle);
+    tt_host_stream_retire(handle);
     /* else the thread that finishes its last operation does, or a worker that finds it idle */
     if (atomic_load(&handle->life) == TT_HOST_LIFE_DYING) tt_host_runnable_set(handle);
     return TT_HOST_OK;

@@ -119,7 +119,7 @@ bool tt_host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg),
 /* Wait for all that was put on the device's streams up to now, also on destroyed ones. */
 void tt_host_streams_wait(int device);
 /* Make a destroyed stream free for reuse, if it has no work left. */
-void tt_host_stream_bury(struct CUstream_st *stream);
+void tt_host_stream_retire(struct CUstream_st *stream);
 /* Take a stream without a device and without a handle for the program. Positions in it can be
  * waited for like others. Its owner queues on it, or counts `tail` up for what will come and
  * finishes that in order. NULL when there are too many. Give it back when all sequence numbers are
@@ -219,7 +219,7 @@ void tt_host_runnable_set(struct CUstream_st *stream);
 /* Before and after a host function, which may block. */
 void tt_host_worker_enter(void);
 void tt_host_worker_leave(void);
-void tt_host_worker_ring(void); /* ends long back-offs */
+void tt_host_worker_wake_all(void); /* ends long back-offs */
 /* For workers themselves. */
 void tt_host_worker_back_off(long nsec); /* sleeps so long, or until a ring */
 bool tt_host_worker_sleep(void);         /* until something is runnable; false: something is */

@@ -49,13 +49,13 @@ void tt_host_worker_back_off(long nsec)
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&tt_host.workers.lock);
-    atomic_fetch_add(&tt_host.workers.dozing, 1);
-    int rung = tt_host.workers.rung;
-    while (tt_host.workers.rung == rung &&
+    atomic_fetch_add(&tt_host.workers.backing_off, 1);
+    int wakes = tt_host.workers.wakes;
+    while (tt_host.workers.wakes == wakes &&
            pthread_cond_clockwait(&tt_host.workers.wake, &tt_host.workers.lock, CLOCK_MONOTONIC,
                                   &until) == 0) {
     }
-    atomic_fetch_sub(&tt_host.workers.dozing, 1);
+    atomic_fetch_sub(&tt_host.workers.backing_off, 1);
     pthread_mutex_unlock(&tt_host.workers.lock);
 }
 
@@ -99,7 +99,7 @@ void tt_host_worker_share(int streams)
 static void need_worker(void)
 {
     if (atomic_load(&tt_host.workers.awake) > atomic_load(&tt_host.workers.inside)) {
-        if (atomic_load(&tt_host.workers.dozing)) tt_host_worker_ring();
+        if (atomic_load(&tt_host.workers.backing_off)) tt_host_worker_wake_all();
         return;
     }
     pthread_once(&tt_host.workers.once, make_condition);
@@ -118,11 +118,11 @@ void tt_host_runnable_set(struct CUstream_st *stream)
     if (tt_host_runnable_add(tt_host_stream_number(stream))) need_worker();
 }
 
-void tt_host_worker_ring(void)
+void tt_host_worker_wake_all(void)
 {
-    if (!atomic_load_explicit(&tt_host.workers.dozing, memory_order_relaxed)) return;
+    if (!atomic_load_explicit(&tt_host.workers.backing_off, memory_order_relaxed)) return;
     pthread_mutex_lock(&tt_host.workers.lock);
-    tt_host.workers.rung++;
+    tt_host.workers.wakes++;
     pthread_cond_broadcast(&tt_host.workers.wake);
     pthread_mutex_unlock(&tt_host.workers.lock);
 }

@@ -32,12 +32,12 @@ enum {
 
 void tuttiHostOversubscribe(void)
 {
-    atomic_store(&tt_host.waits.crowds, 1);
+    atomic_store(&tt_host.waits.oversubscribed, 1);
 }
 
 bool tuttiHostOversubscribed(void)
 {
-    return atomic_load_explicit(&tt_host.waits.crowds, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&tt_host.waits.oversubscribed, memory_order_relaxed) > 0;
 }
 
 static void sleep_at(struct CUstream_st *stream, const struct tt_host_position *position, long nsec)
@@ -130,7 +130,7 @@ static void leave(const struct attendance *attendance)
     atomic_fetch_sub_explicit(&tt_host.waits.threads, 1, memory_order_relaxed);
     if (!stream) return;
     atomic_fetch_sub_explicit(&stream->waiters, 1, memory_order_relaxed);
-    if (!tt_host_stream_idle(stream)) tt_host_worker_ring(); /* nobody attends to it now */
+    if (!tt_host_stream_idle(stream)) tt_host_worker_wake_all(); /* nobody attends to it now */
 }
 
 void tt_host_wait_position(const struct tt_host_position *position)

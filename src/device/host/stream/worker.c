@@ -8,8 +8,8 @@
 #include "stream.h"
 
 #include "base/wait.h"
+#include "device/host/memory/deferred_free.h"
 #include "device/host/memory/ipc.h"
-#include "device/host/memory/leaving.h"
 #include "device/host/memory/runnable.h"
 #include "device/host/memory/vmm.h"
 
@@ -33,7 +33,7 @@ static void forget_idle(struct CUstream_st *stream, size_t number)
     if (dying || atomic_load_explicit(&stream->seen, memory_order_relaxed) == done)
         tt_host_runnable_remove(number);
     atomic_store_explicit(&stream->seen, done, memory_order_relaxed);
-    if (dying) tt_host_stream_bury(stream);
+    if (dying) tt_host_stream_retire(stream);
 }
 
 /* Remember how far the stream has come. */
@@ -89,7 +89,7 @@ bool tuttiHostHelp(void)
 /* What only work kept that is over: nobody else may come by. */
 static void reclaim_memory(void)
 {
-    tt_host_leavers_go();
+    tt_host_deferred_run();
     tt_host_vmm_reclaim();
     tt_host_ipc_reclaim();
 }

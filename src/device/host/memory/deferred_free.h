@@ -5,7 +5,7 @@
 
 /* Free ptr, at once or when the work that is queued now is done; never waits. False: ptr is not the
  * base of a live allocation. */
-bool tt_host_leave(struct tt_host_arena *arena, const void *ptr);
+bool tt_host_free_deferred(struct tt_host_arena *arena, const void *ptr);
 /* Carry out the frees whose work is done. True: some are left. Costs one load when there are none.
  */
-bool tt_host_leavers_go(void);
+bool tt_host_deferred_run(void);
