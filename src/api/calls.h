@@ -1,5 +1,6 @@
 /* What the entry points share: the checks of an operation, its log lines, jobs on communicators.
- * Every public function is strong as pncclX; ncclX is its weak alias, so that a tool may wrap it. */
+ * Every public function is strong as pncclX; ncclX is its weak alias, so that a tool may wrap it.
+ */
 #pragma once
 
 #include "comm/comm.h"

@@ -7,8 +7,8 @@
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t tt_now_nsec(void);
 
-/* A moment of that clock as pthread_cond_clockwait(CLOCK_MONOTONIC) wants it: every timed wait
- * goes by this clock (a check of the symbols forbids the calls that cannot). */
+/* A time of that clock as pthread_cond_clockwait(CLOCK_MONOTONIC) takes it. Every timed wait uses
+ * this clock; a test of the symbols forbids the calls that use another. */
 struct timespec tt_clock_at(uint64_t nsec);
 
 /* Sleep, restarting on signals. */

@@ -1,5 +1,5 @@
-/* What the processor is: asked once per process, because asking costs microseconds and the answer
- * does not change. Any thread. */
+/* Facts about the processor: found once per process, because that costs microseconds. Any thread.
+ */
 #pragma once
 
 #include <stddef.h>
@@ -8,5 +8,5 @@
  * system does not say. */
 size_t tt_cpu_cache_bytes(void);
 
-/* Which of the instruction sets for vectors it has: base/arch/<cpu>.h counts them from 0. hot */
+/* The best vector instruction set that it has, as base/arch/<cpu>.h numbers them from 0. hot */
 int tt_cpu_tier(void);

@@ -1,4 +1,4 @@
-/* Which of many things are the same, without comparing each with each. */
+/* Find equal elements among many in O(n log n) comparisons. */
 #pragma once
 
 #include "nccl.h"

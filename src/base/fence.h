@@ -1,4 +1,4 @@
-/* A fence for all threads of the process, so that what happens often needs none. */
+/* A memory fence for all threads of the process, so that frequent operations need none. */
 #pragma once
 
 /* Order memory in all threads at once: each of them is made to execute a full fence between two of

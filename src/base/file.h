@@ -1,4 +1,4 @@
-/* Files that the user names: opening one never waits for somebody else. */
+/* Files that the user names. Opening one never blocks on another process. */
 #pragma once
 
 #include <stddef.h>
@@ -13,7 +13,7 @@ FILE *tt_file_open(const char *path, const char **why_out);
  * above, or when it is too large, cannot be read whole, or memory is short. Any thread. */
 char *tt_file_read(const char *path, size_t most_bytes, size_t *bytes_out, const char **why_out);
 
-/* Open a file for writing from its start, made when it is not there. What is already there may be
- * no regular file (a terminal, a FIFO that somebody reads). NULL with errno, ENXIO for a FIFO that
- * nobody reads. Any thread. */
+/* Open a file for writing from its start; create it when it does not exist. It may be something
+ * other than a regular file (a terminal, a FIFO with a reader). NULL with errno, ENXIO for a FIFO
+ * without a reader. Any thread. */
 FILE *tt_file_create(const char *path);

@@ -28,7 +28,7 @@ struct tt_log_config {
     bool raise_on_warn;
     bool warn_only;                 /* by TUTTI_WARN, not by NCCL_DEBUG: no line with the version */
     int fd;                         /* borrowed: 1, 2, or the log file's */
-    struct tt_log_config *previous; /* owned; kept while any thread may still write by it */
+    struct tt_log_config *previous; /* owned; kept, as a thread may still write with it */
     int complaint_count;
     char complaints[TT_LOG_COMPLAINTS_MAX][TT_LOG_COMPLAINT_BYTES]; /* WARNs to print first */
 };

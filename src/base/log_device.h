@@ -1,5 +1,5 @@
-/* What all copies of this room in a process share: how the calling thread's log lines are written,
- * and whether somebody has complained about the log's variables. Private to base/. */
+/* What all copies of this room in a process share: how log lines of the calling thread are written,
+ * and whether a warning about the log's variables was printed. Private to base/. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,11 +7,11 @@
 
 struct tt_log_thread {
     int device;        /* number in brackets */
-    uint32_t expected; /* failures are, as lines of this subsystem; 0: they are not */
+    uint32_t expected; /* not 0: failures are expected; they are INFO lines of this subsystem */
 };
 extern __attribute__((visibility("default"))) _Thread_local struct tt_log_thread tuttiLogThread;
 
-/* Somebody complains about the log's variables: true for the first in the process, or the first
- * since they were forgotten. */
+/* True for the first caller in the process, or the first since tuttiLogForget(): it prints the
+ * warnings about the log's variables. */
 __attribute__((visibility("default"))) bool tuttiLogReport(void);
 __attribute__((visibility("default"))) void tuttiLogForget(void);

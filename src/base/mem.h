@@ -1,4 +1,4 @@
-/* Small helpers on sizes, bytes and memory used in set-up paths. */
+/* Small helpers for sizes, bytes and memory. tt_calloc() is for set-up paths only. */
 #pragma once
 
 #include "nccl.h"

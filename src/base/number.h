@@ -1,4 +1,4 @@
-/* Numbers in files and in what the kernel says: with a point, whatever locale the program set. */
+/* Decimal numbers in files and in sysfs: the point is ".", whatever locale the program set. */
 #pragma once
 
 /* As strtod() in the C locale. Set-up paths. */

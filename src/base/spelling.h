@@ -1,11 +1,11 @@
-/* What somebody meant who wrote something unknown. Pure. */
+/* Suggestions for misspelt words. Pure: no I/O, any thread. */
 #pragma once
 
 #include <stddef.h>
 
 enum { TT_SPELLING_BYTES = 128 }; /* longer words are cut */
 
-/* Letters to add, drop or change to get from one to the other; SIZE_MAX when `b` is longer than
+/* Number of letters to add, drop or change that turn `a` into `b`; SIZE_MAX when `b` is longer than
  * TT_SPELLING_BYTES. */
 size_t tt_edit_distance(const char *a, const char *b);
 

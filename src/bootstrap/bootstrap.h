@@ -24,7 +24,7 @@ bool tt_bootstrap_talks(void);
 /* Check an id's checksum and magic number. Errors: ncclInvalidArgument with the reason: damaged,
  * cut at a zero byte, or made by another library. */
 ncclResult_t tt_id_check(const ncclUniqueId *id);
-/* Whether tt_id_check() would take it; logs nothing. */
+/* True when tt_id_check() would succeed; logs nothing. */
 bool tt_id_valid(const ncclUniqueId *id);
 
 /* Communicator id for logs and plugins: a keyed hash that does not reveal the secret. */
@@ -43,8 +43,8 @@ bool tt_id_is_grow(const struct tt_bootstrap *parent, uint64_t number, const ncc
 /* Number of existing ranks in a checked id; 0 for ids of new communicators. */
 int tt_id_existing(const ncclUniqueId *id);
 
-/* Note that this rank, which makes ids for grows, calls a grow with `id` (one of its own or
- * another). In the order of its calls. Sends nothing. */
+/* Note that this rank calls a grow with `id` (one that it made, or another). Call it in the order
+ * of the grows. Sends nothing. */
 void tt_id_grow_by(const struct tt_bootstrap *parent, const ncclUniqueId *id);
 /* Note that the `number`-th grow uses `id` (NULL: it fails). Ids that this rank made for this grow
  * or an earlier one and never used may have been given to a new rank. When such a rank comes, its
@@ -64,7 +64,7 @@ struct tt_grow_id {
  * membership's. */
 ncclResult_t tt_id_take(struct tt_bootstrap *parent, uint64_t number, struct tt_grow_id *id_out);
 
-/* Send the id that this rank takes (zeros: none): rank 0 to all others, the others to rank 0. Never
+/* Send the id that this rank uses (zeros: none): rank 0 to all others, the others to rank 0. Never
  * blocks. */
 ncclResult_t tt_id_show(struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id);
 /* Receive the next id that another rank has shown for the `number`-th grow; ncclInProgress until
@@ -97,12 +97,12 @@ struct tt_bootstrap_decline {
     int nids, nranks, rank; /* as they were given, right or wrong */
     int32_t thread;         /* that called, as in struct tt_bootstrap_config */
     bool for_good; /* false: the thread may call again within 2 s, as if nothing had happened */
-    bool stray; /* a new rank of a grow whose id belongs to none: the process that made the id looks
-                   for that grow; the thread may call again within 0.3 s */
+    bool stray;    /* a new rank of a grow whose id belongs to no grow: the process that made the id
+                      looks for that grow; the thread may call again within 0.3 s */
     ncclResult_t rc;
     const char *sentence;
 };
-/* Tell the ranks that join by these ids that this rank does not come: their joins end with the
+/* Tell the ranks that join by these ids that this rank will not join: their joins end with the
  * sentence. Ids that cannot be read, or where nobody listens, are ignored. Blocks 0.5 s at most. */
 void tt_bootstrap_decline(const struct tt_bootstrap_decline *decline);
 

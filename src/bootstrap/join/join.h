@@ -1,5 +1,5 @@
-/* A rank on its way into a communicator. It connects to the root of its block; the head of a block
- * to the root of the block above as well, which names its parent. Guarded by the service's lock. */
+/* The join of one rank. It connects to the root of its block; the head of a block connects to the
+ * root of the block above as well, which names its parent. Guarded by the service's lock. */
 #pragma once
 
 #include "bootstrap/bootstrap.h"
@@ -20,7 +20,7 @@ struct root_conn { /* to one root */
     bool assigned;                  /* its block is complete */
     int32_t root_rank;              /* rank in whose process it is; -1: not known */
     int refusals;                   /* attempts in a row that found nobody listening */
-    bool again;                     /* calls again after a connection that ended unheard */
+    bool again;                     /* to connect again: the last connection ended too early */
     uint64_t next_nsec, pause_nsec; /* when to try again */
     const char *why;                /* the last connection ended; NULL: it has not */
 };
@@ -56,7 +56,7 @@ ncclResult_t tt_root_conns_wait(struct join *join);
 /* Close the connections in order; roots get the reason when the join failed. */
 void tt_root_conns_close(struct join *join, ncclResult_t rc);
 
-/* The reason why this rank itself gives up. */
+/* The reason why this rank itself gives up, for the root. */
 const char *tt_join_reason(const struct join *join);
 
 /* The earlier of two times; 0 means none. */

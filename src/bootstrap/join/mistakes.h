@@ -1,5 +1,5 @@
-/* Why an init waits or fails when a program was started wrongly: words for the message, "" without
- * a guess. */
+/* Text for messages about an init that waits or fails because a program was started wrongly; ""
+ * when there is no guess. */
 #pragma once
 
 #include "bootstrap/join/id.h"
@@ -11,7 +11,8 @@
  * text with the words that follow the rank. */
 bool tt_mistake_id(const struct tt_id_parts *id, char *text, size_t text_bytes);
 
-/* Does a TCP connection lead to another host? A host's own have one address at both ends. */
+/* True when a TCP connection leads to another host: one within a host has the same address at both
+ * ends. */
 bool tt_mistake_far(int fd, const union tt_addr *peer);
 
 /* Why this process offers a loopback address although it talks to another host. */

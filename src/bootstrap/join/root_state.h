@@ -35,7 +35,7 @@ struct root_grow {   /* an id for a grow; all zero: one for a new communicator *
     unsigned char by[TT_KEY_NAME_BYTES];
 };
 
-struct root_stray { /* a new rank that came here, where no grow is */
+struct root_stray { /* a new rank that came to this root, to which no grow belongs */
     uint32_t nranks;
     int rank;
     uint64_t counts_nsec, until_nsec; /* until 0: nobody */
@@ -53,7 +53,7 @@ struct tt_root {
     struct root_client **slots; /* by tt_blocks_slot(); NULL before the first JOIN */
     struct tt_blocks blocks;
     int nslots, njoined;
-    uint32_t nclients, expected; /* connections so far; that may come, as the service counts */
+    uint32_t nclients, expected; /* connections so far; those that may still come */
     struct tt_join first;
     int32_t root_rank; /* rank in this process; -1: none so far */
     unsigned char nonce[TT_SECRET_BYTES];

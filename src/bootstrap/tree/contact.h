@@ -1,4 +1,4 @@
-/* Where a rank is to be found: what the room itself must know of each. */
+/* Address, process and host of a rank. */
 #pragma once
 
 #include "bootstrap/wire/address.h"

@@ -1,5 +1,5 @@
-/* A membership from its creation on: its connections, what arrives on them, its deadlines.
- * Service's lock held. */
+/* Create a membership and connect it; dispatch the frames that arrive, and the deadlines. Service's
+ * lock held. */
 #pragma once
 
 #include "bootstrap/tree/tree.h"

@@ -8,5 +8,5 @@ bool tt_exit_note(struct tt_bootstrap *bootstrap, int rank, enum tt_fail_kind ki
                   const char *sentence);
 /* Wake the owner (tt_bootstrap_attach). */
 void tt_exit_event(const struct tt_bootstrap *bootstrap);
-/* Collectives that this rank has begun. */
+/* Number of collectives that this rank has begun, modulo 2^32. */
 uint32_t tt_exit_begun(const struct tt_bootstrap *bootstrap);

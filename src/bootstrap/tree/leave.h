@@ -1,9 +1,11 @@
-/* How a membership ends. Service's lock held. */
+/* The end of a membership. Service's lock held. */
 #pragma once
 
 #include "bootstrap/tree/tree.h"
 
-/* Look whether a goodbye is due; a neighbour's; the end without further messages. */
+/* Send DONE or BYE when it is due. */
 void tt_leave_step(struct tt_bootstrap *bootstrap);
+/* Handle a BYE frame of a neighbour. */
 void tt_leave_bye(struct tt_bootstrap *bootstrap, struct tt_conn *conn);
+/* End without further messages. */
 void tt_leave_finish(struct tt_bootstrap *bootstrap);

@@ -39,8 +39,8 @@ struct tt_branch { /* the connection to a child */
     unsigned char *up; /* owned: contribution that waits for this rank's own */
     size_t up_bytes;
     uint64_t up_seq;
-    bool came, done;
-    bool asked, here; /* when an exchange is late: it was asked, it has answered */
+    bool came, done;  /* its contribution arrived; its subtree has left */
+    bool asked, here; /* after a time-out: a LATE frame was sent to it, it answered with HERE */
     struct tt_probe { /* while it has not connected: checks whether its process listens */
         int fd;       /* owned; -1: none */
         int refusals; /* in a row */
@@ -48,12 +48,12 @@ struct tt_branch { /* the connection to a child */
     } probe;
 };
 
-struct tt_late {       /* the search for the rank that an exchange waits for */
-    uint64_t seq;      /* which exchange */
-    uint64_t due_nsec; /* answers must be there; 0: no question is open */
-    bool asked_up, here_up;
-    bool absent;  /* a child has not connected: somebody else may be why */
-    bool all_due; /* the neighbours have answered, their own have a second more */
+struct tt_late {            /* the search for the rank that an exchange waits for */
+    uint64_t seq;           /* which exchange */
+    uint64_t due_nsec;      /* deadline of the answers; 0: none is outstanding */
+    bool asked_up, here_up; /* of the parent, as in struct tt_branch */
+    bool absent;            /* a child has not connected; another rank may be the cause */
+    bool all_due; /* the neighbours have answered; the ranks behind them have a second more */
 };
 
 struct tt_exchange { /* the all-gather that the caller is in */
@@ -85,24 +85,23 @@ struct tt_bootstrap {
     struct tt_branch branches[TT_BRANCHES];
     int nbranches, subtree;
     bool dialing, assigned, accepts;
-    bool seconds;         /* the acceptor stays: children may have second connections */
-    uint64_t second_nsec; /* not before: a try at a second connection to the parent; 0: none */
-    bool calls_again;     /* the parent closed without a word: it has not got this rank's proof */
-    bool complete;        /* all ranks of the block have come to their root */
-    struct tt_conn *own_root; /* borrowed: the way to that root, during join */
+    bool seconds;             /* the acceptor stays: children may have second connections */
+    uint64_t second_nsec;     /* not before: a try at a second connection to the parent; 0: none */
+    bool calls_again;         /* the parent closed the connection before it had this rank's proof */
+    bool complete;            /* all ranks of the block have come to their root */
+    struct tt_conn *own_root; /* borrowed: the connection to that root, during join */
     struct tt_late late;
-    uint64_t
-        kept_nsec;  /* shares of children wait for this rank, which is told so then; 0: none do */
-    int dial_error; /* ECONNREFUSED: nobody listened there */
-    uint64_t deadline_nsec;           /* of the whole init; 0: none, or it is over */
+    uint64_t kept_nsec;     /* when to report that children wait for this rank; 0: none waits */
+    int dial_error;         /* of the parent; ECONNREFUSED: nobody listened there */
+    uint64_t deadline_nsec; /* of the whole init; 0: none, or it is over */
     struct tt_bootstrap *parent_tree; /* borrowed: during the init of a child, its parent */
     const int *parent_ranks;          /* borrowed: this one's ranks there; NULL: the same */
     bool watches_parent;              /* an error of the parent's tree ends the init: ... */
     bool whole_parent;                /* ... any, or else one that is about a member */
-    uint32_t parent_given_up;         /* its count that means nothing here */
+    uint32_t parent_given_up;         /* its `given_up` at the start; only later ones count */
     uint64_t salt[3];                 /* of a child */
-    uint32_t given_up;                /* how often this rank itself gave the membership up ... */
-    ncclResult_t given_up_code;       /* ... and with what, the last time */
+    uint32_t given_up;                /* how often this rank itself failed or aborted it ... */
+    ncclResult_t given_up_code;       /* ... and the last code */
     int error_rank;                   /* whom the first error is about */
     enum tt_fail_kind error_kind;     /* TT_FAIL_ERROR, _ALL, _DEATH or _LEFT */
     struct tt_gone *gone;             /* owned */
@@ -120,7 +119,7 @@ struct tt_bootstrap {
         has_sentence; /* `sentence` is there and stays: of the error, or of this rank's own */
     char sentence[TT_SENTENCE_BYTES];
     bool reported;              /* the error was logged */
-    int waiting;                /* callers in tt_tree_wait */
+    int waiting;                /* callers in tt_tree_wait() */
     _Atomic bool someone_left;  /* a rank exited without goodbye to its communicator, */
     _Atomic bool someone_ended; /* or at least left it before all others did */
     char left_sentence[TT_SENTENCE_BYTES];
@@ -128,7 +127,7 @@ struct tt_bootstrap {
     unsigned char *exits; /* owned, by rank: enum tt_fail_kind of an exit, or 0; NULL: nobody */
     uint32_t own_begun;   /* by this rank, when it left */
     bool end_reported;    /* leaving: the others were told so */
-    const _Atomic uint64_t *begun; /* borrowed from the owner; NULL: it has told nothing */
+    const _Atomic uint64_t *begun; /* borrowed from the owner; NULL: not attached */
     int event_fd; /* borrowed: posted when a rank exited or wrote to the owner; -1: nobody waits */
     bool up_left; /* the parent has said goodbye */
     bool leaving, done_sent, finished, abandoned;

@@ -3,9 +3,9 @@
 
 #include "bootstrap/tree/tree.h"
 
-/* Wait until something changed, helping other work; lock held (released meanwhile).
+/* Wait until something changed, running streams' work meanwhile. Lock held; released meanwhile.
  * Errors: the membership's, the member's abort, ncclTimeout after deadline_nsec (0: none). */
 ncclResult_t tt_tree_wait(struct tt_bootstrap *bootstrap, uint64_t deadline_nsec);
 
-/* The moment from which on who still waits says so: TUTTI_WATCHDOG from now; UINT64_MAX: never. */
+/* Time from which a thread that still waits logs it: TUTTI_WATCHDOG from now; UINT64_MAX: never. */
 uint64_t tt_tree_report_nsec(void);

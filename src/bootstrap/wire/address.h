@@ -1,4 +1,4 @@
-/* Addresses as they travel, and this process's own. */
+/* Wire format of addresses, and this process's own address. */
 #pragma once
 
 #include "base/socket.h"

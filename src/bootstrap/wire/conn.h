@@ -48,7 +48,7 @@ struct tt_conn {
     enum tt_conn_state state;
     bool server, local, wants_write, close_when_sent;
     bool starved; /* no memory for a packet: closed() follows with tt_conn_starved */
-    bool reached; /* client: the other side had accepted the TCP connection */
+    bool reached; /* client: the TCP connection was established */
     int32_t peer; /* rank of the other side (negative: root) */
     uint64_t accepted_nsec;
     uint64_t deadline_nsec; /* 0: none */
@@ -68,7 +68,7 @@ struct tt_conn {
     unsigned char *body; /* owned: payload and MAC of the frame that is coming in */
     size_t body_len, body_got;
     struct tt_packet *out, **out_end; /* owned */
-    int send_fd; /* local: descriptor that rides with the first byte of the next packet; -1 */
+    int send_fd; /* local: descriptor sent with the first byte of the next packet; -1: none */
     /* second.c */
     struct tt_conn *second; /* owned; the same frames over another interface; NULL: none */
     struct tt_conn *first;  /* borrowed; of a second one: the one beside it */

@@ -14,7 +14,7 @@
 #define TT_ANSWER_BYTES 72
 #define TT_FRAME_MAC_BYTES 16
 
-enum tt_key_kind { /* a proof for one kind of connection is worthless for another */
+enum tt_key_kind { /* a proof for one kind of connection does not pass for another */
                    TT_KEY_ROOT = 1,
                    TT_KEY_TREE = 2,
                    TT_KEY_LOCAL = 3,
@@ -32,17 +32,17 @@ struct tt_hello { /* the fields of a hello */
     unsigned char key_name[TT_KEY_NAME_BYTES];
     int32_t own_rank, wanted_rank;
     uint32_t nranks;
-    bool sealed; /* asks for secrecy */
+    bool sealed; /* asks for encryption */
     bool second; /* beside a connection that is there, over another interface */
 };
 
 struct tt_session { /* keys of the two directions */
     unsigned char send_key[TT_SECRET_BYTES];
     unsigned char recv_key[TT_SECRET_BYTES];
-    bool sealed; /* frames are hidden, not only genuine */
+    bool sealed; /* frames are encrypted, not only authenticated */
 };
 _Static_assert(TT_SECRET_BYTES == TT_SEAL_KEY_BYTES && TT_FRAME_MAC_BYTES == TT_SEAL_TAG_BYTES,
-               "frames are as long with secrecy as without");
+               "frames are as long with encryption as without");
 
 struct tt_handshake { /* the messages as they went over the wire */
     unsigned char hello[TT_HELLO_BYTES];

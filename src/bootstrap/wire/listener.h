@@ -1,5 +1,5 @@
-/* Sockets that take connections, and what unauthenticated peers may cost there. Service's lock
- * held; the service is acquired. */
+/* Listening sockets, with limits for unauthenticated connections. Service's lock held; the service
+ * is acquired. */
 #pragma once
 
 #include "base/socket.h"
@@ -16,14 +16,14 @@ struct tt_listener {
     union tt_addr addr;
 };
 
-/* Takes the fd on success. */
+/* Serve a listening socket. Owns the fd on success. Errors: ncclSystemError. */
 ncclResult_t tt_listener_open(int fd, bool local, struct tt_listener **listener_out);
 void tt_listener_close(struct tt_listener *listener);
-/* Address of the process's TCP listener, which is made at first need, and once more when a network
- * has come up since only the loopback interface was there. */
+/* Address of the process's TCP listener. It is made at first use, and made again when the first one
+ * had only the loopback interface and a network has come up since. */
 ncclResult_t tt_listener_main(union tt_addr *addr_out);
-/* The same at a second interface; AF_UNSPEC: there is none, or no descriptor for it. Behind
- * tt_listener_main(). */
+/* Its address at a second interface; AF_UNSPEC: there is none, or no descriptor for it. Call it
+ * after tt_listener_main(). */
 void tt_listener_spare(union tt_addr *addr_out);
-/* It is readable: take what may come in. */
+/* Accept connections, within the limits. The socket is readable. */
 void tt_listener_accept(struct tt_listener *listener);

@@ -6,9 +6,8 @@
 
 struct tt_service_client;
 
-/* Count a user; starts the thread with the first. `client` lives on: the loop calls it at its
- * events from now on; NULL: nobody. Lock held. Errors: ncclInvalidUsage when the process is
- * exiting. */
+/* Count a user; the first one starts the thread. The loop calls `client` (static; may be NULL) at
+ * its events from now on. Lock held. Errors: ncclInvalidUsage when the process is exiting. */
 ncclResult_t tt_service_acquire(const struct tt_service_client *client);
 /* Lock held. The thread ends by itself when the last user is gone. */
 void tt_service_release(void);

@@ -1,5 +1,5 @@
-/* What the sockets of the room share in a process: one lock, one epoll set, the lists of who is
- * there. The lock is held while callbacks run; callers may send under it too. */
+/* What the sockets of the room share in a process: one lock, one epoll set, the lists of their
+ * owners. The lock is held while callbacks run; they may send. */
 #pragma once
 
 #include "base/socket.h"
@@ -15,15 +15,15 @@ struct tt_listener;
 struct tt_root;
 struct tt_bootstrap;
 
-#define TT_TOKEN_WAKE 1ull /* epoll's word for the wake-up event; others count from there */
+#define TT_TOKEN_WAKE 1ull /* epoll's data word of the wake-up event; sockets have higher ones */
 
-/* What a part of the room does at the events of the service. Lock held; NULL: nothing. */
+/* Callbacks of a part of the room. Lock held; NULL: nothing to do. */
 struct tt_service_client {
     bool (*tick)(uint64_t now_nsec); /* act on deadlines; true: look again in 20 ms */
     void (*fork_child)(void);        /* forget what the child inherited */
     void (*goodbye)(int code);       /* the process exits: report it to the peers */
-    bool (*busy)(void);              /* some peer has not got it yet */
-    void (*last_word)(void);         /* no time is left: report it */
+    bool (*busy)(void);              /* true: some peer has not got that report yet */
+    void (*last_word)(void);         /* no time is left for these peers: log it */
 };
 #define TT_SERVICE_CLIENTS 2
 
@@ -38,10 +38,10 @@ struct tt_service {
     pthread_t thread;
     enum tt_service_state state;
     int users;
-    bool quit;                /* process exit: end whatever the users say */
+    bool quit;                /* process exit: end even with users */
     bool hooked, fork_hooked; /* handlers of exit and of fork are set */
     int epoll_fd, event_fd;
-    int reserve_fd; /* given up where none is left for a last word; -1 */
+    int reserve_fd; /* see tt_service_keep_reserve(); -1: none */
     uint64_t next_token;
     uint64_t epoch; /* counts forks; what was made before one is dead in the child */
     struct tt_conn *conns;
@@ -58,9 +58,9 @@ struct tt_service {
     uint64_t refused_logged_nsec;
     bool retries;                 /* some client wants a look once a second; set in its tick */
     bool exhausted;               /* no descriptor was left for a connection: reported once */
-    uint64_t exhausted_nsec;      /* nothing could be accepted since then; 0: the last one was */
-    uint64_t exhausted_last_nsec; /* and was not the last time; long ago: nobody calls any more */
-    const struct tt_service_client *clients[TT_SERVICE_CLIENTS]; /* those that have come */
+    uint64_t exhausted_nsec;      /* first accept that failed since one succeeded; 0: none */
+    uint64_t exhausted_last_nsec; /* the last accept that failed; long ago: nobody connects */
+    const struct tt_service_client *clients[TT_SERVICE_CLIENTS]; /* registered; then NULL */
 };
 
 struct tt_service *tt_service(void);
@@ -70,14 +70,14 @@ void tt_service_unlock(void);
 /* Make the thread look at its deadlines again. Lock held. */
 void tt_service_wake(void);
 
-/* One descriptor is put aside for the last word of a process that has no other; it is given up for
- * it, and put aside again when some are left. Lock held. */
+/* Keep one descriptor in reserve, so that a process without free descriptors can still report its
+ * exit; spend it for that. Lock held. */
 void tt_service_keep_reserve(void);
 void tt_service_spend_reserve(void);
-/* There was no descriptor for somebody who calls, whom the listener keeps. Lock held. */
+/* Note that no descriptor was left to accept a connection, which the kernel keeps. Lock held. */
 void tt_service_accepted_none(uint64_t now_nsec);
-/* Those who call this process have waited for so long because it cannot accept anybody. */
+/* True when peers have waited for long because this process cannot accept connections. */
 bool tt_service_accepts_nobody(uint64_t now_nsec);
 
-/* Count a peer that was closed without proof; the log has a line now and then. Lock held. */
+/* Count a connection that was closed without proof; logs one line per 10 s. Lock held. */
 void tt_service_refused(const char *why);
