@@ -1,4 +1,5 @@
-/* Groups of messages, or of small collectives, whose work is kept. Private to the room. */
+/* Works that are kept for groups of messages, or of small collectives, which the program launches
+ * again and again. Private to the room. */
 #pragma once
 
 #include "nccl.h"
@@ -13,18 +14,19 @@ struct tt_plan;
 struct tt_work;
 struct tt_work_spec;
 
-struct tt_batch_call { /* what a call is bound for */
-    size_t count;      /* these in the order of struct tt_task: compared as few words */
+struct tt_batch_call { /* one call of a batch */
+    size_t count;      /* arguments, in the order of struct tt_task, so that they compare fast */
     int32_t func;
     ncclDataType_t type;
     ncclRedOp_t op;
     int32_t peer; /* or root */
     size_t bytes;
     uint32_t reduction; /* type and operator of a collective */
-    /* of a kept one */
+    /* when the batch is kept: */
     enum { TT_PART_BOTH, TT_PART_IN, TT_PART_OUT } part; /* which buffers of the frame it has */
-    struct tt_buffers *buffers;                          /* of its frame; compared are these: */
-    const void *const *in;                               /* its parts, or those of `none` */
+    struct tt_buffers *buffers;                          /* of its frame */
+    const void *const *in; /* what a call's buffers are compared with: parts of `buffers`, or
+                              of `none` */
     void *const *out;
     int nsame; /* number of calls of the same function from this one on */
     size_t in_bytes, out_bytes;
@@ -39,10 +41,10 @@ struct tt_batch {
     int first_own;               /* frame: from here on copies within this rank */
     struct tt_looked looked;     /* at buffers */
     bool repeats;                /* calls determine the frames: tt_batch_accepts() */
-    bool moved;                  /* buffers are others than the work has */
+    bool moved;                  /* `buffers` differ from those that the work has */
     struct tt_batch *next;       /* launched after this one; borrowed from the plan; NULL: none */
-    struct tt_work *work;        /* owned; NULL: the entry is empty, or */
-    bool refused;                /* these are no flat list */
+    struct tt_work *work;        /* owned; NULL: the entry is empty, or `refused` */
+    bool refused;                /* such calls did not form a flat list */
 };
 
 /* Find the kept work of an equal group that was launched before, and give it this group's buffers.
@@ -75,8 +77,8 @@ void tt_batches_free(struct tt_plan *plan);
 /* Note that the group just launched was exactly one batch: it will be expected after the batch that
  * was launched before it. */
 void tt_batch_follow(struct tt_plan *plan);
-/* Set plan->repeat at the begin of a group: the batch that followed the latest one the last time,
- * or NULL. hot */
+/* At the start of a group, predict which batch it will be, in plan->repeat: the one that followed
+ * the latest batch the last time, or NULL. hot */
 void tt_batch_foresee(struct tt_plan *plan);
 /* True when the task is that call with the same buffers as the last time. hot */
 static inline bool tt_batch_same(const struct tt_batch_call *call, const struct tt_task *task)
@@ -124,8 +126,8 @@ struct tt_own_pair tt_own_pair_next(const struct tt_own_pair *pair, int rank);
 
 /* ---- side_by_side.c ---- */
 
-/* Report the calls of a group to the race checker. Under tuttiHostChecks(). */
+/* Report the calls of a group to the race checker. Call it only when tuttiHostChecks(). */
 void tt_group_look(const struct tt_plan *plan, const struct tt_group_call *first,
                    struct CUstream_st *stream);
-/* The same of calls on several communicators and one stream; plans by next_in_group. */
+/* The same for calls on several communicators and one stream; plans linked by next_in_group. */
 void tt_group_look_across(const struct tt_plan *plans);

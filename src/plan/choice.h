@@ -18,7 +18,7 @@ ncclResult_t tt_choice_group(struct tt_plan *plan, struct tt_group_call *first,
 ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_group_call *node,
                             const struct tt_group_launch *launch,
                             struct tt_tune_choice *choice_out);
-/* What the model would choose. No tuner plugin is asked: one rank may want to know alone, and what
+/* What the model would choose. Tuner plugins are not called: a single rank may ask, and what
  * plugins write into the table are preferences, not times. */
 ncclResult_t tt_choice_estimate(const struct tt_plan *plan, const struct tt_task *task,
                                 struct tt_tune_choice *choice_out);

@@ -26,10 +26,11 @@ struct tt_op_events { /* of one work, from before its launch until after it */
     struct tt_prof_replay *kept; /* owned: of a captured work */
 };
 
-/* A call was appended: GroupApi at the first of the group, CollApi or P2pApi around the call. */
+/* Note that a call was appended: begins GroupApi at the first of the group; begins and ends CollApi
+ * or P2pApi around the call. */
 void tt_events_call(struct tt_plan *plan, struct tt_group_events *events, int depth,
                     struct tt_group_call *node);
-/* GroupEnd entered and left. */
+/* Note that GroupEnd was entered, and left. */
 void tt_events_group_ends(struct tt_group_events *events);
 void tt_events_group_over(struct tt_group_events *events);
 

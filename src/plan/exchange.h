@@ -10,7 +10,8 @@
 struct tt_plan;
 struct tt_task;
 
-/* What an exchange means for one rank: blocks of `bytes` for all, from all, or the root's. */
+/* The part of one rank in an exchange: blocks of `bytes` each, for all or for the root, from all or
+ * from the root. */
 struct tt_block_exchange {
     const char *in;
     char *out;
@@ -21,7 +22,7 @@ struct tt_block_exchange {
     int from_root; /* likewise */
 };
 
-/* True when the call is made of sends and receives. */
+/* True when the call is executed as sends and receives. */
 bool tt_messages_expand(struct tt_plan *plan, const struct tt_task *task);
 struct tt_block_exchange tt_exchange_of(const struct tt_plan *plan, const struct tt_task *task);
 
@@ -34,7 +35,7 @@ static inline char *tt_exchange_out(const struct tt_block_exchange *exchange, in
 {
     return exchange->out + (exchange->from_all ? (size_t)peer * exchange->bytes : 0);
 }
-/* Does this rank send to (receive from) that one, which may be itself? */
+/* True when this rank sends to (receives from) `peer`, which may be itself. */
 static inline bool tt_exchange_has(const struct tt_block_exchange *exchange, int peer, bool sending)
 {
     return sending ? exchange->to_all || peer == exchange->to_root

@@ -17,7 +17,7 @@
 
 _Thread_local struct tt_group *tt_own_group __attribute__((tls_model("initial-exec")));
 
-/* Call `tell` for the profiler that has the group's events, if its communicator still lives. */
+/* Call `report` for the profiler that has the group's events, if its communicator still lives. */
 void tt_group_report(struct tt_group_events *events, struct tt_plan *plan,
                      void (*report)(struct tt_group_events *events))
 {

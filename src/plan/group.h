@@ -1,5 +1,5 @@
-/* A thread's group: group.c collects it, group_end.c ends it, group_run.c runs it, there or in the
- * background. Private to plan/. */
+/* The group of a thread: group.c collects its calls, group_end.c ends it, group_run.c runs it, in
+ * that thread or in the background. Private to plan/. */
 #pragma once
 
 #include "plan/plan_state.h"
@@ -34,10 +34,10 @@ static inline bool tt_plan_closed(const struct tt_plan *plan)
  */
 ncclResult_t tt_plan_contended(const struct tt_plan *plan);
 
-/* Mark the plan as in use by this thread. This is no lock: two threads that call at the same time
- * break the rules, and this finds most of such calls. A thread that ends the communicator at the
- * same time is either seen here, or waits for tt_plan_exit(); tt_plan_close() orders both sides.
- * False: its communicator is being ended, or another thread uses it. hot */
+/* Mark the plan as in use by this thread. This is no lock: two threads must not use a communicator
+ * at the same time, and this detects most of such mistakes. A thread that ends the communicator at
+ * the same time is either seen here, or waits for tt_plan_exit(); tt_plan_close() orders both
+ * sides. False: its communicator is being ended, or another thread uses it. hot */
 static inline bool tt_plan_enter(struct tt_plan *plan)
 {
     if (atomic_load_explicit(&plan->inside, memory_order_relaxed)) return false;
@@ -84,8 +84,8 @@ struct tt_group {
     struct tt_plan *events_plan; /* whose profiler has them; in `plans` */
     /* while the group is like an earlier one of one communicator, nothing else is collected */
     struct tt_plan *repeats; /* its plan, in `plans`; NULL: calls are collected */
-    const struct tt_batch_call *first_call, *next_call, *end_call; /* of repeats->repeat: what may
-                                                         follow; the same: nothing */
+    const struct tt_batch_call *first_call, *next_call, *end_call; /* of repeats->repeat: the calls
+                                                    from next_call to end_call may follow */
     struct tt_comm *repeat_comm; /* of all its calls; borrowed, and only compared */
     struct CUstream_st *repeat_stream;
 };
@@ -96,14 +96,15 @@ extern _Thread_local struct tt_group *tt_own_group /* the calling thread's; NULL
 /* Append a checked call to the thread's open group.
  * known   it is in the launch cache
  * logged  operations are logged
- * Errors: ncclInvalidUsage (another thread has a group
- * open on the communicator), ncclSystemError (out of memory). */
+ * Errors: ncclInvalidUsage (another thread has a group open on the communicator), ncclSystemError
+ * (out of memory). */
 ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged);
 /* True when the call is the first one of a group that was launched before, with the same buffers.
  * The call is then noted, and the calls that follow are only compared. False: append it. hot */
 bool tt_group_begin_same(struct tt_group *group, const struct tt_task *task);
 /* The same, but the buffers may differ. The caller has entered the plan. hot */
 bool tt_group_begin_repeating(struct tt_group *group, const struct tt_task *task);
+/* Stop comparing: the group's calls are appended from now on. */
 static inline void tt_group_forget_repeats(struct tt_group *group)
 {
     group->repeats = NULL;
@@ -111,7 +112,7 @@ static inline void tt_group_forget_repeats(struct tt_group *group)
 }
 /* A call differs from that group: append the calls that were noted. */
 ncclResult_t tt_group_stop_repeating(struct tt_group *group);
-/* Call `tell` for the profiler that has the group's events, if its communicator still lives. */
+/* Call `report` for the profiler that has the group's events, if its communicator still lives. */
 void tt_group_report(struct tt_group_events *events, struct tt_plan *plan,
                      void (*report)(struct tt_group_events *events));
 /* Destroy the job, and drop the holds that it had on plans. */

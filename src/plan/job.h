@@ -1,17 +1,16 @@
-/* Jobs of groups: what is no operation, but must run at the outermost GroupEnd. Private to the
- * room; plan.h has a function for each. */
+/* Jobs of groups: calls that are no operations but must run at the outermost GroupEnd (init, split,
+ * finalize, ...). Private to the room; plan.h has a function for each. */
 #pragma once
 
 #include "base/error.h"
 #include "plan/plan.h"
 
-/* A management job that runs at the outermost GroupEnd (init, split, finalize, ...). run() may
- * block; jobs of one group run in threads of their own when there is more than one or when a
- * communicator is non-blocking. */
+/* run() may block. Jobs of one group run in threads of their own when there is more than one or
+ * when a communicator is non-blocking. */
 struct tt_job {
     struct tt_job *next;
-    struct tt_comm *comm;   /* whose state shows it: inProgress, then the result; NULL: none */
-    struct tt_comm *parent; /* one more, whose jobs come one after the other with this; or NULL */
+    struct tt_comm *comm;   /* its state shows ncclInProgress, then the result; NULL: none */
+    struct tt_comm *parent; /* jobs with the same parent run one after the other; NULL: none */
     struct tt_plan *plan, *parent_plan; /* kept while the job exists, set by tt_job_hold() */
     ncclResult_t (*run)(struct tt_job *job);
     void (*undo)(struct tt_job *job); /* another job of the group failed: may be NULL */

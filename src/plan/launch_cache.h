@@ -1,10 +1,10 @@
-/* What was bound for calls, by their shape, and the way of works onto streams. Private to the room;
- * the caller has entered the plan. */
+/* The launch cache: bound calls by their arguments, and the submission of works to streams. Private
+ * to the room; the caller has entered the plan. */
 #pragma once
 
 #include "plan/plan_state.h"
 
-/* The place of calls like that in the cache. */
+/* Index of calls with these arguments in the cache. */
 static inline size_t tt_cache_index(size_t count, uint32_t func, uint32_t type, uint32_t op,
                                     uint32_t root)
 {
@@ -13,11 +13,12 @@ static inline size_t tt_cache_index(size_t count, uint32_t func, uint32_t type, 
     return (hash * 0x9e3779b97f4a7c15ull) >> (64 - TT_CACHE_BITS);
 }
 struct tt_cache_key tt_cache_key(const struct tt_task *task);
-/* Where calls of that key are bound; *known_out: the last one was. User operators never are, as
- * they come and go under the same number. hot */
+/* The cache entry of calls with that key; *known_out: it holds such a call. Calls with user
+ * operators are never cached, as numbers of operators are reused. hot */
 struct tt_bound *tt_cache_entry(struct tt_plan *plan, const struct tt_cache_key *key,
                                 bool *known_out);
-/* The bound work with these buffers: the cache's own when it is idle, else another. hot */
+/* Launch the bound call with these buffers: with the work that the entry keeps when that is idle,
+ * else with a new one. hot */
 ncclResult_t tt_launch_bound(struct tt_plan *plan, struct tt_bound *bound,
                              const struct tt_task *task, struct CUstream_st *stream,
                              bool allow_inline);
@@ -52,12 +53,12 @@ ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *s
 
 /* ---- extent.c ---- */
 
-/* Both buffers lie in the allocations they begin in, where the device knows these, or it is a
- * message, whose buffers are looked at elsewhere. */
+/* True when both buffers end within the allocations that they begin in, as far as the device knows
+ * these. Also true for messages, whose buffers are checked elsewhere. */
 bool tt_extent_is_live(const struct tt_task *task);
-/* The same, said. Errors: ncclInvalidArgument. */
+/* The same check, with a message. Errors: ncclInvalidArgument. */
 ncclResult_t tt_extent_check(const struct tt_task *task);
-/* A call of the kind was looked at, with the counter at `frees`. */
+/* Note that a call of this kind was checked, with the counter at `frees`. */
 void tt_looked_note(struct tt_looked *looked, uint64_t frees);
-/* Look at a call of the kind, as memory was freed. Errors: ncclInvalidArgument. */
+/* Check a call of this kind again, as memory was freed since. Errors: ncclInvalidArgument. */
 ncclResult_t tt_looked_again(struct tt_looked *looked, uint64_t frees, const struct tt_task *task);

@@ -11,12 +11,15 @@ struct tt_group_call;
 struct tt_plan;
 struct tt_task;
 
-/* All sends, receives and exchanges without a program of their own of one group: one work. */
+/* Launch all sends and receives of one group, and its exchanges that have no program, as one work.
+ */
 ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *first,
                                 const struct tt_group_launch *launch);
-/* Sends to oneself have their receives, before anything of the group is launched. */
+/* Check that each send of this rank to itself has its receive, before anything of the group is
+ * launched. Errors: ncclInvalidUsage. */
 ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_group_call *first);
-/* A send to or a receive from another rank: alone in its group, it is bound like a collective. */
+/* True for a send to, or a receive from, another rank that is alone in its group: it is bound like
+ * a collective. */
 bool tt_messages_single(const struct tt_plan *plan, const struct tt_task *task);
 ncclResult_t tt_messages_bind(struct tt_plan *plan, const struct tt_task *task,
                               struct tt_bound *bound);

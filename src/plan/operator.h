@@ -1,5 +1,5 @@
-/* How calls reduce: built-in operators, averages, user operators; and whether their arguments are
- * right. Private to the room. */
+/* Reduction operators of calls: built-in ones, averages, user operators; and the check of a call's
+ * arguments. Private to the room. */
 #pragma once
 
 #include "nccl.h"
@@ -24,9 +24,10 @@ void tt_operator_adapt(struct tt_reduction *reduction, const struct tt_task *tas
 
 /* ---- check.c ---- */
 
-/* The arguments of a call: root, type, operator, sizes, pointers, in this order. */
+/* Check the arguments of a call: root, type, operator, sizes, pointers, in this order.
+ * Errors: ncclInvalidArgument naming the argument. */
 ncclResult_t tt_task_check(const struct tt_task *task);
-/* Bytes of one buffer, as the call says them; 0 for a type that is none. */
+/* Bytes of one buffer: the call's count times the size of its type; 0 for an unknown type. */
 int64_t tt_task_bytes(const struct tt_task *task);
-/* Its log lines of COLL and CALL. */
+/* Log the call: lines of COLL and CALL. */
 void tt_task_log(const struct tt_task *task);

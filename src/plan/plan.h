@@ -1,4 +1,5 @@
-/* Calls between GroupStart and GroupEnd become launched work: cache, choice, binding, order. */
+/* Turns calls between GroupStart and GroupEnd into launched work: launch cache, choice of
+ * algorithm, binding of buffers and edges, issue order. */
 #pragma once
 
 #include "base/member.h"
@@ -22,10 +23,10 @@ struct tt_call_options { /* of one collective (ncclCollConfig_t), checked */
 };
 
 struct tt_task { /* one call */
-    struct {     /* its arguments, without holes, which would have to be filled */
+    struct {     /* its arguments, without padding, so that they are copied as whole words */
         const void *in;
         void *out;
-        size_t count; /* elements, of what the public function says */
+        size_t count; /* elements, as the public function counts them */
         enum tt_func func;
         ncclDataType_t type;
         ncclRedOp_t op; /* ncclSum when nothing is reduced */
@@ -65,8 +66,9 @@ void tt_buffer_bytes(const struct tt_task *task, size_t *in_bytes_out, size_t *o
 
 /* Take a call: the one entry for operations. Checks the communicator, and the arguments unless the
  * same call was made before; logs the call; appends it to the thread's group, or launches it when
- * no group is open (inline when the stream is idle). name  the public name without "nccl"; static
- * text Errors: ncclInvalidArgument or ncclInvalidUsage naming the argument, and those of launching;
+ * no group is open (inline when the stream is idle).
+ * name  the public name without "nccl"; static text
+ * Errors: ncclInvalidArgument or ncclInvalidUsage naming the argument, and those of launching;
  * tt_plan_failed() was called then. hot */
 ncclResult_t tt_plan_add(const struct tt_task *task, const char *name);
 /* Note that a call on a communicator failed: GroupEnd will return `rc`, and ncclCommGetAsyncError

@@ -1,5 +1,5 @@
-/* What the files of room plan share: a communicator's plan, the nodes of a group.
- * A plan is touched by one thread at a time; `inside` finds callers that break that rule. */
+/* Shared by the files of the room: a communicator's plan, the calls of a group. One thread at a
+ * time uses a plan; `inside` detects callers that break that rule. */
 #pragma once
 
 #include "comm/comm.h"
@@ -31,22 +31,22 @@ struct tt_group_call { /* one call that waits for GroupEnd */
     struct tt_group_call
         *next_same_kind;              /* next call that is made of sends and receives, or is not */
     struct tt_group_call *next_owned; /* next one from the heap; tt_group.overflow */
-    bool logged;                      /* somebody reads the log lines of operations */
-    bool known;                       /* was bound when it came: buffers of this size were right */
-    bool ready;                       /* buffers were looked at and `choice` is made */
+    bool logged;                      /* log lines of operations are on */
+    bool known;                       /* it was in the launch cache when it came */
+    bool ready;                       /* its buffers were checked, and `choice` is made */
     /* the profiler's; zero without one */
     void *group_api, *api_event, *op_event; /* GroupApi; CollApi or P2pApi; Coll or P2p */
     uint32_t mask;                          /* activation when the call came */
     int first_message;        /* of an exchange of messages: in plan->messages, plus 1; 0: none */
     int first_frame, nframes; /* of a batch of messages */
-    char *staged;    /* where the input of an AlltoAll in place is to be copied; NULL: nowhere */
+    char *staged;             /* copy of the input of an AlltoAll in place; NULL: not needed */
     uint64_t number; /* earlier operations of the same function; captured: each run takes its own */
     size_t bundle_bytes; /* of the calls it is chosen with (choice.c); 0: alone */
     int nops;            /* pipelined operations of the group */
     struct tt_tune_choice choice;
 };
 
-/* What the choice depends on; buffers do not belong to it. */
+/* What the choice of algorithm depends on: everything but the buffers. */
 struct tt_cache_key {
     size_t count;
     int32_t func, type, op, root;
@@ -55,12 +55,12 @@ struct tt_cache_key {
     uint64_t request; /* of the call alone (struct tt_tune_request); 0: none */
 };
 
-/* When the buffers of calls of one kind were looked at last. They may have several buffers each, so
- * after memory was freed a number of such calls is looked at before none is any more. */
+/* When the buffers of calls of one kind were checked last. Such calls may use several buffers in
+ * turn, so after memory was freed several calls are checked before checking stops. */
 struct tt_looked {
-    uint64_t frees;  /* tuttiHostFrees(): while it stands nothing is to be looked at */
-    uint64_t latest; /* it stood so when the last call was looked at, */
-    int times;       /* as many times since */
+    uint64_t frees;  /* tuttiHostFrees(): nothing is checked until it changes */
+    uint64_t latest; /* its value when the last call was checked, */
+    int times;       /* and how many calls were checked since */
 };
 
 /* A call's choice, bound: everything but the buffers. */
@@ -84,14 +84,14 @@ struct tt_program_node {
     int root;                     /* as asked for */
     int variant;                  /* ring or tree number; 0 where the shape does not matter */
     struct tt_program *program;   /* owned */
-    uint8_t *refs;                /* owned: what its slots may refer to at this rank */
+    uint8_t *refs;                /* owned: which slots may refer to user memory at this rank */
 };
 
 #define TT_PROGRAM_BUCKETS 64
 #define TT_BATCHES 8 /* direct-mapped */
 
-/* Edges of one connection index, [channel][peer], so that a program of several channels finds its
- * own side by side; filled as programs need them. */
+/* Edges of one connection index, [channel][peer]: the edges of a program of several channels lie
+ * side by side. Filled when programs need them. */
 struct tt_edge_table {
     struct tt_edge **send; /* owned; edges are the transport's */
     struct tt_edge **recv; /* behind it */
@@ -106,7 +106,7 @@ struct tt_redop {
     uint64_t scalar_bits;
 };
 
-struct tt_group_launch { /* how one group of one communicator goes to the streams */
+struct tt_group_launch { /* the launch of one group of one communicator */
     struct CUstream_st *stream;
     uint64_t capture_id; /* 0: not captured */
     bool captured, several_streams, allow_inline;
@@ -121,10 +121,9 @@ struct tt_group_launch { /* how one group of one communicator goes to the stream
 #define TT_PLAN_HOLD ((uint64_t)1)      /* open groups with calls on it, jobs, the communicator */
 #define TT_PLAN_PIN ((uint64_t)1 << 32) /* jobs that run, groups that are launched */
 #define TT_PLAN_PINS ((uint64_t)0x7fffffff << 32)
-#define TT_PLAN_CLOSED ((uint64_t)1 << 63) /* the communicator ends: no pins any more */
+#define TT_PLAN_CLOSED ((uint64_t)1 << 63) /* the communicator ends: no new pins */
 
-/* Whether an AlltoAll, Gather or Scatter is made of messages: what was chosen for the latest one.
- */
+/* Choice for the latest AlltoAll, Gather or Scatter: sends and receives, or a program. */
 struct tt_exchange_choice {
     size_t count; /* 0: none yet */
     ncclDataType_t type;
@@ -137,7 +136,7 @@ struct tt_plan {
     _Atomic uint64_t uses;         /* the storage lives until no hold is left */
     _Atomic int closed_rc;         /* ncclResult_t for calls that come too late */
     _Atomic uint32_t inside;       /* 1 while a thread launches or appends */
-    bool looks_every_time;         /* each operation is seen: tuner, NCCL_CHECK_POINTERS, NVTX */
+    bool looks_every_time;         /* no launch without checks: tuner, NCCL_CHECK_POINTERS, NVTX */
     bool checks_pointers;          /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
     bool checks_match;             /* TUTTI_CHECK_MATCH */
     bool checks_ranks;             /* NCCL_CHECK_MODE=DEBUG_GLOBAL: global_check.c */
@@ -184,11 +183,11 @@ struct tt_plan {
 
 /* ---- in_place.c ---- */
 
-/* Scratch memory for the inputs of a group's AlltoAlls in place; each call's `staged` from `first`
- * on says which gets which. */
+/* Reserve scratch memory for the inputs of a group's AlltoAlls in place; sets `staged` of each call
+ * from `first` on. Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_in_place_reserve(struct tt_plan *plan, struct tt_group_call *first);
-/* Copy the input there if it has a place, on the launch stream and in the communicator's order, as
- * the next thing before the call, which reads from there. */
+/* Copy the call's input to `staged`, unless that is NULL: on the launch stream, in issue order,
+ * just before the call, which reads from there. */
 ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_group_call *node,
                                const struct tt_group_launch *launch);
 void tt_in_place_fini(struct tt_plan *plan);
@@ -219,7 +218,7 @@ ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_group_call
 ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame);
 /* Hash of what both ends of an operation must agree on; 0 only without TUTTI_CHECK_MATCH. */
 uint32_t tt_call_fingerprint(const struct tt_plan *plan, const uint64_t *words, int nwords);
-/* The call as ranks compare it. */
+/* The call in the form in which ranks compare it. */
 struct tt_call tt_call_of(const struct tt_task *task, const struct tt_tune_choice *choice);
 /* Room for n frames; those that were there are lost when it grows. */
 ncclResult_t tt_bound_reserve(struct tt_bound *bound, int nframes);
@@ -229,15 +228,15 @@ void tt_bound_fini(struct tt_bound *bound);
 
 /* ---- launch.c ---- */
 
-/* All that may refuse the calls of one communicator in one group, before any of the group is
- * launched: streams, messages to oneself, buffers, choices. *launch has allow_inline and lone; the
- * rest is set here. */
+/* Make all checks of the calls of one communicator in one group, before any of the group is
+ * launched: streams, messages to the own rank, buffers, choices. The caller has set allow_inline
+ * and single of *launch; the rest is set here. */
 ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_group_call *first,
                                struct tt_group_launch *launch);
-/* They become one operation on their streams. What still fails is memory or the device. */
+/* Launch them as one operation. Errors: only memory and the device. */
 ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_group_call *first,
                                 const struct tt_group_launch *launch);
-/* Both for one call outside of groups. */
+/* Check and launch one call outside of groups. */
 ncclResult_t tt_launch_single(struct tt_plan *plan, struct tt_group_call *node);
 /* A communicator of one rank: a copy or scaling on the stream, in groups at once. */
 ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_group_call *node);

@@ -13,11 +13,11 @@ enum { TT_COMPARE_PASSED = 64 };
 
 struct tt_watch_compare { /* of one subject; zero: nothing known. The watchdog's thread alone */
     uint64_t begun;       /* at the last look */
-    uint64_t reported;    /* what the next rank got last */
+    uint64_t reported;    /* `begun` when rank + 1 was sent the call log last */
     uint64_t mail;        /* of the bootstrap, when it was looked through */
-    bool received;        /* `theirs` is the call log of the rank before this one */
+    bool received;        /* `theirs` holds the call log of rank - 1 */
     uint64_t theirs[TT_CALL_LOG_WORDS];
-    uint64_t ask_nsec; /* when the rank that is waited for is asked again; 0: at once */
+    uint64_t ask_nsec; /* when to ask the rank that this one waits for again; 0: at once */
     uint64_t ask_pause_nsec;
     uint32_t round;                     /* counts the messages that this rank began */
     uint32_t npassed;                   /* messages of others that were passed on: */
@@ -30,7 +30,7 @@ struct tt_watch_compare { /* of one subject; zero: nothing known. The watchdog's
 void tt_compare_look(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
                      uint64_t now);
 
-/* ---- closing.c: do all ranks of a communicator that ends agree in all calls? ---- */
+/* ---- closing.c: at the end of a communicator, compare all calls of all ranks ---- */
 
 struct tt_closing {          /* of one subject; zero: nothing known */
     _Atomic uint64_t agreed; /* operations in which all ranks agree, as rank 0 said */
@@ -38,12 +38,12 @@ struct tt_closing {          /* of one subject; zero: nothing known */
     /* the watchdog's thread alone */
     uint64_t mail;   /* of the bootstrap, when it was looked through */
     bool reported;   /* this rank's last calls are known to rank 0 */
-    uint64_t wanted; /* rank 0 wants to know this rank's calls when it has come so far; 0: not */
-    uint64_t asked;  /* rank 0 has asked the others for theirs up to this one */
+    uint64_t wanted; /* rank 0 waits for this rank's calls up to this number; 0: it does not */
+    uint64_t asked;  /* of rank 0: it has asked the others for their calls up to this number */
     void *messages;  /* owned, of rank 0: the last one of each rank */
 };
 
-/* Answer and ask; called at each look of the watchdog. */
+/* Answer questions of other ranks and send own ones; called at each look of the watchdog. */
 void tt_closing_look(struct tt_closing *closing, const struct tt_watch_subject *subject);
 /* Wait until all ranks are known to have made the same calls. Blocks 2 s at most, and does not wait
  * for ranks that are gone. Errors: that of the communicator. */

@@ -12,7 +12,7 @@
  * call. */
 char *tt_diagnose_settings(void);
 
-/* The report on an inquiry with TT_INQUIRY_SETTINGS that is over.
+/* Write the report on an inquiry with TT_INQUIRY_SETTINGS that is over.
  * comm_id  of one communicator; 0: all */
 void tt_diagnose_report(FILE *out, const struct tt_inquiry *inquiry, uint64_t comm_id);
 /* The same as a text, owned by the caller; NULL when out of memory. */

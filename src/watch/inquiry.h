@@ -1,6 +1,6 @@
-/* What do all ranks do that this process is connected with? Questions go out over the bootstraps of
- * its communicators, and from there over those of communicators that only others are in. Private to
- * the room; the watchdog's thread alone. */
+/* An inquiry collects the states of all ranks of a job. Questions go out over the bootstraps of
+ * this process's communicators, and from there over communicators that only other processes are in.
+ * Private to the room; the watchdog's thread alone. */
 #pragma once
 
 #include "watch/status.h"
@@ -23,8 +23,8 @@ struct tt_inquiry_comm { /* a communicator of the job */
     unsigned char *rank; /* owned: TT_INQUIRY_ASKED, TT_INQUIRY_FOUND */
     uint32_t *at;        /* owned: of a found rank its place in the list of all found, plus 1 */
     int nfound;
-    bool in_init; /* all who have answered are in its init: the others cannot be asked */
-    int nhops;    /* how its ranks are asked: over these, */
+    bool in_init; /* all that have answered are in its init: the others cannot be asked */
+    int nhops;    /* route to its ranks: over these hops, */
     struct tt_inquiry_hop hops[TT_INQUIRY_HOPS];
     int from; /* then from this rank of its own */
 };
@@ -68,14 +68,16 @@ struct tt_inquiry {
     uint64_t answered[16]; /* questions that this process has answered, newest last */
 };
 
-/* Each that asks has its own time, after which it takes what was found (tt_inquiry_is_due). One
- * that began lately is joined. An older one would report what was: it ends, and a new one begins.
- * Call it when all to whom the last one is due have had it: the new one forgets what was found.
- * asks  enum tt_inquiry_asks
+/* Request an inquiry. Each requester has its own deadline, after which it takes what was found by
+ * then (tt_inquiry_is_due). An inquiry that began lately is shared. An older one has outdated
+ * states: it ends, and a new one begins, which discards what was found. So call this only when all
+ * requesters to whom the last one is due have had it.
+ * limit_nsec  how long the inquiry may take
+ * asks        enum tt_inquiry_asks
  * Returns the number of the inquiry. */
 uint64_t tt_inquiry_want(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint64_t now,
                          uint64_t limit_nsec, uint64_t asks);
-/* The inquiry with that number is over, or under way and the asker's time is up. */
+/* True when the inquiry with that number is over, or the requester's deadline has passed. */
 bool tt_inquiry_is_due(const struct tt_inquiry *inquiry, uint64_t number, uint64_t until_nsec,
                        uint64_t now);
 /* Take questions and answers from the mail, end the inquiry in time, begin the next. */

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Add the state of a rank, and its communicator where that is new. A rank that is known, and what
- * no memory is left for, is left out.
+/* Add the state of a rank, and its communicator where that is new. Does nothing when the rank is
+ * there already, or when memory is short.
  * hops, nhops  by which its process was asked: its communicator's other ranks are asked over the
  * same ones; NULL, 0: it is this process */
 void tt_inquiry_add_status(struct tt_inquiry *inquiry, const struct tt_status *status,
@@ -17,5 +17,6 @@ void tt_inquiry_add_status(struct tt_inquiry *inquiry, const struct tt_status *s
  * Characters other than printable ASCII become '?'. More than 256 KiB of a process is left out. */
 void tt_inquiry_add_settings(struct tt_inquiry *inquiry, uint64_t key, const char *text,
                              size_t bytes);
-/* All ranks of all known communicators have answered, but for those that cannot be asked. */
+/* True when all ranks of all known communicators have answered, but for those that cannot be asked.
+ */
 bool tt_inquiry_is_complete(const struct tt_inquiry *inquiry);

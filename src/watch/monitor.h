@@ -33,8 +33,8 @@ struct tt_monitor {
     uint64_t looked_nsec;
 };
 
-/* Look at all peers, a few times a second at most however often it is called. `tell` is called for
- * each change since the last look; the first look reports nothing. */
+/* Look at all peers, at most a few times a second, however often it is called. `report` is called
+ * for each change since the last look; the first look reports nothing. */
 void tt_monitor_look(struct tt_monitor *monitor, const struct tt_watch *watches, uint64_t now,
                      void (*report)(void *to, const struct tt_monitor_event *event), void *to);
 /* Forget all peers, when no client monitors any more. */

@@ -21,9 +21,8 @@ void tt_ports_open(struct tt_ports *ports);
 /* Close both ports. They can be resolved and opened again. */
 void tt_ports_close(struct tt_ports *ports);
 
-/* May the process at the other end of a new connection read answers? At an address that is not
- * loopback anybody may.
- * is_local     the connection came to the local socket, not to RAS's port
- * *proved_out  set to true when that process is this user's or root's, so that it may change things
- * too */
+/* True when the process at the other end of a new connection may read answers. At an address that
+ * is not loopback any process may. is_local     the connection came to the local socket, not to
+ * RAS's port *proved_out  set to true when that process is this user's or root's, so that it may
+ * change things too */
 bool tt_ports_may_ask(int fd, bool is_local, bool *proved_out);

@@ -32,16 +32,16 @@ struct watch_flights { /* flight.c: a signal handler finds the communicators her
     _Atomic bool writing;
     _Atomic int complaint; /* errno of a file that could not be written; 0: none */
     bool prepared;
-    _Atomic bool failed;  /* the file is about a failure: no end of the process writes it again */
-    _Atomic int standing; /* communicators that stand still in it, and still do */
-    _Atomic bool parted;  /* a communicator in the file has ended since: the next file is another */
+    _Atomic bool failed;  /* the file is about a failure: the exit does not write it again */
+    _Atomic int standing; /* communicators that are stalled in it, and still are */
+    _Atomic bool parted;  /* a communicator in the file has ended since: begin another file */
     _Atomic int nfiles;   /* earlier ones, which got .1, .2 behind their names */
     int most;             /* operations of a communicator */
     pid_t pid;
     uint64_t wall_nsec, mono_nsec; /* at one time */
     char path[PATH_MAX];           /* "": no file is wanted */
     char host[TT_STATUS_HOST_BYTES], exe[128];
-    struct flight_out out; /* of who is `writing`: a handler may run on a stack of few KiB */
+    struct flight_out out; /* used while `writing`: a handler may run on a stack of few KiB */
 };
 
 struct watch_watchdog { /* watch.c: one thread watches all communicators of the process */
@@ -56,7 +56,7 @@ struct watch_watchdog { /* watch.c: one thread watches all communicators of the 
     char *settings;                   /* owned: as of the last init */
     uint64_t report_nsec, abort_nsec; /* 0: off */
     struct tt_inquiry inquiry;        /* what all ranks do */
-    struct tt_serve serve;            /* who asks from outside */
+    struct tt_serve serve;            /* tools that ask from outside */
     char *unprinted;                  /* owned by the thread: a report for standard output */
 };
 

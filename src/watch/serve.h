@@ -40,19 +40,20 @@ struct tt_serve_client {
 
 struct tt_serve {
     struct tt_ports ports;
-    uint64_t deaf_until_nsec; /* no descriptor was left for a client: none is taken before */
+    uint64_t deaf_until_nsec; /* no descriptor was left: no client is accepted before this time */
     struct tt_serve_client *clients[TT_SERVE_CLIENTS]; /* owned */
     struct tt_monitor monitor;                         /* while some client monitors */
 };
 
-/* What is to be waited for: fills at most TT_SERVE_FDS. Opens the ports the first time. */
+/* Fill the descriptors to poll, at most TT_SERVE_FDS; returns their number. Opens the ports the
+ * first time. */
 int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds, uint64_t now);
-/* The report for every client to whom the inquiry is due. */
+/* Write the report for every client to which the inquiry is due. */
 void tt_serve_report(struct tt_serve *serve, const struct tt_inquiry *inquiry,
                      const struct tt_watch *watches, uint64_t now);
 /* Send those that monitor what has changed. */
 void tt_serve_monitor(struct tt_serve *serve, const struct tt_watch *watches, uint64_t now);
-/* Take clients and lines, answer, close. `fds` as they came back from poll. */
+/* Accept clients, read their lines, answer, close. `fds` as poll returned them. */
 void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_inquiry *inquiry,
                    const struct tt_watch *watches, uint64_t now);
 /* Close everything: the thread ends, or this is a child of fork. */

@@ -1,4 +1,4 @@
-/* Which rank is the cause when a rank waits. Private to the room. */
+/* Find the rank that is the cause when a rank waits. Private to the room. */
 #pragma once
 
 #include "watch/inquiry.h"
@@ -21,7 +21,7 @@ struct tt_verdict {
     char sentence[600];
 };
 
-/* Follow the waits from a rank, across communicators, to the rank that waits for nobody.
+/* Follow the waits from a rank, across communicators, to the rank that waits for no other.
  * watches  communicators of this process, which know host and pid of ranks that do not answer */
 void tt_verdict_find(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
                      uint64_t comm_id, int rank, struct tt_verdict *verdict_out);

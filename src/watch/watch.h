@@ -1,5 +1,5 @@
-/* Who waits for whom and why. Reads counters and the wait registry. Writes only the abort flag of a
- * communicator that cannot go on. */
+/* The watchdog: finds which rank waits for which, and why. Reads counters and the wait registry.
+ * Writes only the abort flag of a communicator that cannot go on. */
 #pragma once
 
 #include "nccl.h"

@@ -13,7 +13,7 @@ enum { TT_WATCH_NAME_BYTES = 32 };
 /* Of a verdict: that somebody is stopped, or any. */
 enum { TT_REPORTED_NOTHING, TT_REPORTED_EARLY, TT_REPORTED_DUE };
 
-struct tt_watch_init { /* what was known when the init began: the communicator is still written */
+struct tt_watch_init { /* a communicator in its init: copies, as the communicator still changes */
     struct tt_watch_init *next;
     uint64_t comm_id, since_nsec;
     int rank, nranks, device;
@@ -28,11 +28,12 @@ struct tt_watch {
     uint64_t begun;      /* collectives, as last seen */
     uint64_t begun_nsec; /* when that last changed */
     uint64_t issued;     /* as last seen */
-    bool reported;       /* of this stand-still: that nothing is finished, */
-    bool looked, asked;  /* who is stopped was asked for, and whatever keeps this rank, */
-    int judged;          /* and how much was reported: TT_REPORTED_... */
-    char verdict[400];   /* ": " and the verdict, for the message of an abort; "" */
-    uint64_t again_nsec, pause_nsec; /* nobody was found: ask again then; after what pause */
+    /* since the last progress: */
+    bool reported;                   /* it was reported that nothing finishes */
+    bool looked, asked;              /* the early inquiry was made; the one that is due was made */
+    int judged;                      /* how much was reported: TT_REPORTED_... */
+    char verdict[400];               /* ": " and the verdict, for the message of an abort; "" */
+    uint64_t again_nsec, pause_nsec; /* no cause was found: when to ask again, and the pause */
     uint64_t wants;                  /* the inquiry whose verdict is to be reported; 0: none */
     uint64_t until_nsec;             /* it is taken then, even if others wait for it */
     bool diagnoses;                  /* NCCL_RUN_RAS_DIAGNOSTICS: a report is to be printed, */
