@@ -1,6 +1,5 @@
-/* What the entry points share: the checks of an operation, its log lines, jobs on communicators.
- * Every public function is strong as pncclX; ncclX is its weak alias, so that a tool may wrap it.
- */
+/* Shared by the entry points: checks of communicators and arguments. Every public function is
+ * defined as pncclX; ncclX is its weak alias, so that a tool may wrap it (as with PMPI). */
 #pragma once
 
 #include "comm/comm.h"
@@ -10,24 +9,25 @@
 
 #include <stdbool.h>
 
-/* Read what the user has set: every entry that makes communicators or ids begins with it. */
+/* Read the variables. Call it first in every entry point that makes communicators or ids. */
 void tt_settings_load(void);
 
-/* Pointer arguments of queries. */
+/* Check a pointer argument of a query; `what` names it. Errors: ncclInvalidArgument. */
 ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *what);
 
-/* Not NULL and not destroyed; busy, broken, any phase. */
+/* Check that a communicator is not NULL and not destroyed. It may be in any phase, busy or failed.
+ * Errors: ncclInvalidArgument. */
 ncclResult_t tt_check_alive(const struct tt_comm *comm, const char *func);
 
-/* Not NULL and not destroyed, nor will it be before tt_plan_unpin(comm->plan). */
+/* The same, and pin it: it is not destroyed before the caller's tt_plan_unpin(comm->plan). */
 ncclResult_t tt_enter(struct tt_comm *comm, const char *func);
 
-/* Alive and neither busy nor broken; any phase. */
+/* Check that it is alive, not busy and not failed; in any phase. */
 ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func);
 
 /* Allocate a child on the parent's device; it inherits the effective config unless one is given. */
 ncclResult_t tt_child_create(const struct tt_comm_request *request, struct tt_comm *parent,
                              struct tt_comm **child_out);
 
-/* "this process has no device": ncclUnhandledCudaError, said. */
+/* Check that this process has a device. Errors: ncclUnhandledCudaError. */
 ncclResult_t tt_check_device(const char *func);

@@ -1,4 +1,5 @@
-/* A communicator's life: init, split, shrink, end. The only place that knows all rooms below. */
+/* Communicators: init, split, shrink, grow, revoke, end. The only room that uses all rooms below.
+ */
 #pragma once
 
 #include "base/member.h"
@@ -29,7 +30,7 @@ struct tt_transport_nics;
 struct tt_watch;
 struct tt_shrinks;
 
-enum tt_comm_phase { /* in the order of a life; GetAsyncError and the checks go by it */
+enum tt_comm_phase { /* in this order; GetAsyncError and the checks of calls depend on it */
                      TT_COMM_INIT,
                      TT_COMM_READY,
                      TT_COMM_FINALIZING,
@@ -45,14 +46,14 @@ enum tt_comm_phase { /* in the order of a life; GetAsyncError and the checks go 
 struct tt_comm_record;
 
 struct tt_comm {
-    _Atomic uint64_t magic; /* TT_COMM_MAGIC while alive, which may end at any moment where the
-                               caller has no pin and is not inside the plan; any thread looks */
+    _Atomic uint64_t magic; /* TT_COMM_MAGIC while alive. Any thread may read it; without a pin, or
+                               being inside the plan, it may change at any time */
     struct tt_comm
         *sharers_next;    /* head: the others that share its resources, linked through this */
     struct tt_plan *plan; /* owned; storage for plan/ (set by api right after alloc, freed by api
                              before tt_comm_free; its storage rests until 64 others have ended) */
     _Atomic int phase;    /* enum tt_comm_phase */
-    /* from here on only while alive */
+    /* from here on valid only while alive */
     const char *func; /* static: public function that made it, for logs */
     pid_t process;    /* that made it: a child of fork may only free it */
     struct tt_member member;
@@ -92,12 +93,12 @@ struct tt_comm {
     bool serves_range;            /* counted in tt_segment_publish() */
     struct tt_watch *watch;       /* owned */
     struct tt_comm *parent;       /* for logs only: may be gone; NULL unless split or shrunk */
-    uint64_t child_count;         /* splits and grows called so far; equal on all ranks */
+    uint64_t child_count;         /* calls of Split and Grow so far; equal on all ranks */
     bool grow_id_made;            /* by tt_comm_grow_id(), for the next child */
     ncclUniqueId grow_id;
-    struct tt_shrinks *shrinks; /* owned list: shrinks so far by their survivors, who alone count */
-    int color, key;             /* as given to split */
-    _Atomic bool grouped;       /* a group of some thread holds calls on it, for reports */
+    struct tt_shrinks *shrinks;  /* owned list: how many shrinks each set of survivors has made */
+    int color, key;              /* as given to split */
+    _Atomic bool grouped;        /* a group of some thread holds calls on it, for reports */
     _Atomic uint32_t graph_refs; /* captured works alive */
     _Atomic uint64_t
         graphs_nsec; /* since when its end waits for them, for reports; 0: it does not */
@@ -109,11 +110,11 @@ struct tt_comm_request { /* one init */
     int nranks, rank, device;
     const ncclUniqueId *ids;
     int nids;
-    int thread;                   /* of the process, that called */
+    int thread;                   /* id of the calling thread */
     const ncclConfig_t *config;   /* NULL: defaults */
     const ncclConfig_t *inherit;  /* parent's effective config for children without one */
-    const struct tt_comm *parent; /* of an old rank in a grow, kept meanwhile: its failure ends the
-                                     init; else NULL */
+    const struct tt_comm *parent; /* of an existing rank in a grow, kept alive meanwhile: its
+                                     failure ends the init; else NULL */
 };
 
 /* Check a caller's config of any size and version, fill defaults, apply the environment; log lines
@@ -128,13 +129,13 @@ ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm
 /* Join the other ranks and become READY. Blocks. Errors: those of tt_bootstrap_join() and of what
  * each room needs. */
 ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *request);
-struct tt_comm_color { /* what a rank says in a split */
+struct tt_comm_color { /* arguments of one rank in a split */
     uint64_t number;   /* tt_comm_count_child(), when Split was called */
     int color, key;
 };
 
-/* Number of the Split or Grow that is called now, equal on all ranks of the parent. In the thread
- * that called. */
+/* Count a call of Split or Grow; returns its number, equal on all ranks of the parent. Call it in
+ * the thread of that call. */
 uint64_t tt_comm_count_child(struct tt_comm *parent);
 
 /* Make a child of the parent. Split: all ranks of the parent call. Shrink: the survivors call.
@@ -152,7 +153,7 @@ ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexc
  * Waits for no rank. Errors as tt_id_create_grow(). */
 ncclResult_t tt_comm_grow_id(struct tt_comm *comm, ncclUniqueId *id_out);
 /* Called by Grow, with the id it was given or NULL. True when this rank has made an id since its
- * last child: *id_out is that id. In the thread that called. */
+ * last child: *id_out is that id. Call it in the thread of that call. */
 bool tt_comm_grow_made(struct tt_comm *parent, const ncclUniqueId *given, ncclUniqueId *id_out);
 /* Find the id with which an existing rank joins `child` (allocated with the new size and the old
  * rank) in tt_comm_init(). Blocks until another rank has handed the id out, TUTTI_INIT_TIMEOUT at
@@ -167,8 +168,8 @@ ncclResult_t tt_comm_grow_take(struct tt_comm *parent, struct tt_comm *child, ui
                                const ncclUniqueId *given, const struct tt_comm_request *request,
                                ncclUniqueId *id_out);
 
-/* Who sets the phase: alloc INIT, init READY, api FINALIZING, finalize FINALIZED, revoke REVOKED,
- * free DESTROYED. After alloc and init the state is ncclSuccess, unless the request is
+/* Which function sets the phase: alloc INIT, init READY, api FINALIZING, finalize FINALIZED, revoke
+ * REVOKED, free DESTROYED. After alloc and init the state is ncclSuccess, unless the request is
  * non-blocking: then the background group sets it. */
 
 /* End the communicator in order, after its work was drained. Does not wait for other ranks, since
@@ -190,7 +191,7 @@ void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc);
 /* State for ncclCommGetAsyncError: ncclSuccess, ncclInProgress, or the first error known to the
  * communicator, its bootstrap or its proxy. */
 ncclResult_t tt_comm_state(struct tt_comm *comm);
-/* Set the state to `rc`. The sentence of the first error is kept. Any thread. */
+/* Set the state to `rc`. `why` is kept if it is the first error. Any thread. */
 void tt_comm_show(struct tt_comm *comm, ncclResult_t rc, const char *why);
 /* tt_comm_state() as the result of the public function `func`, reported with the sentence of the
  * first failure. ncclInProgress becomes ncclInvalidArgument. */
@@ -201,12 +202,12 @@ void tt_comm_recall(struct tt_comm *comm, ncclResult_t rc);
 /* Check a caller's communicator: not NULL, alive, ready, not revoked, without an error. `func` is
  * named in the message. hot */
 ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func);
-/* ncclInvalidArgument, said: `func` was called on a communicator that has ended, or is being ended
- * by another thread. Reads nothing of it. */
+/* Report that `func` was called on a communicator that has ended, or is being ended by another
+ * thread. Reads nothing of it. Returns ncclInvalidArgument. */
 ncclResult_t tt_comm_ended(const struct tt_comm *comm, const char *func);
-/* What ncclCommGetAsyncError says, ncclInProgress where the communicator is `busy`, and the
- * sentence that goes with it. Without a pin, as another thread destroys it, a lock keeps it for the
- * look: who watches wants to know that this fails. Errors: tt_comm_ended(). */
+/* State for ncclCommGetAsyncError, with its sentence; ncclInProgress when the communicator is
+ * `busy`. Not `pinned`: another thread is destroying it, and a lock keeps it during this call, so
+ * that a failure of the destroy is seen. Errors: tt_comm_ended(). */
 ncclResult_t tt_comm_async_error(struct tt_comm *comm, bool busy, bool pinned, const char *func,
                                  ncclResult_t *rc_out);
 /* True when tt_comm_check() would certainly accept it; false: call that. hot */

@@ -15,14 +15,15 @@ struct tt_core_user { /* a rank */
     struct tt_core_limit limit;
 };
 
-/* The mask of this process, and the tightest CPU quota of the control groups that it is in
- * (cpu.max, or cpu.cfs_quota_us of version 1), in whole cores. */
+/* Read the affinity mask of this process (`cores` are on the host), and the smallest CPU quota of
+ * its control groups (cpu.max, or cpu.cfs_quota_us of version 1), in whole cores. */
 void tt_cores_mask(int cores, struct tt_core_limit *limit_out);
 void tt_cores_quota(struct tt_core_limit *limit_out);
 
 /* The quota in a control group's folder; INT32_MAX when there is none. */
 int32_t tt_cores_quota_at(const char *folder);
 
-/* Cores that the ranks can use at one time: of each set as many as it has, or has ranks. Reorders
- * `users`. cores  nnodes; a smaller value that stands there stays */
+/* Cores that the ranks can use at one time: of each set its number of cores or of ranks, whichever
+ * is less. Reorders `users`.
+ * cores  one entry per host, nnodes of them; a smaller value that is there already stays */
 void tt_cores_together(struct tt_core_user *users, size_t nusers, int *cores, int nnodes);

@@ -1,14 +1,13 @@
-/* NVLink domains of emulated machines, and what of them is broken or switched off. Private to
- * comm/.
- */
+/* NVLink domains of emulated machines; variables can switch them off or mark them as broken.
+ * Private to comm/. */
 #pragma once
 
 #include "comm/record.h"
 
-/* What this rank's variables say, as flags of its record. */
+/* Flags of this rank's record, from its variables. */
 uint32_t tt_fabric_flags(void);
-/* Domain and clique of this rank's device; `machine`, `flags` and `bus_id` are filled. */
+/* Fill domain and clique of this rank's device. `machine`, `flags` and `bus_id` must be filled. */
 void tt_fabric_fill(struct tt_comm_record *record);
-/* Fill `domain` and `clique_size`. The same on all ranks, but for the own place.
+/* Fill `domain` and `clique_size`, from all records.
  * Errors: ncclSystemError when a domain is broken and not switched off. */
 ncclResult_t tt_fabric_agree(const struct tt_comm *comm, struct tt_agreement *agreed);

@@ -12,12 +12,12 @@
 
 struct tt_init { /* one init under way */
     struct tt_comm *comm;
-    /* how the ranks meet: through a root, or through the parent */
+    /* how the ranks find each other: through a root, or through the parent */
     const ncclUniqueId *ids;
     int nids, thread;
     struct tt_bootstrap *parent;     /* of a split, shrink or grow; NULL: none */
     struct tt_bootstrap_child child; /* salt, parent_ranks, whole_parent; the rest is filled in */
-    bool joined; /* bootstrap was begun: from then on bootstrap reports failures to the others */
+    bool joined; /* the bootstrap was begun: from then on it reports failures to the others */
     struct tt_topo_file *machine;    /* owned; NULL: the devices emulate none */
     struct tt_topo_machine emulated; /* of all hosts; its hosts are owned, the rest borrowed */
     struct tt_topo_file **others;    /* owned; files of other hosts, where they differ */
@@ -27,12 +27,12 @@ struct tt_init { /* one init under way */
     double alloc_sec, bootstrap_sec, allgathers_sec, topo_sec, connections_sec, total_sec;
 };
 
-/* Meet, agree, connect; comm becomes READY. Rank, nranks and comm_id are set. Collective, blocking;
- * the thread's device is the communicator's afterwards. On error comm stays in INIT and
- * the ranks that it has joined know why. */
+/* Join, agree, connect; comm becomes READY. Rank, nranks and comm_id are set. Collective, blocking;
+ * the thread's current device is the communicator's afterwards. On error comm stays in INIT, and
+ * the ranks that it has joined get the reason. */
 ncclResult_t tt_init_run(struct tt_init *init);
 
-/* prepare.c: inbox and record of this rank; nobody is met.
+/* prepare.c: make inbox and record of this rank. Local.
  * Errors: ncclSystemError (memory), those of the machine file. */
 ncclResult_t tt_init_prepare(struct tt_init *init, struct tt_comm_record *record);
 
@@ -51,22 +51,23 @@ ncclResult_t tt_machine_model(struct tt_comm *comm, const ncclTunerConstants_v6_
  * Errors: ncclInvalidUsage with file and line; ncclSystemError. */
 ncclResult_t tt_machine_share(struct tt_init *init, const struct tt_agreement *agreed,
                               struct tt_topo_host *hosts);
-/* The number that this rank's network has for a NIC of its host's file; -1: it has none. */
+/* Find the device number that this rank's network has for a NIC of its host's file; -1: none. */
 void tt_machine_own_nic(const struct tt_comm *comm, const struct tt_topo_file *file, int *dev);
 
-/* dump.c: machine and channels as files, when variables ask this rank for them. */
+/* dump.c: write machine and channels to files, when variables ask this rank to. */
 void tt_machine_dump(const struct tt_init *init, const struct tt_agreement *agreed);
 
-/* plugins.c: network, without which it goes on when no peer needs one; tuner and profiler. */
+/* plugins.c: open the network (`needed`: without one the init fails), tuner and profiler. */
 ncclResult_t tt_plugins_net(struct tt_comm *comm, bool needed);
 ncclResult_t tt_plugins_open(struct tt_comm *comm);
-/* After the transport was made and before it goes: the thread that moves the network. */
+/* Start the proxy thread after the transport was made; stop it before the transport is destroyed.
+ */
 ncclResult_t tt_plugins_start(struct tt_comm *comm, bool needs_net);
 void tt_plugins_stop(struct tt_comm *comm);
 void tt_plugins_close(struct tt_comm *comm);
 
-/* networks.c: compare what the ranks meet over, and let edges take the devices that all of them
- * have. Collective. Errors: ncclInvalidUsage naming two ranks with different networks; those of the
+/* networks.c: compare the ranks' networks, and let edges use the devices that all ranks have.
+ * Collective. Errors: ncclInvalidUsage naming two ranks with different networks; those of the
  * exchange. */
 ncclResult_t tt_networks_agree(struct tt_comm *comm);
 
@@ -84,8 +85,8 @@ void tt_collnets_close(struct tt_comm *comm); /* before the network */
 ncclResult_t tt_imports_agree(struct tt_comm *comm, const struct tt_agreement *agreed);
 void tt_imports_destroy(struct tt_imports *imports); /* accepts NULL */
 
-/* affinity.c: run init on the cores that belong to the device; NULL: nothing was changed. Put back
- * in the same thread, which frees. */
+/* affinity.c: bind the thread to the cores of the device during the init; NULL: nothing was
+ * changed. leave restores and frees, in the same thread. */
 struct tt_affinity;
 struct tt_affinity *tt_affinity_enter(int device);
 void tt_affinity_leave(struct tt_affinity *before);
@@ -93,29 +94,34 @@ void tt_affinity_leave(struct tt_affinity *before);
 /* Free what tt_comm_shrink() counts on a parent. */
 void tt_shrinks_free(struct tt_comm *comm);
 
-/* How long the making of a communicator may take; 0: for ever. */
+/* Time-out of an init; 0: none. */
 int64_t tt_init_timeout_sec(void);
 
-/* sharers.c: zeroed storage, NULL when memory is short; a child that shares its parent's resources.
- * hide: abort leaves it alone from now on; free: its storage, now or with the last child. */
+/* ---- sharers.c: storage of communicators, and children that share their parent's resources ----
+ */
+
+/* Zeroed storage of a communicator; NULL when memory is short. */
 struct tt_comm *tt_sharers_alloc(void);
-void tt_sharers_count(int nranks); /* a communicator of so many came about */
+void tt_sharers_count(int nranks); /* note that a communicator of `nranks` became ready */
+/* Let the child share its parent's resources. Errors: ncclInvalidUsage (different networks). */
 ncclResult_t tt_sharers_join(struct tt_comm *parent, struct tt_comm *child);
-/* In the child's init: some rank of it shares nothing, so this one does not either. */
+/* Undo tt_sharers_join() during the child's init, because some rank of it does not share. */
 void tt_sharers_part(struct tt_comm *child);
+/* Abort all that share resources with `comm`. Any thread; does not block. */
 void tt_sharers_abort(struct tt_comm *comm, ncclResult_t rc);
-/* The abort flag is up: wait until started work has seen it and ended, running streams' work
- * meanwhile. What a stream that stands still keeps after half a second ends when its turn comes;
- * tt_member_resume() sees to that. */
+/* After an abort: wait until started work has ended, running streams' work meanwhile. Work on a
+ * stream that is stalled for half a second ends later, at its turn; see tt_member_resume(). */
 void tt_sharers_drain(struct tt_comm *comm);
+/* Take it out of what tt_sharers_abort() finds. */
 void tt_sharers_hide(struct tt_comm *comm);
-/* Keep a communicator that another thread may end from being freed, until tt_sharers_release(): for
- * a look at it, nothing that waits. False: it has ended. */
+/* Keep a communicator that another thread may end, until tt_sharers_release(); do not block in
+ * between. False: it has ended. */
 bool tt_sharers_keep(const struct tt_comm *comm);
 void tt_sharers_release(void);
+/* Free the storage, or leave that to the last child that shares. */
 void tt_sharers_free(struct tt_comm *comm);
 
-/* report.c: lines of the log that users and tools know; nothing is written unless it is on. */
+/* report.c: log lines that users and tools know from NCCL; written only when they are on. */
 void tt_report_version(const struct tt_comm *comm);
 void tt_report_start(const struct tt_comm *comm);
 void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agreed);
@@ -130,7 +136,7 @@ struct tt_comms {
         int nresting;
         int alive;   /* made and not ended */
         int largest; /* ranks of the largest that came about */
-        pid_t owner; /* process that made them: a child inherits the number, not the duty */
+        pid_t owner; /* process that made them; in a forked child `alive` does not count */
     } storage;
     struct { /* imports.c: a program from a file is proved once */
         pthread_mutex_t lock;

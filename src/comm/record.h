@@ -1,5 +1,5 @@
-/* What each rank sends to all others at init, and what follows from all records together. Private
- * to comm/. Host byte order: ranks of one communicator run on one architecture. */
+/* The record that each rank sends to all others at init, and what all ranks derive from the
+ * records. Private to comm/. Host byte order: ranks of one communicator run on one architecture. */
 #pragma once
 
 #include "bootstrap/bootstrap.h"
@@ -67,8 +67,8 @@ int64_t tt_bus_number(const char *bus_id);
  * Errors: ncclInvalidUsage naming both ranks. Equal on all ranks. */
 ncclResult_t tt_record_check(const struct tt_comm *comm);
 
-struct tt_agreement { /* what all ranks derive alike */
-    uint32_t flags;   /* any rank's */
+struct tt_agreement { /* derived from the records, equal on all ranks but for what is local */
+    uint32_t flags;   /* union of all ranks' */
     uint32_t slice_bytes;
     int nchannels, cores;
     int edge_channels;           /* of edges: no less than of rings and trees */

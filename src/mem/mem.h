@@ -23,8 +23,8 @@ struct tt_segment_record {
     uint64_t probe;           /* random word that lies at offset probe_offset */
     uint64_t probe_offset;
     uint64_t bytes;            /* 0: there is nothing to map */
-    uint64_t fs_device, inode; /* of the memfd: tell it from another file behind the same number */
-    int32_t pid, fd;           /* as the process itself sees them */
+    uint64_t fs_device, inode; /* of the memfd: tell it from another file with the same fd */
+    int32_t pid, fd;           /* of the process, in its own namespace */
 };
 
 /* Let peers map this process's segment. Counted: ends with as many calls of tt_segment_unpublish().
@@ -75,7 +75,7 @@ struct tt_window {
     size_t *sizes; /* owned: its size */
 };
 
-struct tt_window_peer { /* a rank as windows see it */
+struct tt_window_peer { /* what windows need to know of a rank */
     bool same_process;
     char *range_base; /* borrowed: where its device memory is mapped here; NULL: nowhere */
 };

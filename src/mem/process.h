@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 struct tt_mem {
-    struct { /* registry.c: pointer queries name a window without its communicator */
+    struct { /* registry.c: all registries, for queries that name a window alone */
         pthread_mutex_t lock;
         struct tt_registry *first;
     } registries;
@@ -15,7 +15,7 @@ struct tt_mem {
         bool hooked;                         /* the fork handlers are set */
         int users;                           /* publishers */
         struct tt_segment_record record;     /* process_id 0 before the first time */
-        struct tt_fd_server *server;         /* owned; NULL: nobody can ask */
+        struct tt_fd_server *server;         /* owned; NULL: peers cannot map it */
         struct tt_segment_mapping *mappings; /* owned */
     } segments;
 };

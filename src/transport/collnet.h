@@ -1,5 +1,5 @@
-/* The edge to a network that reduces: collnet.c is the executor's side of it, collnet_lane.c that
- * of the thread that moves the network. They meet in the atomic counters alone. Private to the
+/* The edge to a network that reduces: collnet.c is the executor's side, collnet_lane.c the side of
+ * the thread that moves the network. The two sides share only the atomic counters. Private to the
  * room. */
 #pragma once
 
@@ -22,15 +22,15 @@ struct tt_collnet_lane {
     char *given, *sums;                       /* owned mapping: TT_SLOTS payloads each */
     size_t map_bytes, payload_bytes;
     struct lane_slot slots[TT_SLOTS];
-    /* Calls: those that the executor has given all messages to, those that are done, those of which
-     * it has used up all messages. */
+    /* Numbers of calls: the executor has given all messages; the network has reduced them; the
+     * executor has taken all results. */
     _Atomic uint64_t posted, summed, released;
     _Atomic int error; /* ncclResult_t; reported */
-    /* the executor's */
+    /* of the executor */
     struct tt_collnet_type type;  /* of what is posted */
-    int given_first, taken_first; /* where in its slot the first of them lies, in messages */
-    int given_at, taken_at;       /* and the next one */
-    /* the mover's, under the lock of struct tt_net_edges */
+    int given_first, taken_first; /* index in the slot of the first message of a call */
+    int given_at, taken_at;       /* and of the next one */
+    /* of the thread that moves the network, under the lock of struct tt_net_edges */
     uint64_t issued;
     void *given_mhandle, *sums_mhandle;
     bool given_registered, sums_registered;
@@ -46,15 +46,18 @@ static inline char *tt_lane_payload(const struct tt_collnet_lane *lane, char *ri
     return ring + number % TT_SLOTS * lane->payload_bytes;
 }
 
-/* For a configuration with a group (config->coll_comm); borrows it. Errors: ncclSystemError. */
+/* Make the lane of a configuration with a group (config->group), which is borrowed. Errors:
+ * ncclSystemError (out of memory). */
 ncclResult_t tt_collnet_lane_create(const struct tt_transport_config *config,
                                     struct tt_collnet_lane **lane_out);
-/* After its edges. `inherited`: by fork, the network's part is the parent's. Accepts NULL. */
+/* Free the lane, after its edges. `inherited`: this is a child of fork, and the network's objects
+ * belong to the parent. Accepts NULL. */
 void tt_collnet_lane_destroy(struct tt_collnet_lane *lane, bool inherited);
-/* One end of it, on a channel. */
+/* Make one end of it, on a channel. Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_collnet_edge(struct tt_collnet_lane *lane, const struct tt_edge_key *key,
                              struct tt_edge **edge_out);
-/* Move it on; the lock of all network edges is held. True when something moved. */
+/* Issue and test calls of the network; the lock of all network edges is held. True when something
+ * moved. */
 bool tt_collnet_step(struct tt_collnet_lane *lane);
-/* Something was posted whose sum is not there. */
+/* True when a call was posted and its result has not come. */
 bool tt_collnet_pending(const struct tt_collnet_lane *lane);

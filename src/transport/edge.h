@@ -1,5 +1,5 @@
-/* What the transports of this room share: the head of every edge and the two tables behind it.
- * An edge is used by one thread at a time; a row of transports either connects a peer or not. */
+/* Shared by the transports of this room: the base of every edge, and the tables of functions of an
+ * edge and of a transport. One thread at a time uses an edge. */
 #pragma once
 
 #include "base/member.h"
@@ -21,7 +21,7 @@ struct tt_edge_ops {
     void (*land)(struct tt_edge *edge, uint64_t match, char *at, size_t room); /* NULL: cannot */
     void (*expect)(struct tt_edge *edge, uint64_t nmessages);                  /* NULL: no use */
     struct tt_edge_small small;
-    /* NULL: has no events for a profiler (off the hot path). */
+    /* NULL: no events for a profiler. Not on the hot path. */
     void (*track)(struct tt_edge *edge, const struct tt_edge_track *track);
     void (*name)(const struct tt_edge *edge, char *text, size_t text_bytes);
     void (*destroy)(struct tt_edge *edge); /* frees the edge itself */
@@ -34,11 +34,11 @@ struct tt_edge {
     struct tt_edge_key key;
     size_t message_bytes; /* tt_edge_message_bytes(); 0: a slice */
     bool reads_once;      /* tt_edge_reads_once() */
-    bool wants_still;     /* what a slot refers to must not change before the edge has drained */
+    bool wants_still;     /* tt_edge_wants_still() */
     bool failed;          /* damage was reported; later such slots are returned without a message */
 };
 
-/* One way of reaching a peer. */
+/* A transport. */
 struct tt_transport_ops {
     const char *name;
     /* True when this communicator may use it towards the peer. Equal at both ends of an edge. */
@@ -55,9 +55,8 @@ extern const struct tt_transport_ops tt_transport_net;    /* net.c */
 
 /* ---- edge.c ---- */
 
-/* The match headers of a slot and of its receiver differ: report to all ranks which calls met,
- * once, and return ncclInvalidUsage. `call` is the sender's; NULL: it may still stand in its call
- * log. */
+/* The match headers of a slot and of its receiver differ: report both calls to all ranks, once, and
+ * return ncclInvalidUsage. `call` is the sender's; NULL: look for it in the sender's call log. */
 ncclResult_t tt_edge_mismatch(const struct tt_edge *edge, uint64_t expected, uint64_t found,
                               const struct tt_call *call);
 
@@ -70,8 +69,8 @@ struct tt_call_entry {
 /* Report to all ranks that this rank and `peer` are in different operations. */
 ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct tt_call_entry *own,
                                   int peer, const struct tt_call_entry *theirs);
-/* The operation with that number of this rank, or of `rank` if its memory is mapped here. False
- * when it has not begun it, or too long ago. */
+/* Find the operation with that number of this rank, or of `rank` if its memory is mapped here.
+ * False when it has not begun it, or began it too long ago. */
 bool tt_call_log_find(const struct tt_transport *transport, int rank, uint64_t number,
                       struct tt_call_entry *entry_out);
 /* Report to all ranks that `ender` ends the communicator after operation `number`, while `rank` is

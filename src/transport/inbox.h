@@ -1,12 +1,12 @@
 /* Layout of a rank's control block (its inbox), which the peers map: shared barrier, slot headers,
  * payloads.
- * Every line has one writer. Pages nobody touches cost nothing, so the block is laid out for all
- * possible edges and stays sparse.
+ * Every cache line has one writer. The block has room for all possible edges; pages that are never
+ * touched take no memory.
  *
  *   barrier  512 B match headers of the last 64 operations | 64 B operations left |
  *            2048 B calls of these 64 | 8 cells of 64 B
  *   lines    per ring (sending peer, channel, conn): 64 slot headers of 128 B, head, pad
- *   payloads per ring: 8 * slice_bytes, page-aligned; taken in turn by the messages that need one
+ *   payloads per ring: 8 * slice_bytes, page-aligned; messages that need one take them in turn
  *
  * The sender writes headers and payloads, the receiver writes `head`. */
 #pragma once
@@ -53,7 +53,7 @@ struct tt_barrier_cell {
 };
 #define TT_NO_OFFSET UINT64_MAX
 
-struct tt_begun { /* beside the match header of an operation, valid as long as that stands */
+struct tt_begun {             /* more of an operation, valid as long as its match header is there */
     _Atomic uint64_t call[3]; /* struct tt_call */
     _Atomic uint64_t history; /* hash of all match headers up to this one */
 };
@@ -82,7 +82,7 @@ struct tt_inbox_layout {
 struct tt_inbox_layout tt_inbox_layout(int nranks, int nchannels, size_t slice_bytes);
 /* Parts of an inbox as it is mapped here. */
 struct tt_barrier *tt_inbox_barrier(void *inbox);
-/* Ring number of messages from `peer` in anybody's inbox. */
+/* Ring number of messages from `peer`, in the inbox of any rank. */
 size_t tt_inbox_ring(const struct tt_inbox_layout *layout, int peer, int channel, int conn);
 struct tt_ring_lines *tt_inbox_lines(void *inbox, size_t ring);
 char *tt_inbox_payload(const struct tt_inbox_layout *layout, void *inbox, size_t ring);

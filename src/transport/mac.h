@@ -1,5 +1,5 @@
-/* A keyed tag of 64 bits on a message, for two ends that share a secret: who does not know it makes
- * one that fits with a chance of about 2^-61 each try. It hides nothing. */
+/* A message authentication code of 64 bits, for two ends that share a secret. Without the secret a
+ * forged tag is accepted with a probability of about 2^-61. The bytes are not encrypted. */
 #pragma once
 
 #include <stddef.h>
@@ -12,7 +12,7 @@ enum { TT_MAC_CONTEXT_WORDS = 3, TT_MAC_STEP_BYTES = 64 };
 typedef void tt_mac_sum_fn(const uint64_t *key, const unsigned char *bytes, size_t len_bytes,
                            uint64_t sum_out[2]);
 tt_mac_sum_fn tt_mac_sum; /* on any processor */
-/* All ways in which this processor can make it, the best first; NULL ends them. */
+/* All implementations that this processor can run, the fastest first; NULL ends the list. */
 tt_mac_sum_fn *const *tt_mac_sums(void);
 
 struct tt_mac_key { /* wipe it with sodium_memzero() */
@@ -23,11 +23,10 @@ struct tt_mac_key { /* wipe it with sodium_memzero() */
     tt_mac_sum_fn *sum;
 };
 
-/* The same key from the same seed. */
+/* Derive the key from a seed; equal seeds give equal keys. */
 void tt_mac_key_init(struct tt_mac_key *key, const unsigned char seed[TT_MAC_SEED_BYTES]);
 
-/* Of `len_bytes` anywhere in memory, at one place of the traffic (who to whom, the how manieth):
- * the tag of one place fits no other. A place is used once with a key.                        hot
- */
+/* Tag of `len_bytes`. `context` names the message (sender and receiver, its number), so that its
+ * tag is wrong for any other message. Use a context once per key. hot */
 uint64_t tt_mac(const struct tt_mac_key *key, const uint64_t context[TT_MAC_CONTEXT_WORDS],
                 const void *bytes, size_t len_bytes);

@@ -33,7 +33,8 @@ enum net_phase {
     NET_BROKEN
 };
 
-struct net_line { /* a connection; the mover's, under the lock of struct tt_net_edges */
+/* "The mover" below is the thread that moves the network now and holds the lock of tt_net_edges. */
+struct net_line { /* a connection; of the mover */
     enum net_phase phase;
     void *listen_comm, *comm, *mhandle;
     bool registered; /* `mhandle` is that of the slots; it may be NULL */
@@ -41,23 +42,23 @@ struct net_line { /* a connection; the mover's, under the lock of struct tt_net_
     uint64_t mail; /* of the bootstrap, when the handle was last not found */
 };
 
-struct net_slot { /* what travels before the payload */
+struct net_slot { /* header on the wire, in front of the payload */
     uint64_t match;
     uint32_t bytes;
     uint32_t flags;       /* enum net_flag */
     struct tt_call call;  /* of a collective: the sender's */
     uint64_t payload_mac; /* with NET_FLAG_MAC; or the payload, of up to 8 bytes */
-    uint64_t head_mac;    /* likewise: of all that stands before it */
+    uint64_t head_mac;    /* with NET_FLAG_MAC: of all fields before it */
 };
 _Static_assert(sizeof(struct net_slot) == 56, "fixed by the wire");
 enum net_flag {
     NET_FLAG_APART = 1, /* the payload comes over the direct line */
-    NET_FLAG_ASKS = 2,  /* the sender would like to have that line */
-    NET_FLAG_MAC = 4,   /* both are there */
+    NET_FLAG_ASKS = 2,  /* the sender requests a direct line */
+    NET_FLAG_MAC = 4,   /* payload_mac and head_mac are set */
     NET_FLAG_MOST = NET_FLAG_APART | NET_FLAG_ASKS | NET_FLAG_MAC,
 };
 
-/* One operation over one edge, for the profiler. Ends with its last use. */
+/* One operation over one edge, for the profiler. Freed with its last use. */
 struct net_op {
     struct tt_profiler *profiler; /* borrowed */
     uint32_t mask;
@@ -68,7 +69,7 @@ struct net_op {
 };
 
 struct net_step {      /* of one slot */
-    struct net_op *op; /* one use; NULL: nobody watches */
+    struct net_op *op; /* one use; NULL: no profiler */
     struct tt_prof_step seen;
     void *request; /* of the slot */
     void *payload; /* the same on the direct line; NULL: nothing went over it */
@@ -83,7 +84,7 @@ struct net_pin { /* memory that the network has registered for a direct line */
     const char *base;
     size_t bytes;
     void *mhandle;
-    bool refused; /* the network did not take it */
+    bool refused; /* the network could not register it */
 };
 
 struct net_region { /* memory that the user registered */
@@ -103,27 +104,27 @@ struct net_edge {
                            there is one: the next message is asked for when the last one is done */
     size_t stride, fifo_bytes;
     bool gathers;                           /* the network does */
-    bool proves;                            /* messages carry MACs, and must */
-    struct tt_net_landing memory[TT_SLOTS]; /* by slot, the executor's until it is posted or wanted:
-                                               sending, what a slot refers to; at NULL: its payload.
-                                               Receiving: where the payload may be put */
+    bool proves;                            /* messages must carry MACs */
+    struct tt_net_landing memory[TT_SLOTS]; /* by slot; of the executor until the slot is posted.
+                                               Sending: what the slot refers to; at NULL: its own
+                                               payload. Receiving: where the payload may be put */
     /* Sending: filled by the executor, emptied by the network. Receiving: the other way round. */
     _Atomic uint64_t filled, emptied;
-    /* Receiving: messages of which the executor has said where they may land, and those that will
-     * come by the program */
+    /* Receiving: number of messages for which the executor has named memory; number of messages
+     * that the program will receive */
     _Atomic uint64_t wanted, expected;
     _Atomic uint64_t transfer_first, transfer_end; /* of the memory that was named last: messages */
     _Atomic int direct_state;                      /* sending: enum net_direct, for the executor */
     _Atomic int error;                             /* ncclResult_t; set once */
     _Atomic(struct net_op *) op;                   /* of the slots to come */
-    /* the mover's, under the lock of struct tt_net_edges */
+    /* of the mover */
     int dev;        /* of the network */
     int group_most; /* receives in one request */
     struct net_line slots, direct;
     struct net_pin *pins; /* owned; of the direct line */
-    /* Steps so far, each number at most the one before it: slots were posted; headers are there
-     * (sending: gone); payloads were posted where they go apart; all is done; the network knows
-     * that we are done with it. */
+    /* Numbers of steps so far, each at most the one before it: slot posted; header received
+     * (sending: sent); payload posted where it goes apart; all complete; the network knows that we
+     * have consumed it. */
     uint64_t issued, headed, posted, tested, consumed;
     struct net_step steps[TT_SLOTS];
 };
@@ -133,24 +134,24 @@ enum net_direct { NET_DIRECT_NONE, NET_DIRECT_ASKED, NET_DIRECT_READY };
 /* All network edges of a transport, and what wakes its proxy. */
 struct tt_net_edges {
     struct tt_mac_key mac_key; /* of the communicator */
-    pthread_mutex_t lock;      /* the mover's: only ever tried, but for adding and removing edges */
+    pthread_mutex_t lock;      /* of the mover: trylock only, but for adding and removing edges */
     struct net_edge *first;
-    struct tt_collnet_lane *lane; /* owned; NULL: nobody has used a network that reduces */
+    struct tt_collnet_lane *lane; /* owned; NULL: no network that reduces was used */
     uint32_t count, turn;         /* edges; drives, under the lock */
     _Atomic int error;            /* of the first edge that broke; reported */
-    _Atomic uint64_t missed;      /* posts whose poster found the lock taken */
-    _Atomic uint64_t drives;      /* runs by others than the proxy */
+    _Atomic uint64_t missed;      /* posts that found the lock taken */
+    _Atomic uint64_t drives;      /* runs by threads other than the proxy */
     pthread_mutex_t wake_lock;
     pthread_cond_t wake_up;
     _Atomic bool joining;  /* some edge is being connected: the proxy must get the lock */
-    _Atomic bool wanted;   /* it waits for it: others keep away */
+    _Atomic bool wanted;   /* the proxy waits for the lock: others do not take it */
     _Atomic bool asleep;   /* the proxy sleeps until it is woken */
     bool woken;            /* under wake_lock */
-    bool hinted;           /* the network knows how many connections may come; under the lock */
-    _Atomic uint64_t uses; /* struct tt_net_uses of what began last, packed; 0: nothing has */
-    uint64_t announced;    /* of which the network was told; under the lock */
+    bool hinted;           /* the network was told how many connections may come; under the lock */
+    _Atomic uint64_t uses; /* struct tt_net_uses of the latest operations, packed; 0: none */
+    uint64_t announced;    /* `uses` as the network was told last; under the lock */
     bool inherited;        /* by fork: connections are the parent's, and stay open */
-    pid_t process;         /* whose threads use the locks; in a child of fork it has none */
+    pid_t process;         /* whose threads use the locks; a child of fork does not have them */
     pthread_mutex_t region_lock; /* innermost */
     struct net_region *regions;  /* owned */
     _Atomic uint32_t nregions;
@@ -181,7 +182,7 @@ void tt_net_direct_close(struct net_edge *edge);
 /* Tell the network how many connections and what kind of operations to expect; 0: not known. Lock
  * held. */
 void tt_net_give_hints(const struct net_edge *edge, uint64_t uses);
-/* Note that the edge has failed. The first error of the edge and of the transport are reported. */
+/* Note that the edge has failed. The first error of the edge, and of the transport, is reported. */
 void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what);
 void tt_net_broke_because(struct net_edge *edge, ncclResult_t rc, const char *sentence);
 
@@ -201,10 +202,10 @@ void tt_net_unpin(struct net_edge *edge);
 /* net_watch.c: events for the profiler. */
 struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track);
 void tt_net_op_release(struct net_op *op);
-/* The operation begins to use a slot; `state` is what it waits for. */
+/* Note that the operation begins to use a slot; `state` is what it waits for. */
 void tt_net_watch_start(struct net_op *op, struct net_edge *edge, uint64_t number,
                         ncclProfilerEventState_v7_t state);
-/* Of a step with an operation. */
+/* Report a state of a step that has an operation, and its end. */
 void tt_net_watch_state(const struct net_step *step, ncclProfilerEventState_v7_t state,
                         size_t bytes);
 void tt_net_watch_stop(struct net_step *step);

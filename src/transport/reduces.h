@@ -1,4 +1,4 @@
-/* What a transport must know of a network that reduces, and of what is reduced there. */
+/* A network that reduces, and the reductions on it, as transports see them. */
 #pragma once
 
 #include "nccl.h"
@@ -19,10 +19,10 @@ struct tt_collnet_type {
     ncclDataType_t type;
     ncclRedOp_t op; /* sum, product, maximum or minimum */
     size_t elem_bytes;
-    /* Messages that a call of the network takes from a rank and leaves to it: 1 and 1, or as many
-     * as the group has ranks, on one side; then they lie in the order of the group, and the own one
-     * is the first that is given or taken. */
+    /* Number of messages that a call of the network takes from a rank, and returns to it: 1 and 1;
+     * or on one side as many as the group has ranks. Those lie in the order of the group, and the
+     * rank's own one is the first that is given or taken. */
     int gives, takes;
 };
-/* What is given to the network from now on is to be reduced so. Between operations. */
+/* Set the reduction of what is given to the network from now on. Call it between operations. */
 void tt_transport_reduces(struct tt_transport *transport, const struct tt_collnet_type *type);

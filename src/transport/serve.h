@@ -1,4 +1,4 @@
-/* What the proxy calls: it moves the network edges of a transport, sleeps, and is woken. Only for
+/* Functions for the proxy: move the network edges of a transport, sleep, be woken. Only for
  * transports with a network. */
 #pragma once
 

@@ -23,7 +23,7 @@ struct tt_transport; /* all edges of one communicator; opaque */
 struct tt_edge;
 
 #define TT_SLOTS 8              /* messages under way per edge; memory edges take more small ones */
-#define TT_SLOT_INLINE_BYTES 96 /* payload that rides with a slot's header */
+#define TT_SLOT_INLINE_BYTES 96 /* most payload that is sent within a slot's header */
 
 enum tt_reach {                   /* what a probe proved about a peer */
                 TT_REACH_PROCESS, /* same process: every pointer is good */
@@ -38,14 +38,14 @@ struct tt_peer_reach {
     size_t range_bytes;
     uint64_t inbox_offset; /* its control block inside its range */
     int device;            /* its device number, for logs */
-    bool same_pids;        /* its process has the number here that it has there */
+    bool same_pids;        /* its pid namespace is this process's */
 };
 
 enum { TT_NIC_CHANNELS = 64, TT_NIC_DEVICES = 64 };
-struct tt_transport_nics { /* which device of the network an edge takes; -1: they take turns */
+struct tt_transport_nics { /* which device of the network an edge uses; -1: in turn */
     int next[TT_NIC_CHANNELS], prev[TT_NIC_CHANNELS];    /* peers along a channel */
-    int along[TT_NIC_CHANNELS], across[TT_NIC_CHANNELS]; /* to them, and to other peers */
-    int from[TT_NIC_CHANNELS];                           /* messages (conn 1) that come */
+    int along[TT_NIC_CHANNELS], across[TT_NIC_CHANNELS]; /* to these, and to other peers */
+    int from[TT_NIC_CHANNELS];                           /* received messages (conn 1) */
     int toward[TT_NIC_DEVICES][TT_NIC_CHANNELS];         /* by the peer's device number */
 };
 
@@ -78,8 +78,8 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
 /* Close all edges; nobody uses one any more and the proxy has stopped. Accepts NULL. */
 void tt_transport_destroy(struct tt_transport *transport);
 
-/* Edges of collectives and of sends and receives never meet: a connection index each, with NCCL's
- * numbers. */
+/* Connection index: collectives, and sends and receives, have edges of their own. NCCL's numbers.
+ */
 enum tt_conn_index { TT_CONN_COLL, TT_CONN_P2P, TT_CONN_COUNT_ };
 
 struct tt_edge_key {
@@ -123,11 +123,13 @@ void tt_edge_post_small(struct tt_edge *edge, uint64_t match, const void *bytes,
  * stay valid until tt_edge_drained(). False when the edge or the memory does not allow references:
  * nothing was sent, copy instead. */
 bool tt_edge_post_ref(struct tt_edge *edge, uint64_t match, const void *ptr, size_t bytes);
-size_t tt_edge_message_bytes(const struct tt_edge *edge); /* of a Send per slot; 0: slice_bytes */
+/* Bytes of a Send that go into one slot; 0: slice_bytes. */
+size_t tt_edge_message_bytes(const struct tt_edge *edge);
 /* True when memory that a slot refers to must not change before the edge has drained (it is read
  * twice: MACs, plugins). On other edges the peer then gets old or new bytes. */
 bool tt_edge_wants_still(const struct tt_edge *edge);
-bool tt_edge_reads_once(const struct tt_edge *edge); /* may change once the peer took the slot */
+/* True when that memory may change as soon as the peer has taken the slot. */
+bool tt_edge_reads_once(const struct tt_edge *edge);
 /* After an operation has failed: no edge reads or writes memory of the user any more. Edges with
  * transfers in flight there are broken. Any thread; waits for the thread that moves the network. */
 void tt_transport_release_memory(struct tt_transport *transport);
@@ -142,10 +144,10 @@ void tt_transport_forget(struct tt_transport *transport, const void *key);
  */
 bool tt_edge_drained(struct tt_edge *edge);
 
-/* True when the network wants to be told of messages in advance, by tt_edge_expect(). */
+/* True when the network benefits from receives that are posted in advance, by tt_edge_expect(). */
 bool tt_transport_expects(const struct tt_transport *transport);
-/* The operation that begins will peek `nmessages` more messages: their receives are posted to the
- * network before anybody waits for them, as many at a time as there are slots. */
+/* Announce that the operation that begins will peek `nmessages` more messages: their receives are
+ * posted to the network before a thread waits for them, as many at a time as there are slots. */
 void tt_edge_expect(struct tt_edge *edge, uint64_t nmessages);
 
 /* Next full slot: *payload_out set (readable here) and *bytes_out, or ncclInProgress.
@@ -162,18 +164,18 @@ void tt_edge_release(struct tt_edge *edge); /* free the peeked slot for the send
 struct tt_edge_small;                       /* small.h */
 const struct tt_edge_small *tt_edge_small(const struct tt_edge *edge);
 
-struct tt_edge_track { /* what the profiler wants to know of an operation's use of an edge */
+struct tt_edge_track {            /* an operation's use of an edge, for the profiler */
     struct tt_profiler *profiler; /* borrowed */
     void *parent;                 /* Coll or P2p event */
     uint32_t mask;                /* sampled with the operation */
     int nsteps;                   /* slots that will be moved; 0 unknown */
 };
-/* Report the edge's steps to the profiler, for the operation that begins to use it; NULL: it ends.
- * Memory edges have no such events. */
+/* Report the edge's steps to the profiler, for the operation that begins to use the edge; NULL: the
+ * operation ends. Memory edges have no such events. */
 void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track);
 
-/* TT_CONN_P2P: number of the next message over this end, counted from 0. The k-th send of a pair
- * meets its k-th receive, so both ends count alike. */
+/* TT_CONN_P2P: take the number of the next message over this end, counted from 0. The k-th send of
+ * a pair matches its k-th receive, so both ends have the same numbers. */
 uint32_t tt_edge_next_message(struct tt_edge *edge);
 
 /* ---- which call every rank is in (call_log.c) ---- */
@@ -203,7 +205,7 @@ void tt_call_log_pack(const struct tt_transport *transport, uint64_t words_out[T
  * earlier one did. */
 ncclResult_t tt_call_log_compare(struct tt_transport *transport, int rank,
                                  const uint64_t words[TT_CALL_LOG_WORDS]);
-/* Unseen: the other's memory is not mapped here. Late: it has not begun the operation. */
+/* UNSEEN: the other rank's memory is not mapped here. LATE: it has not begun the operation. */
 enum tt_calls_match { TT_CALLS_AGREE, TT_CALLS_UNSEEN, TT_CALLS_LATE, TT_CALLS_DIFFER };
 /* Compare the operations up to `number`, this rank's last, with each other rank's; the greatest
  * result. Any thread. */
@@ -226,7 +228,7 @@ ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_o
 
 /* ---- shared barrier: a cell per rank, readable by all; needs tt_transport_all_direct() ---- */
 
-struct tt_arrival { /* what a rank publishes when it enters an operation; addresses of the reader */
+struct tt_arrival { /* published by a rank that enters an operation; addresses as seen here */
     const char *in;
     char *out;
     uint64_t word; /* the rank's own, unchanged */
@@ -240,11 +242,11 @@ ncclResult_t tt_barrier_enter(struct tt_transport *transport, uint64_t match,
  * ncclInvalidUsage when it entered another one. */
 ncclResult_t tt_barrier_arrived(struct tt_transport *transport, uint64_t match, int rank,
                                 struct tt_arrival *arrival_out);
-/* Tell the peers that this rank touches their buffers of this operation no more. */
+/* Publish that this rank no longer uses the peers' buffers of this operation. */
 void tt_barrier_leave(struct tt_transport *transport);
 /* True when `rank` has left the operation that this rank is in or has just left. */
 bool tt_barrier_left(struct tt_transport *transport, int rank);
 
-/* Can all local peers read and write this memory where it lies? (range memory: yes; foreign memory:
- * only when every peer is in this process.) */
+/* True when all local peers can read and write this memory directly: device memory always, other
+ * memory only when every peer is in this process. */
 bool tt_transport_reachable(const struct tt_transport *transport, const void *ptr, size_t bytes);

@@ -1,4 +1,4 @@
-/* All edges of one communicator, as this room sees them. Private to the room. */
+/* All edges of one communicator. Private to the room. */
 #pragma once
 
 #include "transport/edge.h"
@@ -17,19 +17,19 @@ struct tt_transport {
     struct tt_net_edges *net_edges; /* owned; NULL without a network */
     _Atomic uint64_t begun; /* collective operations; written in launch order, by one thread at a
                                time, */
-    uint64_t history;       /* as is the hash of all of them */
+    uint64_t history;       /* hash of all their match headers; written by the same thread */
     _Atomic uint32_t *messages; /* owned: begun to and from each peer; [2 * peer + sending] */
     /* shared barrier */
     struct tt_barrier *
         *barriers; /* owned array of borrowed barriers; NULL for ranks out of reach */
     uint64_t entered;
-    uint64_t all_left;     /* every rank was seen to have left that many barrier operations */
+    uint64_t all_left;     /* number of barrier operations that every rank has left */
     _Atomic bool reported; /* a mismatch was reported: later ones are returned without a message */
 };
 
-/* What all network edges share (net_edges.c): NULL when out of memory. Destroyed after the edges;
- * accepts NULL. end: before the edges are destroyed; a child of fork, which has no proxy that could
- * release a lock, gets new ones. */
+/* What all network edges share (net_edges.c). create: NULL when out of memory. end: call it before
+ * the edges are destroyed; in a child of fork, where no proxy could release the locks, it makes new
+ * ones. destroy: after the edges; accepts NULL. */
 struct tt_net_edges *tt_net_edges_create(const struct tt_bootstrap *bootstrap);
 /* The lane to the network that reduces, made with its first edge. */
 ncclResult_t tt_net_edges_lane(struct tt_transport *transport, struct tt_collnet_lane **lane_out);

@@ -1,4 +1,4 @@
-/* What a network may be told of the operations whose messages come next. */
+/* Hints for a network about the next operations. */
 #pragma once
 
 #include <stdint.h>
@@ -10,6 +10,6 @@ struct tt_net_uses {    /* a bit per number, as NCCL numbers them; 0: nothing is
     uint16_t algorithms;
     uint16_t protocols;
 };
-/* Operations of that kind begin: a network that wants hints gets one before their messages, if they
- * are not of the kind of those before. Any thread. */
+/* Note that operations of that kind begin. A network that wants hints gets one before their
+ * messages when the kind has changed. Any thread. */
 void tt_transport_uses(struct tt_transport *transport, struct tt_net_uses uses);
