@@ -3,10 +3,10 @@
 
 struct tt_work;
 
-/* The work's turn has come: all its frames begin. */
+/* Begin the events of all frames: the work's turn has come. */
 void tt_events_begin(struct tt_work *work);
-/* That frame goes on to the phase (1 compute, 2 final_sync); once for each, later calls are
- * ignored. Call only when work->events.phases is set. */
+/* Note that the frame is in a phase (1 compute, 2 final_sync). Only the first call for each phase
+ * counts. Call only when work->events.phases is set. */
 void tt_events_phase(struct tt_work *work, int frame_index, int phase_id);
-/* That frame ended. Once per frame; a work that was aborted ends all that are open. */
+/* End the frame's events. Once per frame; a work that was aborted ends all that are open. */
 void tt_events_end(struct tt_work *work, int frame_index);

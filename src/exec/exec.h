@@ -1,5 +1,6 @@
-/* Runs programs. A work item is a program bound to buffers and edges; it is put on a stream,
- * advances in slices wherever a thread calls its step, and may stop and resume at any instruction.
+/* Runs programs. A work is one operation: programs bound to buffers and edges. It is put on a
+ * stream, advances in slices whenever a thread calls its step, and may stop and resume at any
+ * instruction.
  */
 #pragma once
 
@@ -44,7 +45,7 @@ struct tt_reduce_job {
     size_t count;
     int ndsts, nsrcs;
     bool post;
-    bool stream; /* the operation as a whole exceeds the cache: stores go around it */
+    bool stream; /* the operation as a whole exceeds the cache: use non-temporal stores */
 };
 /* Run it. Any thread; blocks for as long as the bytes take. */
 void tt_reduce_run(const struct tt_reduce_job *job);
@@ -57,7 +58,7 @@ void tt_copy_run(void *dst, const void *src, size_t bytes, bool stream);
 struct tt_frame {
     const struct tt_program *program; /* shared: outlives the work */
     const uint8_t *refs; /* tt_program_find_refs(), as long-lived; NULL: everything is copied */
-    int rank;            /* whose part of the program this is */
+    int rank;            /* whose part of the program to run */
     struct tt_geometry geometry;
     struct tt_reduction reduction;
     const char *in;
@@ -73,7 +74,7 @@ struct tt_frame {
     int conn;    /* enum tt_conn_index */
     int after;   /* 0, or 1 + index of the frame of this work that must end before this one starts:
                     messages to one peer share an edge and keep their order */
-    bool begins; /* begins a further call of the group: the run counts one more operation */
+    bool begins; /* first frame of a further call of the group, which counts as one operation */
     uint64_t match; /* written by exec: the match header of the run */
     int nsame;      /* number of frames from this one on that are calls of the same kind */
     void *event;    /* parent of this frame's profiler events (its own P2p); NULL: the work's */
@@ -90,11 +91,11 @@ struct tt_issue_queue {
     int nheld;                /* items of the graph launch that holds the lock */
     _Atomic uint64_t issued;  /* sequence numbers handed out */
     _Atomic uint64_t served;  /* sequence numbers finished */
-    struct tt_work *_Atomic spare[4]; /* owned: works to use again */
-    /* used by the work whose turn it is: */
+    struct tt_work *_Atomic spare[4]; /* owned: works to reuse */
+    /* used by the work that runs now: */
     char *staging; /* owned: range memory for buffers that peers cannot reach */
     size_t staging_bytes;
-    char *scratch; /* owned: what programs call scratch */
+    char *scratch; /* owned: scratch memory of programs */
     size_t scratch_bytes;
 };
 
@@ -158,7 +159,7 @@ void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers)
 /* What a call reads and writes, for the race checker; inside of step(item, TT_ITEM_TOUCH). */
 struct tt_touched {
     enum tt_func func;
-    bool root; /* this rank is */
+    bool root; /* this rank is the root */
     const char *in, *out;
     size_t in_bytes, out_bytes;
 };
@@ -182,6 +183,6 @@ enum tt_claim tt_exec_launch(struct tt_work *work, struct CUstream_st *stream,
 ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream);
 
 /* Wait until all sequence numbers of `queue` are served, and run streams' work meanwhile. Blocks;
- * at most half a second when the member was aborted, since works may then stay on streams that
- * stand still (they end when their turn comes). Errors: the member's abort code. */
+ * at most half a second when the member was aborted, since works on stalled streams end only when
+ * their turn comes. Errors: the member's abort code. */
 ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_issue_queue *queue);

@@ -1,14 +1,14 @@
-/* Taking a position on a stream and the sequence number that goes with it as one step, whatever
- * other threads do: where one thread's call stood first on a stream and another one's launch of a
- * graph first in the queue, each would wait for the other. Private to the room. */
+/* The lock under which a call takes its position on a stream and its sequence number in one step.
+ * Otherwise a call of one thread could be first on a stream, and a graph launch of another thread
+ * first in the issue queue: they would wait for each other. Private to the room. */
 #pragma once
 
 #include "exec/exec.h"
 
-/* Another thread has the lock; takes it. */
+/* Wait for the lock, which another thread has, and take it. */
 void tt_issue_await(struct tt_issue_queue *queue);
 
-/* Held for moments by one thread. */
+/* Take the lock; it is only held for short times. */
 static inline void tt_issue_lock(struct tt_issue_queue *queue)
 {
     if (atomic_exchange_explicit(&queue->issuing, 1, memory_order_acquire)) tt_issue_await(queue);
@@ -19,7 +19,7 @@ static inline void tt_issue_unlock(struct tt_issue_queue *queue)
     atomic_store_explicit(&queue->issuing, 0, memory_order_release);
 }
 
-/* The next number. Who calls holds the lock; others only read. */
+/* Take the next sequence number. The caller holds the lock; other threads only read. */
 static inline uint64_t tt_issue_number(struct tt_issue_queue *queue)
 {
     uint64_t seq = atomic_load_explicit(&queue->issued, memory_order_relaxed);

@@ -1,5 +1,5 @@
-/* Sequence numbers that graph launches took for a captured work and that its runs have not used
- * yet, oldest first. The launching thread puts, the thread that runs the work takes. */
+/* Queue of sequence numbers that graph launches took for a captured work, and that its runs have
+ * not used yet. The launching thread puts, the thread that runs the work takes. */
 #pragma once
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct tt_launch_seqs {
-    _Atomic uint64_t next; /* plus 1: older than those of the ring; 0: none */
+    _Atomic uint64_t next; /* the oldest one, plus 1; not in the ring; 0: none */
     _Atomic size_t count;  /* of the ring; changes under the lock */
     pthread_mutex_t lock;
     uint64_t *ring; /* owned; NULL until launches wait behind one another */
@@ -19,8 +19,8 @@ struct tt_launch_seqs {
 void tt_launch_seqs_init(struct tt_launch_seqs *seqs);
 void tt_launch_seqs_fini(struct tt_launch_seqs *seqs);
 
-/* False when out of memory. */
+/* Append a number. False when out of memory. */
 bool tt_launch_seqs_put(struct tt_launch_seqs *seqs, uint64_t seq);
 
-/* The oldest; false when there is none. */
+/* Take the oldest; false when there is none. */
 bool tt_launch_seqs_take(struct tt_launch_seqs *seqs, uint64_t *seq_out);

@@ -413,7 +413,7 @@ static __attribute__((noinline)) enum tt_step start_long(struct tt_work *work)
 enum tt_step tt_work_start(struct tt_work *work)
 {
     if (tt_member_gives_up(work->member, work->seq)) return end(work, ncclSuccess);
-    if (!work->eager || work->heralded) return start_long(work);
+    if (!work->eager || work->announced) return start_long(work);
     number_frames(work);
     enum tt_run run = tt_eager_start(work);
     if (run == TT_RUN_DONE) return finish(work);

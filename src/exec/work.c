@@ -344,7 +344,7 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
     memcpy(work->frames, spec->frames, (size_t)spec->nframes * sizeof(struct tt_frame));
     work->slice_bytes = work->transport ? tt_transport_slice(work->transport) : TT_LINE_BYTES;
     work->expects = expects(spec);
-    work->heralded = work->expects || work->events.profiler;
+    work->announced = work->expects || work->events.profiler;
     work->polls_per_step = !spec->oversubscribed && work->ncursors == 1 ? POLLS_ALONE : 1;
     work->polls_now = work->polls_per_step;
     survey_frames(work);

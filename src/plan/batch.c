@@ -222,7 +222,7 @@ void tt_batch_follow(struct tt_plan *plan)
 }
 
 /* hot */
-void tt_batch_foresee(struct tt_plan *plan)
+void tt_batch_predict(struct tt_plan *plan)
 {
     plan->repeat = NULL;
     if (!plan->latest || plan->checks_pointers || tt_prof_mask(plan->comm->profiler)) return;
@@ -278,7 +278,7 @@ bool tt_batch_launch(struct tt_plan *plan, struct CUstream_st *stream, ncclResul
     return true;
 }
 
-void tt_batch_misjudged(struct tt_plan *plan)
+void tt_batch_mispredicted(struct tt_plan *plan)
 {
     if (plan->latest) plan->latest->next = NULL;
     plan->repeat = NULL;

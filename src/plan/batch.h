@@ -79,7 +79,7 @@ void tt_batches_free(struct tt_plan *plan);
 void tt_batch_follow(struct tt_plan *plan);
 /* At the start of a group, predict which batch it will be, in plan->repeat: the one that followed
  * the latest batch the last time, or NULL. hot */
-void tt_batch_foresee(struct tt_plan *plan);
+void tt_batch_predict(struct tt_plan *plan);
 /* True when the task is that call with the same buffers as the last time. hot */
 static inline bool tt_batch_same(const struct tt_batch_call *call, const struct tt_task *task)
 {
@@ -114,7 +114,7 @@ bool tt_batch_launch(struct tt_plan *plan, struct CUstream_st *stream, ncclResul
 /* Call number k of plan->repeat, with the buffers that were noted. */
 struct tt_task tt_batch_task(const struct tt_plan *plan, int k, struct CUstream_st *stream);
 /* Note that the group was not the expected one. */
-void tt_batch_misjudged(struct tt_plan *plan);
+void tt_batch_mispredicted(struct tt_plan *plan);
 
 /* The k-th send of this rank to itself and the k-th receive; send NULL: no more. Pairs are complete
  * where tt_messages_check() said so. */

@@ -313,7 +313,7 @@ ncclResult_t tt_group_stop_repeating(struct tt_group *group)
         const struct tt_task task = tt_batch_task(plan, k, group->repeat_stream);
         rc = collect(group, &task, false, false);
     }
-    tt_batch_misjudged(plan);
+    tt_batch_mispredicted(plan);
     tt_plan_unpin(plan);
     return rc;
 }
@@ -334,7 +334,7 @@ static inline bool begin_same(struct tt_group *group, struct tt_plan *plan,
                               const struct tt_task *task)
 {
     if (plan->group) return false;
-    tt_batch_foresee(plan);
+    tt_batch_predict(plan);
     if (!plan->repeat || !tt_batch_same(plan->repeat->calls, task) ||
         tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING))
         return false;
@@ -358,7 +358,7 @@ bool tt_group_begin_repeating(struct tt_group *group, const struct tt_task *task
 {
     struct tt_plan *plan = task->comm->plan;
     if (group->plans || group->jobs || plan->group) return false;
-    tt_batch_foresee(plan);
+    tt_batch_predict(plan);
     if (!plan->repeat || !tt_batch_accepts(plan->repeat, 0, task)) return false;
     if (group_join(group, plan)) return false; /* said again by who appends */
     expect_calls(group, task);

@@ -1,5 +1,5 @@
-/* Sums of bfloat16, 32 at a time, rounded by the processor (AVX-512 BF16). It takes subnormal fp32
- * for zero, so 32 with such a sum among them are rounded with integers. */
+/* Sums of bfloat16, 32 at a time, rounded by the processor (AVX-512 BF16). It treats subnormal fp32
+ * as zero, so a block with such a sum is rounded with integer arithmetic. */
 #pragma once
 
 #include "exec/host/bf16_number.h"
@@ -15,7 +15,7 @@ static inline __mmask16 bf16_subnormal(__m512 even, __m512 odd)
     return _mm512_fpclass_ps_mask(even, SUBNORMAL) | _mm512_fpclass_ps_mask(odd, SUBNORMAL);
 }
 
-/* 32 sums, those of even and of odd numbers apart, rounded and in turn again. */
+/* Round and store 32 sums; those of even and of odd numbers come apart and are interleaved. */
 static inline void bf16_store(char *dst, __m512 even, __m512 odd)
 {
     const __m512i in_turn =

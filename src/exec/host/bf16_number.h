@@ -30,8 +30,8 @@ static inline uint16_t tt_bf16_round(float value)
     return (uint16_t)(tt_bf16_upper(value) >> 16);
 }
 
-/* Two numbers a word, in whatever order: the lower one shifted up, the upper one where it is, so
- * nothing is packed. dst may be a or b. */
+/* Sum two numbers per 32-bit word: the lower one is shifted up, the upper one is used in place, so
+ * that nothing is packed. dst may be a or b. */
 static inline void tt_bf16_sum_pairs(void *dst, const void *a, const void *b, size_t count)
 {
     tt_bf16_pair *d = dst;
@@ -50,7 +50,7 @@ static inline void tt_bf16_sum_pairs(void *dst, const void *a, const void *b, si
     ((tt_bf16_bits *)dst)[count - 1] = tt_bf16_round(last);
 }
 
-/* One element of what follows. */
+/* One element of tt_bf16_sum_many_each(). */
 static inline tt_bf16_bits tt_bf16_sum_one(const void *const *srcs, int nsrcs, size_t at)
 {
     float sum = tt_bf16_float((uint32_t)((const tt_bf16_bits *)srcs[0])[at] << 16);

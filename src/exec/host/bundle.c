@@ -114,7 +114,7 @@ tt_eager_await_full(struct tt_work *work, const struct tt_eager_op *op, const ch
     if (rc == ncclInProgress)
         return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), TT_WAIT_DATA);
     if (rc == ncclSuccess && got != op->bytes) {
-        rc = tt_slot_misfit(work, op->edge, got, op->bytes);
+        rc = tt_slot_size_error(work, op->edge, got, op->bytes);
     }
     work->rc = rc;
     return rc ? TT_RUN_FAILED : TT_RUN_DONE;

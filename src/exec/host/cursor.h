@@ -1,5 +1,5 @@
-/* State of running work: a cursor per program thread, and what the frames of a work share.
- * A cursor stops anywhere between two slices; nothing but these fields says where. */
+/* State of a running work: a cursor per program thread, and what the frames of a work share. A
+ * cursor may stop between any two slices; these fields are its whole state. */
 #pragma once
 
 #include "base/member.h"
@@ -16,10 +16,10 @@ enum tt_run { /* result of running a cursor */
               TT_RUN_FAILED, /* work->rc says why */
 };
 
-/* One side of a move, expanded: an operand that stands for many ranks is many locations. */
+/* One side of a move: an operand for many ranks is expanded to as many locations. */
 struct tt_locations {
     int count;
-    int ready;             /* the first of them are there */
+    int ready;             /* so many, from the first on, are ready */
     struct tt_edge **edge; /* NULL: memory */
     char **base;           /* memory: start of the chunk */
     void **at;             /* this slice */
@@ -33,11 +33,11 @@ struct tt_cursor {
     int thread;           /* of the program */
     struct tt_stepper stepper;
     bool done;
-    bool sized;               /* a location said how long the transfer is */
-    bool moving;              /* the transfer that the stepper stands at is under way */
-    bool draining;            /* all passes done; the peers still read references */
+    bool sized;               /* the length of the transfer is known */
+    bool moving;              /* the transfer at the stepper's position is under way */
+    bool draining;            /* all passes are done; peers still read references */
     bool leaving;             /* counted as being at its LEAVE */
-    int ref_shift;            /* of frame->refs: how the buffers lie; see allow_refs() */
+    int ref_shift;            /* which bits of frame->refs apply; see allow_refs() */
     bool overwritten;         /* the memory that it sends receives a message of the same work */
     bool ref_taken;           /* its references are valid only until the peer has taken the slot */
     bool ref_many;            /* slots of several edges hold references */
@@ -59,7 +59,7 @@ struct tt_cursor {
 enum tt_eager_kind {
     TT_EAGER_SEND,   /* IN to a slot */
     TT_EAGER_PAIR,   /* IN and a slot, reduced to OUT */
-    TT_EAGER_TAKE,   /* a slot to OUT: the last one of those that small calls are made of */
+    TT_EAGER_TAKE,   /* a slot to OUT (the kinds up to here occur in lists of small calls) */
     TT_EAGER_COPY,   /* IN to OUT */
     TT_EAGER_PICK,   /* a slot, or IN, becomes a source */
     TT_EAGER_REDUCE, /* the sources to OUT */
@@ -84,14 +84,14 @@ struct tt_eager_op {
     const struct tt_edge_small *small;
     void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: any, REDUCE */
 };
-/* Operations that are done one after the other. */
+/* A sequence of operations. */
 struct tt_eager_part {
     struct tt_eager_op *at, *first, *last; /* borrowed; `at`: the next one; NULL: none */
-    struct tt_eager_op *twin;              /* leads on as `last` does; NULL: none */
-    int passed;                            /* how many are done */
-    int after[2];                          /* parts that must end before, plus 1; 0: none */
-    int sends; /* the part that the operations' after_sends count, plus 1; 0: none */
-    bool over; /* also of an empty part: those that it comes after are */
+    struct tt_eager_op *twin; /* its `next` is changed together with that of `last`; NULL: none */
+    int passed;               /* how many are done */
+    int after[2];             /* parts that must end before, plus 1; 0: none */
+    int sends;                /* the part that the operations' after_sends count, plus 1; 0: none */
+    bool over;                /* also of an empty part: those that it comes after are */
 };
 #define TT_EAGER_MAX_RANKS 32
 struct tt_eager {
@@ -139,8 +139,8 @@ struct tt_work {
     bool stream;         /* stores go around the cache */
     bool uses_transport; /* some frame of conn 0: the run takes an operation number, */
     bool each_counts;    /* and each of its frames another one */
-    bool expects;        /* the network is told of messages in advance */
-    bool heralded;       /* the network or a profiler is told before the first step */
+    bool expects;        /* receives are posted in advance, see tt_edge_expect() */
+    bool announced;      /* the network or a profiler is informed before the first step */
     /* shared barrier */
     uint64_t match; /* of frame 0 */
     int nentered;   /* frames with ENTER */
@@ -157,7 +157,7 @@ struct tt_work {
     /* waiting */
     uint32_t polls;            /* steps in a row without progress */
     bool waits_long;           /* the wait has been entered in the registry */
-    uint64_t waits_since_nsec; /* from the steps on that look once */
+    uint64_t waits_since_nsec; /* set when polls_now became 1 */
     int wait_slot;             /* of base/wait; -1 not entered */
     /* parts of this allocation */
     size_t capacity_bytes;
@@ -191,7 +191,7 @@ enum tt_run tt_cursor_run(struct tt_work *work, struct tt_cursor *cursor, int sl
 ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint64_t match,
                           const char **payload_out, size_t *bytes_out);
 /* Fail because the slot holds `got` bytes, not the `want` that the program expects. */
-ncclResult_t tt_slot_misfit(const struct tt_work *work, struct tt_edge *edge, size_t got,
+ncclResult_t tt_slot_size_error(const struct tt_work *work, struct tt_edge *edge, size_t got,
                             size_t want);
 
 /* Most operations that a frame flattens to; 0: it does not. */

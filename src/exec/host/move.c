@@ -96,7 +96,7 @@ static enum tt_run failed(struct tt_work *work, ncclResult_t rc)
     return TT_RUN_FAILED;
 }
 
-ncclResult_t tt_slot_misfit(const struct tt_work *work, struct tt_edge *edge, size_t got,
+ncclResult_t tt_slot_size_error(const struct tt_work *work, struct tt_edge *edge, size_t got,
                             size_t want)
 {
     char name[64];
@@ -171,7 +171,7 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
         if (rc) return failed(work, rc);
         bool several = got != bytes && holds_slices(cursor, got);
         if (got != bytes && !several && cursor->dst.count > 0)
-            return failed(work, tt_slot_misfit(work, src->edge[k], got, bytes));
+            return failed(work, tt_slot_size_error(work, src->edge[k], got, bytes));
         cursor->slot_bytes = several ? got : 0;
         src->at[k] = (char *)(uintptr_t)payload + cursor->slot_done;
     }

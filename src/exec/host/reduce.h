@@ -1,5 +1,5 @@
-/* The reduction's inner loops: one table per instruction set level, picked once per process.
- * A kernel walks over a few kilobytes that lie in the first-level cache; reduce.c cuts the work. */
+/* Inner loops of reductions: one table per instruction set, chosen once per process. A loop works
+ * on a few kilobytes that fit the first-level cache; reduce.c divides the work. */
 #pragma once
 
 #include "nccl.h"
@@ -53,8 +53,8 @@ const struct tt_reduce_level *tt_reduce_levels(int *count_out);
 /* Streaming copy: dst is not read into the cache. Not ordered by a release store: tt_stream_fence()
  * must follow before the data is published. */
 void tt_stream_copy(void *dst, const void *src, size_t bytes);
-/* Stream one tile of results to every destination, and ask for the next tile of the sources
- * meanwhile: memory is read while it is written. */
+/* Stream one tile of results to every destination, and prefetch the next tile of the sources
+ * meanwhile, so that memory is read while it is written. */
 struct tt_stream_tile {
     const char *from; /* the tile */
     size_t at, bytes; /* where it begins in sources and destinations, its size */
