@@ -4,8 +4,8 @@
  *
  *   head | texts | text of each rank | threads | instructions | operands | tables | counts
  *
- * A TEXT is what one kind of rank does: ranks of a ring that differ only in their neighbours share
- * one, the root of a Broadcast has its own. A text has THREADS: instruction ranges that run
+ * A TEXT is the code of one kind of rank: ranks of a ring that differ only in their neighbours
+ * share one, the root of a Broadcast has its own. A text has THREADS: instruction ranges that run
  * concurrently, such as the two halves of a tree. Every thread runs all its instructions once per
  * PASS; each pass handles one window of the data (struct tt_geometry). In a pass, an instruction is
  * one fused move: wait until all source slots are full and all destination slots are free, reduce
@@ -44,8 +44,8 @@ enum tt_space {
     TT_SPACE_IN,      /* the rank's send buffer; with a peer: that rank's, directly addressable */
     TT_SPACE_OUT,     /* the rank's receive buffer; likewise */
     TT_SPACE_SLOT,    /* the next slot of the edge to (destination) or from (source) the peer */
-    TT_SPACE_SCRATCH, /* memory of the own rank that holds nothing at the start and is lost at the
-                         end; its chunks are its own, as long as those that a move brings there */
+    TT_SPACE_SCRATCH, /* temporary memory of the own rank, undefined at the start; it has chunks of
+                         its own, each as long as what a move writes there */
     TT_SPACE_NETWORK, /* a network that reduces: the k-th slot that comes from it is the sum of the
                          k-th slots that all ranks of the own group (TT_TABLE_NETWORK) gave it on
                          that channel. In an AllGather it gathers instead: for each slot that a rank
@@ -70,16 +70,15 @@ enum tt_peer {
     TT_PEER_FLIP,   /* me xor 2^e; likewise */
     TT_PEER_UP,     /* (me + 2^e) mod n */
     TT_PEER_DOWN,   /* (me - 2^e) mod n */
-    TT_PEER_TABLE,  /* what table `peer_number` says for me; none when negative */
+    TT_PEER_TABLE,  /* my entry of table `peer_number`; none when negative */
     /* memory of every rank through one address: reduced as it is loaded (a source of a REDUCE),
        stored to all (a destination). The host device does both rank by rank, in rank order */
     TT_PEER_MULTICAST,
     TT_PEER_COUNT_,
 };
 
-/* Which chunk. e is `chunk` + `chunk_coef` * i, + k at the k-th chunk of a move. With a `stride`,
- * k does not count there: the chunk is what is said here * stride + offset + k (a block of several
- * parts). */
+/* Which chunk. e is `chunk` + `chunk_coef` * i, + k at the k-th chunk of a move. With a `stride` k
+ * is not in e: the chunk is (value below) * stride + offset + k (a block of several parts). */
 enum tt_chunk {
     TT_CHUNK_CONST,     /* e */
     TT_CHUNK_ME,        /* own rank + e */
@@ -90,12 +89,12 @@ enum tt_chunk {
     TT_CHUNK_XOR,       /* me xor e */
     TT_CHUNK_GROUP,     /* first of the aligned group of 2^e that holds me */
     TT_CHUNK_SIBLING,   /* first of the group next to it: they make one of 2^(e+1) */
-    TT_CHUNK_TABLE,     /* what table `chunk_table` says for me, + e */
-    TT_CHUNK_ROUND,     /* (what table TT_TABLE_ROUND says for me + e) mod `nparts` */
+    TT_CHUNK_TABLE,     /* my entry of table `chunk_table`, + e */
+    TT_CHUNK_ROUND,     /* (my entry of table TT_TABLE_ROUND + e) mod `nparts` */
     TT_CHUNK_COUNT_,
 };
 
-/* One number per rank each, in the block. */
+/* Tables in the block: one number per rank each. */
 enum tt_table {
     TT_TABLE_RING,     /* by position: the rank there */
     TT_TABLE_POSITION, /* position of each rank: the inverse */
@@ -104,7 +103,7 @@ enum tt_table {
     TT_TABLE_CHILD1,
     TT_TABLE_CHILD2,
     TT_TABLE_NETWORK, /* a number per group of ranks whose data the network reduces */
-    TT_TABLE_OTHER,   /* from here on: whatever the program's author wants */
+    TT_TABLE_OTHER,   /* from here on: free for the program's author */
     TT_MAX_TABLES = 16,
     TT_TABLE_ROUND = TT_MAX_TABLES - 1, /* where TT_CHUNK_ROUND counts from */
 };
@@ -129,8 +128,8 @@ enum tt_op {
     TT_OP_ENTER, /* publish in and out, wait until every rank of the communicator (or `arg` >= 0:
                     that rank alone; arg == own rank: nobody) published for this operation. arg < 0
                     waits for all. Once per operation: passes > 0 skip it */
-    TT_OP_LEAVE, /* say that I am done with the others' buffers; wait until every rank said so (flag
-                    TT_MOVE_NO_WAIT: do not wait: nobody touches mine). Last pass only */
+    TT_OP_LEAVE, /* publish that I am done with the other ranks' buffers; wait until every rank has
+                    (flag TT_MOVE_NO_WAIT: do not wait: no rank uses mine). Last pass only */
     TT_OP_MOVE,
     TT_OP_AWAIT, /* wait until thread `thread` of the text has done its instruction `arg` (counted
                     from its first, a MOVE outside of loops) in this pass */
@@ -143,7 +142,7 @@ enum tt_move_flags {
     TT_MOVE_REDUCE = 1, /* reduce the sources; otherwise there is one source (or none: pure post) */
     TT_MOVE_PRE = 2,    /* pre-operation on sources taken from IN (PreMulSum, Avg of floats) */
     TT_MOVE_POST = 4,   /* apply the post-operation (integer Avg) before storing */
-    TT_MOVE_NO_WAIT = 8, /* on LEAVE: say it, do not wait */
+    TT_MOVE_NO_WAIT = 8, /* on LEAVE: publish, do not wait */
 };
 
 struct tt_insn {
@@ -218,7 +217,7 @@ static inline int tt_program_pair(const struct tt_program *program, int from, in
     const uint32_t *counts = (const void *)((const char *)program + program->counts_at);
     return (int)counts[(size_t)from * (size_t)program->nranks + (size_t)to];
 }
-/* What that rank runs. */
+/* The text that the rank runs. */
 static inline const struct tt_text *tt_program_text(const struct tt_program *program, int rank)
 {
     const struct tt_text *texts = (const void *)((const char *)program + program->texts_at);

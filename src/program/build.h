@@ -1,6 +1,6 @@
 /* Writes a program's block: texts, their threads, instructions, operands and tables, appended in
- * that order. Generators and importers use it. It never fails half way: the first mistake (or
- * memory that is short) is kept, what follows does nothing, and tt_build_end() returns it. */
+ * that order. Generators and importers use it. Its functions do not return errors: the first
+ * mistake (or lack of memory) is kept, later calls do nothing, and tt_build_end() returns it. */
 #pragma once
 
 #include "program/program.h"
@@ -11,19 +11,18 @@ struct tt_build_list { /* owned, grows; bytes */
 };
 
 struct tt_builder {
-    struct tt_program head; /* of the block to be; what it says of the collective is the caller's */
+    struct tt_program head; /* of the block; the caller sets the fields about the collective */
     struct tt_build_list texts, threads, insns, operands, text_of, tables[TT_MAX_TABLES];
     struct tt_build_list counts;
     ncclResult_t rc;
-    char fault[160]; /* of rc; empty: memory was short */
+    char fault[160]; /* text for rc; "": out of memory */
 };
 
-/* Begin a program of `nranks` ranks: one block each of IN and OUT, of one part, one
- * channel. The caller sets
- * what else the head says of it (func .. whole_window). */
+/* Begin a program of `nranks` ranks: one block each of IN and OUT, one part, one channel. The
+ * caller sets the other fields of builder->head (func .. whole_window). */
 void tt_build_begin(struct tt_builder *builder, int nranks);
-/* Begin a text; from then on ranks are given it. Without any tt_build_assign() all ranks run the
- * first. Returns its number. */
+/* Begin a text; returns its number, for tt_build_assign(). Without any tt_build_assign() all ranks
+ * run the first text. */
 int tt_build_text(struct tt_builder *builder);
 void tt_build_assign(struct tt_builder *builder, int rank, int text);
 /* Give every rank a number; nranks values, copied. */
@@ -56,7 +55,7 @@ void tt_build_copy(struct tt_builder *builder, struct tt_operand src, struct tt_
  * Errors: ncclInvalidArgument naming the mistake, ncclSystemError (out of memory). */
 ncclResult_t tt_build_end(struct tt_builder *builder, struct tt_program **program_out);
 
-/* ---- words for operands ---- */
+/* ---- operands ---- */
 
 struct tt_gen_chunk { /* which chunk an operand means */
     enum tt_chunk by;
@@ -77,7 +76,7 @@ static inline struct tt_gen_chunk tt_gen_peer(void)
     return (struct tt_gen_chunk){TT_CHUNK_PEER, 0, 0};
 }
 
-/* A location of the rank that `peer` and `number` say. */
+/* A location of the rank given by `peer` and `number`. */
 static inline struct tt_operand tt_gen_by(enum tt_space space, enum tt_peer peer, int number,
                                           struct tt_gen_chunk chunk)
 {

@@ -1,19 +1,19 @@
-/* What a program does, message by message: follows all ranks of one that was proved, for one pass
- * with as many slots as it likes. A step is a message that has to come before the next: time counts
- * them. Pure. */
+/* Lists the messages of a verified program: follows all ranks for one pass, with an unlimited
+ * number of slots. The step of a message is the length of the longest chain of messages that ends
+ * with it. Pure. */
 #pragma once
 
 #include "program.h"
 
-enum { TT_FLOW_MASK_RANKS = 64 }; /* it is known whose inputs a message has up to so many ranks */
+enum { TT_FLOW_MASK_RANKS = 64 }; /* most ranks for which `parts` is known */
 
 struct tt_flow_message {
     int32_t from, to, channel;
-    int32_t chunk;  /* of the input, wherever it lies now; where inputs are one block that is
-                     * gathered,  of the result. As the receiver calls it where ranks are too many */
-    int32_t step;   /* when it is taken; from 1 */
-    uint32_t insn;  /* that takes it, or reads or writes the other's memory */
-    uint64_t parts; /* ranks whose input is in what it becomes; 0 where they are too many */
+    int32_t chunk;  /* of the input that it is made of, wherever it lies now; of the result where
+                     * inputs of one block are gathered. With more ranks: the receiver's chunk */
+    int32_t step;   /* from 1 */
+    uint32_t insn;  /* that receives it, or reads or writes the other rank's memory */
+    uint64_t parts; /* ranks whose input is in the result, a bit each; 0: too many ranks */
 };
 
 struct tt_flow {
@@ -24,13 +24,15 @@ struct tt_flow {
     int nsteps;                /* of the longest chain */
 };
 
-/* Errors: ncclInvalidUsage (it does not end, or is too large: a sentence in `fault`),
- * ncclSystemError. *flow is zeroed then. */
+/* Fill *flow; the caller releases it with tt_flow_fini(). Errors: ncclInvalidUsage (the program
+ * does not end, or is too large: text in `fault`), ncclSystemError (out of memory). *flow is zeroed
+ * then.
+ */
 ncclResult_t tt_program_flow(const struct tt_program *program, struct tt_flow *flow, char *fault,
                              size_t fault_bytes);
 void tt_flow_fini(struct tt_flow *flow); /* accepts zeroed ones */
 
-/* The least that any program needs: blocks (buffers of a collective without blocks) that the
- * busiest rank sends, and steps where a rank sends to one other at a time. */
+/* Lower bounds for any program of the same collective: blocks (buffers of a collective without
+ * blocks) that the busiest rank sends, and steps when a rank sends to one other rank at a time. */
 double tt_flow_least_sent(const struct tt_program *program);
 int tt_flow_least_steps(const struct tt_program *program);

@@ -1,6 +1,6 @@
-/* Collectives as data. A program says which chunks move where; it is made by a generator, can be
- * printed, hashed, verified for all ranks, executed and simulated. Pure room: no I/O, no threads.
- * What a program consists of and means: block.h. */
+/* Collectives as data. A program lists which chunks move where. Generators make programs; programs
+ * are printed, hashed, verified for all ranks, executed and simulated. Pure room: no I/O, no
+ * threads. The form and meaning of programs: block.h. */
 #pragma once
 
 #include "nccl.h"
@@ -34,7 +34,7 @@ bool tt_func_to_root(enum tt_func func);     /* all others send, the root receiv
 /* True when, in place, the rank's input lies where its output belongs, and is only read. */
 bool tt_func_keeps_given(enum tt_func func, bool is_root);
 
-enum tt_algo { /* NCCL's numbers; what lies behind them is ours */
+enum tt_algo { /* NCCL's numbers, then our own */
                TT_ALGO_TREE = 0,
                TT_ALGO_RING = 1,
                TT_ALGO_COLLNET_DIRECT = 2,
@@ -42,7 +42,7 @@ enum tt_algo { /* NCCL's numbers; what lies behind them is ours */
                TT_ALGO_NVLS = 4,
                TT_ALGO_NVLS_TREE = 5,
                TT_ALGO_PAT = 6,
-               TT_ALGO_NCCL_COUNT_ = 7,   /* what a tuner plugin sees */
+               TT_ALGO_NCCL_COUNT_ = 7,   /* number of those that tuner plugins know */
                TT_ALGO_DIRECT = 7,        /* two-shot on mapped user buffers; Simple */
                TT_ALGO_ONESHOT = 8,       /* one-shot through slots; LL */
                TT_ALGO_DOUBLING = 9,      /* recursive doubling; LL */
@@ -52,20 +52,20 @@ enum tt_algo { /* NCCL's numbers; what lies behind them is ours */
                TT_ALGO_HIERARCHICAL = 13, /* inside hosts, then between them */
                TT_ALGO_P2P = 14,          /* a send or a receive */
                TT_ALGO_COUNT_ = 15,
-               TT_ALGO_FILE = TT_ALGO_COUNT_, /* a file's: no generator makes it, no table has it */
+               TT_ALGO_FILE = TT_ALGO_COUNT_, /* a program from a file; in no table */
 };
 enum tt_proto { TT_PROTO_LL = 0, TT_PROTO_LL128 = 1, TT_PROTO_SIMPLE = 2, TT_PROTO_COUNT_ = 3 };
 const char *tt_algo_name(enum tt_algo algo); /* "TREE", "RING", ..., "DIRECT", "ONESHOT", "P2P" */
 const char *tt_proto_name(enum tt_proto proto);
 
-/* ---- a call in three words ----
- * Ranks compare calls by a hash in the match header. These words travel beside it, so that a
- * message can say how the calls differ. */
+/* ---- a call in three 64-bit words ----
+ * Ranks compare calls by a hash in the match header. These words are sent with it, so that an error
+ * message can name the difference. */
 
-enum { TT_CALL_OWN_OP = 255 }; /* any operator of the user: their numbers differ by rank */
+enum { TT_CALL_OWN_OP = 255 }; /* any user operator: their numbers differ between ranks */
 
 struct tt_call {
-    uint64_t count;                 /* elements, as the call has it */
+    uint64_t count;                 /* elements, the call's argument */
     int32_t root;                   /* or the peer of a message; -1: none */
     uint8_t func;                   /* enum tt_func */
     uint8_t type;                   /* ncclDataType_t */
@@ -80,7 +80,7 @@ _Static_assert(sizeof(struct tt_call) == 3 * sizeof(uint64_t), "fixed by the wir
 
 /* "AllReduce(count 512, float, sum)"; followed by the chosen algorithm when `chosen`. */
 void tt_call_text(const struct tt_call *call, bool chosen, char text_out[TT_CALL_BYTES]);
-/* True when the calls alone, whatever was chosen for them, are the same. */
+/* True when the arguments of both calls are the same, whatever algorithms were chosen. */
 bool tt_call_same(const struct tt_call *a, const struct tt_call *b);
 /* True when rank `other` can finish its part of the call only after `rank` has made the call. */
 bool tt_call_needs(const struct tt_call *call, int rank, int other);
@@ -90,7 +90,7 @@ bool tt_call_needs(const struct tt_call *call, int rank, int other);
 /* Element range of one chunk of one pass: filled by tt_geometry_*(). */
 struct tt_extent {
     size_t first; /* from the start of the buffer, in elements */
-    size_t count; /* 0: empty; the move still posts and waits its slots once */
+    size_t count; /* 0: empty; the move still waits for and posts its slots once */
 };
 
 /* A program's geometry bound to a count. A buffer is one block of `count` elements, or one per
@@ -124,7 +124,7 @@ struct tt_extent tt_geometry_scratch(const struct tt_geometry *geometry, uint32_
 
 /* ---- making programs ---- */
 
-struct tt_shape { /* what a generator may know of a communicator; borrowed */
+struct tt_shape { /* a communicator as generators see it; all borrowed */
     int nranks;
     const int *ring_rank;             /* rank at each ring position */
     const struct tt_tree_links *tree; /* place of every rank */
@@ -133,7 +133,7 @@ struct tt_shape { /* what a generator may know of a communicator; borrowed */
                                          NULL: hosts have as many ranks each */
     int nhosts;
     const int *counts; /* of an AlltoAllv: [from][to], in parts of a block; NULL: none */
-    int head;          /* of a host's ranks the one that a chain brings to the network */
+    int head; /* the rank of a host, by local number, at which a chain reaches the network */
 };
 
 /* Make the program of (func, algo, proto, root) for all ranks of the shape. *program_out is the
@@ -147,10 +147,10 @@ ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto
 bool tt_program_exists(enum tt_func func, enum tt_algo algo, enum tt_proto proto);
 
 /* Memory that the slots of a move may refer to instead of holding its bytes: memory of this rank
- * that nobody writes any more until the program's end. Over edges with tt_edge_reads_once() it is
- * enough that nobody writes it until the receiver has taken the message. */
+ * that is not written any more until the program's end. Over edges with tt_edge_reads_once() it is
+ * enough that it is not written until the receiver has taken the message. */
 enum tt_refs {
-    TT_REF_SRC = 1,       /* the one source, when it is memory and copied as it is */
+    TT_REF_SRC = 1,       /* the only source, when it is memory and copied unchanged */
     TT_REF_DST = 2,       /* the first destination that is memory */
     TT_REF_SRC_TAKEN = 4, /* the same, but only until the messages were taken: later writes come
                              after that. Set whenever TT_REF_SRC is */
@@ -201,7 +201,7 @@ uint64_t tt_program_hash(const struct tt_program *program);
 /* Readable listing, one line per instruction; returns the length as snprintf does. */
 int tt_program_print(const struct tt_program *program, char *text, size_t text_bytes);
 
-/* What predictions need (tune/): of the busiest rank, for one pass. */
+/* Load of the busiest rank in one pass, for predictions (tune/). */
 struct tt_program_load {
     double steps, messages; /* messages: sent and received */
     double touched, sent; /* in blocks (whole buffers where the collective has no blocks); touched:

@@ -1,13 +1,13 @@
-/* The one stepper: what a thread of a program does next, and where. Executor, verifier, slot counts
- * and flattened lists are driven by it, each with its own meaning of "move"; nobody else looks
- * inside an instruction to find that out. Pure: the state is the caller's, and nothing is waited
- * for.
+/* The stepper decodes instructions: it says what a thread of a program does next, and where. The
+ * executor, the verifier, the counts of slots and the flattened lists all use it, each with its own
+ * meaning of "move"; no other code decodes instructions. Pure: the caller owns the state, and
+ * nothing blocks.
  *
- * A driver asks tt_stepper_next(), does (or waits for) what it says as often as it needs, and says
- * tt_stepper_done(). A MOVE is one transfer, that is one reduction, one copy, or one of the copies
- * that a walk over ranks is made of. Its driver takes it slice by slice; a slice waits for all
- * source slots, then for all destination slots, in listed order; then data moves, the destinations
- * are posted in listed order, and the sources are given back. */
+ * A driver calls tt_stepper_next(), does (or waits for) what that returns, and calls
+ * tt_stepper_done(). A MOVE is one transfer: one reduction, one copy, or one of the copies of a
+ * move over several ranks. The driver moves it slice by slice. A slice waits for all source slots,
+ * then for all destination slots, in listed order; then data moves, the destinations are posted in
+ * listed order, and the source slots are freed. */
 #pragma once
 
 #include "program.h"
@@ -30,19 +30,19 @@ struct tt_stepper {
     int loop_pc;   /* of the running loop */
     int32_t i;     /* its register */
     bool by_peer;  /* the move at pc is one copy per rank */
-    int walk;      /* which of its transfers; -1: not looked at yet */
+    int walk;      /* which of its transfers; -1: not begun */
     int nwalk;
     int k; /* which chunk of the move */
 };
 
-/* Stand before the first instruction of that thread of the text that `rank` runs. */
+/* Start at the first instruction of a thread of the text that `rank` runs. */
 void tt_stepper_start(struct tt_stepper *stepper, const struct tt_program *program, int rank,
                       int thread, uint32_t npasses);
-/* What is to be done where the thread stands; the same answer until tt_stepper_done(). */
+/* What to do now; the same answer until tt_stepper_done(), which advances. */
 enum tt_next tt_stepper_next(struct tt_stepper *stepper);
 void tt_stepper_done(struct tt_stepper *stepper);
 
-/* Whether `other`, of the same rank, has done what the stepper awaits. */
+/* True when `other`, a thread of the same rank, has done what this AWAIT waits for. */
 bool tt_stepper_awaited(const struct tt_stepper *stepper, const struct tt_stepper *other);
 
 static inline const struct tt_insn *tt_stepper_insn(const struct tt_stepper *stepper)
@@ -50,7 +50,7 @@ static inline const struct tt_insn *tt_stepper_insn(const struct tt_stepper *ste
     return &stepper->insns[stepper->pc];
 }
 
-/* The chunk that the transfer is as long as, where all its locations are scratch. */
+/* Chunk whose length the transfer has, when all its locations are scratch. */
 static inline int tt_stepper_like(const struct tt_stepper *stepper)
 {
     return tt_stepper_insn(stepper)->arg + stepper->k;
@@ -64,8 +64,8 @@ struct tt_location {
     int32_t chunk;
 };
 
-/* What a network does at once for the group of a rank: each of it gives `gives` slots, and `takes`
- * come to each. */
+/* One call of a network that reduces, for the group of a rank: each member gives `gives` slots, and
+ * gets `takes` slots. */
 struct tt_network_call {
     uint32_t members, own; /* ranks of the group; the own place among them */
     uint32_t gives, takes;
@@ -88,18 +88,17 @@ static inline bool tt_location_is_slot(const struct tt_location *location)
     return location->space == TT_SPACE_SLOT || location->space == TT_SPACE_NETWORK;
 }
 
-/* Where a walk over the locations of one side of a transfer is; zeroed but for `sends` at its
- * start.
- */
+/* Position of an iteration over the locations of one side of a transfer; zeroed but for `sends` at
+ * the start. */
 struct tt_side {
     bool sends; /* the destinations */
     int operand, k;
 };
-/* The next location of that side of the transfer that the stepper stands at; false: no more. */
+/* Next location of that side of the current transfer; false: no more. */
 bool tt_stepper_location(const struct tt_stepper *stepper, struct tt_side *side,
                          struct tt_location *location_out);
 
-/* Instructions of the block that the rank runs: those of all threads of its text. */
+/* Range of instructions that the rank runs: those of all threads of its text. */
 static inline struct tt_thread tt_text_insns(const struct tt_program *program, int rank)
 {
     const struct tt_text *text = tt_program_text(program, rank);

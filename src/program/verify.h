@@ -11,20 +11,19 @@ struct tt_verify_options {
     size_t slice; /* elements that one slot holds; 0: as much as a chunk has */
     int nslots;   /* per edge */
     bool in_place;
-    bool parts_apart; /* no two parts of a window count as equally long, whatever the count: what
-                         fits then fits for every count */
-    bool keep_order; /* also where nothing can race, which changes no verdict and no fault: tests */
-    bool
-        any_result; /* not the collective's result is asked for, but that the outcome is determined:
-                       all memory holds something at the start, the proof says what it ends with */
+    bool parts_apart; /* treat all parts of a window as differently long: a program that passes then
+                         passes for every count */
+    bool keep_order;  /* for tests: keep clocks also where nothing can race; no effect on results */
+    bool any_result;  /* do not require the collective's result, only a determined one: all memory
+                         is defined at the start, and the proof says what it holds at the end */
 };
 
-/* Execute what all ranks run symbolically (rank r as programs[r] has it: one block for all, or
- * several) and check that every
- * output element got exactly the right contributions (each rank's once, pre-operation once each,
- * post once, last), that nothing else was written, that it ends with nslots slots per edge, and
- * that conflicting direct accesses are ordered. 0-length text on success. Errors: ncclInternalError
- * with the first fault in `fault` ("rank 3 insn 4: ..."). */
+/* Execute the programs of all ranks symbolically (rank r runs programs[r]; it may be one block for
+ * all) and check that every output element gets exactly the right contributions (each rank's once,
+ * the pre-operation once each, the post-operation once, last), that nothing else is written, that
+ * it ends with nslots slots per edge, and that conflicting direct accesses are ordered. `fault` is
+ * "" on success. Errors: ncclInternalError with the first fault in `fault` ("rank 3 insn 4: ...").
+ */
 ncclResult_t tt_program_verify(const struct tt_program *const *programs, int nranks,
                                const struct tt_verify_options *options, char *fault,
                                size_t fault_bytes);
@@ -36,7 +35,7 @@ struct tt_verify_value { /* of one element: lane[0] + g * lane[1] for any g, mod
                             tt_verify_scalar(); then the post-operation, `post` times */
     uint64_t lane[2];
     int32_t post;
-    bool known; /* false: nobody wrote it */
+    bool known; /* false: it was not written */
 };
 uint64_t tt_verify_scalar(int rank);
 
@@ -90,6 +89,6 @@ void tt_admitted_destroy(struct tt_admitted *admitted); /* accepts NULL */
 ncclResult_t tt_program_admit(struct tt_admitted **admitted, const struct tt_program *program,
                               const struct tt_admit_options *options, char *fault,
                               size_t fault_bytes);
-/* Whether all ranks hold the same program: their tt_program_hash(), as an exchange brought them
- * together; 0: none. The first rank that differs from rank 0; nranks: none does. */
+/* First rank whose hash differs from rank 0's; nranks: none. `hashes` are the ranks'
+ * tt_program_hash(); 0: a rank without a program. */
 int tt_program_agree(const uint64_t *hashes, int nranks);

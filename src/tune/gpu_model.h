@@ -1,6 +1,6 @@
-/* NCCL's own cost model of GPUs and its choice: latency and bandwidth of every combination, and
- * what a call takes of them. For machines that devices emulate, and for tools; pure.
- * Source: spec tuning, sections 1 to 5. */
+/* NCCL's cost model of GPUs, and its choice: latency and bandwidth of every combination, and the
+ * time of a call. For machines that devices emulate, and for tools; pure. Source: spec tuning,
+ * sections 1 to 5. */
 #pragma once
 
 #include "nccl/tuner.h"

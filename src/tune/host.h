@@ -53,8 +53,8 @@ ncclResult_t tt_tune_host_parse(const char *text, const char *machine,
  * after them. */
 void tt_tune_host_print(FILE *out, const char *machine, const struct tt_tune_host *host);
 
-/* Where the file is: TUTTI_TUNE_FILE, else ~/.config/tutti/machine.tune. False: there is no place,
- * or TUTTI_TUNE_FILE is "none". */
+/* Path of the file: TUTTI_TUNE_FILE, else ~/.config/tutti/machine.tune. False: there is none, or
+ * TUTTI_TUNE_FILE is "none". */
 bool tt_tune_host_path(char *path, size_t path_bytes);
 
 struct tt_tune_found {

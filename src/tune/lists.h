@@ -9,7 +9,7 @@
 struct tt_tune_lists {
     bool algo[TT_FUNC_COUNT_][TT_ALGO_COUNT_];
     bool proto[TT_FUNC_COUNT_][TT_PROTO_COUNT_];
-    bool proto_named[TT_FUNC_COUNT_];   /* NCCL_PROTO says something of the function */
+    bool proto_named[TT_FUNC_COUNT_];   /* NCCL_PROTO names the function */
     const char *algo_text, *proto_text; /* the variables as set; NULL: unset */
 };
 
@@ -17,7 +17,7 @@ struct tt_tune_lists {
 const char *tt_tune_algo_word(int algo);
 const char *tt_tune_proto_word(int proto);
 
-/* A row of `algo` or `proto` forbids something: its variable speaks of that function. */
+/* True when a row of `algo` or `proto` forbids something. */
 bool tt_tune_lists_restrict(const bool *row, int n);
 
 /* Read both variables. Errors: ncclInvalidUsage naming variable and word. */

@@ -7,17 +7,16 @@
  * or the ranks cannot run it. Pure. */
 double tt_model_plain_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                            enum tt_algo algo, enum tt_proto proto);
-/* The same as the choice sees it: what runs only for those who name it takes 1024 times as long. */
+/* The same for the choice: algorithms that run only on request get 1024 times their time. */
 double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                      enum tt_algo algo, enum tt_proto proto);
 
-/* Put the figures of this host's rings, trees and PAT in their places among the constants. A hop
- * inside the host is a hop over PCI; bandwidths are those of a rank, alike for every class of
- * device. */
+/* Write the figures of this host's rings, trees and PAT into the constants. A hop inside the host
+ * is a hop over PCI; bandwidths are those of a rank, equal for every class of device. */
 void tt_model_constants(const struct tt_tune_env *env, ncclTunerConstants_v6_t *constants);
 
-/* Rings and trees reduce in an order that depends on chunk and channel: it shows in floats, unless
- * they are only compared. */
+/* True when the order of a reduction changes its result: with floats, except for minimum and
+ * maximum. Rings and trees reduce in an order that depends on chunk and channel. */
 bool tt_tune_order_shows(const struct tt_tune_query *query);
 /* Eight-bit floats are rounded at every hop of a ring: too coarse for long ones. */
 bool tt_tune_too_coarse(const struct tt_tune_env *env, const struct tt_tune_query *query);

@@ -1,5 +1,5 @@
-/* Which program, protocol, channel count and chunk for an operation: a cost table, filled by a
- * model of this host (or imported numbers), edited by a tuner plugin, minimum wins. */
+/* Chooses algorithm, protocol, number of channels and chunk size of an operation: a cost table that
+ * a model of this host (or imported figures) fills, and a tuner plugin edits; the minimum wins. */
 #pragma once
 
 #include "nccl.h"
@@ -13,8 +13,7 @@ struct tt_gpu_model;
 struct tt_tune_host;
 struct tt_tuner; /* a tuner plugin's instance (plugin/tuner.h); NULL when there is none */
 
-struct tt_tune_program { /* one that no generator made: read from a file, the same on all ranks and
-                            proved */
+struct tt_tune_program {                /* read from a file; the same on all ranks, and verified */
     const struct tt_program *program;   /* borrowed */
     const uint8_t *refs;                /* borrowed: tt_program_find_refs() of this rank */
     const char *name;                   /* borrowed: of the file, for logs */
@@ -44,7 +43,7 @@ struct tt_tune_env {         /* what the choice may depend on; equal on all rank
     const struct tt_tune_program *programs; /* nprograms; borrowed */
     int nprograms;
     size_t slice_bytes;
-    size_t inline_bytes; /* payload that rides in one slot line */
+    size_t inline_bytes; /* payload that fits into one slot header */
 };
 
 struct tt_tune_request { /* of one call (ncclCollConfig_t); all zero: none */
@@ -80,13 +79,13 @@ struct tt_tune_choice {
  * Errors: ncclInvalidArgument naming text and place. */
 ncclResult_t tt_tune_select(const char *text, struct tt_tune_request *request);
 bool tt_tune_allows(struct tt_tune_request request, enum tt_algo algo, enum tt_proto proto);
-/* Allows what has no name there: sends and receives. */
+/* True when sends and receives are allowed, which have no name in algSelection. */
 bool tt_tune_allows_unnamed(struct tt_tune_request request);
-/* What algSelection calls a pair; NULL: it has no name. */
+/* Name of a pair in algSelection; NULL: it has none. */
 const char *tt_tune_pair_name(enum tt_algo algo, enum tt_proto proto);
 
 /* Choose. Obeys NCCL_ALGO, NCCL_PROTO (NCCL's names and syntax; Direct and OneShot are ours); where
- * they say something of the function, the call's own selection does not count.
+ * these name the function, the call's own selection is ignored.
  * The answer depends on nothing that differs between ranks, and has a program: P2P for a Send, a
  * Recv, or for AlltoAll, Gather and Scatter that are best made of sends and receives.
  * Programs of algorithm DIRECT read and write user buffers of all ranks; a rank that calls AlltoAll
@@ -111,5 +110,5 @@ void tt_tune_constants(const struct tt_tune_env *env, ncclTunerConstants_v6_t *c
 void tt_tune_report(const struct tt_tune_env *env, int rank);
 
 /* Read NCCL_ALGO and NCCL_PROTO as communicator init does.
- * Errors: ncclInvalidUsage naming the variable and the word that nobody knows. */
+ * Errors: ncclInvalidUsage naming the variable and the unknown word. */
 ncclResult_t tt_tune_check(void);

@@ -1,7 +1,7 @@
-/* What rank `local` of each host does in programs for several hosts. Positions stand in a ring,
- * host after host; the ranks with the same `local` are a rail. Where hosts have different numbers
- * of ranks there are as many rails as the smallest host has ranks; ranks beyond them give what they
- * have to those on a rail, and take from them. */
+/* The part of the ranks with number `local` on their host, in programs for several hosts. Ranks are
+ * in ring order, host after host; the ranks with the same `local` form a rail. When hosts have
+ * different numbers of ranks, there are as many rails as the smallest host has ranks; ranks without
+ * a rail send their data to ranks of their host that have one, and receive from these. */
 #pragma once
 
 #include "gen.h"
@@ -12,7 +12,7 @@ struct tt_lane {
     enum tt_chunk by; /* how a chunk is named by a position, where hosts are even */
 };
 
-/* Where the host begins in shape->by_host; that of number `nhosts`: where the last one ends. */
+/* Index in shape->by_host at which a host begins; of number `nhosts`: the end of the last one. */
 int tt_lane_first(const struct tt_shape *shape, int host);
 int tt_lane_rails(const struct tt_shape *shape);
 
@@ -20,7 +20,7 @@ int tt_lane_rails(const struct tt_shape *shape);
  * no such host. */
 bool tt_lane_begin(const struct tt_shape *shape, struct tt_builder *builder, int locals, int local,
                    struct tt_lane *lane_out);
-/* Where hosts are uneven: the tables that its rails go by. */
+/* When hosts are uneven: write the tables for its rails. */
 void tt_lane_tables(const struct tt_shape *shape, struct tt_builder *builder);
 
 /* The chunk of the position that is `hosts` hosts on, at rank j of that host; a loop goes `coef`

@@ -1,6 +1,6 @@
-/* Programs that others wrote, from text to a block. Pure: the caller has read the file, and
- * reports what is wrong with it. What is imported is well-formed (tt_program_check()) and ends when
- * slots suffice; whether its result is right is the verifier's to say (verify.h). */
+/* Reads programs in foreign formats (MSCCL, MSCCL++). Pure: the caller has read the file, and
+ * reports its faults. An imported program is well-formed (tt_program_check()) and ends if it has
+ * enough slots; whether its result is right is checked by verify.h. */
 #pragma once
 
 #include "program/program.h"
@@ -12,17 +12,16 @@ struct tt_import {
     int32_t *lines;                  /* owned; of each of the program's instructions, from 1 */
     int32_t *rank_lines;             /* owned; where the file begins with each rank */
     char name[TT_IMPORT_NAME_BYTES]; /* as the file says; it may be empty */
-    /* what the file says it is for: sizes, both inclusive, of the user's buffer times what NCCL's
-     * selection multiplies by (n for AllGather, ReduceScatter and AlltoAll); 0: no upper limit */
+    /* sizes that the file names, both inclusive: bytes of the user's buffer, times n for AllGather,
+     * ReduceScatter and AlltoAll as NCCL counts them; 0: no upper limit */
     uint64_t min_bytes, max_bytes;
     bool in_place, out_of_place;
     int nsteps;  /* of the file */
-    char *notes; /* owned; lines "line 3: ..." of what the file says and nobody follows; NULL: none
-                  */
+    char *notes; /* owned; lines "line 3: ..." about what is ignored in the file; NULL: none */
 };
 
-/* Read an algorithm in MSCCL's XML, or an execution plan of MSCCL++ (JSON), which a text is that
- * begins with '{' or '['. *import_out is set on success only, released with
+/* Read an algorithm in MSCCL's XML, or an execution plan of MSCCL++ (JSON: the text begins with '{'
+ * or '['). *import_out is set on success only, released with
  * tt_import_destroy(). Broadcast, Reduce, Gather and Scatter have root 0.
  * Errors, in `fault` beginning with "line 12: ": ncclInvalidUsage for whatever is wrong with the
  * text; ncclSystemError (memory is short; `fault` says so). Nothing is logged. */

@@ -1,5 +1,5 @@
-/* A JSON text as a tree that knows the line of each value, so that faults can name it. Private to
- * the sub-room: libjansson, which the tools use, forgets where a value stood. */
+/* Reads JSON into a tree with the line of each value, so that messages can name it. Private to the
+ * sub-room. (libjansson, which the tools use, does not keep lines.) */
 #pragma once
 
 #include <stdbool.h>
@@ -31,7 +31,7 @@ struct json {
 };
 
 /* Read a whole text (RFC 8259). Released with tt_json_fini(), also after a fault.
- * Returns false with the fault's line and words; words "out of memory" and line 0: memory is short.
+ * Returns false with the fault's line and text; "out of memory" and line 0: memory is short.
  * A string that holds a NUL, nesting beyond 64 and more than 4 Mi values are faults. */
 bool tt_json_read(struct json *json, const char *text, size_t text_bytes, int *line_out,
                   const char **fault_out);
