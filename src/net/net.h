@@ -1,5 +1,4 @@
-/* Networks that are built in: each implements the newest net ABI (nccl/net.h), so it enters as a
- * plugin does. */
+/* The built-in networks. Each implements the newest net ABI (nccl/net.h), as a plugin does. */
 #pragma once
 
 #include "nccl/net.h"
@@ -38,8 +37,8 @@ struct tt_net_landing {
     uint64_t key;
     char *at;        /* borrowed; NULL: none */
     size_t room;     /* bytes at `at` */
-    size_t expected; /* size of the payload, 0: not known. A known size lets one call read head and
-                        payload; a wrong one costs a copy */
+    size_t expected; /* size of the payload; 0: not known. With it one system call reads head and
+                        payload; if it is wrong, the payload is copied once more */
 };
 
 /* True when a payload of `bytes` bytes with that key goes into the landing. */
@@ -55,7 +54,7 @@ struct tt_net_message {
     void *data;
     size_t bytes;                  /* of a receive: room at `data` */
     struct tt_net_landing landing; /* of a receive: taken in place of `data` where it fits */
-    void *event;                   /* of the profiler; NULL: nobody watches */
+    void *event;                   /* of the profiler; NULL: none */
 };
 
 /* Send or receive a message, as isend and irecv do; the connection's direction decides. Test the

@@ -1,6 +1,6 @@
-/* Collective networks as the house calls them: one table for plugins of every version of the
- * collnet ABI. They come in the library of a network, beside it. Ranks of several hosts, one of
- * each, are a group: what all of it give is summed on the way. */
+/* Collective networks (collnet): one table of functions for plugins of every version of the collnet
+ * ABI. The library of a network may export one. A group has one rank of each of several hosts; the
+ * network reduces what its ranks send. */
 #pragma once
 
 #include "nccl.h"
@@ -37,15 +37,16 @@ struct tt_collnet_sum { /* one call, of registered memory */
     void *send_mhandle, *recv_mhandle;
 };
 
-/* The newest collnet ABI; each call names its network. As there, iallreduce answers success and
- * leaves NULL for "ask again", and `connect` waits for all of the group. What callees set is NULL
- * before. iallgather and ireducescatter are asked for whole vectors: one part, one window.
- */
+/* The newest collnet ABI, with the plugin as first argument. As there, iallreduce returns success
+ * with a NULL request for "call again", and `connect` blocks until all of the group have called.
+ * Output pointers are NULL before each call. iallgather and ireducescatter are called with whole
+ * vectors: one part, one window. */
 struct tt_collnet_ops {
     int version; /* of the ABI that the plugin speaks */
     ncclResult_t (*init)(struct tt_collnet_plugin *self, uint64_t comm_id, ncclDebugLogger_t log,
                          void **ctx);
-    /* After the first init of a library: put its functions where version 8 and later have them. */
+    /* After the first init of a library: copy its functions to where version 8 and later have them.
+     */
     void (*adapt)(struct tt_collnet_plugin *self);
     void (*finalize)(struct tt_collnet_plugin *self, void *ctx);
     ncclResult_t (*devices)(struct tt_collnet_plugin *self, int *ndev);
@@ -78,7 +79,7 @@ struct tt_collnet_plugin {
     struct tt_collnet_old *old; /* owned; NULL from version 8 on */
     bool begun;                 /* init has succeeded: versions up to 10 get it once while loaded */
     bool failed;                /* init, or devices: not asked again */
-    _Atomic int nblocked;       /* threads of the house inside the library that nobody waits for */
+    _Atomic int nblocked;       /* our threads that were abandoned in a call of the library */
 };
 
 /* One collective network as a communicator uses it. */
@@ -89,15 +90,15 @@ struct tt_collnet {
     char name[64];
 };
 
-/* The library's table of the newest version, if it has one. */
+/* Find the library's table of the newest version, if it exports one. */
 void tt_collnet_find(const struct tt_library *library, struct tt_collnet_plugin *self);
-/* Forget it. False while threads of the house are inside the library: it must stay loaded. */
+/* Forget it. False while our threads are inside the library: it must stay loaded. */
 bool tt_collnet_abandon(struct tt_collnet_plugin *self);
 
-/* The one that came with the communicator's network, begun; NULL in *collnet_out: there is none, or
- * it does not work (in the log). Error: out of memory. */
+/* Open the collective network of the library of `net`. *collnet_out is NULL when there is none, or
+ * it does not work (logged). Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_collnet_open(struct tt_net *net, uint64_t comm_id, struct tt_collnet **collnet_out);
-/* All groups are closed by now; before the network is. Accepts NULL. */
+/* Close it: after all its groups, before the network. Accepts NULL. */
 void tt_collnet_close(struct tt_collnet *collnet);
 
 /* `connect` in a thread of its own, as it waits for the whole group. */
@@ -108,6 +109,6 @@ ncclResult_t tt_collnet_connect(struct tt_collnet *collnet, const void *handles,
                                 int rank, void *listen_comm, struct tt_collnet_call **call_out);
 /* ncclInProgress until it has returned; then its result, with the group in *coll_comm_out. */
 ncclResult_t tt_collnet_connected(struct tt_collnet_call *call, void **coll_comm_out);
-/* Free it. If it has not returned it is left alone and closes what it gets; the library stays
- * loaded. Accepts NULL. */
+/* Free the call. If the plugin has not returned yet, the thread is abandoned, closes the group when
+ * it returns, and the library stays loaded. Accepts NULL. */
 void tt_collnet_call_end(struct tt_collnet_call *call);

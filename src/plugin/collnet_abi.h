@@ -1,12 +1,13 @@
-/* Versions of the collnet ABI, one file each: collnet_v<N>.c says in what N differs from N + 1 and
- * leaves the rest to it. Private to the room. */
+/* Versions of the collnet ABI, one file each: collnet_v<N>.c has what differs between N and N + 1,
+ * and calls version N + 1 for the rest. Private to the room. */
 #pragma once
 
 #include "nccl/collnet_v7.h"
 #include "nccl/collnet_v8.h"
 #include "plugin/collnet.h"
 
-#define TT_COLLNET_UNKNOWN_BYTES ((size_t)512 << 20) /* what versions up to 8 do not say */
+#define TT_COLLNET_UNKNOWN_BYTES                                                                   \
+    ((size_t)512 << 20) /* limit for versions up to 8, which name none */
 
 enum { TT_COLLNET_OLDEST = 3, TT_COLLNET_NEWEST = 12 };
 
@@ -31,12 +32,13 @@ void tt_collnet_v3(struct tt_collnet_ops *ops);
 /* Complete the functions of versions 3 to 7 from old->v7. */
 void tt_collnet_adapt_v7(struct tt_collnet_plugin *self);
 
-/* Become the collective network that `object` is, a table of the given version. Error: no memory.
- */
+/* Initialise `self` with `object`, a table of the given version. Errors: ncclSystemError (out of
+ * memory). */
 ncclResult_t tt_collnet_adopt(struct tt_collnet_plugin *self, int version, const void *object);
-/* Name of a function that every one of this version must have and this one has not; NULL: it is
- * complete. After init. */
+/* Name of a required function of this version that is missing; NULL: none is. Call it after init.
+ */
 const char *tt_collnet_missing(const struct tt_collnet_plugin *self);
-/* A size or count as older versions say it, or an error that names the function and the version. */
+/* Convert a size or count to the int of older versions. Errors: ncclInternalError naming function
+ * and version when it does not fit. */
 ncclResult_t tt_collnet_narrow(const struct tt_collnet_plugin *self, const char *function,
                                size_t size, int *narrow_out);

@@ -1,5 +1,4 @@
-/* How each version of the environment plugin is called. Private to the room, and to those that
- * check plugins. */
+/* Versions of the environment plugin. Private to the room and to `tutti plugin check`. */
 #pragma once
 
 #include "nccl/env.h"
@@ -9,5 +8,5 @@ enum { TT_ENV_VERSIONS = 2 };
 /* The symbols of all versions, newest first. */
 extern const struct tt_plugin_abi tt_env_symbols[TT_ENV_VERSIONS];
 
-/* But for its init, the table of either version is read as the newest one. */
+/* Call the plugin's init, whatever its version. Otherwise both tables are the same. */
 ncclResult_t tt_env_init(const struct tt_plugin_found *found);

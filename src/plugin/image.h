@@ -1,7 +1,7 @@
-/* A plugin's file before the loader maps it. Private to plugin/. */
+/* Checks a plugin's file before the loader maps it. Private to plugin/. */
 #pragma once
 
-/* Why the loader should not be given this file: it is a FIFO or the like, which would hang the
- * loader, or is cut short, which would end the process (SIGBUS) at the first touch of a page that
- * is not there. NULL: nothing is wrong with it, or the loader says so itself. Static text. */
+/* Reason not to load this file: it is a FIFO or the like, which would hang the loader, or it is
+ * truncated, which would end the process (SIGBUS) at the first access to a missing page. NULL: it
+ * is good, or the loader will report the fault. Static text. */
 const char *tt_image_fault(const char *path);

@@ -1,6 +1,6 @@
-/* Networks as the house calls them: one table for built-ins and for plugins of every version of the
- * net ABI. Its functions get the network that they belong to, so an adapter keeps its state there
- * and two libraries of one version never meet. */
+/* Networks: one table of functions for the built-in networks and for plugins of every version of
+ * the net ABI. Its functions get the network as first argument: an adapter keeps its state there,
+ * so two libraries of one version do not share any. */
 #pragma once
 
 #include "nccl.h"
@@ -31,35 +31,36 @@ struct tt_net_part {
                                              copied. NULL: nowhere */
     int tag;
     void *mhandle;
-    void *event; /* of the profiler; NULL: nobody watches */
+    void *event; /* of the profiler; NULL: none */
 };
 
 #define TT_NET_GROUP 8 /* receives in one request, at most */
 
-/* The newest net ABI; each call names its network. As there, connect, accept, isend and irecv
- * answer success and leave NULL for "ask again". Pointers that callees set are NULL before. */
+/* The newest net ABI, with the plugin as first argument. As there, connect, accept, isend and irecv
+ * return success with a NULL output for "call again". Output pointers are NULL before each call. */
 struct tt_net_ops {
     int version; /* of the ABI that the plugin speaks */
-    /* A message may lie in two pieces, and a receive may name a landing: the built-in's. Of others
-     * neither `head` nor `landing` of a part may be set. */
+    /* A message may consist of two pieces, and a receive may name a landing; only the built-in can.
+     * For others neither `head` nor `landing` of a part may be set. */
     bool gathers;
     ncclResult_t (*init)(struct tt_net_plugin *self, const struct tt_net_start *start, void **ctx);
-    /* After the first init of a library: put its functions where version 6 and later have them. */
+    /* After the first init of a library: copy its functions to where version 6 and later have them.
+     */
     void (*adapt)(struct tt_net_plugin *self);
     void (*finalize)(struct tt_net_plugin *self, void *ctx);
     ncclResult_t (*devices)(struct tt_net_plugin *self, int *ndev);
-    /* How many devices can become one; 0: none can. After lift. */
+    /* How many devices can be merged into one; 0: none. Call it after `adapt`. */
     int (*group_most)(struct tt_net_plugin *self);
     ncclResult_t (*make_virtual)(struct tt_net_plugin *self, ncclNetVDeviceProps_v12_t *members,
                                  int *dev_out);
     ncclResult_t (*properties)(struct tt_net_plugin *self, int dev, ncclNetProperties_v12_t *props);
-    /* Hints about the connections to come; does nothing where the network does not want to know. */
+    /* Hints about the connections to come; does nothing when the network takes none. */
     void (*set_attr)(struct tt_net_plugin *self, void *ctx, ncclNetAttr_v12_t *attr);
     ncclResult_t (*listen)(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
                            void **listen_comm);
     ncclResult_t (*connect)(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
                             void **send_comm);
-    /* A connector that has not come to its end is given up; its handle will be gone. */
+    /* Abandon an unfinished connect; its handle becomes invalid. */
     void (*give_up)(struct tt_net_plugin *self, const void *handle);
     ncclResult_t (*accept)(struct tt_net_plugin *self, void *listen_comm, void **recv_comm);
     ncclResult_t (*reg_mr)(struct tt_net_plugin *self, void *comm, void *data, size_t bytes,
@@ -75,7 +76,8 @@ struct tt_net_ops {
                                 const struct tt_net_part *parts, int count, void **request);
     /* bytes  as many as the request has receives */
     ncclResult_t (*test)(struct tt_net_plugin *self, void *request, int *done, int *bytes);
-    /* The request's receives have been used up; NULL: the network does not want to know. */
+    /* The data of a request's receives has been consumed; NULL: the network does not need to know.
+     */
     void (*consumed)(struct tt_net_plugin *self, void *recv_comm, int count, void *request);
     ncclResult_t (*close_send)(struct tt_net_plugin *self, void *send_comm);
     ncclResult_t (*close_recv)(struct tt_net_plugin *self, void *recv_comm);
@@ -106,25 +108,25 @@ struct tt_net {
     void *ctx;                    /* of this communicator */
     void *source;                 /* the candidate it came from: room plugin's */
     int ndevs;                    /* devices that edges spread over: the first ones */
-    int nopen;                    /* edges may open devices below it: some are virtual */
+    int nopen;                    /* edges may use devices below this number; some are virtual */
     char name[64];
 };
 
-/* What a device says of maxP2pBytes and maxCollBytes can be: 1 byte to 1 TiB. */
+/* True for possible values of maxP2pBytes and maxCollBytes: 1 byte to 1 TiB. */
 static inline bool tt_net_size_fits(size_t bytes)
 {
     return bytes > 0 && bytes <= NCCL_MAX_NET_SIZE_BYTES;
 }
 
-/* net_virtual.c. One device for those members, made by the first who asks in the process; the
- * network's own number and speed. False: it does not join them. */
+/* net_virtual.c. Merge devices into one; the first request in the process makes it. *dev_out and
+ * *mbps_out are the network's number and speed of it. False: the network cannot merge them. */
 bool tt_net_virtual(struct tt_net *net, const ncclNetVDeviceProps_v12_t *members, int *dev_out,
                     int *mbps_out);
-/* How many of that many devices come before the virtual ones; under the lock of all networks. */
+/* How many of the first `ndevs` devices are not virtual; under the lock of all networks. */
 int tt_net_virtual_below(const struct tt_net_plugin *self, int ndevs);
 void tt_net_virtual_forget(struct tt_net_plugin *self);
 
-/* What TUTTI_PLUGIN_CHECK saw a network do against the contract. */
+/* A violation of the ABI's contract, found by TUTTI_PLUGIN_CHECK. */
 struct tt_net_breach {
     const char *function, *what; /* literals */
 };

@@ -1,5 +1,5 @@
-/* Versions of the net ABI, one file each: net_v<N>.c says in what N differs from N + 1 and leaves
- * the rest to it. Private to the room. */
+/* Versions of the net ABI, one file each: net_v<N>.c has what differs between N and N + 1, and
+ * calls version N + 1 for the rest. Private to the room. */
 #pragma once
 
 #include "nccl/net_v4.h"
@@ -19,7 +19,7 @@ struct tt_net_old {
     char names[TT_NET_NAMES][TT_NET_DEVICE_NAME_BYTES]; /* of devices; version 2 */
     pthread_mutex_t lock;                               /* of the next two */
     struct tt_net_pending *pending;
-    int nblocked; /* threads of the house inside the library */
+    int nblocked; /* our threads inside the library */
 };
 
 /* Fill the table for plugins of a version. */
@@ -40,36 +40,38 @@ void tt_net_adapt_v4(struct tt_net_plugin *self);
 
 /* ---- net_versions.c ---- */
 
-/* Become the network that `object` is, a table of the given version. Error: no memory. */
+/* Initialise `self` with `object`, a table of the given version. Errors: ncclSystemError (out of
+ * memory). */
 ncclResult_t tt_net_adopt(struct tt_net_plugin *self, int version, const void *object);
-/* Become the built-in network of sockets. */
+/* Initialise `self` with the built-in network of sockets. */
 void tt_net_adopt_socket(struct tt_net_plugin *self);
-/* Become the built-in network over verbs. False: it was not built. */
+/* Initialise `self` with the built-in network over verbs. False: it was not built. */
 bool tt_net_adopt_verbs(struct tt_net_plugin *self);
-/* What the built-in must know of the communicator before its first connection. */
+/* Pass the communicator's key to a built-in network, before its first connection. */
 void tt_net_trust_builtin(const struct tt_net_plugin *self, void *ctx,
                           const struct tt_net_trust *trust);
-/* Forget it. False while threads of the house are inside the library: it must stay loaded. */
+/* Forget it. False while our threads are inside the library: it must stay loaded. */
 bool tt_net_abandon(struct tt_net_plugin *self);
 
-/* Name of a function that every network of this version must have and this one has not; NULL: it
- * is complete. After init. */
+/* Name of a required function of this version that is missing; NULL: none is. Call it after init.
+ */
 const char *tt_net_missing(const struct tt_net_plugin *self);
 
 /* ---- net_abi.c ---- */
 
-/* A size as older versions say it, or an error that names the function and the version. */
+/* Convert a size to the int of older versions. Errors: ncclInternalError naming function and
+ * version when it does not fit. */
 ncclResult_t tt_net_narrow(const struct tt_net_plugin *self, const char *function, size_t bytes,
                            int *narrow_out);
 
-/* What properties of older versions do not have; the rest is zero. */
+/* Set the properties that older versions do not have; the rest is zeroed. */
 void tt_net_default_properties(int dev, ncclNetProperties_v12_t *props);
 
 /* ---- net_check.c: TUTTI_PLUGIN_CHECK ---- */
 
-/* Look at every answer of the network from now on. Error: no memory. */
+/* Check every call of the network from now on. Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_net_check_begin(struct tt_net_plugin *self);
-/* Sum up, and stop; the plugin's table is still there. Nothing without a begin. */
+/* Log a summary and stop; the plugin's table must still exist. Does nothing without a begin. */
 void tt_net_check_end(struct tt_net_plugin *self);
 
 /* ---- net_blocking.c: connections of versions 2 to 4 ---- */

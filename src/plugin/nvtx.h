@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Ranges are wanted. Lies in the room's object; stored last by tt_nvtx_load(). */
+/* True when ranges are wanted; set by tt_nvtx_load(). */
 extern _Atomic bool *const tt_nvtx_flag;
 
-/* Load the tool's library, once per process. What fails is a line of the log, and no ranges. */
+/* Load the tool's library, once per process. A failure is logged, and there are no ranges. */
 void tt_nvtx_load(void);
 
 static inline bool tt_nvtx_on(void)
@@ -25,7 +25,7 @@ struct tt_nvtx_range { /* declare it with cleanup(tt_nvtx_end): a function has m
 /* Begin a range of the calling thread, named "nccl" and `name`. `number` is shown beside it: bytes
  * of an operation, a rank, or -1 for none. */
 struct tt_nvtx_range tt_nvtx_open(const char *name, int64_t number);
-/* End it. What was not begun is left alone. */
+/* End the range, if it was begun. */
 void tt_nvtx_end(struct tt_nvtx_range *range);
 
 static inline struct tt_nvtx_range tt_nvtx_begin(const char *name, int64_t number)

@@ -1,5 +1,5 @@
-/* Plugins: shared libraries that are found by NCCL's rules, opened, counted and closed. There is
- * one file per kind of plugin on top of this. */
+/* Plugins: shared libraries that are found by NCCL's rules, opened, counted and closed. Each kind
+ * of plugin has a file of its own on top of this. */
 #pragma once
 
 #include "nccl.h"
@@ -16,7 +16,7 @@ struct tt_net;
 struct tt_library {
     void *handle; /* owned; NULL: none */
     char path[256];
-    char why[256]; /* not opened: what the loader said of the last file that was there, or "" */
+    char why[256]; /* not opened: the loader's message about the last file that exists, or "" */
 };
 
 /* Open by NCCL's rules: the name as given; then "<prefix>-<name>.so" unless it is a path or
@@ -58,7 +58,7 @@ struct tt_plugin_kind {
 struct tt_plugin_slot {
     pthread_mutex_t lock;
     int users;
-    bool failed; /* for good: nobody tries again */
+    bool failed; /* for good: it is not loaded again */
     struct tt_library library;
     struct tt_plugin_found found; /* does not change while there is a user */
 };
@@ -81,14 +81,14 @@ void tt_plugin_log(ncclDebugLogLevel level, unsigned long flags, const char *fil
  * reported and the environment is used. Any thread. */
 void tt_env_open(void);
 
-/* Filled with the reason when a plugin that was loaded is not taken. */
+/* Filled with the reason when a plugin was loaded and is not used. */
 struct tt_plugin_refusal {
     char text[160];
 };
 
 struct tt_net_request {
     const struct tt_member *member;    /* borrowed */
-    struct tt_plugin_refusal *refusal; /* borrowed; NULL: nobody asks */
+    struct tt_plugin_refusal *refusal; /* borrowed; NULL: not wanted */
     const char *name;                  /* NCCL_NET or the config's netName; NULL: any */
     int traffic_class;                 /* -1: undefined */
     unsigned char key[32];             /* proves membership between built-in sockets */
@@ -98,8 +98,8 @@ struct tt_net_request {
  * built-in IB and Socket; the first that initialises and has a device. Logs NCCL's lines. Errors:
  * ncclInvalidUsage when the requested name matches none, ncclSystemError when none works. */
 ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **net_out);
-/* Where the network is needed: the sizes of all its devices can be. ncclInternalError names the
- * first that cannot, as in NCCL. */
+/* Check the size limits of all devices of a network that is needed. Errors: ncclInternalError
+ * naming the first impossible one, as in NCCL. */
 ncclResult_t tt_net_check_sizes(struct tt_net *net, int rank);
 /* Close the network, after all its connections. Accepts NULL. */
 void tt_net_close(struct tt_net *net);

@@ -1,5 +1,5 @@
-/* The plugins of the process: one object with what is kept of each kind. Each part
- * belongs to the file that it names, which alone touches it. Private to the room. */
+/* What this room keeps for the process: one object, a part per file, which alone uses it. Private
+ * to the room. */
 #pragma once
 
 #include "base/param.h"
@@ -51,7 +51,7 @@ struct tt_plugins {
         struct tt_plugin_slot slot;
         pthread_once_t once;
         _Atomic pthread_t loader; /* is loading the plugin; 0: nobody */
-        pthread_mutex_t lock; /* recursive: one thread at a time asks, and its call may come back */
+        pthread_mutex_t lock;     /* recursive: the plugin may read variables itself */
         bool asking;
         const char *(*get)(const char *name); /* NULL: there is none, or it has ended */
         ncclResult_t (*finalize)(void);

@@ -1,6 +1,6 @@
-/* The profiler seam: one plugin per process, one context per communicator. The room that does a
- * step emits its event: plan/ the calls and operations, exec/ the channels, transport/ the network
- * steps, proxy/ its own states. Without a plugin an emitter pays one load and a branch.
+/* Profiler plugins: one plugin per process, one context per communicator. Each room emits the
+ * events of its own work: plan/ those of calls and operations, exec/ of channels, transport/ of
+ * network steps, proxy/ of its states. Without a plugin emitting costs one load and a branch.
  *
  * How to emit: sample the mask where NCCL does (when a call is appended; proxy control events when
  * they happen), keep it with the operation, and pass it to every start. A handle of NULL is "not
@@ -27,18 +27,18 @@ struct tt_profiler_config {
     const struct tt_member *member; /* borrowed for the profiler's life */
     int nnodes;
     const char *net_library;           /* tt_net_library(), or NULL */
-    struct tt_plugin_refusal *refusal; /* borrowed; NULL: nobody asks */
+    struct tt_plugin_refusal *refusal; /* borrowed; NULL: not wanted */
 };
 
 /* Load the plugin that NCCL_PROFILER_PLUGIN names (once per process) and make a context for the
- * communicator. *profiler_out is NULL when there is none, its init failed (said), or it gave no
- * context: the communicator goes on without. Call before the proxy exists. */
+ * communicator. *profiler_out is NULL when there is none, its init failed (logged), or it gave no
+ * context: the communicator works without. Call before the proxy exists. */
 void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profiler **profiler_out);
-/* After the communicator's last event. Accepts NULL. */
+/* End the context, after the communicator's last event. Accepts NULL. */
 void tt_profiler_close(struct tt_profiler *profiler);
 
-/* A mask as people write it: "none", "all", a number, or names of events with commas between them,
- * in any case. False: it is none of these. */
+/* Read a mask: "none", "all", a number, or names of events separated by commas, in any case. False:
+ * it is none of these. */
 bool tt_profiler_read_mask(const char *text, uint32_t *mask_out);
 /* Set the mask of this process, as far as its plugin has such events; operations that are called
  * from now on go by it. Without a plugin nothing happens. Any thread. */
@@ -58,8 +58,8 @@ static inline uint32_t tt_prof_mask(const struct tt_profiler *profiler)
  * mask asks for a descendant of it: a child needs its parents.                               hot */
 bool tt_prof_wants(uint32_t mask, uint64_t type);
 
-/* Start an event if the mask wants it. `descr` is complete but for nothing: type, parentObj, rank
- * (0 where NCCL leaves it 0) and the part of the union are the caller's. Returns the handle. */
+/* Start an event if the mask wants it. The caller fills all of `descr`: type, parentObj, rank (0
+ * where NCCL leaves it 0) and the type's part of the union. Returns the handle, or NULL. */
 void *tt_prof_start(struct tt_profiler *profiler, uint32_t mask,
                     ncclProfilerEventDescr_v7_t *descr);
 void tt_prof_stop(struct tt_profiler *profiler, void *handle);
@@ -74,7 +74,7 @@ struct tt_prof_replay {
     _Atomic uint64_t *sequence;        /* borrowed: where a Coll takes its number from */
 };
 
-/* What events call a data type: "ncclFloat32"; "Unknown" for those without a name there. */
+/* Name of a data type in events: "ncclFloat32"; "Unknown" for those without one. */
 const char *tt_prof_type_name(ncclDataType_t type);
 
 /* A network step while the network may report events of its own under it; the address is what

@@ -16,16 +16,16 @@ extern const ncclProfiler_v7_t tt_profiler_v6;
 
 /* profiler_timers.c: the same plugin, each call measured; for use while there are timers. */
 extern const ncclProfiler_v7_t tt_profiler_timed;
-/* A communicator has a profiler, before its init; it has one no longer. The last one's end writes
- * what was measured. Nothing without TUTTI_PROFILER_TIMERS. */
+/* begin: before the init of a communicator's profiler; end: after its end. The last end writes the
+ * measured times. Both do nothing without TUTTI_PROFILER_TIMERS. */
 void tt_profiler_timers_begin(void);
 void tt_profiler_timers_end(void);
 
-/* Which events the plugin's version has; others end in the adapters. */
+/* Events that the plugin's version has, a bit each; the adapters drop others. */
 uint32_t tt_profiler_known(void);
-/* "Coll P2p"; cut where there is no room. */
+/* Write the names of the events of a mask, "Coll P2p"; cut when they do not fit. */
 void tt_profiler_mask_names(uint32_t mask, char *names, size_t names_bytes);
-/* "Coll"; for one bit. */
+/* Name of one event (one bit): "Coll". */
 const char *tt_profiler_event_name(uint64_t type);
 
 /* The plugin's own table when it is of that version, else `older`, which presents it as one. It has

@@ -1,5 +1,5 @@
-/* Tuner plugins: found, loaded and asked. Every communicator has its own instance; calls for one
- * instance are serial. */
+/* Tuner plugins: finding, loading and calling them. Every communicator has its own instance; the
+ * caller serialises calls for one instance. */
 #pragma once
 
 #include "nccl.h"
@@ -15,15 +15,15 @@
 struct tt_tuner; /* opaque */
 
 struct tt_tuner_query { /* one operation, or a bundle of equal ones */
-    int func;           /* ncclFunc_t: Broadcast 0 .. AllReduce 4; nothing else is asked */
+    int func;           /* ncclFunc_t: Broadcast 0 .. AllReduce 4; no others */
     size_t bytes;
     int nops;
     bool registered;
 };
 
 /* Let the plugin edit `table` (predicted microseconds; -1: impossible) and ask for channels
- * (*nchannels_out: 0 or less when it leaves them to us). The caller judges what comes back: after
- * an error it uses its own copy of the table, and it never takes an entry that was -1 before. */
+ * (*nchannels_out: 0 or less when it has no preference). The caller checks the result: after an
+ * error it uses its own copy of the table, and it never uses an entry that was -1 before. */
 ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *query,
                           float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS], int *nchannels_out);
 

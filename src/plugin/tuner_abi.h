@@ -1,7 +1,7 @@
-/* How each version of the tuner table is called; one row a version. Private to the room.
+/* Calls of each version of the tuner table; one row per version. Private to the room.
  *
- * A table is never called with another version's arguments: the row is that of the symbol which
- * the library exported. Nothing is kept in a file; what version 1 needs lies with the slot. */
+ * The version is that of the symbol which the library exports, so a table is never called with
+ * another version's arguments. */
 #pragma once
 
 #include "nccl/tuner.h"
@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The one state that a version 1 plugin has in a process. It belongs to the communicator size that
- * asked last: when another size asks, it is ended and started anew, so that an answer never depends
- * on which communicator of the process came first. */
+/* State of a version 1 plugin, which has one instance per process. The instance was started for the
+ * size of the communicator that called last: when a communicator of another size calls, it is ended
+ * and started anew, so that results do not depend on the order of communicators. */
 struct tt_tuner_single {
     pthread_mutex_t lock; /* guards the rest, and every call of the plugin */
     int users;

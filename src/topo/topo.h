@@ -1,6 +1,5 @@
-/* The machine as a graph, and what follows from it: device list, nodes, rings, trees, channels.
- * From the machine's files and the user's variables on it is computed; nothing else is asked of the
- * host but by file/detect*.c. */
+/* The machine as a graph, and what is computed from it: nodes, paths, rings, trees, channels. Input
+ * are machine files and variables; only file/detect*.c reads from the host itself. */
 #pragma once
 
 #include "nccl.h"
@@ -11,7 +10,7 @@
 
 #define TT_MAX_CHANNELS 64
 
-/* One rank as the planner sees it. */
+/* Location of one rank. */
 struct tt_topo_rank {
     int node; /* index of its host, by first appearance in rank order */
     int local_rank;
@@ -25,8 +24,8 @@ struct tt_tree_links { /* a rank's neighbours in one tree; -1: none */
 
 struct tt_topo_plan { /* owned by the caller of tt_topo_plan_make; free with tt_topo_plan_free */
     int nranks, nnodes, nchannels;
-    int p2p_channels, p2p_per_peer, nvls_channels; /* as the machine would have them; for logs */
-    struct tt_topo_layout *layout; /* owned; what else a machine file says; NULL: flat */
+    int p2p_channels, p2p_per_peer, nvls_channels; /* on the emulated machine; for logs */
+    struct tt_topo_layout *layout; /* owned; from a machine file; NULL: flat hosts */
     int nrings, ntrees;            /* distinct ones */
     int ring_of[TT_MAX_CHANNELS];  /* number of a channel's ring */
     int tree_of[TT_MAX_CHANNELS];  /* number of a channel's tree */
@@ -73,7 +72,7 @@ ncclResult_t tt_topo_file_read(const char *path, struct tt_topo_file **file_out)
 ncclResult_t tt_topo_detect(struct tt_topo_file **file_out);
 void tt_topo_file_free(struct tt_topo_file *file); /* accepts NULL */
 
-/* What is odd but accepted: lines "NAME:LINE: warning: ...", "" when nothing. Lives as the file. */
+/* Warnings: lines "NAME:LINE: warning: ...", "" when there are none. Valid as long as the file. */
 const char *tt_topo_file_warnings(const struct tt_topo_file *file);
 /* The file as XML that NCCL can load. Caller frees; NULL when memory is short. */
 char *tt_topo_file_print(const struct tt_topo_file *file);
@@ -86,7 +85,7 @@ struct tt_topo_config { /* of ncclConfig_t; 0: not set, so variables and rules d
     int ctas_least, ctas_most, nvls_ctas, net_peer_channels, p2p_peers;
 };
 
-struct tt_topo_options { /* how to look at a file */
+struct tt_topo_options { /* how to make a graph from a file */
     int hosts;           /* copies of the machine in one NVLink domain; 0 or 1: one machine */
     bool fused;          /* elements in the order of a running communicator, else as in the file */
     bool as_is;          /* elements are final: NICs joined, in order, ranks from 0 */
@@ -203,7 +202,7 @@ struct tt_nvls_links { /* a rank among the multicast heads; -1: none */
     int child[3];      /* nranks + 1 + h: the multicast of head h */
 };
 
-/* What all ranks agree upon. Channels name graphs by number: `ring[ring_of[c]]`. */
+/* Result that all ranks agree upon. Channels name rings by number: `ring[ring_of[c]]`. */
 struct tt_topo_layout {
     int nranks, nnodes;
     int *node_of;                /* owned, nranks */
@@ -225,7 +224,7 @@ struct tt_topo_layout {
 };
 
 /* Domains of one machine in a communicator over `nmachines` equal ones: usually one, more where the
- * network is faster than the ways between GPUs. Graphs that NCCL_GRAPH_FILE has are taken from
+ * network is faster than the paths between GPUs. Graphs that NCCL_GRAPH_FILE has are taken from
  * there. Caller frees with tt_topo_domains_free().
  * Errors: ncclInvalidUsage naming a variable or the machine without GPUs; ncclSystemError. */
 ncclResult_t tt_topo_domains_make(const struct tt_topo_file *file,

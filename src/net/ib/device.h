@@ -1,4 +1,4 @@
-/* Ports of adapters, and devices of the verbs network, each of one or more ports of one card. Found
+/* Ports of adapters, and devices of the verbs network: each has one or more ports of one NIC. Found
  * once per process. */
 #pragma once
 

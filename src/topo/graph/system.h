@@ -29,7 +29,7 @@ enum tt_topo_type { /* NCCL's order; also the order of node lists in reports */
 
 struct tt_topo_node;
 
-struct tt_topo_link {       /* from `budget` on: for the search, set by tt_search_budgets() */
+struct tt_topo_link {       /* fields from `budget` on are the search's; tt_search_budgets() */
     enum tt_path_type type; /* LOC, NVL, C2C, PIX (PCI), SYS, NET */
     float bw;
     struct tt_topo_node *peer;

@@ -1,5 +1,5 @@
-/* One trial of the search: all ways of placing channels at fixed speeds and limits, depth first,
- * until a number of steps is used up. Private to the room. */
+/* One trial of the search: tries all placements of channels at fixed speeds and limits, depth
+ * first, until a number of steps is used up. Private to the room. */
 #pragma once
 
 #include "nets.h"
