@@ -1,4 +1,4 @@
-/* What a device is: memory that peers can map, in-order streams, work items, events.
+/* Devices: memory that peers can map, streams, work items, events.
  * Implemented by device/host in libtutti-host.so.1 (one state per process, shared by libnccl and
  * the CUDA faces). All functions may be called from any thread.
  *
@@ -100,22 +100,23 @@ enum tt_item_call {
     TT_ITEM_HOLD,  /* captured and `wants_issue`: a graph with this item is about to be launched */
     TT_ITEM_ISSUE, /* after HOLD: the launch has its position on the stream */
     TT_ITEM_LET,   /* after HOLD instead: the stream refused the launch */
-    TT_ITEM_TOUCH, /* `reports_touches`: say by tuttiHostTouch() what a run reads and writes */
+    TT_ITEM_TOUCH, /* `reports_touches`: report by tuttiHostTouch() what a run reads and writes */
 };
 
-/* One unit of work in stream order. The only function pointer that crosses the house upward.
- * `step(item, TT_ITEM_STEP)` is called by one thread at a time (any thread: the submitter, a
- * waiter, a worker) until it answers TT_STEP_DONE; a captured item is run again at each graph
- * launch. `step(item, TT_ITEM_RELEASE)` comes exactly once: after DONE, or when the last graph that
- * holds the item is destroyed. A captured item that wants it gets TT_ITEM_HOLD and TT_ITEM_ISSUE
- * once for each run to come, from the launching thread, in the order of the launches and of the
- * graph's nodes, before the run's first step; one launch at a time in the process, which gets its
- * place on the stream between the two. */
+/* One unit of work in stream order. `step` is the only function pointer by which a lower room calls
+ * a higher one. `step(item, TT_ITEM_STEP)` is called by one thread at a time (any thread: the
+ * submitter, a waiter, a worker) until it answers TT_STEP_DONE; a captured item is run again at
+ * each graph launch. `step(item, TT_ITEM_RELEASE)` comes exactly once: after DONE, or when the last
+ * graph that holds the item is destroyed. A captured item that wants it gets TT_ITEM_HOLD and
+ * TT_ITEM_ISSUE once for each run to come, from the launching thread, in the order of the launches
+ * and of the graph's nodes, before the run's first step; one launch at a time in the process, which
+ * gets its place on the stream between the two. */
 struct tt_item {
     enum tt_step (*step)(struct tt_item *item, enum tt_item_call call);
     bool wants_issue;
-    bool reports_touches; /* else the checker knows nothing of what it does */
-    bool asks_one;        /* waits for one peer only, which may answer at once */
+    bool
+        reports_touches; /* it handles TT_ITEM_TOUCH; else the checker does not know its accesses */
+    bool asks_one;       /* it waits for one peer only, which may answer at once */
 };
 
 /* ---- what items report to the checker (TUTTI_CHECK=race), inside step(item, TT_ITEM_TOUCH) ----
@@ -142,9 +143,9 @@ void tuttiHostTouchWord(const struct tt_word *word);
  * n-th call meets the n-th of the others. */
 enum tt_sync_role {
     TT_SYNC_ALL,    /* this rank and all others wait for each other */
-    TT_SYNC_SOURCE, /* the others wait for this rank, it waits for nobody: a root that sends */
+    TT_SYNC_SOURCE, /* the others wait for this rank, it waits for none: a root that sends */
     TT_SYNC_SINK,   /* this rank waits for the others */
-    TT_SYNC_NONE,   /* nobody waits; still work of the member */
+    TT_SYNC_NONE,   /* no rank waits; it is still work of the member */
 };
 struct tt_collective {
     uint64_t group;
@@ -219,7 +220,7 @@ bool tuttiHostHelp(void);
 int tuttiHostCores(void);
 
 /* Note that the ranks on this host, in all processes, outnumber the cores that they may use: from
- * now on waits of this process give the core away at once. */
+ * now on waits of this process yield the core at once. */
 void tuttiHostOversubscribe(void);
 bool tuttiHostOversubscribed(void); /* true after that */
 

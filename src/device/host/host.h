@@ -1,4 +1,4 @@
-/* What the CUDA faces need of the host device beside device.h: errors, memory, sharing.
+/* Functions of the host device for the CUDA faces, beside device.h: errors, memory, sharing.
  * Results are CUDA's numbers; none of these sets the thread's last error, the faces do. Out
  * pointers must not be NULL unless said otherwise; they are set on success only. Any thread. */
 #pragma once

@@ -1,15 +1,15 @@
-/* State that only the CUDA faces use and that all of them share: settings per
- * device, and what was already said. Results are CUDA's numbers. Any thread. */
+/* State that only the CUDA faces use, and that all of them share: settings per device, and warnings
+ * that were printed already. Results are CUDA's numbers. Any thread. */
 #pragma once
 
 #include "device/device.h"
 
 #pragma GCC visibility push(default)
 
-/* Says once per `name` (a literal, kept) that the function is not supported; returns 801. */
+/* Warn once per `name` (a literal, kept) that the function is not supported; returns 801. */
 int tuttiHostUnsupported(const char *name);
 
-/* One line to the log, or to stderr when the log is off: what a user must see to go on. */
+/* Print one line to the log, or to stderr when the log is off: for what a user must see. */
 void tuttiHostWarn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* The thread's stack of devices: make one current, and the one before it again, which without a
@@ -62,7 +62,7 @@ struct tt_hint {
 };
 /* For all pages that the range touches; 2. Managed memory loses its hints when it is freed. */
 int tuttiHostHint(const void *ptr, size_t bytes, const struct tt_hint *hint);
-/* What all of these pages have in common. */
+/* The hints that all pages of the range have in common. */
 void tuttiHostHints(const void *ptr, size_t bytes, struct tt_hints *hints_out);
 
 #pragma GCC visibility pop

@@ -70,8 +70,8 @@ struct CUgraphNode_st *tt_host_graph_add(struct CUgraph_st *graph,
                                          struct tt_host_item_share *share);
 /* Make a copy of the graph, or the graph itself, the node's own. 1, 2. */
 int tt_host_node_embed(struct CUgraphNode_st *node, struct CUgraph_st *graph, bool move);
-/* It, or a graph in it, holds memory whose life the order of its nodes decides: nothing of it may
- * go, it cannot be copied, and one executable of it may exist at a time. */
+/* True when the graph, or a child graph, has nodes that allocate or free memory. Its nodes cannot
+ * be removed, it cannot be copied, and one executable of it may exist at a time. */
 bool tt_host_graph_has_memory(const struct CUgraph_st *graph);
 bool tt_host_node_depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep);
 /* The dependency's place in the node's list; its length: it is none. */
@@ -93,10 +93,10 @@ int tt_host_memory_free_item(const void *ptr, struct tt_item **item_out);
 bool tt_host_memory_claimed(struct tt_item *item);
 /* A launch runs the item's allocation or free. */
 void tt_host_memory_claim(struct tt_item *item);
-/* The program frees a graph's memory, at once or later on a stream. 1 when it has done so already;
- * 801 for other memory. */
+/* The program frees memory of a graph, at once or (later) in stream order. 1 when it has done so
+ * already; 801 for other memory. */
 int tt_host_memory_unclaim(const void *ptr, bool later);
-/* The device's memory goes: graphs that have some of it forget that. */
+/* The device is reset: graphs forget their memory on it. */
 void tt_host_graph_memory_reset(int device);
 /* tuttiHostFree() of memory that queued work may use. */
 int tt_host_memory_free_used(void *ptr);

@@ -34,13 +34,13 @@ enum tt_host_life { TT_HOST_LIFE_NEW, TT_HOST_LIFE_USED, TT_HOST_LIFE_DYING, TT_
 void tt_host_wake(struct CUstream_st *stream); /* `done` moved and somebody sleeps; queue.c */
 
 struct CUstream_st {
-    struct tt_host_timeline line; /* first: who knows only that goes down from it */
+    struct tt_host_timeline line; /* first member, for tt_container_of() */
     unsigned flags;
     int device;
     bool ordered, legacy, is_own; /* ordered: the legacy rules hold; own: a thread's default */
     struct tt_host_capture *_Atomic capture; /* counted; NULL when not capturing */
-    _Atomic uint32_t running;                /* somebody is at the queue's head */
-    _Atomic uint32_t waiters;                /* threads that run it themselves: workers stay away */
+    _Atomic uint32_t running;                /* a thread runs the operation at the queue's head */
+    _Atomic uint32_t waiters;                /* waiting threads that run it: workers leave it */
     _Atomic uint32_t sleepers;               /* threads that sleep until `done` moves ... */
     _Atomic uint32_t wake_count;             /* ... on this word */
     _Atomic bool asks_one;                   /* of the last item; wait.c */
@@ -51,7 +51,7 @@ struct CUstream_st {
     struct tt_host_chunk *_Atomic spare; /* owned */
     unsigned head_index, tail_index;
     struct tt_host_slot parked; /* begun inside a call, unfinished */
-    /* ---- seldom ---- */
+    /* ---- rarely used ---- */
     _Atomic uint32_t life;   /* enum tt_host_life */
     _Atomic uint64_t seen;   /* `done` at a worker's last visit when idle */
     _Atomic uint64_t passed; /* the same while it was busy */
@@ -114,7 +114,7 @@ static inline size_t tt_host_stream_number(const struct CUstream_st *stream)
     return tt_host_slab_number(&tt_host.streams.slab, stream);
 }
 struct CUstream_st *tt_host_stream_numbered(size_t number);
-/* Every live stream in turn; stops when visit answers true. */
+/* Call `visit` for every live stream, until it returns true; then true. */
 bool tt_host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg);
 /* Wait for all that was put on the device's streams up to now, also on destroyed ones. */
 void tt_host_streams_wait(int device);
