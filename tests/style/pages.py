@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the pages name exists: between backticks, a path of a file or folder is in the tree (in full, or its
-end, as `net/socket.c` for `src/net/socket.c`) or a program made of such a file, a name that begins with `tt_` stands in the
-code, and what is called a test is one or a family (`mismatch` for `mismatch-2`). Files without a folder are looked for in the
+end, as `net/socket.c` for `src/net/socket.c`) or a program made of such a file, a name that begins with `tt_` (in the rooms'
+pages any name with an underscore) stands in the code, and what is called a test is one or a family (`mismatch` for `mismatch-2`). Files without a folder are looked for in the
 pages about the source alone: others name files of users as well."""
 import fnmatch, itertools, json, os, re, style
 
@@ -15,7 +15,8 @@ tree += [name for name in os.listdir(style.ROOT) if os.path.isfile(os.path.join(
 tree += sorted({path[:end.start()] for path in tree for end in re.finditer("/", path)})
 names = set()
 for path in style.files(style.ALL + ("include", "examples"), (".c", ".h", ".cc", ".cpp", ".cu", ".py", ".build")):
-    names.update(re.findall(r"\btt_\w+", style.read(path)))
+    names.update(re.findall(r"\b[a-z]\w*_\w+", style.read(path)))
+beginnings = {name[:end.start()] for name in names for end in re.finditer("_", name)}  # `crypto_kdf` for its functions
 
 
 def spread(text):
@@ -59,7 +60,8 @@ for page in PAGES:
             paths = [one for word in words if not word.startswith(("/", "-", "$")) and re.fullmatch(r"[\w./*{},\[\]<>…-]+", word)
                      for one in spread(word)
                      if page.startswith(ABOUT_SOURCE) and one.endswith(SUFFIXES) or "/" in one and one.split("/")[0] in ROOTS]
-            wanted = re.findall(r"\btt_\w+\*?", quoted)
+            known = r"\b[a-z]\w*_\w+\*?" if page.startswith("docs/rooms/") else r"\btt_\w+\*?"
+            wanted = [name for name in re.findall(known, re.sub(r"\S*/\S*|\S+\.(?:c|h|py|sh|md|tsv|txt|map|js|css|\[\w+\])(?=\s|$)", "", quoted)) if name not in beginnings]
             named += len(paths) + len(wanted)
             findings += [(page, f"{page}:{number}: no file {one}") for one in paths if not in_tree(one)]
             findings += [(page, f"{page}:{number}: no name {name}") for name in wanted
