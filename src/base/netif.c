@@ -140,21 +140,6 @@ static bool find_subnet(const struct ifaddrs *all, const union tt_addr *peer,
     return false;
 }
 
-ncclResult_t tt_netif_find_subnet(const union tt_addr *peer, struct tt_netif *netif_out)
-{
-    struct ifaddrs *all = NULL;
-    char text[96];
-    int failed = getifaddrs(&all);
-    if (failed && errno == EMFILE && tt_socket_more_descriptors()) failed = getifaddrs(&all);
-    if (failed && errno == EMFILE) return tt_socket_exhausted("interfaces: getifaddrs");
-    if (failed) return tt_fail(ncclSystemError, "interfaces: getifaddrs: %m");
-    const bool found = find_subnet(all, peer, netif_out);
-    freeifaddrs(all);
-    if (found) return ncclSuccess;
-    return tt_fail(ncclInvalidUsage, "no running interface is in the subnet of %s",
-                   tt_addr_text(peer, text, sizeof(text)));
-}
-
 /* Interfaces in NCCL's order of preference when the user asked for none. */
 static int collect_automatic(const struct ifaddrs *all, struct tt_netif *netifs, int max)
 {

@@ -25,10 +25,6 @@ struct tt_netif {
  * Errors: ncclInvalidUsage when a filter matches nothing, naming the filter and what exists. */
 ncclResult_t tt_netif_list(struct tt_netif *netifs, int max, int *count_out);
 
-/* The running interface whose subnet holds `peer` (port ignored).
- * Errors: ncclInvalidUsage when there is none. */
-ncclResult_t tt_netif_find_subnet(const union tt_addr *peer, struct tt_netif *netif_out);
-
 /* "10.1.2.3<4567>" / "fe80::1%eth0<4567>" as NCCL prints addresses. Returns text. */
 const char *tt_addr_text(const union tt_addr *addr, char *text, size_t text_bytes);
 

@@ -151,11 +151,6 @@ ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_e
     return ncclSuccess;
 }
 
-bool tt_transport_all_direct(const struct tt_transport *transport)
-{
-    return transport->all_direct;
-}
-
 bool tt_transport_expects(const struct tt_transport *transport)
 {
     const struct tt_net *net = transport->config.net;

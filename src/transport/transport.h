@@ -96,8 +96,6 @@ struct tt_edge_key {
 ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_edge_key *key,
                                struct tt_edge **edge_out);
 
-/* True when each rank can address every other's mapped user memory (programs with ENTER). */
-bool tt_transport_all_direct(const struct tt_transport *transport);
 size_t tt_transport_slice(const struct tt_transport *transport); /* payload bytes of a slot */
 
 /* "P2P/direct pointer", "P2P/CUMEM", "SHM/direct", "NET/Socket/0" for logs and reports. */
@@ -220,13 +218,8 @@ uint32_t tt_transport_messages(const struct tt_transport *transport, int rank, b
 ncclResult_t tt_transport_mismatch(struct tt_transport *transport, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Advance network transfers and connections of this communicator; called by the proxy and by
- * executors that wait. Never blocks; one thread works, others return at once.
- * *moved_out  true when something advanced
- * Errors: the first failure of a network edge (reported once). */
-ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_out);
-
-/* ---- shared barrier: a cell per rank, readable by all; needs tt_transport_all_direct() ---- */
+/* ---- shared barrier: a cell per rank, readable by all; each rank must be able to address every
+ * other's mapped user memory ---- */
 
 struct tt_arrival { /* published by a rank that enters an operation; addresses as seen here */
     const char *in;

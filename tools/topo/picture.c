@@ -102,20 +102,6 @@ void picture_fini(struct picture *picture)
     free(picture->column);
 }
 
-int picture_gpu(const struct picture *picture, int gpu)
-{
-    for (int k = 0; k < picture->box->count; k++) {
-        const struct box_node *node = &picture->box->node[k];
-        if (node->kind == BOX_GPU && node->gpu <= gpu && gpu < node->gpu + node->ranks) return k;
-    }
-    return -1;
-}
-
-int picture_net(const struct picture *picture, int net)
-{
-    return box_find(picture->box, BOX_NET, net);
-}
-
 static void put_escaped(FILE *out, const char *text)
 {
     for (; *text; text++) {

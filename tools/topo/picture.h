@@ -60,7 +60,3 @@ struct picture_text {
 };
 void picture_print(const struct picture *picture, const struct picture_text *where,
                    const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-/* Nodes of a GPU (number in the report) and of a port; -1: none. */
-int picture_gpu(const struct picture *picture, int gpu);
-int picture_net(const struct picture *picture, int net);

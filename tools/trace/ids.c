@@ -82,11 +82,3 @@ void ids_clear(struct ids *ids)
     free(ids->slots);
     memset(ids, 0, sizeof(*ids));
 }
-
-size_t ids_bytes(const struct ids *ids)
-{
-    size_t bytes = ids->nslots * sizeof(ids->slots[0]);
-    for (int i = 0; i < IDS_RUNS; i++)
-        bytes += ids->runs[i].count * sizeof(uint32_t);
-    return bytes;
-}

@@ -38,4 +38,3 @@ static inline uint32_t ids_get(const struct ids *ids, uint64_t key)
 }
 /* Forget all; the object can be used again. */
 void ids_clear(struct ids *ids);
-size_t ids_bytes(const struct ids *ids);

@@ -346,11 +346,11 @@ static void come_back(struct tt_host_arena *arena)
 /* Put a free run back, with no more warm grains than may be kept. Called and left with the lock,
  * which others have while pages are given back: then nothing but the run itself hangs in no bin,
  * unless it has too few pages of its own. */
-static void put_back(struct tt_host_arena *arena, struct run run, size_t warm_most)
+static void put_back(struct tt_host_arena *arena, struct run run)
 {
     bool pages = run.count * arena->grain >= (size_t)2 * PAGE || arena->grain == PAGE;
     if (!pages) run = join(arena, run);
-    size_t keep = arena->warm < warm_most ? warm_most - arena->warm : 0;
+    size_t keep = arena->warm < arena->warm_most ? arena->warm_most - arena->warm : 0;
     if (run.warm > keep && (pages || run.count * arena->grain >= (size_t)2 * PAGE)) {
         arena->warm += keep; /* promised */
         arena->away++;
@@ -394,7 +394,7 @@ void tt_host_arena_give(struct tt_host_arena *arena, const struct tt_host_run *t
 {
     struct run run = {taken->first, taken->count, taken->count};
     pthread_mutex_lock(&arena->lock);
-    put_back(arena, run, arena->warm_most);
+    put_back(arena, run);
     come_back(arena);
     pthread_mutex_unlock(&arena->lock);
 }
@@ -419,20 +419,6 @@ bool tt_host_arena_free(struct tt_host_arena *arena, const void *ptr)
     if (!tt_host_arena_take(arena, ptr, &run)) return false;
     tt_host_arena_give(arena, &run);
     return true;
-}
-
-void tt_host_arena_trim(struct tt_host_arena *arena, size_t keep_bytes)
-{
-    pthread_mutex_lock(&arena->lock);
-    for (unsigned row = 0; row < TT_HOST_BIN_ROWS; row++) {
-        for (unsigned column = 0; column < TT_HOST_BIN_COLUMNS; column++) {
-            uint32_t first = arena->bins[row][column];
-            bool warm = first != (uint32_t)NIL && tag_of(arena, first) >> WARM_SHIFT & grains_mask;
-            if (warm && arena->warm * arena->grain > keep_bytes)
-                put_back(arena, remove_run(arena, first), keep_bytes / arena->grain);
-        }
-    }
-    pthread_mutex_unlock(&arena->lock);
 }
 
 /* ---- looking up ---- */

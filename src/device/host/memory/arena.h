@@ -125,5 +125,3 @@ static inline size_t tt_host_arena_room(const struct tt_host_arena *arena, const
 /* The live allocation with the highest address below `end`, at most the end of the arena. */
 bool tt_host_arena_last(const struct tt_host_arena *arena, const char *end,
                         struct tt_host_block *block_out);
-/* Return free pages to the system, except keep_bytes of them. */
-void tt_host_arena_trim(struct tt_host_arena *arena, size_t keep_bytes);
