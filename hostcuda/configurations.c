@@ -1,41 +1,27 @@
-/* The launch configuration between <<<>>> and the call of the stub: a stack per thread. A file of
- * its own, so that the driver's library has no such stack. */
+/* The launch configuration between <<<>>> and the call of the stub. */
 #include "face.h"
 
 #include "device/host/host_face.h"
 
-enum { MAX_CONFIGURATIONS = 4 }; /* thread-local memory is scarce in programs that load us late */
-
-struct configuration {
-    dim3 grid, block;
-    size_t shared_bytes;
-    struct CUstream_st *stream;
-};
-
-static _Thread_local struct {
-    struct configuration stack[MAX_CONFIGURATIONS];
-    int depth;
-} configurations;
-
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
                                      struct CUstream_st *stream)
 {
-    if (configurations.depth == MAX_CONFIGURATIONS) {
-        tuttiHostErrorSet(cudaErrorLaunchOutOfResources);
-        return 1; /* the caller leaves the kernel out */
-    }
-    configurations.stack[configurations.depth++] =
-        (struct configuration){grid, block, shared_bytes, stream};
-    return 0;
+    const struct tt_configuration configuration = {.grid = {grid.x, grid.y, grid.z},
+                                                   .block = {block.x, block.y, block.z},
+                                                   .shared_bytes = shared_bytes,
+                                                   .stream = stream};
+    if (tuttiHostConfigurationPush(&configuration)) return 0;
+    tuttiHostErrorSet(cudaErrorLaunchOutOfResources);
+    return 1; /* the caller leaves the kernel out */
 }
 
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream)
 {
-    if (configurations.depth == 0) return tt_face_done(cudaErrorMissingConfiguration);
-    const struct configuration *top = &configurations.stack[--configurations.depth];
-    if (grid) *grid = top->grid;
-    if (block) *block = top->block;
-    if (shared_bytes) *shared_bytes = top->shared_bytes;
-    if (stream) *(cudaStream_t *)stream = top->stream;
+    struct tt_configuration top;
+    if (!tuttiHostConfigurationPop(&top)) return tt_face_done(cudaErrorMissingConfiguration);
+    if (grid) *grid = (dim3){top.grid[0], top.grid[1], top.grid[2]};
+    if (block) *block = (dim3){top.block[0], top.block[1], top.block[2]};
+    if (shared_bytes) *shared_bytes = top.shared_bytes;
+    if (stream) *(cudaStream_t *)stream = top.stream;
     return cudaSuccess;
 }

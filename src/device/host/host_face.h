@@ -30,6 +30,18 @@ int tuttiHostLimitGet(int device, int limit, size_t *value);
 int tuttiHostPeerEnable(int device, int peer);
 int tuttiHostPeerDisable(int device, int peer);
 
+/* ---- launch configurations: from <<<>>> to the call of the kernel's stub ---- */
+struct tt_configuration {
+    unsigned grid[3], block[3];
+    size_t shared_bytes;
+    struct CUstream_st *stream;
+};
+enum { TT_CONFIGURATIONS_MOST = 4 }; /* nested; thread-local memory is scarce in late loads */
+/* Push a configuration of the calling thread. False: TT_CONFIGURATIONS_MOST are there. */
+bool tuttiHostConfigurationPush(const struct tt_configuration *configuration);
+/* Take the latest one. False: there is none. */
+bool tuttiHostConfigurationPop(struct tt_configuration *configuration_out);
+
 /* ---- host memory that the program brought: pinned to the faces ---- */
 struct tt_registered {
     char *base;

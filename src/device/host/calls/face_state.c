@@ -1,5 +1,5 @@
-/* Settings of the process. Everything here is kept for a caller that
- * asks; none of it changes how work runs. */
+/* State that only the faces need. Settings of devices are kept to be asked for and change nothing;
+ * launch configurations of threads are kept from <<<>>> to the launch. */
 #include "reset.h"
 
 #include "device/host/host_face.h"
@@ -96,4 +96,20 @@ int tuttiHostPeerEnable(int device, int peer)
 int tuttiHostPeerDisable(int device, int peer)
 {
     return set_peer(device, peer, false);
+}
+
+/* ---- launch configurations ---- */
+
+bool tuttiHostConfigurationPush(const struct tt_configuration *configuration)
+{
+    if (tt_host_thread.nconfigurations == TT_CONFIGURATIONS_MOST) return false;
+    tt_host_thread.configurations[tt_host_thread.nconfigurations++] = *configuration;
+    return true;
+}
+
+bool tuttiHostConfigurationPop(struct tt_configuration *configuration_out)
+{
+    if (tt_host_thread.nconfigurations == 0) return false;
+    *configuration_out = tt_host_thread.configurations[--tt_host_thread.nconfigurations];
+    return true;
 }

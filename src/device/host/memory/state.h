@@ -82,6 +82,8 @@ struct tt_host_thread {                  /* per thread; initial-exec so that fac
     struct CUstream_st *own_streams; /* stream.c: default streams of the thread, one per device */
     struct tt_host_share share;      /* stream/: of the query under way */
     struct tt_check_thread check;
+    int nconfigurations; /* calls/face_state.c: pushed and not popped, as is: */
+    struct tt_configuration configurations[TT_CONFIGURATIONS_MOST];
 };
 extern __thread struct tt_host_thread tt_host_thread __attribute__((tls_model("initial-exec")));
 
