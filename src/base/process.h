@@ -70,7 +70,7 @@ struct base_wait { /* wait.c: claimed by one waiting thread */
     _Atomic bool taken;
     _Atomic uint32_t seq; /* odd: being written */
     const struct tt_member *_Atomic owner;
-    const char *_Atomic what; /* NULL: nobody waits here */
+    const char *_Atomic what; /* NULL: not in use */
     _Atomic int peer;
     _Atomic uint64_t op_seq;
     _Atomic uint64_t call[3];

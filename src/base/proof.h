@@ -75,8 +75,8 @@ static inline bool tt_proof_check(const struct tt_key_proof *proof)
 }
 
 /* Both ends, after the handshake: derive a key of this connection for `purpose`.
- * pair  of an encrypted connection; somebody who learns the handshake's key later cannot derive
- * this one. NULL: the connection is not encrypted.
+ * pair  of an encrypted connection, so that this key stays secret even if the handshake's key leaks
+ *       later; NULL: the connection is not encrypted
  * False: the other side's public key is invalid. */
 static inline bool tt_proof_session(const struct tt_key_proof *proof, const char *purpose,
                                     const struct tt_seal_pair *pair, bool server,

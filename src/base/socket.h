@@ -33,9 +33,10 @@ const char *tt_addr_fault(const char *text, union tt_addr *addr_out);
 /* As tt_addr_fault(). Errors: ncclInvalidArgument naming the text. */
 ncclResult_t tt_addr_parse(const char *text, union tt_addr *addr_out);
 socklen_t tt_addr_len(const union tt_addr *addr);
-/* 127.x.x.x or ::1: nobody but this host reaches it. */
+/* True for 127.x.x.x and ::1, which other hosts cannot reach. */
 bool tt_addr_is_loopback(const union tt_addr *addr);
-/* What a message about an address where nobody answers adds: "" unless it is a loopback address. */
+/* Text to append to a message about an address that does not answer: "" unless it is a loopback
+ * address. */
 const char *tt_addr_reach_text(const union tt_addr *addr);
 /* One address, whatever the ports. */
 bool tt_addr_same_ip(const union tt_addr *a, const union tt_addr *b);

@@ -103,7 +103,8 @@ struct tt_bootstrap_decline {
     const char *sentence;
 };
 /* Tell the ranks that join by these ids that this rank will not join: their joins end with the
- * sentence. Ids that cannot be read, or where nobody listens, are ignored. Blocks 0.5 s at most. */
+ * sentence. Ids that cannot be read, or whose root does not exist, are ignored. Blocks 0.5 s at
+ * most. */
 void tt_bootstrap_decline(const struct tt_bootstrap_decline *decline);
 
 struct tt_bootstrap_child {
@@ -176,7 +177,7 @@ void tt_bootstrap_fail_all(struct tt_bootstrap *bootstrap, ncclResult_t rc, cons
 void tt_bootstrap_revoke(struct tt_bootstrap *bootstrap);
 
 /* ncclSuccess, or the first error known: a rank died, left with an error, or its connection broke;
- * the sentence names rank, host and pid (or is what this rank itself said in tt_bootstrap_fail()).
+ * the sentence names rank, host and pid (or is the one that this rank gave to tt_bootstrap_fail()).
  * One relaxed load when all is well. */
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out);
 

@@ -57,11 +57,11 @@ struct tt_comm {
     const char *func; /* static: public function that made it, for logs */
     pid_t process;    /* that made it: a child of fork may only free it */
     struct tt_member member;
-    ncclConfig_t config;          /* effective */
-    char *name;                   /* owned copy of config.commName */
-    char *net_name;               /* owned copy of config.netName */
-    _Atomic int state;            /* ncclResult_t seen by GetAsyncError */
-    _Atomic bool aborted;         /* by this process: member.abort may be somebody else's revoke */
+    ncclConfig_t config;  /* effective */
+    char *name;           /* owned copy of config.commName */
+    char *net_name;       /* owned copy of config.netName */
+    _Atomic int state;    /* ncclResult_t seen by GetAsyncError */
+    _Atomic bool aborted; /* by this process; member.abort may also be another rank's revoke */
     struct tt_registry *registry; /* owned; storage for api/ (buffers and windows); may be NULL */
     struct tt_issue_queue queue;  /* operations in issue order */
     struct tt_issue_queue *queue_used; /* own, or the parent's when resources are shared */

@@ -46,9 +46,9 @@ void tt_machine_forget(struct tt_init *init);
  * Without a machine nothing happens. Errors: as tt_gpu_model_make(). */
 ncclResult_t tt_machine_model(struct tt_comm *comm, const ncclTunerConstants_v6_t *constants);
 
-/* machine_share.c: the file completed with what takes part on this host, then everybody's files in
- * init->emulated.hosts, where they are NULL. Collective.
- * Errors: ncclInvalidUsage with file and line; ncclSystemError. */
+/* machine_share.c: complete this host's file with the devices that take part, then fetch the files
+ * of all hosts into init->emulated.hosts, where they are NULL. Collective. Errors: ncclInvalidUsage
+ * with file and line; ncclSystemError. */
 ncclResult_t tt_machine_share(struct tt_init *init, const struct tt_agreement *agreed,
                               struct tt_topo_host *hosts);
 /* Find the device number that this rank's network has for a NIC of its host's file; -1: none. */

@@ -69,7 +69,7 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
 /* Destroy the kept works. Their calls stay, since another thread's open group may be compared with
  * them. */
 void tt_batches_fini(struct tt_plan *plan);
-/* Free the calls too, when nobody holds the plan. */
+/* Free the calls too, when the plan has no hold. */
 void tt_batches_free(struct tt_plan *plan);
 
 /* ---- groups that come again: their calls are compared as they come ---- */
@@ -117,7 +117,7 @@ struct tt_task tt_batch_task(const struct tt_plan *plan, int k, struct CUstream_
 void tt_batch_mispredicted(struct tt_plan *plan);
 
 /* The k-th send of this rank to itself and the k-th receive; send NULL: no more. Pairs are complete
- * where tt_messages_check() said so. */
+ * once tt_messages_check() has succeeded. */
 struct tt_own_pair {
     struct tt_group_call *send, *recv;
 };

@@ -46,7 +46,7 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out);
 bool tt_plan_pin(struct tt_plan *plan);
 void tt_plan_unpin(struct tt_plan *plan);
 /* In a child of fork, where the threads that ran jobs and groups do not exist: forget what they
- * held, so that nobody waits for them. The child may only end the communicator. */
+ * held, so that no wait for them hangs. The child may only end the communicator. */
 void tt_plan_note_fork(struct tt_plan *plan);
 
 /* Begin the end of the communicator: no other thread's group or job may begin to use it. Waits for

@@ -50,7 +50,7 @@ struct tt_plugins {
     struct { /* env.c */
         struct tt_plugin_slot slot;
         pthread_once_t once;
-        _Atomic pthread_t loader; /* is loading the plugin; 0: nobody */
+        _Atomic pthread_t loader; /* thread that is loading the plugin; 0: none */
         pthread_mutex_t lock;     /* recursive: the plugin may read variables itself */
         bool asking;
         const char *(*get)(const char *name); /* NULL: there is none, or it has ended */

@@ -126,7 +126,7 @@ struct tt_operand {
 enum tt_op {
     TT_OP_END,   /* end of the thread's pass */
     TT_OP_ENTER, /* publish in and out, wait until every rank of the communicator (or `arg` >= 0:
-                    that rank alone; arg == own rank: nobody) published for this operation. arg < 0
+                    that rank alone; arg == own rank: none) published for this operation. arg < 0
                     waits for all. Once per operation: passes > 0 skip it */
     TT_OP_LEAVE, /* publish that I am done with the other ranks' buffers; wait until every rank has
                     (flag TT_MOVE_NO_WAIT: do not wait: no rank uses mine). Last pass only */

@@ -67,7 +67,7 @@ struct tt_transport_config {
 /* Bytes of control memory that a rank needs (inbox slots of all peers, shared barrier). Sparse. */
 size_t tt_transport_inbox_bytes(int nranks, int nchannels, size_t slice_bytes);
 
-/* Make the transport of one communicator; no edge is made yet and nobody is waited for.
+/* Make the transport of one communicator; no edge is made yet. Waits for no other rank.
  * config         copied; what it points to is borrowed
  * inbox          this rank's zeroed control block of that size, already published to the peers;
  *                borrowed
@@ -75,7 +75,7 @@ size_t tt_transport_inbox_bytes(int nranks, int nchannels, size_t slice_bytes);
  * Errors: ncclSystemError (out of memory), ncclInternalError (sizes). */
 ncclResult_t tt_transport_create(const struct tt_transport_config *config, void *inbox,
                                  struct tt_transport **transport_out);
-/* Close all edges; nobody uses one any more and the proxy has stopped. Accepts NULL. */
+/* Close all edges, which must not be in use; the proxy has stopped. Accepts NULL. */
 void tt_transport_destroy(struct tt_transport *transport);
 
 /* Connection index: collectives, and sends and receives, have edges of their own. NCCL's numbers.

@@ -50,7 +50,7 @@ struct tt_tune_request { /* of one call (ncclCollConfig_t); all zero: none */
     uint32_t allowed;    /* by tt_tune_select(); counts when `selects` */
     uint8_t selects;
     uint8_t strict;      /* nothing left of what is allowed: fail */
-    uint8_t least, most; /* channels; 0: not said */
+    uint8_t least, most; /* channels; 0: not set */
 };
 _Static_assert(sizeof(struct tt_tune_request) == sizeof(uint64_t), "compared as one word");
 

@@ -33,7 +33,7 @@ void tt_compare_look(struct tt_watch_compare *compare, const struct tt_watch_sub
 /* ---- closing.c: at the end of a communicator, compare all calls of all ranks ---- */
 
 struct tt_closing {          /* of one subject; zero: nothing known */
-    _Atomic uint64_t agreed; /* operations in which all ranks agree, as rank 0 said */
+    _Atomic uint64_t agreed; /* operations in which all ranks agree, as rank 0 reported */
     _Atomic int ends;        /* the program ends the communicator, and waits */
     /* the watchdog's thread alone */
     uint64_t mail;   /* of the bootstrap, when it was looked through */

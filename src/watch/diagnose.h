@@ -17,6 +17,7 @@ char *tt_diagnose_settings(void);
 void tt_diagnose_report(FILE *out, const struct tt_inquiry *inquiry, uint64_t comm_id);
 /* The same as a text, owned by the caller; NULL when out of memory. */
 char *tt_diagnose_text(const struct tt_inquiry *inquiry, uint64_t comm_id);
-/* Print it to standard output. When nobody reads for a second the rest is left out, with a warning.
+/* Print it to standard output. When the reader blocks it for a second, the rest is dropped, with a
+ * warning.
  */
 void tt_diagnose_print(const char *text);

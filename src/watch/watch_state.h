@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum { TT_WATCH_NAME_BYTES = 32 };
-/* Of a verdict: that somebody is stopped, or any. */
+/* What was reported: only that a process is stopped, or any verdict. */
 enum { TT_REPORTED_NOTHING, TT_REPORTED_EARLY, TT_REPORTED_DUE };
 
 struct tt_watch_init { /* a communicator in its init: copies, as the communicator still changes */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Identifiers have words of the field. Words that stood for something else here, or for several things, stay out: no part
-of an identifier in snake case is in BANNED, and no page of docs/ has a phrase of PROSE."""
+of an identifier in snake case is in BANNED, no page of docs/ has a phrase of PROSE, and no header of a room has one of
+PERSONS: headers name threads, ranks and processes."""
 import re, style
 
 BANNED = {  # word: what to write instead
@@ -17,10 +18,13 @@ BANNED = {  # word: what to write instead
     "tell": "report, print", "tells": "reports", "hear": "receive", "hears": "receives", "heard": "received", "lone": "single",
     "lift": "adapt", "resting": "retired", "bury": "retire, free", "leaver": "deferred free", "leavers": "deferred frees",
     "accuse": "report a mismatch", "dozing": "backing off", "rung": "woken", "crowds": "oversubscribed", "card": "NIC, GPU",
+    "heralded": "announced", "misjudged": "mispredicted", "foresee": "predict",
     "scene": "scenario, fixture", "scenes": "scenarios, fixtures", "naps": "sleeps",
 }
 PROSE = (r"\bthe meeting\b", r"\bletters? (?:comes?|came)\b", r"\bmeeting place\b", r"\bthe board of\b", r"\bare told once\b",
          r"\bis told (?:once|at once)\b", r"\bWho (?:waits|frees|asks|posts|sends|knows|needs|does)\b(?![^.]*\?)", r"\bin vain\b")
+
+PERSONS = r"\b(?:[Nn]o|[Ss]ome|[Aa]ny|[Ee]very)body\b(?:'s)?|\b[Ww]hoever\b|\bthe house\b"
 
 findings = []
 paths = style.files(style.ALL + ("examples",), (".c", ".h", ".cu"))
@@ -30,6 +34,9 @@ for path in paths:
         for name in set(re.findall(r"[A-Za-z_]\w+", line)):
             findings += [(path, f"{path}:{number}: {name}: not {word} but {BANNED[word]}")
                          for word in name.lower().split("_") if word in BANNED]
+for path in style.files(("src",), (".h",)):
+    for number, line in enumerate(style.read(path).splitlines(), 1):
+        findings += [(path, f"{path}:{number}: '{found[0]}': which thread, rank or process?") for found in re.finditer(PERSONS, line)]
 pages = style.files(("docs",), (".md",))
 for path in pages:
     for number, line in enumerate(style.read(path).splitlines(), 1):

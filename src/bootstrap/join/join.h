@@ -19,7 +19,7 @@ struct root_conn { /* to one root */
     bool opened;                    /* proved and introduced */
     bool assigned;                  /* its block is complete */
     int32_t root_rank;              /* rank in whose process it is; -1: not known */
-    int refusals;                   /* attempts in a row that found nobody listening */
+    int refusals;                   /* refused connections in a row */
     bool again;                     /* to connect again: the last connection ended too early */
     uint64_t next_nsec, pause_nsec; /* when to try again */
     const char *why;                /* the last connection ended; NULL: it has not */

@@ -38,7 +38,7 @@ struct root_grow {   /* an id for a grow; all zero: one for a new communicator *
 struct root_stray { /* a new rank that came to this root, to which no grow belongs */
     uint32_t nranks;
     int rank;
-    uint64_t counts_nsec, until_nsec; /* until 0: nobody */
+    uint64_t counts_nsec, until_nsec; /* until 0: there is none */
     struct tt_decline decline;
 };
 
@@ -59,9 +59,9 @@ struct tt_root {
     unsigned char nonce[TT_SECRET_BYTES];
     bool has_nonce;
     uint64_t first_nsec, deadline_nsec, progress_nsec, report_nsec;
-    struct root_refused { /* somebody's call was refused; for_good is not here */
+    struct root_refused { /* a rank's call was refused, and may be repeated */
         struct tt_decline decline;
-        uint64_t counts_nsec; /* from then on, unless its thread calls again; 0: nobody's */
+        uint64_t counts_nsec; /* from then on, unless its thread calls again; 0: unused */
     } refused[MOST_REFUSED];
     ncclResult_t code;
     char sentence[TT_SENTENCE_BYTES];

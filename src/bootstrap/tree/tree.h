@@ -92,7 +92,7 @@ struct tt_bootstrap {
     struct tt_conn *own_root; /* borrowed: the connection to that root, during join */
     struct tt_late late;
     uint64_t kept_nsec;     /* when to report that children wait for this rank; 0: none waits */
-    int dial_error;         /* of the parent; ECONNREFUSED: nobody listened there */
+    int dial_error;         /* of the parent; ECONNREFUSED: no listener there */
     uint64_t deadline_nsec; /* of the whole init; 0: none, or it is over */
     struct tt_bootstrap *parent_tree; /* borrowed: during the init of a child, its parent */
     const int *parent_ranks;          /* borrowed: this one's ranks there; NULL: the same */
@@ -123,17 +123,18 @@ struct tt_bootstrap {
     _Atomic bool someone_left;  /* a rank exited without goodbye to its communicator, */
     _Atomic bool someone_ended; /* or at least left it before all others did */
     char left_sentence[TT_SENTENCE_BYTES];
-    uint32_t left_begun;  /* collectives that the one with the fewest had begun, modulo 2^32 */
-    unsigned char *exits; /* owned, by rank: enum tt_fail_kind of an exit, or 0; NULL: nobody */
-    uint32_t own_begun;   /* by this rank, when it left */
-    bool end_reported;    /* leaving: the others were told so */
+    uint32_t left_begun; /* collectives that the one with the fewest had begun, modulo 2^32 */
+    unsigned char
+        *exits;         /* owned, by rank: enum tt_fail_kind of an exit, or 0; NULL: none so far */
+    uint32_t own_begun; /* by this rank, when it left */
+    bool end_reported;  /* leaving: the others were told so */
     const _Atomic uint64_t *begun; /* borrowed from the owner; NULL: not attached */
-    int event_fd; /* borrowed: posted when a rank exited or wrote to the owner; -1: nobody waits */
+    int event_fd; /* borrowed: posted when a rank exited or wrote to the owner; -1: none */
     bool up_left; /* the parent has said goodbye */
     bool leaving, done_sent, finished, abandoned;
     uint64_t linger_nsec; /* leaving: wait for the others until then */
     uint64_t hold_nsec;   /* leaving: keep `memory` until then */
-    void *memory;         /* owned control memory, freed when nobody can write there any more */
+    void *memory;         /* owned control memory, freed when no peer can write there any more */
     size_t memory_bytes;
     bool revoked, revoke_sent; /* revoked by this rank; a revocation was passed on */
 };
@@ -148,5 +149,5 @@ void tt_tree_free(struct tt_bootstrap *bootstrap);
 /* Send a frame to all neighbours but one (NULL: to all). */
 void tt_tree_flood(struct tt_bootstrap *bootstrap, const struct tt_conn *except, uint16_t type,
                    const void *bytes, size_t len);
-/* The child at the end of a connection; NULL: it is the parent's, or nobody's. */
+/* The child at the other end of a connection; NULL: it leads to the parent, or to no rank. */
 struct tt_branch *tt_tree_branch(struct tt_bootstrap *bootstrap, const struct tt_conn *conn);

@@ -59,7 +59,7 @@ struct tt_service {
     bool retries;                 /* some client wants a look once a second; set in its tick */
     bool exhausted;               /* no descriptor was left for a connection: reported once */
     uint64_t exhausted_nsec;      /* first accept that failed since one succeeded; 0: none */
-    uint64_t exhausted_last_nsec; /* the last accept that failed; long ago: nobody connects */
+    uint64_t exhausted_last_nsec; /* the last accept that failed; long ago: no peer connects */
     const struct tt_service_client *clients[TT_SERVICE_CLIENTS]; /* registered; then NULL */
 };
 

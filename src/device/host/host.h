@@ -1,6 +1,6 @@
 /* Functions of the host device for the CUDA faces, beside device.h: errors, memory, sharing.
  * Results are CUDA's numbers; none of these sets the thread's last error, the faces do. Out
- * pointers must not be NULL unless said otherwise; they are set on success only. Any thread. */
+ * pointers must not be NULL unless noted otherwise; they are set on success only. Any thread. */
 #pragma once
 
 #include "device/device.h"

@@ -53,7 +53,7 @@ int tuttiHostMapAccessGet(const void *ptr, int device, int *access_out);
 struct tt_mapped {
     char *base;
     size_t bytes;
-    int access; /* the widest that anybody has */
+    int access; /* the widest of all devices and the host */
     uint64_t block;
     struct tt_block_info info;
 };

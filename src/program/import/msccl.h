@@ -155,7 +155,7 @@ static inline bool msccl_out_blocks(enum tt_func func)
 }
 
 bool tt_msccl_read(struct msccl_file *file, const char *text, size_t text_bytes);
-/* Whatever can be said without following the steps: numbers in range, both ends of every
+/* All checks that do not follow the steps: numbers in range, both ends of every
  * connection, dependencies. Sets the steps' partners and first moves. */
 bool tt_msccl_check(struct msccl_file *file);
 /* Follow all steps: what each chunk holds where it is read, in our spaces. */

@@ -15,7 +15,7 @@ struct mscclpp_epoch { /* an operation: its block, and its number there, from 1 
 struct mscclpp_cell { /* a chunk of a rank's memory */
     bool known;
     struct mscclpp_epoch written;
-    int32_t lines;        /* snapshot of who wrote it as lines; MSCCLPP_NONE: nobody */
+    int32_t lines;        /* snapshot of the writer, if it wrote lines; else MSCCLPP_NONE */
     int32_t readers;      /* operations that read it since, a list in follow->readers */
     int32_t writer_step;  /* likewise of steps */
     int32_t reader_steps; /* a list in follow->reader_steps */

@@ -23,7 +23,7 @@ struct tt_host_implementation { /* what tuttiRegisterKernel() was given */
     struct tt_host_implementation *next;
     const void *function;        /* NULL: by name alone */
     char *name;                  /* owned; NULL: by function alone */
-    tuttiKernelRun run, touches; /* touches: NULL when nobody knows */
+    tuttiKernelRun run, touches; /* touches: NULL when not known */
     void *context;
     size_t nargs;
     size_t arg_bytes_all;          /* of the arguments as the implementation gets them, */

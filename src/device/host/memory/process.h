@@ -197,7 +197,7 @@ struct tt_host_settings { /* face_state.c; of a device */
     _Atomic uint64_t peers[TT_HOST_MAX_DEVICES / 64];
 };
 
-struct tt_host_notices { /* notice.c: what was already said */
+struct tt_host_notices { /* notice.c: warnings that were printed */
     pthread_mutex_t lock;
     int count;
     const char *names[TT_HOST_MAX_NOTICES]; /* borrowed literals */

@@ -3,8 +3,8 @@
  * Every operation of a stream has a sequence number: 1, 2, 3 ... `tail` is the last one given,
  * `done` the last one finished; equal means idle. A thread that swaps tail from done to done + 1
  * has found the stream idle and holds the only unfinished sequence number: it runs its operation
- * here and now and touches no queue. Everybody else takes the next sequence number and queues. Only
- * the operation with sequence number done + 1 may run, and only who finishes it writes `done`.
+ * here and now and touches no queue. Every other thread takes the next sequence number and queues.
+ * Only the operation with sequence number done + 1 may run, and only who finishes it writes `done`.
  *
  * So a position in a stream is the pair (stream, sequence number), reached when done >= seq.
  * Streams are type-stable and sequence numbers go on when a stream is reused, hence a position is
@@ -31,7 +31,8 @@ struct tt_host_capture;
 struct tt_host_chunk;
 enum tt_host_life { TT_HOST_LIFE_NEW, TT_HOST_LIFE_USED, TT_HOST_LIFE_DYING, TT_HOST_LIFE_DEAD };
 
-void tt_host_wake(struct CUstream_st *stream); /* `done` moved and somebody sleeps; queue.c */
+void tt_host_wake(
+    struct CUstream_st *stream); /* call it when `done` moved and a thread sleeps; queue.c */
 
 struct CUstream_st {
     struct tt_host_timeline line; /* first member, for tt_container_of() */
