@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Identifiers have words of the field. Words that stood for something else here, or for several things, stay out: no part
-of an identifier in snake case is in BANNED, no page of docs/ has a phrase of PROSE, and no header of a room has one of
-PERSONS: headers name threads, ranks and processes."""
+of an identifier in snake case is in BANNED, no page of docs/ has a phrase of PROSE, and no header or page of a room has one of
+PERSONS: they name threads, ranks and processes."""
 import re, style
 
 BANNED = {  # word: what to write instead
@@ -34,7 +34,7 @@ for path in paths:
         for name in set(re.findall(r"[A-Za-z_]\w+", line)):
             findings += [(path, f"{path}:{number}: {name}: not {word} but {BANNED[word]}")
                          for word in name.lower().split("_") if word in BANNED]
-for path in style.files(("src",), (".h",)):
+for path in style.files(("src",), (".h",)) + style.files(("docs/rooms",), (".md",)):
     for number, line in enumerate(style.read(path).splitlines(), 1):
         findings += [(path, f"{path}:{number}: '{found[0]}': which thread, rank or process?") for found in re.finditer(PERSONS, line)]
 pages = style.files(("docs",), (".md",))
