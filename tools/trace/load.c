@@ -34,7 +34,7 @@ void timeline_complain(struct timeline *run, enum complaint kind, uint64_t numbe
     (void)fputc('\n', stderr);
 }
 
-static void tell_rest(struct timeline *run)
+static void report_rest(struct timeline *run)
 {
     struct timeline_reader *reader = run->reader;
     static const char *const rest[COMPLAINT_COUNT_] = {"are no events",
@@ -102,7 +102,7 @@ uint16_t timeline_word_of(struct timeline *run, const char *text, size_t bytes)
     return (uint16_t)run->nwords++;
 }
 
-void timeline_tell_progress(struct timeline *run)
+void timeline_report_progress(struct timeline *run)
 {
     struct timeline_reader *reader = run->reader;
     if (!isatty(STDERR_FILENO)) return;
@@ -165,7 +165,7 @@ static size_t read_lines(struct timeline *run, char *buffer, size_t used)
         if (reader->records.left_bytes) {
             size_t taken = timeline_records_take(run, at, (size_t)(limit - at));
             if (taken == 0) break;
-            timeline_tell_progress(run);
+            timeline_report_progress(run);
             at += taken;
             continue;
         }
@@ -289,7 +289,7 @@ static bool read_file(struct timeline *run, const char *path)
     reader->process = TIMELINE_NONE;
     bool good = read_stream(run, fd, path);
     timeline_end_process(run);
-    tell_rest(run);
+    report_rest(run);
     if (!is_input) close(fd);
     if (reader->said_at_nsec) (void)fputs("\r\033[K", stderr);
     return good && !reader->short_of_memory;
@@ -349,7 +349,8 @@ bool timeline_read(struct timeline *run, const char *path)
 
 bool timeline_finish(struct timeline *run)
 {
-    if (!timeline_tell_runs(run) || !timeline_match(run) || !timeline_set_clocks(run)) return false;
+    if (!timeline_report_runs(run) || !timeline_match(run) || !timeline_set_clocks(run))
+        return false;
     timeline_time_operations(run);
     return true;
 }

@@ -131,12 +131,12 @@ void timeline_moment(struct timeline *run, const struct later *moment);
 const char *timeline_usual_line(struct timeline *run, const char *at, const char *limit);
 /* line_read() has just read it. */
 void timeline_usual_learn(struct timeline *run);
-void timeline_tell_progress(struct timeline *run);
+void timeline_report_progress(struct timeline *run);
 static inline void timeline_count_line(struct timeline *run)
 {
     enum { PROGRESS_LINES = 1 << 16 };
     run->lines++;
-    if (++run->reader->number % PROGRESS_LINES == 0) timeline_tell_progress(run);
+    if (++run->reader->number % PROGRESS_LINES == 0) timeline_report_progress(run);
 }
 
 /* ---- records.c ---- */
@@ -162,8 +162,8 @@ bool timeline_is_older_dump(struct timeline *run, uint64_t comm, int rank);
 bool timeline_is_written(int fd, int pid);
 
 /* ---- after the last file ---- */
-bool timeline_tell_runs(const struct timeline *run); /* runs.c; before the clocks */
-bool timeline_match(struct timeline *run);           /* operations.c */
-bool timeline_set_clocks(struct timeline *run);      /* clocks.c */
+bool timeline_report_runs(const struct timeline *run); /* runs.c; before the clocks */
+bool timeline_match(struct timeline *run);             /* operations.c */
+bool timeline_set_clocks(struct timeline *run);        /* clocks.c */
 /* clocks.c; after the clocks: begin and end of operations, and their order. operations.c */
 void timeline_time_operations(struct timeline *run);

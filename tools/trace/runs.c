@@ -74,7 +74,7 @@ static uint32_t find_parts(const struct timeline *run, uint32_t *above, uint32_t
     return nparts;
 }
 
-static void tell(const struct timeline *run, struct part *parts, uint32_t nparts)
+static void report(const struct timeline *run, struct part *parts, uint32_t nparts)
 {
     enum { REPORTED_MOST = 3 };
     uint32_t nruns = 1;
@@ -97,7 +97,7 @@ static void tell(const struct timeline *run, struct part *parts, uint32_t nparts
         (void)fprintf(stderr, "%u more such runs\n", nruns - 1 - REPORTED_MOST);
 }
 
-bool timeline_tell_runs(const struct timeline *run)
+bool timeline_report_runs(const struct timeline *run)
 {
     uint32_t *above = tt_calloc(run->nprocesses + (size_t)1, sizeof(*above));
     uint32_t *first = tt_calloc(run->ncomms + (size_t)1, sizeof(*first));
@@ -108,7 +108,7 @@ bool timeline_tell_runs(const struct timeline *run)
         above[p] = p;
     if (good && run->nprocesses > 1) {
         join_processes(run, above, first);
-        tell(run, parts, find_parts(run, above, slots, parts));
+        report(run, parts, find_parts(run, above, slots, parts));
     }
     free(above);
     free(first);
