@@ -1,5 +1,5 @@
-/* Versions of the collnet ABI, one file each: collnet_v<N>.c has what differs between N and N + 1,
- * and calls version N + 1 for the rest. Private to the room. */
+/* Versions of the collnet ABI, one file each: versions/collnet_v<N>.c has what differs between N
+ * and N + 1, and calls version N + 1 for the rest. Private to the room. */
 #pragma once
 
 #include "nccl/collnet_v7.h"

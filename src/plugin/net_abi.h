@@ -1,5 +1,5 @@
-/* Versions of the net ABI, one file each: net_v<N>.c has what differs between N and N + 1, and
- * calls version N + 1 for the rest. Private to the room. */
+/* Versions of the net ABI, one file each: versions/net_v<N>.c has what differs between N and N + 1,
+ * and calls version N + 1 for the rest. Private to the room. */
 #pragma once
 
 #include "nccl/net_v4.h"
