@@ -55,17 +55,11 @@ static void report(const struct tt_topo_file *file, int local_rank)
     }
 }
 
-static bool make_virtual(void *net, const int *devs, int count, int *dev_out, int *mbps_out)
-{
-    ncclNetVDeviceProps_v12_t members = {.ndevs = count};
-    memcpy(members.devs, devs, (size_t)count * sizeof(*devs));
-    return tt_net_virtual(net, &members, dev_out, mbps_out);
-}
-
 static ncclResult_t join_nics(const struct tt_comm *comm, struct tt_topo_file *file)
 {
     struct tt_net_plugin *plugin = comm->net->plugin;
-    const struct tt_topo_joiner joiner = {plugin->ops.group_most(plugin), make_virtual, comm->net};
+    const struct tt_topo_joiner joiner = {plugin->ops.group_most(plugin), tt_net_virtual_of,
+                                          comm->net};
     return tt_topo_join(file, &joiner);
 }
 

@@ -122,6 +122,9 @@ static inline bool tt_net_size_fits(size_t bytes)
  * *mbps_out are the network's number and speed of it. False: the network cannot merge them. */
 bool tt_net_virtual(struct tt_net *net, const ncclNetVDeviceProps_v12_t *members, int *dev_out,
                     int *mbps_out);
+/* The same for the devices with the numbers `devs`; `net` is a struct tt_net, as tt_topo_joiner's.
+ */
+bool tt_net_virtual_of(void *net, const int *devs, int count, int *dev_out, int *mbps_out);
 /* How many of the first `ndevs` devices are not virtual; under the lock of all networks. */
 int tt_net_virtual_below(const struct tt_net_plugin *self, int ndevs);
 void tt_net_virtual_forget(struct tt_net_plugin *self);

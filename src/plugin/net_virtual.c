@@ -99,3 +99,10 @@ bool tt_net_virtual(struct tt_net *net, const ncclNetVDeviceProps_v12_t *members
     pthread_mutex_unlock(&tt_plugins.nets.lock);
     return found != NULL;
 }
+
+bool tt_net_virtual_of(void *net, const int *devs, int count, int *dev_out, int *mbps_out)
+{
+    ncclNetVDeviceProps_v12_t members = {.ndevs = count};
+    memcpy(members.devs, devs, (size_t)count * sizeof(*devs));
+    return tt_net_virtual(net, &members, dev_out, mbps_out);
+}

@@ -12,13 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool make_virtual(void *net, const int *devs, int count, int *dev_out, int *mbps_out)
-{
-    ncclNetVDeviceProps_v12_t members = {.ndevs = count};
-    memcpy(members.devs, devs, (size_t)count * sizeof(*devs));
-    return tt_net_virtual(net, &members, dev_out, mbps_out);
-}
-
 static bool put_nics(struct tt_topo_file *file, struct tt_net *net)
 {
     struct tt_topo_nic *nics = calloc((size_t)net->ndevs, sizeof(*nics));
@@ -29,8 +22,8 @@ static bool put_nics(struct tt_topo_file *file, struct tt_net *net)
         if (net->plugin->ops.properties(net->plugin, dev, &props) || !props.name) continue;
         nics[local.nnics++] = tt_topo_nic_of(dev, &props);
     }
-    const struct tt_topo_joiner joiner = {net->plugin->ops.group_most(net->plugin), make_virtual,
-                                          net};
+    const struct tt_topo_joiner joiner = {net->plugin->ops.group_most(net->plugin),
+                                          tt_net_virtual_of, net};
     const bool done = nics && tt_topo_complete(file, &local) == ncclSuccess &&
                       tt_topo_join(file, &joiner) == ncclSuccess;
     if (!nics) (void)fprintf(stderr, "tutti topo: no memory for the devices of a plugin\n");

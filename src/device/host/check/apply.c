@@ -86,13 +86,6 @@ static void touch_all(struct tt_host_check *check, struct tt_check_op *op,
     }
 }
 
-static int by_address(const void *a, const void *b)
-{
-    const struct tt_check_touch *one = a, *other = b;
-    if (one->ptr == other->ptr) return 0;
-    return (const char *)one->ptr < (const char *)other->ptr ? -1 : 1;
-}
-
 static bool clash(const struct tt_check_touch *one, const struct tt_check_touch *other)
 {
     return one->part != other->part &&
@@ -146,7 +139,7 @@ void tt_check_parts(struct tt_host_check *check, const struct tt_check_op *op,
         if (touches[i].kind <= TT_CHECK_TOUCH_WRITE && touches[i].bytes)
             sorted[kept++] = touches[i];
     }
-    if (sorted) qsort(sorted, kept, sizeof(*sorted), by_address);
+    if (sorted) qsort(sorted, kept, sizeof(*sorted), tt_check_by_address);
     if (sorted) look_at_sorted(check, op, sorted, kept);
     free(sorted);
 }

@@ -62,13 +62,6 @@ static void touches_node(struct tt_check_touches *touches, const struct exec_op 
         snprintf(touches->name, sizeof(touches->name), "%s", kind_of(op));
 }
 
-static int by_address(const void *a, const void *b)
-{
-    const struct tt_check_touch *one = a, *other = b;
-    if (one->ptr == other->ptr) return 0;
-    return (const char *)one->ptr < (const char *)other->ptr ? -1 : 1;
-}
-
 static struct tt_check_op node_op(const struct tt_host_exec *exec,
                                   const struct tt_check_touch *touch)
 {
@@ -130,7 +123,7 @@ static void look_for_unwritten(struct tt_host_check *check, const struct tt_host
 static void look_inside(struct tt_host_check *check, const struct tt_host_exec *exec,
                         struct tt_check_touches *touches, const struct tt_check_paths *paths)
 {
-    qsort(touches->at, touches->count, sizeof(touches->at[0]), by_address);
+    qsort(touches->at, touches->count, sizeof(touches->at[0]), tt_check_by_address);
     for (size_t i = 0; i < touches->count; i++) {
         const struct tt_check_touch *one = &touches->at[i];
         if (one->kind > TT_CHECK_TOUCH_END) continue;

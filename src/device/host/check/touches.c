@@ -273,3 +273,10 @@ void tt_host_check_memory_node(const void *ptr, size_t bytes, bool ends)
         .kind = ends ? TT_CHECK_TOUCH_END : TT_CHECK_TOUCH_BEGIN, .ptr = ptr, .bytes = bytes};
     if (tt_host_thread.check.touches) tt_check_touches_add(tt_host_thread.check.touches, &touch);
 }
+
+int tt_check_by_address(const void *a, const void *b)
+{
+    const struct tt_check_touch *one = a, *other = b;
+    if (one->ptr == other->ptr) return 0;
+    return (const char *)one->ptr < (const char *)other->ptr ? -1 : 1;
+}
