@@ -479,7 +479,7 @@ static bool turn(struct launch *launch, struct pollfd *polls)
     if (!list_channels(launch, polls) && !launch->nalive) return false;
     polls[n] = (struct pollfd){.fd = launch->signal_fd, .events = POLLIN};
     polls[n + 1] = (struct pollfd){launch->typed[1] >= 0 ? STDIN_FILENO : -1, POLLIN, 0};
-    bool untold = launch_same_tell(launch->same, name_of(launch), false, stderr);
+    bool untold = launch_same_report(launch->same, name_of(launch), false, stderr);
     int ready = poll(polls, (nfds_t)n + 2, launch->ending || untold ? 50 : -1);
     for (int r = 0; ready > 0 && r < launch->options->nranks; r++) {
         const struct pollfd *three = &polls[(size_t)r * NCHANNELS];
@@ -549,7 +549,7 @@ static bool prepare(struct launch *launch)
 
 static void finish(struct launch *launch, sigset_t before)
 {
-    launch_same_tell(launch->same, name_of(launch), true, stderr);
+    launch_same_report(launch->same, name_of(launch), true, stderr);
     launch_same_destroy(launch->same);
     launch_env_fini(&launch->env);
     launch_guard_end(&launch->guard);

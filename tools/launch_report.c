@@ -19,7 +19,7 @@ struct sentence {
     struct launch_keys keys;
     char *text; /* owned; NULL: none */
     bool *by;   /* owned; ranks that said it */
-    bool tells_hang;
+    bool reports_hang;
 };
 
 struct process {
@@ -78,7 +78,7 @@ void launch_report_start(struct launch_report *report, int rank, int host, pid_t
 }
 
 /* The watchdog's and the init's sentences of who waits for whom. */
-static bool tells_hang(const char *text)
+static bool reports_hang(const char *text)
 {
     static const char *const marks[] = {" waits: ",
                                         "no operation was finished for",
@@ -120,7 +120,7 @@ void launch_report_line(struct launch_report *report, int rank, const char *line
         sentence->text = strndup(text, sentence_bytes);
         sentence->by = calloc((size_t)report->options->nranks, sizeof(*sentence->by));
         report->nsentences++;
-        sentence->tells_hang = sentence->text && tells_hang(sentence->text);
+        sentence->reports_hang = sentence->text && reports_hang(sentence->text);
     }
     if (sentence->by) sentence->by[rank] = true;
 }
@@ -220,7 +220,7 @@ static json_t *sentences_array(const struct launch_report *report, bool of_hang)
     json_t *array = json_array();
     for (int k = 0; k < report->nsentences; k++) {
         const struct sentence *sentence = &report->sentences[k];
-        if (sentence->tells_hang != of_hang || !sentence->text || !sentence->by) continue;
+        if (sentence->reports_hang != of_hang || !sentence->text || !sentence->by) continue;
         json_t *ranks = json_array();
         for (int r = 0; r < report->options->nranks; r++) {
             if (sentence->by[r]) json_array_append_new(ranks, json_integer(r));

@@ -44,9 +44,9 @@ struct message { /* of calls that follow each other; little-endian */
 };
 #define MESSAGE_BYTES(count) (offsetof(struct message, entries) + (count) * sizeof(struct entry))
 
-struct round {            /* its counts are of the calls of the group that ends */
-    int sent, done;       /* given to the partner after this rank; the same as that before it */
-    struct message heard; /* the latest of that one */
+struct round {               /* its counts are of the calls of the group that ends */
+    int sent, done;          /* given to the partner after this rank; the same as that before it */
+    struct message received; /* the latest of that one */
 };
 
 struct tt_global_check {
@@ -198,10 +198,10 @@ static void send_round(const struct tt_plan *plan, int round)
 }
 
 /* The next message of a round's partner; false: none has come. */
-static bool hear(const struct tt_plan *plan, int round)
+static bool receive(const struct tt_plan *plan, int round)
 {
     const int from = partner(plan, round, -1);
-    struct message *message = &plan->global_check->rounds[round].heard;
+    struct message *message = &plan->global_check->rounds[round].received;
     size_t bytes = 0;
     while (!tt_bootstrap_poll(plan->comm->bootstrap, from, TAG_CALLS, message, sizeof(*message),
                               &bytes)) {
@@ -220,7 +220,7 @@ static bool hear(const struct tt_plan *plan, int round)
 
 /* ---- what differs ---- */
 
-static void accuse(struct tt_plan *plan, int round, const struct entry *theirs)
+static void report_mismatch(struct tt_plan *plan, int round, const struct entry *theirs)
 {
     const struct tt_comm *comm = plan->comm;
     const struct tt_global_check *check = plan->global_check;
@@ -234,12 +234,13 @@ static void accuse(struct tt_plan *plan, int round, const struct entry *theirs)
     tt_call_text(first ? &mine : &others, false, calls[0]);
     tt_call_text(first ? &others : &mine, false, calls[1]);
     if (!tt_call_same(&mine, &others)) {
-        tt_transport_accuse(comm->transport,
-                            "ranks called different operations: rank %d called %s, rank %d called "
-                            "%s, each as its collective call %llu; all ranks must make the same "
-                            "calls in the same order",
-                            first ? comm->member.rank : peer, calls[0],
-                            first ? peer : comm->member.rank, calls[1], number);
+        tt_transport_mismatch(
+            comm->transport,
+            "ranks called different operations: rank %d called %s, rank %d called "
+            "%s, each as its collective call %llu; all ranks must make the same "
+            "calls in the same order",
+            first ? comm->member.rank : peer, calls[0], first ? peer : comm->member.rank, calls[1],
+            number);
         return;
     }
     char why[TT_WHY_BYTES];
@@ -301,18 +302,18 @@ static void note_wait(const struct tt_plan *plan, int round)
 static bool compare_round(struct tt_plan *plan, int round)
 {
     struct tt_global_check *check = plan->global_check;
-    const struct message *heard = &check->rounds[round].heard;
+    const struct message *received = &check->rounds[round].received;
     int *done = &check->rounds[round].done;
     while (*done < ready(check, round)) {
         const uint64_t number = check->made + (uint64_t)*done;
-        if (number >= heard->first + heard->count || heard->count == 0) {
-            if (!hear(plan, round)) return false;
+        if (number >= received->first + received->count || received->count == 0) {
+            if (!receive(plan, round)) return false;
             continue;
         }
         const struct entry *theirs =
-            number < heard->first ? NULL : &heard->entries[number - heard->first];
+            number < received->first ? NULL : &received->entries[number - received->first];
         if (theirs && !agrees(&check->own[*done], theirs)) {
-            accuse(plan, round, theirs);
+            report_mismatch(plan, round, theirs);
             return false; /* for good: the communicator has failed */
         }
         ++*done;

@@ -184,7 +184,7 @@ static bool names_victim(const struct sim_report *report)
 }
 
 /* One that failed itself, and then left while this rank waited for it. */
-static bool names_leaver(const struct sim_report *report)
+static bool names_leaving(const struct sim_report *report)
 {
     for (int r = 0; r < sim->plan.nranks; r++) {
         const struct sim_report *other = &sim->reports[r];
@@ -215,7 +215,7 @@ static int judge_rank(int rank)
     if (!*report->sentence) return complain("no sentence", rank);
     if (is_short()) return complain("an error without need", rank);
     if (blames_for_cut(report)) return complain("somebody is blamed for a cut", rank);
-    const bool right = !only_deaths() || names_victim(report) || names_leaver(report);
+    const bool right = !only_deaths() || names_victim(report) || names_leaving(report);
     return right ? 0 : complain("another is named", rank);
 }
 

@@ -304,9 +304,9 @@ static void grown_beside_splits(struct harness_rank *own)
  * once and not when the time of the init is up. */
 static void split_without_one(struct harness_rank *own)
 {
-    const int *leaver = own->arg;
+    const int *leaving = own->arg;
     ncclComm_t child = NULL;
-    if (own->rank == *leaver) {
+    if (own->rank == *leaving) {
         NCCL(ncclCommDestroy(own->comm));
     } else {
         double start = harness_now_sec();
@@ -338,8 +338,8 @@ int main(void)
         harness_threads(RANKS, aborted_after_finalize, NULL, 0);
     harness_threads(RANKS, grown_by_an_old_id, NULL, 0);
     harness_threads(RANKS, grown_beside_splits, NULL, HARNESS_NO_COMM);
-    for (int leaver = 0; leaver < RANKS; leaver++)
-        harness_threads(RANKS, split_without_one, &leaver, 0);
+    for (int leaving = 0; leaving < RANKS; leaving++)
+        harness_threads(RANKS, split_without_one, &leaving, 0);
     puts("done");
     return 0;
 }

@@ -6,10 +6,10 @@
 /* Handle an UP frame: contributions of the subtree of `branch`. */
 void tt_exchange_up(struct tt_bootstrap *bootstrap, struct tt_branch *branch,
                     const unsigned char *bytes, size_t len);
-/* Send the own share again: the connection to the parent is a new one. */
+/* Send this rank's contribution again, over a new connection to the parent. */
 void tt_exchange_send_again(struct tt_bootstrap *bootstrap);
-/* A rank has left, or somebody has come to an exchange: it fails at once where a rank that has left
- * never comes to it. */
+/* Call it when a rank has left, or a contribution has arrived: fails the exchange at once when it
+ * lacks a rank that has left. */
 void tt_exchange_miss(struct tt_bootstrap *bootstrap);
 /* Report, once, that children wait for this rank. True: look again soon. */
 bool tt_exchange_tick(struct tt_bootstrap *bootstrap, uint64_t now_nsec);

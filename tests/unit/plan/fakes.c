@@ -348,7 +348,7 @@ __attribute__((weak)) ncclResult_t tt_comm_check_state(struct tt_comm *comm, con
     return ncclSuccess;
 }
 
-ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt, ...)
+ncclResult_t tt_transport_mismatch(struct tt_transport *transport, const char *fmt, ...)
 {
     (void)transport, (void)fmt;
     return ncclInvalidUsage;
