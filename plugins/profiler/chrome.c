@@ -370,8 +370,8 @@ static char *members(char *at, const struct open_event *event)
     return at[-1] == ',' ? at - 1 : at;
 }
 
-static size_t tell(struct trace_chrome *chrome, const struct open_event *event, uint64_t end_nsec,
-                   char *lines)
+static size_t report(struct trace_chrome *chrome, const struct open_event *event, uint64_t end_nsec,
+                     char *lines)
 {
     const struct trace_record *start = &event->start;
     char *at = lines;
@@ -426,7 +426,7 @@ size_t trace_chrome_take(struct trace_chrome *chrome, const struct trace_record 
         if (known) event->states[event->nstates++].state = record->type;
         return 0;
     }
-    size_t bytes = tell(chrome, event, record->ts_nsec, lines);
+    size_t bytes = report(chrome, event, record->ts_nsec, lines);
     forget(chrome, event);
     return bytes;
 }

@@ -192,7 +192,7 @@ ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint
                           const char **payload_out, size_t *bytes_out);
 /* Fail because the slot holds `got` bytes, not the `want` that the program expects. */
 ncclResult_t tt_slot_size_error(const struct tt_work *work, struct tt_edge *edge, size_t got,
-                            size_t want);
+                                size_t want);
 
 /* Most operations that a frame flattens to; 0: it does not. */
 static inline size_t tt_eager_op_limit(const struct tt_frame *frame, int nranks)

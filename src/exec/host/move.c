@@ -97,7 +97,7 @@ static enum tt_run failed(struct tt_work *work, ncclResult_t rc)
 }
 
 ncclResult_t tt_slot_size_error(const struct tt_work *work, struct tt_edge *edge, size_t got,
-                            size_t want)
+                                size_t want)
 {
     char name[64];
     tt_edge_name(edge, name, sizeof(name));

@@ -50,7 +50,7 @@ struct tt_host_check {
     struct tt_check_range passing[TT_CHECK_PASSING_MOST]; /* by system calls; 0 bytes: free */
     size_t npassing;
     bool closes_parts;  /* guard.c: also pages of which only a part is used */
-    bool does_io;       /* the program makes system calls that nobody leads elsewhere: imports.c */
+    bool does_io;       /* the program makes system calls that imports.c does not redirect */
     bool lends_buffers; /* the C library's files have memory of devices as their buffers: io.c */
     void *(*io_instead)(const char *name); /* tt_check_io_instead(), for imports.c, below io.c */
     uint64_t io_of;                        /* objects loaded when does_io was determined */
