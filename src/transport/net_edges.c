@@ -110,6 +110,18 @@ ncclResult_t tt_net_edges_lane(struct tt_transport *transport, struct tt_collnet
     return ncclSuccess;
 }
 
+ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_out)
+{
+    struct tt_net_edges *edges = transport->net_edges;
+    *moved_out = false;
+    if (!edges) return ncclSuccess;
+    if (!pthread_mutex_trylock(&edges->lock)) {
+        *moved_out = run_edges(edges, false).moved;
+        pthread_mutex_unlock(&edges->lock);
+    }
+    return first_error(edges);
+}
+
 /* Threads that wait hold the lock most of the time; the proxy asks them to let it in while only it
  * can go on. */
 static bool proxy_lock(struct tt_net_edges *edges)
