@@ -218,8 +218,7 @@ uint32_t tt_transport_messages(const struct tt_transport *transport, int rank, b
 ncclResult_t tt_transport_mismatch(struct tt_transport *transport, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Advance network transfers and connections of this communicator once, for a caller without a
- * proxy. Never blocks; one thread works, others return at once.
+/* Advance network transfers and connections once, for a caller without a proxy. Never blocks.
  * *moved_out  true when something advanced
  * Errors: the first failure of a network edge (reported once). */
 ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_out);
