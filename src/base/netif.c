@@ -179,7 +179,10 @@ ncclResult_t tt_netif_list(struct tt_netif *netifs, int max, int *count_out)
     const char *filter = tt_param_str("NCCL_SOCKET_IFNAME");
     ncclResult_t rc = ncclSuccess;
     if (max < 1) return tt_fail(ncclInvalidArgument, "interfaces: room for %d", max);
-    if (getifaddrs(&all) != 0) return tt_fail(ncclSystemError, "interfaces: getifaddrs: %m");
+    int failed = getifaddrs(&all);
+    if (failed && errno == EMFILE && tt_socket_more_descriptors()) failed = getifaddrs(&all);
+    if (failed && errno == EMFILE) return tt_socket_exhausted("interfaces: getifaddrs");
+    if (failed) return tt_fail(ncclSystemError, "interfaces: getifaddrs: %m");
     if (filter && !*filter) filter = NULL;
     const int count =
         filter ? collect(all, filter, netifs, max) : collect_automatic(all, netifs, max);
