@@ -225,7 +225,7 @@ static ncclResult_t issue_recv(struct net_edge *edge, int count)
 
 /* Networks that ask for it learn which receives the executor is done with, before their requests
  * give way to new ones. Returns how many messages that holds for. */
-static uint64_t tell_consumed(struct net_edge *edge, uint64_t emptied)
+static uint64_t report_consumed(struct net_edge *edge, uint64_t emptied)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     if (!net->ops.consumed) return emptied;
@@ -249,7 +249,7 @@ static uint64_t issue_limit(struct net_edge *edge)
     if (edge->edge.key.sending) return atomic_load_explicit(&edge->filled, memory_order_acquire);
     uint64_t limit = atomic_load_explicit(&edge->wanted, memory_order_acquire);
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
-    uint64_t room = tell_consumed(edge, emptied) + TT_SLOTS;
+    uint64_t room = report_consumed(edge, emptied) + TT_SLOTS;
     uint64_t expected = atomic_load_explicit(&edge->expected, memory_order_relaxed);
     if (limit < expected) limit = expected;
     return limit < room ? limit : room;
