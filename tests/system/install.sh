@@ -51,6 +51,8 @@ ok "$tutti" perf --ranks 2 -b 8 -e 8 -n 2 allreduce
 # The examples by their Makefile, with nothing but the two variables.
 cp -r "$source/examples" "$there/examples"
 cd "$there/examples"
+ln -s "$home" "$there/a folder"
+ok make split NCCL_HOME="$there/a folder" CUDA_HOME="$there/a folder"
 ok make NCCL_HOME="$home" CUDA_HOME="$home"
 for name in allreduce streams_graph split nonblocking; do
     ok "$tutti" run -n 4 "./$name"
