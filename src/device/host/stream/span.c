@@ -51,7 +51,8 @@ static bool is_there(const void *ptr, size_t bytes, bool write)
     return tt_host_arena_of(ptr, &device, &kind) || foreign_fits(ptr, bytes, write);
 }
 
-bool tuttiHostIsThere(const void *ptr, size_t bytes)
+/* Its list would be on the stack of every fill. */
+__attribute__((noinline)) bool tuttiHostIsThere(const void *ptr, size_t bytes)
 {
     enum { PAGE = 4096, PAGES = 1024 };
     unsigned char there[PAGES];
@@ -65,13 +66,13 @@ bool tuttiHostIsThere(const void *ptr, size_t bytes)
     return true;
 }
 
-/* A fill of what is nowhere is refused, as a device does it. A copy is the program's own access. */
-static bool fits_fill(const void *ptr, size_t bytes, bool write)
+static __attribute__((noinline)) bool rows_are_there(const struct tt_host_op *op)
 {
-    enum tt_memory_kind kind;
-    int device;
-    return fits(ptr, bytes, write) &&
-           (tt_host_arena_of(ptr, &device, &kind) || tuttiHostIsThere(ptr, bytes));
+    size_t bytes = op->set.width * op->set.elem_bytes; /* which was checked */
+    bool there = true;
+    for (size_t row = 0; there && row < op->set.height; row++)
+        there = tuttiHostIsThere((const char *)op->set.ptr + row * op->set.pitch, bytes);
+    return there;
 }
 
 typedef bool span_check(const void *ptr, size_t bytes, bool write);
@@ -145,7 +146,10 @@ bool tt_host_copy_fits(const struct tt_copy *copy)
 
 bool tt_host_set_fits(const struct tt_host_op *op)
 {
-    return check_set(op, fits_fill);
+    const struct tt_range *range = &tt_host.memory.range;
+    bool ours = (size_t)((const char *)op->set.ptr - (const char *)range->base) < range->bytes;
+    /* A fill of what is nowhere is refused, as a device does it. A copy is the program's access. */
+    return check_set(op, fits) && (ours || rows_are_there(op));
 }
 
 bool tuttiHostWordFits(const struct tt_word *word)
