@@ -90,9 +90,12 @@ static ncclResult_t read_list(const struct table *table, int func, const char *t
     bool inverted = len > 0 && text[0] == '^';
     const char *end = text + len;
     const char *at = inverted ? text + 1 : text;
-    while (at <= end) {
-        const char *stop = memchr(at, ',', (size_t)(end - at));
+    bool any = inverted; /* "^" alone forbids nothing */
+    for (const char *stop; at <= end; at = stop + 1) {
+        stop = memchr(at, ',', (size_t)(end - at));
         if (!stop) stop = end;
+        if (stop == at) continue; /* NCCL takes no offence at "Ring," */
+        any = true;
         int number = lookup(table->words, (size_t)table->nwords, at, (size_t)(stop - at));
         if (number < 0) {
             char meant[64];
@@ -101,7 +104,10 @@ static ncclResult_t read_list(const struct table *table, int func, const char *t
                            table->variable, (int)(stop - at), at, table->accepted, meant);
         }
         listed[number] = true;
-        at = stop + 1;
+    }
+    if (!any) {
+        return tt_fail(ncclInvalidUsage, "%s: '%.*s' names nothing (accepted: %s)", table->variable,
+                       (int)len, text, table->accepted);
     }
     for (size_t i = 0; i < (func < 0 ? (size_t)NTUNED : 1); i++) {
         set_row(table, func < 0 ? funcs[i].number : func, listed, inverted);

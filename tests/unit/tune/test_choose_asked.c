@@ -29,6 +29,9 @@ static void forced_programs_run(void **state)
         {"Ring;allreduce:Tree", "^LL128;allreduce:LL128", TT_ALGO_TREE, TT_PROTO_LL128},
         {"broadcast:ring;allreduce:^ring,direct,oneshot", NULL, TT_ALGO_TREE, -1},
         {"Ring,Tree", "^LL,LL128", TT_ALGO_RING, TT_PROTO_SIMPLE},
+        {"Ring,", ",LL,,", TT_ALGO_RING, TT_PROTO_LL}, /* as NCCL reads them */
+        {"^Direct,,OneShot,Tree", "^", TT_ALGO_RING, -1},
+        {"allreduce:Tree;", "allreduce:^;", TT_ALGO_TREE, -1},
     };
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         print_message("case: %s %s\n", cases[k].algo, cases[k].proto ? cases[k].proto : "");
@@ -102,8 +105,8 @@ static void bad_lists_are_refused(void **state)
     static const struct {
         const char *algo, *proto;
     } cases[] = {
-        {"Rings", NULL},     {"Ring,", NULL},      {"^", NULL},         {"allreduc:Ring", NULL},
-        {"Ring;Tree", NULL}, {NULL, "LL256"},      {NULL, "LL;Simple"}, {"allreduce:", NULL},
+        {"Rings", NULL},     {",", NULL},          {"allreduce:,", NULL}, {"allreduc:Ring", NULL},
+        {"Ring;Tree", NULL}, {NULL, "LL256"},      {NULL, "LL;Simple"},   {"allreduce:", NULL},
         {"Ring Tree", NULL}, {NULL, "allreduce:"},
     };
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
