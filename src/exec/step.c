@@ -110,7 +110,7 @@ static __attribute__((noinline)) void rewind_cursors(struct tt_work *work)
                          cursor->thread, cursor->frame->geometry.npasses);
         cursor->done = cursor->moving = cursor->draining = false;
         cursor->leaving = cursor->ref_many = false;
-        cursor->ref_edge = NULL;
+        cursor->ref_edge = cursor->held = NULL;
         cursor->waits_what = NULL;
     }
     work->nlive = work->ncursors;

@@ -71,6 +71,22 @@ bool tt_edge_reads_once(const struct tt_edge *edge)
     return edge->reads_once;
 }
 
+bool tt_edge_holds(const struct tt_edge *edge)
+{
+    return edge->ops->push;
+}
+
+bool tt_edge_hold(struct tt_edge *edge)
+{
+    edge->held = edge->ops->push;
+    return edge->held;
+}
+
+void tt_edge_push(struct tt_edge *edge)
+{
+    if (edge->ops->push) edge->ops->push(edge);
+}
+
 bool tt_edge_drained(struct tt_edge *edge)
 {
     return edge->ops->drained(edge);

@@ -7,9 +7,10 @@
 #include "transport/small.h"
 #include "transport/transport.h"
 
-/* Slots of one edge. All callbacks but `track`, `land` and `expect` are required and none blocks
- * (contracts: tt_edge_* in transport.h). Sending edges get acquire, post, post_small, post_ref,
- * drained and small.send; receiving edges get peek, land, small.take and small.release. */
+/* Slots of one edge. All callbacks but `track`, `land`, `expect` and `push` are required and none
+ * blocks (contracts: tt_edge_* in transport.h). Sending edges get acquire, post, post_small,
+ * post_ref, drained and small.send; receiving edges get peek, land, small.take and small.release.
+ */
 struct tt_edge_ops {
     char *(*acquire)(struct tt_edge *edge, size_t bytes);
     void (*post)(struct tt_edge *edge, uint64_t match, size_t bytes);
@@ -20,6 +21,7 @@ struct tt_edge_ops {
                          size_t *bytes_out);
     void (*land)(struct tt_edge *edge, uint64_t match, char *at, size_t room); /* NULL: cannot */
     void (*expect)(struct tt_edge *edge, uint64_t nmessages);                  /* NULL: no use */
+    void (*push)(struct tt_edge *edge); /* NULL: a post is sent at once, tt_edge_hold() or not */
     struct tt_edge_small small;
     /* NULL: no events for a profiler. Not on the hot path. */
     void (*track)(struct tt_edge *edge, const struct tt_edge_track *track);
@@ -35,6 +37,7 @@ struct tt_edge {
     size_t message_bytes; /* tt_edge_message_bytes(); 0: a slice */
     bool reads_once;      /* tt_edge_reads_once() */
     bool wants_still;     /* tt_edge_wants_still() */
+    bool held;            /* the next post stays until tt_edge_push() or one that is not held */
     bool failed;          /* damage was reported; later such slots are returned without a message */
 };
 

@@ -51,7 +51,14 @@ static void post(struct net_edge *edge, uint64_t match, size_t bytes, const void
     if (op) tt_net_watch_start(op, edge, filled, ncclProfilerProxyStepSendGPUWait);
     /* pairs with the acquire load in issue_step() */
     atomic_store_explicit(&edge->filled, filled + 1, memory_order_release);
-    tt_net_drive(edge->transport->net_edges, edge, true);
+    bool held = edge->edge.held;
+    edge->edge.held = false;
+    if (!held) tt_net_drive(edge->transport->net_edges, edge, true);
+}
+
+static void net_push(struct tt_edge *base)
+{
+    tt_net_drive(own(base)->transport->net_edges, own(base), true);
 }
 
 static void net_post(struct tt_edge *base, uint64_t match, size_t bytes)
@@ -264,6 +271,7 @@ static const struct tt_edge_ops net_ops = {
     .peek = net_peek,
     .land = net_land,
     .expect = net_expect,
+    .push = net_push,
     .small = {.send = net_send_small, .take = net_take, .release = net_release},
     .track = net_track,
     .name = net_name,

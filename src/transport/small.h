@@ -34,6 +34,12 @@ struct tt_edge_small { /* all hot */
     void (*release_all)(struct tt_edge *edge, const struct tt_bundle *bundle);
 };
 
+/* Let the next post wait for what is posted behind it, so that a network sends both at once. The
+ * caller pushes before it waits or ends. False: the edge sends everything as it is posted. */
+bool tt_edge_hold(struct tt_edge *edge);
+bool tt_edge_holds(const struct tt_edge *edge); /* what that would return, at either end */
+void tt_edge_push(struct tt_edge *edge);
+
 /* As tt_transport_begin(), for `ncalls` operations of equal calls. Returns the match header of the
  * first; that of each following one is larger by TT_MATCH_STEP. hot */
 #define TT_MATCH_STEP ((uint64_t)1 << 32)

@@ -42,6 +42,7 @@ struct tt_cursor {
     bool ref_taken;           /* its references are valid only until the peer has taken the slot */
     bool ref_many;            /* slots of several edges hold references */
     struct tt_edge *ref_edge; /* the first edge with such a slot; NULL: none */
+    struct tt_edge *held;     /* where the last post waits for the one behind it; NULL: nowhere */
     /* the transfer */
     size_t done_count, total_count, slice_count; /* elements */
     size_t slot_bytes, slot_done; /* of a source slot that holds several slices; 0: none does */

@@ -128,17 +128,26 @@ static enum tt_run step(struct tt_work *work, struct tt_cursor *cursor)
     return TT_RUN_PROGRESS;
 }
 
+/* What it posted last is sent: nobody knows when it goes on. */
+static enum tt_run stop(struct tt_cursor *cursor, enum tt_run run)
+{
+    if (cursor->held) tt_edge_push(cursor->held);
+    cursor->held = NULL;
+    return run;
+}
+
 enum tt_run tt_cursor_run(struct tt_work *work, struct tt_cursor *cursor, int slices)
 {
     bool progress = false;
     while (!cursor->draining) {
         enum tt_run run = step(work, cursor);
         if (run == TT_RUN_FAILED) return run;
-        if (run == TT_RUN_WAIT) return progress ? TT_RUN_PROGRESS : run;
+        if (run == TT_RUN_WAIT) return stop(cursor, progress ? TT_RUN_PROGRESS : run);
         progress = true;
         if (run == TT_RUN_DONE) tt_stepper_done(&cursor->stepper);
-        if (--slices <= 0 && !cursor->draining) return TT_RUN_PROGRESS;
+        if (--slices <= 0 && !cursor->draining) return stop(cursor, TT_RUN_PROGRESS);
     }
+    stop(cursor, TT_RUN_PROGRESS);
     enum tt_run run = drain(cursor);
     return run == TT_RUN_WAIT && progress ? TT_RUN_PROGRESS : run;
 }

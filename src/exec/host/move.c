@@ -12,6 +12,7 @@
 
 #define LOCAL_SLICE_BYTES ((size_t)256 << 10) /* without slots: how often a move can be left */
 #define REF_MIN_BYTES ((size_t)8 << 10)       /* below, copying costs less than draining */
+#define HELD_BYTES ((size_t)4 << 10)          /* beyond, what a message takes is its bytes */
 #define POLLS_BARE 100                        /* looks at a slot without a pause */
 
 /* ---- where ---- */
@@ -151,6 +152,21 @@ static void offer_landing(struct tt_cursor *cursor, struct tt_edge *edge, size_t
     tt_edge_land(edge, cursor->frame->match, NULL, bytes);
 }
 
+/* What is not there may not come before the peer has what was posted. Another rank of the host may
+ * have sent it already; looking costs nothing then. */
+static ncclResult_t look(struct tt_work *work, struct tt_cursor *cursor, struct tt_edge *edge,
+                         const char **payload_out, size_t *got_out)
+{
+    uint64_t match = cursor->frame->match;
+    if (cursor->held && !tt_edge_holds(edge)) {
+        ncclResult_t rc = tt_edge_peek(edge, match, payload_out, got_out);
+        if (rc != ncclInProgress) return rc;
+    }
+    if (cursor->held) tt_edge_push(cursor->held);
+    cursor->held = NULL;
+    return tt_slot_poll(work, edge, match, payload_out, got_out);
+}
+
 static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor, size_t bytes)
 {
     struct tt_locations *src = &cursor->src;
@@ -164,7 +180,7 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
         size_t got = 0;
         const char *payload = NULL;
         offer_landing(cursor, src->edge[k], bytes);
-        ncclResult_t rc = tt_slot_poll(work, src->edge[k], cursor->frame->match, &payload, &got);
+        ncclResult_t rc = look(work, cursor, src->edge[k], &payload, &got);
         if (rc == ncclInProgress) {
             return tt_cursor_wait(cursor, tt_edge_peer(src->edge[k]), TT_WAIT_DATA);
         }
@@ -196,8 +212,16 @@ static enum tt_run await_destinations(struct tt_cursor *cursor, size_t bytes)
     return TT_RUN_PROGRESS;
 }
 
+/* Short messages that follow each other to one peer are sent together; see tt_cursor_run(). */
+static void hold(struct tt_cursor *cursor, struct tt_edge *edge, size_t bytes)
+{
+    if (cursor->held && cursor->held != edge) tt_edge_push(cursor->held);
+    cursor->held = bytes <= HELD_BYTES && tt_edge_hold(edge) ? edge : NULL;
+}
+
 static void post(struct tt_cursor *cursor, int k, const void *small, size_t bytes)
 {
+    hold(cursor, cursor->dst.edge[k], bytes);
     if (small) {
         tt_edge_post_small(cursor->dst.edge[k], cursor->frame->match, small, bytes);
     } else {

@@ -1,5 +1,7 @@
 /* Network edges between two ranks of one process: messages in slots. */
 #include "net_pair.h"
+#include "transport/serve.h"
+#include "transport/small.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -58,6 +60,44 @@ static void expected_messages_are_asked_for(void **state)
             got += try_receive(in, got);
         }
         assert_int_equal(atomic_load(&nposted), got);
+    }
+    rank_close(0);
+    rank_close(1);
+}
+
+/* What is held stays until it is pushed, or until the next one that is not; nothing is lost. */
+static void held_messages_leave_together(void **state)
+{
+    (void)state;
+    rank_open(0);
+    rank_open(1);
+    struct tt_edge *out = edge_of(0, 0, true);
+    struct tt_edge *in = edge_of(1, 0, false);
+    while (!try_send(out, 0))
+        sched_yield();
+    while (!try_receive(in, 0))
+        sched_yield();
+    for (int k = 1, got = 1; got < 120; k++) {
+        uint64_t drives = tt_transport_drives(ranks[0].transport);
+        int first = k;
+        for (; k < first + 3; k++) {
+            assert_true(tt_edge_hold(out));
+            assert_true(try_send(out, k));
+        }
+        assert_int_equal(tt_transport_drives(ranks[0].transport), drives);
+        if (first / 4 % 2) {
+            tt_edge_push(out);
+            k--;
+        } else {
+            assert_true(try_send(out, k));
+        }
+        while (got <= k) {
+            if (try_receive(in, got)) {
+                got++;
+            } else {
+                sched_yield();
+            }
+        }
     }
     rank_close(0);
     rank_close(1);
@@ -244,6 +284,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(slots_arrive_in_order),
+        cmocka_unit_test(held_messages_leave_together),
         cmocka_unit_test(threads_play_ping_pong),
         cmocka_unit_test(what_was_posted_leaves),
         cmocka_unit_test(another_operation_is_reported),
