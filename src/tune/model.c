@@ -79,6 +79,15 @@ static size_t payload(const struct tt_tune_env *env, const struct tt_tune_query 
     return shared ? query->bytes : query->bytes / (size_t)env->nranks;
 }
 
+/* Of a message between hosts the calls, which ranks of a core make one after the other; of an
+ * AlltoAll, where the number of messages decides. Over loopback some 3 of 15 us. */
+#define NET_MESSAGE_PHASES 0.2
+
+static double net_messages(const struct tt_tune_env *env, double count)
+{
+    return load_of(env) * count * NET_MESSAGE_PHASES * host_of(env)->net_phase_usec;
+}
+
 static double oneshot_time(const struct tt_tune_env *env, const struct tt_tune_query *query)
 {
     const struct volume *volume = &volumes[query->func];
@@ -95,6 +104,8 @@ static double oneshot_time(const struct tt_tune_env *env, const struct tt_tune_q
     /* Every remote rank gets its own copy: all of that passes the host's network. */
     if (env->nnodes > 1)
         time += (double)edge_bytes * (n - env->ppn) * env->ppn / host_of(env)->net_bytes_usec;
+    if (env->nnodes > 1 && query->func == TT_FUNC_ALLTOALL)
+        time += query->nops * net_messages(env, passes * (n - env->ppn));
     return time;
 }
 
@@ -332,8 +343,9 @@ static double sorting_time(const struct tt_tune_env *env, const struct tt_tune_q
     if (env->ppn < 2 || !hosts_are_even(env)) return -1;
     double hops = proto == TT_PROTO_LL ? 1 : hosts - 1;
     double inside = 6 * bytes / slot_rate(env) + (env->nranks - 1) * host_of(env)->touch_usec;
-    return query->nops * (hops * own_hop_usec(env, NCCL_HW_NET, proto) +
-                          2 * own_hop_usec(env, NCCL_HW_PCI, proto)) +
+    return query->nops *
+               (hops * own_hop_usec(env, NCCL_HW_NET, proto) +
+                2 * own_hop_usec(env, NCCL_HW_PCI, proto) + net_messages(env, hosts - 1)) +
            load_of(env) * inside +
            bytes * (hosts - 1) / hosts * env->ppn / host_of(env)->net_bytes_usec;
 }
@@ -472,6 +484,8 @@ double tt_model_plain_time(const struct tt_tune_env *env, const struct tt_tune_q
  * each time, took longer (over loopback, 2, 4 and 8 ranks); beyond so many ranks the connections,
  * which are others than those of messages, would be too many. */
 enum { EXCHANGE_BYTES = 16 << 10, EXCHANGE_RANKS = 64 };
+/* An AlltoAll that sorts inside hosts: longer blocks are no longer sent together. */
+enum { SORTED_BYTES = 4 << 10 };
 
 /* Last choices, for those who name them. Doubling, halving, Bruck and pairwise have not been
  * measured where ranks share memory; multicast memory is no faster on a host; NCCL_PAT_ENABLE=2
@@ -487,7 +501,8 @@ static bool only_by_name(const struct tt_tune_env *env, const struct tt_tune_que
     case TT_ALGO_DOUBLING:
     case TT_ALGO_HALVING: return env->all_direct;
     case TT_ALGO_BRUCK: return env->all_direct || is_composite(query->func);
-    case TT_ALGO_HIERARCHICAL: return is_composite(query->func);
+    case TT_ALGO_HIERARCHICAL:
+        return is_composite(query->func) && payload(env, query) > SORTED_BYTES;
     case TT_ALGO_PAIRWISE:
     case TT_ALGO_NVLS:
     case TT_ALGO_NVLS_TREE: return true;

@@ -214,6 +214,42 @@ static void short_exchanges_are_programs(void **state)
     }
 }
 
+/* Several ranks on each of the hosts: the shortest blocks are sorted inside a host first, so that
+ * fewer messages go between them; whatever the number of ranks. */
+static void shortest_alltoalls_are_sorted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int nranks, nhosts, least_local;
+        size_t block_bytes;
+        enum tt_algo algo;
+    } cases[] = {
+        {"short", 8, 2, 4, 64, TT_ALGO_HIERARCHICAL},
+        {"one rank a host", 8, 8, 1, 64, TT_ALGO_ONESHOT},
+        {"uneven hosts", 8, 2, 3, 64, TT_ALGO_ONESHOT},
+        {"longer", 8, 2, 4, 16 << 10, TT_ALGO_ONESHOT},
+        {"long", 8, 2, 4, 1 << 20, TT_ALGO_P2P},
+        {"many ranks", 128, 16, 8, 8, TT_ALGO_HIERARCHICAL},
+        {"many ranks, longer", 128, 16, 8, 16 << 10, TT_ALGO_P2P},
+    };
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        struct tt_tune_env env = two_hosts(cases[k].nranks);
+        env.nnodes = cases[k].nhosts;
+        env.ppn = cases[k].nranks / cases[k].nhosts;
+        env.least_local = cases[k].least_local;
+        struct tt_tune_query query =
+            query_of(TT_FUNC_ALLTOALL, cases[k].block_bytes * (size_t)cases[k].nranks);
+        print_message("case: %s\n", cases[k].name);
+        struct tt_tune_choice choice = chosen(&env, &query, NULL);
+        assert_int_equal(choice.algo, cases[k].algo);
+        if (choice.algo != TT_ALGO_HIERARCHICAL) continue;
+        assert_int_equal(choice.proto, TT_PROTO_LL);
+        assert_int_equal(choice.nchannels, 1);
+        assert_int_equal(choice.chunk_bytes, env.slice_bytes); /* a block takes a slot */
+    }
+}
+
 static void deterministic_avoids_rings(void **state)
 {
     (void)state;
@@ -287,6 +323,7 @@ int main(void)
         cmocka_unit_test_setup(halving_uses_all_devices, clear_lists),
         cmocka_unit_test_setup(messages_are_messages, clear_lists),
         cmocka_unit_test_setup(short_exchanges_are_programs, clear_lists),
+        cmocka_unit_test_setup(shortest_alltoalls_are_sorted, clear_lists),
         cmocka_unit_test_setup(deterministic_avoids_rings, clear_lists),
         cmocka_unit_test_setup(networks_that_reduce_are_chosen, clear_lists),
     };
