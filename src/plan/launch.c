@@ -53,11 +53,12 @@ static void log_choice(const struct tt_plan *plan, const struct tt_task *task,
     const struct tt_tune_program *imported = bound->choice.program;
     if (plan->comm->member.rank != 0 || plan->comm->member.nranks == 1) return;
     if (imported) {
+        const char *why = bound->choice.time_usec > 0 ? ", predicted to be fastest" : "";
+        if (bound->choice.measured) why = ", measured to be faster";
         tt_info(TT_LOG_TUNING | TT_LOG_COLL,
                 "%s: %zu Bytes -> program %s (%016llx) on %d channels%s", tt_func_name(task->func),
                 tt_operation_bytes(task), imported->name, (unsigned long long)imported->hash,
-                (int)imported->program->nchannels,
-                bound->choice.time_usec > 0 ? ", predicted to be fastest" : "");
+                (int)imported->program->nchannels, why);
         return;
     }
     tt_info(TT_LOG_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}",

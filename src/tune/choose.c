@@ -373,9 +373,11 @@ ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_
     int requested = tuner && tuned ? ask(tuner, &asked, &costs) : 0;
     if (!pick(&costs, &choice)) return nothing_left(env, query, &lists);
     double time = host_time(env, &asked, &choice);
-    imported = tt_tune_faster(env, &asked, &lists, &time);
+    bool measured;
+    imported = tt_tune_faster(env, &asked, &lists, &time, &measured);
     if (imported) {
         *choice_out = imported_choice(env, imported, time);
+        choice_out->measured = measured;
         return ncclSuccess;
     }
     choice.nchannels = channel_count(env, &asked, &choice, requested);

@@ -23,7 +23,9 @@ const struct tt_tune_program *tt_tune_imported(const struct tt_tune_env *env,
                                                const struct tt_tune_query *query,
                                                const struct tt_tune_lists *lists);
 /* The fastest of those that were measured here, else of those that are predicted, if it is faster
- * than the library's own choice, which takes *time_usec; that then is its time. NULL: none. */
+ * than the library's own choice, which takes *time_usec; that then is its time.
+ * NULL: none. */
 const struct tt_tune_program *tt_tune_faster(const struct tt_tune_env *env,
                                              const struct tt_tune_query *query,
-                                             const struct tt_tune_lists *lists, double *time_usec);
+                                             const struct tt_tune_lists *lists, double *time_usec,
+                                             bool *measured_out);

@@ -72,12 +72,14 @@ const struct tt_tune_program *tt_tune_imported(const struct tt_tune_env *env,
 
 const struct tt_tune_program *tt_tune_faster(const struct tt_tune_env *env,
                                              const struct tt_tune_query *query,
-                                             const struct tt_tune_lists *lists, double *time_usec)
+                                             const struct tt_tune_lists *lists, double *time_usec,
+                                             bool *measured_out)
 {
     const struct tt_tune_program *fastest = NULL;
-    if (!allowed(env, query, lists)) return NULL;
     double least = faster_ratio;
-    for (int k = 0; k<env->nprograms && * time_usec> 0; k++) {
+    *measured_out = false;
+    if (!allowed(env, query, lists)) return NULL;
+    for (int k = 0; *time_usec > 0 && k < env->nprograms; k++) {
         double ratio = measured_ratio(env, query, &env->programs[k]);
         if (!(ratio > 0 && ratio < least) || !fits(env, query, lists, &env->programs[k])) continue;
         fastest = &env->programs[k];
@@ -85,6 +87,7 @@ const struct tt_tune_program *tt_tune_faster(const struct tt_tune_env *env,
     }
     if (fastest) {
         *time_usec *= least;
+        *measured_out = true;
         return fastest;
     }
     for (int k = 0; k < env->nprograms; k++) {

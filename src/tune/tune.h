@@ -73,6 +73,7 @@ struct tt_tune_choice {
     size_t chunk_bytes;                    /* largest chunk */
     double time_usec;                      /* predicted; < 0 unknown */
     const struct tt_tune_program *program; /* to be run; NULL: what the generators make */
+    bool measured; /* it is run because `tutti tune` found it faster; else it is predicted to be */
 };
 
 /* Read algSelection into `request`: allowed and selects. `text` may be NULL.
