@@ -226,6 +226,15 @@ static const char *collnet_lacks(const struct tt_tune_env *env, const struct tt_
                : "; CollNet's network does not reduce this type by this operator";
 }
 
+/* What is only for hosts with as many ranks each. */
+static const char *uneven_lacks(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    if (env->nnodes < 2 || env->ppn * env->nnodes == env->nranks) return "";
+    return query->func == TT_FUNC_ALLTOALL
+               ? "; Hierarchical makes an AlltoAll of hosts with as many ranks each"
+               : "; NVLSTree and Hierarchical LL need hosts with as many ranks each";
+}
+
 static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_tune_query *query,
                                  const struct tt_tune_lists *lists)
 {
@@ -236,14 +245,14 @@ static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_
     }
     return tt_fail(
         ncclInvalidUsage,
-        "no algorithm or protocol is left for %s: NCCL_ALGO is %s, NCCL_PROTO is %s%s%s%s%s%s",
+        "no algorithm or protocol is left for %s: NCCL_ALGO is %s, NCCL_PROTO is %s%s%s%s%s%s%s",
         name, lists->algo_text ? lists->algo_text : "unset",
         lists->proto_text ? lists->proto_text : "unset",
         env->deterministic ? ", TUTTI_DETERMINISTIC forbids rings and trees" : "",
         env->all_direct ? "" : "; Direct needs memory that all ranks can map",
         env->nnodes > 1 ? "; NVLS needs one host whose memory all ranks can map"
                         : "; Hierarchical, NVLSTree and CollNet need two hosts or more",
-        collnet_lacks(env, query),
+        uneven_lacks(env, query), collnet_lacks(env, query),
         tt_param_int("NCCL_NVLS_ENABLE") ? "" : "; NCCL_NVLS_ENABLE=0 forbids NVLS");
 }
 

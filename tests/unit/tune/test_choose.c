@@ -1,6 +1,7 @@
 /* What is chosen by itself, by size and by machine. */
 #include "situations.h"
 
+#include "base/error.h"
 #include "base/mem.h"
 #include "tune/model.h"
 
@@ -248,6 +249,14 @@ static void shortest_alltoalls_are_sorted(void **state)
         assert_int_equal(choice.nchannels, 1);
         assert_int_equal(choice.chunk_bytes, env.slice_bytes); /* a block takes a slot */
     }
+    struct tt_tune_env uneven = two_hosts(7);
+    struct tt_tune_query query = query_of(TT_FUNC_ALLTOALL, 7 * 64);
+    struct tt_tune_choice choice;
+    uneven.ppn = 4;
+    uneven.least_local = 3;
+    set_lists("alltoall:Hierarchical", NULL);
+    assert_int_equal(tt_tune_choose(&uneven, &query, NULL, &choice), ncclInvalidUsage);
+    assert_non_null(strstr(tt_last_error(), "of hosts with as many ranks each"));
 }
 
 static void deterministic_avoids_rings(void **state)
