@@ -2,6 +2,7 @@
  * over operations, types, operators, roots and sizes; rank 0's process prints. */
 #include "perf.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,9 +154,8 @@ static bool bound_start(const struct perf_options *o)
  * other ranks with it, before they notice that this one has gone. */
 static void reader_gone(int signal_number)
 {
-    const struct timespec while_we_are_ended = {.tv_nsec = 500000000};
     kill(getppid(), signal_number);
-    nanosleep(&while_we_are_ended, NULL);
+    poll(NULL, 0, 500); /* meanwhile we are ended */
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }

@@ -179,7 +179,7 @@ static int check_tags(struct check_case_state *state, const struct check_options
 static int check_groups(struct check_case_state *state, const struct check_options *options)
 {
     struct fixture fixture;
-    ncclNetProperties_v12_t props;
+    ncclNetProperties_v12_t props = {0};
     (void)options;
     bool good = fixture_open(&fixture, state, "several receives in one request");
     if (good) {

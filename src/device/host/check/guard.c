@@ -172,19 +172,29 @@ static bool is_passing(const struct tt_host_check *check, const char *page)
     return passing;
 }
 
+/* What the pages from `page` on may be used for, `all` unless that is negative; *count becomes how
+ * many of them are alike. */
+static int prot_at(struct tt_host_check *check, struct tt_check_guard *guard, int all, size_t page,
+                   size_t *count)
+{
+    const int prot = all < 0 ? wanted(check, guard, page, count) : all;
+    if (check->npassing == 0) return prot;
+    *count = 1;
+    return is_passing(check, guard->base + page * PAGE) ? OPEN : prot;
+}
+
 /* True when none of its pages is closed. */
 static bool update(struct tt_host_check *check, struct tt_check_guard *guard)
 {
-    bool hidden = guard->kernels || !is_over(check, guard->opaque);
-    bool direct = !is_over(check, guard->direct); /* it must find its pages open */
+    const bool hidden = guard->kernels || !is_over(check, guard->opaque);
+    const bool direct = !is_over(check, guard->direct); /* it must find its pages open */
+    const bool passed = check->npassing != 0;
+    const int all = hidden ? PROT_NONE : direct ? OPEN : -1;
     bool open = !direct;
-    bool passed = check->npassing != 0;
     int whole = hidden && !passed ? PROT_NONE : -1;
     for (size_t page = guard->from, count; page < guard->to; page += count) {
         count = guard->to - page;
-        int prot = hidden ? PROT_NONE : direct ? OPEN : wanted(check, guard, page, &count);
-        if (passed) count = 1;
-        if (passed && is_passing(check, guard->base + page * PAGE)) prot = OPEN;
+        const int prot = prot_at(check, guard, all, page, &count);
         count = tt_min_size(count, guard->to - page);
         if (count == guard->to - guard->from && !passed) whole = prot;
         if (whole < 0 || whole != guard->whole) set(guard, page, count, prot);

@@ -225,7 +225,11 @@ static void end(struct io *io, ssize_t moved)
 static bool read_from(void *to, const void *from, size_t bytes)
 {
     const struct iovec into = {to, bytes}, source = {(void *)(uintptr_t)from, bytes};
-    return process_vm_readv(getpid(), &into, 1, &source, 1, 0) >= 0 || errno != EFAULT;
+    const ssize_t n = process_vm_readv(getpid(), &into, 1, &source, 1, 0);
+    if (n == (ssize_t)bytes) return true;
+    if (n >= 0 || errno == EFAULT) return false;
+    memcpy(to, from, bytes); /* where the process may not make that call at all */
+    return true;
 }
 
 /* ---- one buffer ---- */
