@@ -348,6 +348,7 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     edge->dev = device_for(config, key);
     edge->transport = config->transport;
     edge->gathers = config->net->plugin->ops.gathers;
+    edge->first_tag = (int)((uint32_t)(key->sending ? config->member->rank : key->peer) * TT_SLOTS);
     edge->group_most =
         key->sending || key->conn != TT_CONN_P2P ? 1 : group_most(config->net, edge->dev);
     edge->proves = edge->gathers && tt_param_bool("TUTTI_NET_INTEGRITY");

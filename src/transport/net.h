@@ -120,6 +120,7 @@ struct net_edge {
     /* of the mover */
     int dev;        /* of the network */
     int group_most; /* receives in one request */
+    int first_tag;  /* of slot 0, by sender: receives of one request need different tags */
     struct net_line slots, direct;
     struct net_pin *pins; /* owned; of the direct line */
     /* Numbers of steps so far, each at most the one before it: slot posted; header received

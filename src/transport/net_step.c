@@ -80,14 +80,6 @@ static void part_of(const struct net_edge *edge, uint64_t number, size_t bytes,
     part->bytes = bytes;
 }
 
-/* Receives of one request need different tags. */
-static int slot_tag(const struct net_edge *edge, uint64_t number)
-{
-    const struct tt_edge_key *key = &edge->edge.key;
-    int sender = key->sending ? edge->edge.config->member->rank : key->peer;
-    return (int)((uint32_t)sender * TT_SLOTS + number % TT_SLOTS);
-}
-
 /* Payloads of memory that the network registered have a message of their own; what it did not take
  * after all goes through the slot. */
 static bool sends_apart(struct net_edge *edge)
@@ -135,21 +127,15 @@ static uint64_t head_mac(const struct net_edge *edge, uint64_t number)
                   offsetof(struct net_slot, head_mac));
 }
 
-static void step_clear(struct net_step *step)
+static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
 {
     step->request = step->payload = NULL;
     step->landed = false;
-    step->group = 0;
-}
-
-static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
-{
-    step_clear(step);
     step->group = 1;
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     struct net_slot *slot = net_slot_at(edge, edge->issued);
     struct tt_net_part part = {
-        .tag = slot_tag(edge, edge->issued),
+        .tag = edge->first_tag + (int)(edge->issued % TT_SLOTS),
         .mhandle = edge->slots.mhandle,
         .event = step->seen.event ? &step->seen : NULL,
     };
@@ -175,27 +161,11 @@ static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
     return ncclSuccess;
 }
 
-static struct tt_net_part receive_of(struct net_edge *edge, uint64_t number)
-{
-    struct net_step *step = net_step_at(edge, number);
-    struct net_op *op = atomic_load_explicit(&edge->op, memory_order_acquire);
-    if (op && !step->op) tt_net_watch_start(op, edge, number, ncclProfilerProxyStepRecvWait);
-    struct tt_net_part part = {
-        .tag = slot_tag(edge, number),
-        .mhandle = edge->slots.mhandle,
-        .event = step->seen.event ? &step->seen : NULL,
-    };
-    part_of(edge, number, edge->edge.config->slice_bytes, &part);
-    if (edge->gathers) part.landing = &edge->memory[number % TT_SLOTS];
-    return part;
-}
-
 /* How many messages one request is for, from the next one on. Those of one transfer come without
  * anything from here, so they may wait for each other; but the first must have been accepted, as it
  * may be of another call, with fewer of them. 0: more will be asked for together soon. */
 static int group_size(struct net_edge *edge, uint64_t limit)
 {
-    if (edge->group_most < 2) return 1;
     /* pair with the stores in net.c */
     uint64_t end = atomic_load_explicit(&edge->transfer_end, memory_order_acquire);
     uint64_t first = atomic_load_explicit(&edge->transfer_first, memory_order_relaxed);
@@ -209,11 +179,23 @@ static int group_size(struct net_edge *edge, uint64_t limit)
 static ncclResult_t issue_recv(struct net_edge *edge, int count)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
+    struct net_op *op = atomic_load_explicit(&edge->op, memory_order_acquire);
     struct tt_net_part parts[TT_NET_GROUP];
     void *request = NULL;
     for (int i = 0; i < count; i++) {
-        step_clear(net_step_at(edge, edge->issued + (uint64_t)i));
-        parts[i] = receive_of(edge, edge->issued + (uint64_t)i);
+        const uint64_t number = edge->issued + (uint64_t)i;
+        struct net_step *step = net_step_at(edge, number);
+        step->request = step->payload = NULL;
+        step->landed = false;
+        step->group = 0;
+        if (op && !step->op) tt_net_watch_start(op, edge, number, ncclProfilerProxyStepRecvWait);
+        parts[i] = (struct tt_net_part){
+            .tag = edge->first_tag + (int)(number % TT_SLOTS),
+            .mhandle = edge->slots.mhandle,
+            .event = step->seen.event ? &step->seen : NULL,
+        };
+        part_of(edge, number, edge->edge.config->slice_bytes, &parts[i]);
+        if (edge->gathers) parts[i].landing = &edge->memory[number % TT_SLOTS];
     }
     ncclResult_t rc = count == 1
                           ? net->ops.irecv(net, edge->slots.comm, parts, &request)
@@ -228,7 +210,6 @@ static ncclResult_t issue_recv(struct net_edge *edge, int count)
 static uint64_t report_consumed(struct net_edge *edge, uint64_t emptied)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    if (!net->ops.consumed) return emptied;
     while (edge->consumed < emptied) {
         const struct net_step *step = net_step_at(edge, edge->consumed);
         uint64_t end = edge->consumed + step->group;
@@ -249,7 +230,8 @@ static uint64_t issue_limit(struct net_edge *edge)
     if (edge->edge.key.sending) return atomic_load_explicit(&edge->filled, memory_order_acquire);
     uint64_t limit = atomic_load_explicit(&edge->wanted, memory_order_acquire);
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
-    uint64_t room = report_consumed(edge, emptied) + TT_SLOTS;
+    bool reports = edge->edge.config->net->plugin->ops.consumed;
+    uint64_t room = (reports ? report_consumed(edge, emptied) : emptied) + TT_SLOTS;
     uint64_t expected = atomic_load_explicit(&edge->expected, memory_order_relaxed);
     if (limit < expected) limit = expected;
     return limit < room ? limit : room;
@@ -262,7 +244,7 @@ static bool issue_step(struct net_edge *edge)
     uint64_t limit = issue_limit(edge);
     while (edge->issued < limit) {
         struct net_step *step = net_step_at(edge, edge->issued);
-        int count = sending ? 1 : group_size(edge, limit);
+        int count = sending || edge->group_most < 2 ? 1 : group_size(edge, limit);
         if (!count) return moved;
         ncclResult_t rc = sending ? issue_send(edge, step) : issue_recv(edge, count);
         if (rc) tt_net_broke(edge, rc, sending ? "sending" : "receiving");
