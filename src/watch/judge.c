@@ -3,9 +3,11 @@
 
 #include "base/log.h"
 #include "base/member.h"
+#include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "watch/inquiry.h"
 #include "watch/process.h"
+#include "watch/progress.h"
 #include "watch/verdict.h"
 #include "watch/watch_state.h"
 
@@ -15,6 +17,8 @@
 
 #define INQUIRY_NSEC 1500000000ull      /* who has not answered then is silent */
 #define STOPPED_LOOK_NSEC 3000000000ull /* of standing still: is somebody stopped? */
+#define ON_ITS_WAY_NSEC 10000000000ull  /* over a network, after its sender has ended */
+#define ENDED_LOOK_NSEC 500000000ull    /* a rank has left: others may follow unheard */
 #define DEFER_NSEC 20000000ull          /* each rank leaves so much time to the one before it */
 #define DEFER_RANKS 50
 #define BEFORE_ABORT_NSEC 3000000000ull /* a verdict is asked for so long before TUTTI_TIMEOUT */
@@ -39,11 +43,28 @@ static uint64_t verdict_nsec(void)
                                                            : tt_watches.watchdog.report_nsec;
 }
 
+/* This communicator waits for a rank that has ended, as was reported: what that sent is here, or on
+ * its way for some seconds, or never comes. The tree may be cut, so that nobody else can say so
+ * (its parent there had exited before). */
+static bool waits_for_gone(const struct tt_watch *watch, uint64_t now)
+{
+    const struct tt_watch_subject *subject = &watch->subject;
+    struct tt_wait wait;
+    if (!watch->gone || !subject->transport || !tt_wait_list(subject->member, &wait, 1))
+        return false;
+    uint64_t limit_nsec = tt_transport_in_flight_nsec(subject->transport, watch->gone - 1);
+    if (limit_nsec > ON_ITS_WAY_NSEC) limit_nsec = ON_ITS_WAY_NSEC;
+    return now > wait.since_nsec && now - wait.since_nsec >= limit_nsec;
+}
+
 void tt_judge_ask(struct tt_watch *watch, uint64_t now)
 {
+    if (waits_for_gone(watch, now)) tt_progress_give_up(watch, watch->verdict + 2); /* no ": " */
     if (watch->issued == watch->served || tt_member_aborted(watch->subject.member)) return;
     uint64_t due_nsec = verdict_nsec(), idle_nsec = now - watch->since_nsec;
-    uint64_t soon = STOPPED_LOOK_NSEC < due_nsec ? STOPPED_LOOK_NSEC : due_nsec;
+    const bool ended = tt_bootstrap_someone_ended(watch->subject.bootstrap);
+    uint64_t soon = ended ? ENDED_LOOK_NSEC : STOPPED_LOOK_NSEC;
+    if (soon > due_nsec) soon = due_nsec;
     bool first = idle_nsec >= soon + deferred_nsec(watch) && !watch->looked;
     bool second = idle_nsec >= due_nsec + deferred_nsec(watch) && !watch->asked;
     bool others_ask =
@@ -157,4 +178,6 @@ void tt_judge_end(struct tt_watch *watch, uint64_t now)
     watch->judged = level;
     report_verdict(watch, verdict.sentence);
     share_verdict(watch, &verdict);
+    if (verdict.kind == TT_VERDICT_ENDED && verdict.comm_id == member->comm_id)
+        watch->gone = verdict.rank + 1;
 }

@@ -35,6 +35,11 @@ static void raise_abort(struct tt_watch *watch, ncclResult_t rc, const char *sen
             sentence);
 }
 
+void tt_progress_give_up(struct tt_watch *watch, const char *sentence)
+{
+    raise_abort(watch, ncclRemoteError, sentence);
+}
+
 static void describe_wait(const struct tt_watch *watch, const struct tt_wait *wait, uint64_t now,
                           char *text, size_t text_bytes)
 {
@@ -165,6 +170,7 @@ void tt_progress_look(struct tt_watch *watch, uint64_t now)
         watch->reported = watch->looked = watch->asked = false;
         watch->alone_nsec = 0;
         watch->judged = TT_REPORTED_NOTHING;
+        watch->gone = 0;
         watch->verdict[0] = 0;
         watch->wants = watch->again_nsec = watch->pause_nsec = 0;
     }

@@ -31,6 +31,7 @@ struct tt_watch {
     /* since the last progress: */
     bool reported;                   /* it was reported that nothing finishes */
     bool looked, asked;              /* the early inquiry was made; the one that is due was made */
+    int gone;                        /* the rank that has ended by the verdict, plus 1; 0: none */
     int judged;                      /* how much was reported: TT_REPORTED_... */
     char verdict[400];               /* ": " and the verdict, for the message of an abort; "" */
     uint64_t again_nsec, pause_nsec; /* no cause was found: when to ask again, and the pause */
