@@ -16,7 +16,8 @@
 
 #define SPARE_AFTER_NSEC 3000000000ull
 #define SPARE_IF_SILENT_NSEC 15000000000ull
-#define AGAIN_NSEC 6000000000ull /* for the peer's host to answer when a lane is made anew */
+#define SECOND_AFTER_NSEC 8000000000ull /* four first packets were lost */
+#define AGAIN_NSEC 6000000000ull        /* for the peer's host to answer when a lane is made anew */
 enum { AGAIN_RETRIES = 3 };
 
 enum joint_state {
@@ -259,9 +260,8 @@ static void take_spare(struct socket_context *context, struct socket_connector *
  * the connection and says nothing, such as another program at this host's own address. */
 static bool is_unanswered(const struct socket_connector *connector, const struct joint *joint)
 {
-    uint64_t limit_nsec = joint->state <= JOINT_CONNECTING && leaves_early(connector)
-                              ? SPARE_AFTER_NSEC
-                              : SPARE_IF_SILENT_NSEC;
+    uint64_t limit_nsec = leaves_early(connector) ? SPARE_AFTER_NSEC : SECOND_AFTER_NSEC;
+    if (joint->state > JOINT_CONNECTING) limit_nsec = SPARE_IF_SILENT_NSEC;
     return connector->has_spare && joint->state < JOINT_DONE &&
            tt_now_nsec() - connector->since_nsec > limit_nsec;
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Several hosts on one machine: network namespaces joined by a bridge, one host each; every collective runs
 # through the socket network. Needs root; exit 77 (skipped) where namespaces are not allowed.
-# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|libfabric|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|cut-rail|cut-first-rail|mtu|one-way|
+# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|libfabric|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|cut-rail|cut-first-rail|cut-split|mtu|one-way|
 #        one-way-init|vanish|vanish-init|unlike|uneven|late-interface|loopback|collnet|plugins] [PLUGINS]
 set -u
 tutti=$1 hosts=$2 per_host=$3 mode=${4:-plain}
@@ -233,6 +233,16 @@ cut-rail|cut-first-rail)
         [ -z "$twice" ] || { echo "$out"; echo "$twice said so twice"; exit 1; }
         ip netns exec ${cut% *} ip link set ${cut#* } up
     done
+    ;;
+cut-split)
+    # The first network is cut while nothing is sent; a split finds its members over the second one.
+    add_rail
+    (sleep 2; ip netns exec $tag-hub ip link set h0 down) &
+    cutter=$!
+    out=$(NCCL_SOCKET_IFNAME=tt TUTTI_INIT_TIMEOUT=30 timeout 120 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 \
+        "$5" 16 2>&1) || { echo "$out"; exit 1; }
+    wait $cutter
+    [ $(echo "$out" | grep -c 'all is right') -eq $ranks ] || { echo "$out"; exit 1; }
     ;;
 mtu)
     # The hosts disagree about the size of packets: all sizes arrive, or an error comes; no silence.

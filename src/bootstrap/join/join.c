@@ -263,7 +263,8 @@ static ncclResult_t child_start(struct tt_bootstrap *parent, const struct tt_boo
                        TT_SECRET_BYTES);
     const struct tt_contact *above =
         &parent->contacts[child->parent_ranks[b->rank ? b->parent : 0]];
-    b->parent_contact.addr = above->addr;
+    bool spare = tt_service()->netif_cut && above->spare.sa.sa_family != AF_UNSPEC;
+    b->parent_contact.addr = spare ? above->spare : above->addr;
     b->parent_contact.pid = above->pid;
     memcpy(b->parent_contact.host, above->host, sizeof(b->parent_contact.host));
     rc = tt_listener_main(addr_out);

@@ -81,3 +81,11 @@ void tt_bootstrap_spare_netif(union tt_addr *addr_out)
     *addr_out = service->spare_netif;
     pthread_mutex_unlock(&service->netif_lock);
 }
+
+bool tt_bootstrap_at_netif(int fd)
+{
+    union tt_addr own = {.sa.sa_family = AF_UNSPEC}, netif;
+    socklen_t len = sizeof(own);
+    if (getsockname(fd, &own.sa, &len)) return false;
+    return !tt_bootstrap_netif(&netif) && tt_addr_same_ip(&own, &netif);
+}

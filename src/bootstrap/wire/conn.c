@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/wire/acceptor.h"
+#include "bootstrap/wire/address.h"
 #include "bootstrap/wire/second.h"
 #include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
@@ -372,11 +373,14 @@ static void conn_answered(struct tt_conn *conn)
 /* ---- receiving ---- */
 
 /* The descriptor is of no more use: go on over the second connection. False: there is none. */
-static bool conn_replace(struct tt_conn *conn, const char *why)
+static bool conn_replace(struct tt_conn *conn, int error)
 {
+    const char *why = error ? strerror(error) : "connection closed";
     char from[128], to[128];
     if (!tt_second_may_replace(conn)) return false;
     struct tt_conn *second = tt_second_leave(conn);
+    bool cut = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+    tt_service()->netif_cut = cut && tt_bootstrap_at_netif(conn->fd);
     tt_info(TT_LOG_BOOTSTRAP,
             "Bootstrap: the connection to rank %d at %s ended (%s); the one at %s goes on",
             conn->peer, tt_addr_text(&conn->from, from, sizeof(from)), why,
@@ -419,8 +423,9 @@ static bool conn_read(struct tt_conn *conn, unsigned char *bytes, size_t want, s
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
         if (n <= 0) {
-            const char *why = n == 0 ? "connection closed" : strerror(errno);
-            if (!conn_replace(conn, why)) conn_break(conn, why);
+            int error = n == 0 ? 0 : errno;
+            if (!conn_replace(conn, error))
+                conn_break(conn, error ? strerror(error) : "connection closed");
             return false;
         }
         *got += (size_t)n;

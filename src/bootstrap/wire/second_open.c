@@ -1,7 +1,9 @@
 /* A second connection is made beside one that is open, by either end, and announces itself. */
 #include "base/log.h"
+#include "bootstrap/wire/address.h"
 #include "bootstrap/wire/frame.h"
 #include "bootstrap/wire/second.h"
+#include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
 static void announce(struct tt_conn *first, struct tt_conn *second)
@@ -10,6 +12,7 @@ static void announce(struct tt_conn *first, struct tt_conn *second)
     struct tt_wire wire;
     tt_wire_init(&wire, number, sizeof(number));
     tt_wire_put64(&wire, first->frames_sent);
+    if (tt_bootstrap_at_netif(second->fd)) tt_service()->netif_cut = false; /* mended */
     tt_conn_send(second, TT_FRAME_SECOND, number, sizeof(number));
 }
 

@@ -33,6 +33,7 @@ struct tt_service {
     pthread_mutex_t netif_lock;
     union tt_addr netif;       /* interface of the process, chosen once; AF_UNSPEC before */
     union tt_addr spare_netif; /* another one, chosen with it; AF_UNSPEC: none */
+    bool netif_cut;            /* what lay on the first one went on over the other; under `lock` */
     pthread_mutex_t lock;
     pthread_cond_t ended;
     pthread_t thread;

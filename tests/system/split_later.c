@@ -1,0 +1,53 @@
+/* Under `tutti run`: a sum, a pause in which the test cuts a network, a split, and sums over the
+ * child. usage: split-later SECONDS */
+#include <cuda_runtime.h>
+#include <nccl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { COUNT = 1000 };
+
+static void must(ncclResult_t rc, const char *what)
+{
+    if (!rc) return;
+    fprintf(stderr, "%s: %s (%s)\n", what, ncclGetErrorString(rc), ncclGetLastError(NULL));
+    exit(1);
+}
+
+static void sum(ncclComm_t comm, float *numbers, int nranks)
+{
+    for (int i = 0; i < COUNT; i++)
+        numbers[i] = (float)i;
+    must(ncclAllReduce(numbers, numbers, COUNT, ncclFloat, ncclSum, comm, NULL), "AllReduce");
+    if (cudaStreamSynchronize(NULL)) must(ncclUnhandledCudaError, "AllReduce");
+    for (int i = 0; i < COUNT; i++) {
+        if (numbers[i] == (float)(i * nranks)) continue;
+        fprintf(stderr, "number %d is wrong\n", i);
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int rank = (int)strtol(getenv("RANK"), NULL, 10);
+    int nranks = (int)strtol(getenv("WORLD_SIZE"), NULL, 10);
+    unsigned pause_sec = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
+    ncclUniqueId id;
+    ncclComm_t comm, child;
+    float *numbers;
+    if (cudaMalloc((void **)&numbers, COUNT * sizeof(float))) return 1;
+    must(ncclGetUniqueId(&id), "id");
+    must(ncclCommInitRank(&comm, nranks, id, rank), "init");
+    sum(comm, numbers, nranks);
+    printf("pausing\n");
+    fflush(stdout);
+    sleep(pause_sec);
+    must(ncclCommSplit(comm, 0, nranks - rank, &child, NULL), "split");
+    sum(child, numbers, nranks);
+    sum(comm, numbers, nranks);
+    must(ncclCommDestroy(child), "destroy");
+    must(ncclCommDestroy(comm), "destroy");
+    printf("all is right\n");
+    return 0;
+}
