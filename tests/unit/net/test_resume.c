@@ -46,7 +46,7 @@ static void cut(const struct pair *pair, int lane)
 
 static size_t size_of(int k)
 {
-    return k % 5 == 4 ? MOST_BYTES - (size_t)k * 1001
+    return k % 5 == 4 ? MOST_BYTES - (size_t)(k % MESSAGES) * 1001
                       : (size_t)k * 7919 % 20000 / (k % 2 ? 1 : 100);
 }
 
