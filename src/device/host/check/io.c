@@ -516,7 +516,7 @@ static size_t parts_of(const struct iovec *parts, size_t count)
 
 static size_t parts_of_message(const struct msghdr *message, bool *is_there_out)
 {
-    struct msghdr copy;
+    struct msghdr copy = {0};
     *is_there_out = read_from(&copy, message, sizeof(copy));
     if (!*is_there_out) return 0;
     return parts_of(message->msg_iov, tt_min_size(message->msg_iovlen, IOV_MAX));
@@ -611,7 +611,7 @@ static size_t messages_of(const struct mmsghdr *messages, unsigned count)
     size_t n = 0;
     while (n < most) {
         const struct mmsghdr *one = &messages[n];
-        struct mmsghdr copy;
+        struct mmsghdr copy = {0};
         if (!read_from(&copy, one, sizeof(copy))) break;
         if (nparts_of(one) && !parts_of(one->msg_hdr.msg_iov, nparts_of(one))) break;
         n++;
