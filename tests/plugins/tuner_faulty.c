@@ -16,6 +16,7 @@ struct context {
 };
 static int instances;
 static size_t last_ranks;
+static void *volatile kept; /* the last of many */
 static pthread_mutex_t inside = PTHREAD_MUTEX_INITIALIZER;
 
 static int has(const char *fault)
@@ -58,6 +59,7 @@ static void edit(const struct context *own, float *table, int *channels)
     if (has("channels-many")) *channels = 1000;
     if (has("unsteady")) *channels = 1 + own->asked % 2;
     if (has("by-rank")) *channels = 1 + own->number % 8;
+    if (has("by-process")) *channels = 1 + getpid() % 50;
     if (has("one-state")) *channels = last_ranks > 8 ? 2 : 1;
 }
 
@@ -67,6 +69,7 @@ static int faulty_ask(void *context, int function, size_t bytes, int operations,
     struct context *own = context;
     (void)function, (void)operations, (void)registered, (void)algos, (void)protos;
     own->asked++;
+    if (has("keeps")) kept = malloc(100);
     while (has("hangs"))
         sleep(1);
     if (has("ask-fails")) return 5;
@@ -109,5 +112,6 @@ __attribute__((constructor)) static void leave_out(void)
     if (has("no-name")) ncclTunerPlugin_v6.name = NULL;
     if (has("no-init")) ncclTunerPlugin_v6.init = NULL;
     if (has("no-ask")) ncclTunerPlugin_v6.ask = NULL;
+    if (has("no-end")) ncclTunerPlugin_v6.end = NULL;
     if (has("no-chunk")) ncclTunerPlugin_v6.chunk = NULL; /* which is no mistake */
 }

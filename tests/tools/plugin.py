@@ -255,16 +255,19 @@ def expect(kind, name, variable, faults, **env):
 def tuners():
     for version in range(1, 7):
         found, cases = report(f"tuner_outsider_v{version}", "--json", "-n", "100", kind="tuner", OUTSIDER_CHOICE="1,2,4")
-        check((found["version"], found["name"], len(cases)) == (version, "Outsider", 7) and found["sound"], f"tuner: {found}")
+        check((found["version"], found["name"], len(cases)) == (version, "Outsider", 8) and found["sound"], f"tuner: {found}")
         check(found["nsec_per_call"] > 0 and "bytes_per_question" in found, f"cost: {found}")
-    for fault in ("", "no-chunk"):
-        check(report("tuner_faulty", "--json", "-n", "100", kind="tuner", FAULTY=fault)[0]["sound"], f"no fault: {fault}")
+    for fault, grows in (("", 0), ("no-chunk", 0), ("keeps", 112)):
+        found, cases = report("tuner_faulty", "--json", "-n", "100", kind="tuner", FAULTY=fault)
+        check(found["sound"] and found["bytes_per_question"] == grows, f"no fault: {fault}: {found}")
+    code, out, err = run("check", f"{plugins}/libnccl-tuner_faulty.so", "-n", "100")
+    check(code == 0 and "per call, memory does not grow\n" in out, f"in words: {out}")
     found, cases = report("tuner_example", "--json", "-n", "100", kind="tuner")
     check((found["name"], found["version"]) == ("Example", 6) and found["sound"], f"the example: {found}")
     table = "getCollInfo: collCostTable: "
     expect("tuner", "tuner_faulty", "FAULTY", {
         "no-name": "the table: name: there is none", "no-init": "the table: init: it is missing",
-        "no-ask": "the table: getCollInfo: it is missing", "init-fails": "init: returned 3",
+        "no-ask": "the table: getCollInfo: it is missing", "no-end": "the table: finalize: it is missing", "init-fails": "init: returned 3",
         "init-code": "init: returned 99, which is no result", "init-crashes": "signal 6 (Aborted) in init",
         "one-instance": "init: returned 3", "constants-nan": "init: constants: nan is no time",
         "constants-negative": "init: constants: -2 is no time", "domains": "init: nvlDomainInfo: it was written to",
@@ -274,7 +277,7 @@ def tuners():
         "before": table + "written beyond its 7 rows of 3", "nothing-left": table + "nothing is left to choose",
         "channels-negative": "getCollInfo: nChannels: -3 is none of 0 to 64", "channels-many": "nChannels: 1000 is none of",
         "unsteady": "is another one the second time", "by-rank": "is another one at another rank",
-        "one-state": "is another one after another communicator", "not-threads": "signal 6 (Aborted) in a call (four ranks as threads)",
+        "by-process": "is another one in another process", "one-state": "is another one after another communicator", "not-threads": "signal 6 (Aborted) in a call (four ranks as threads)",
         "crashes": "signal 6 (Aborted) in getCollInfo (communicators of 1 to 1024 ranks)",
         "hangs": "no end after 1 s, in getCollInfo", "chunk-zero": "getChunkSize: chunkSize: it is 0",
         "chunk-fails": "getChunkSize: returned 3", "end-fails": "finalize: returned 2",

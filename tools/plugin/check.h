@@ -46,6 +46,13 @@ void check_breach(struct check_case_state *state, const char *fmt, ...)
 void check_result(struct check_case_state *state, const char *function, int rc);
 /* Resident memory of this process. */
 double check_resident_bytes(void);
+struct check_memory {
+    double allocated, resident; /* of malloc, in use; of the process */
+};
+struct check_memory check_memory_now(void);
+/* What was added since: what malloc gave and did not get back, which is exact; of memory from
+ * elsewhere only what cannot be pages that somebody touched for the first time. */
+double check_memory_grown(const struct check_memory *before);
 /* Report nsec_per_call, and what memory grew by for each `turn`, in JSON as `key`. */
 void check_say_cost(const struct check_case_state *state, const char *turn, const char *key,
                     bool in_words, json_t *report);

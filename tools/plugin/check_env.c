@@ -249,12 +249,12 @@ static int check_cost(struct check_case_state *state, const struct check_options
     const long half = options->iterations / 2;
     for (long k = 0; k < half; k++)
         ask_row(&fixture, (size_t)k % fixture.count);
-    const double bytes = check_resident_bytes();
+    const struct check_memory before = check_memory_now();
     const uint64_t start = tt_now_nsec();
     for (long k = 0; k < half; k++)
         ask_row(&fixture, (size_t)k % fixture.count);
     state->nsec_per_call = (double)(tt_now_nsec() - start) / (double)half;
-    state->bytes_per_turn = (check_resident_bytes() - bytes) / (double)half;
+    state->bytes_per_turn = check_memory_grown(&before) / (double)half;
     return fixture_close(&fixture);
 }
 

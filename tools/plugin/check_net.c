@@ -94,7 +94,7 @@ static int check_nobody(struct check_case_state *state, const struct check_optio
     struct net_listener listener;
     struct net_end end = {.drive = &drive};
     (void)options;
-    snprintf(state->doing, sizeof(state->doing), "a listener to which nobody comes");
+    snprintf(state->doing, sizeof(state->doing), "a listener without a sender");
     bool good = net_drive_open(&drive, COMM_ID, state) && net_drive_listen(&drive, 0, &listener);
     for (int k = 0; good && k < ASKS; k++)
         good = net_drive_accept(&end, listener.comm);
@@ -398,7 +398,7 @@ static int check_processes(struct check_case_state *state, const struct check_op
 static const struct check_case cases[] = {
     {"devices", check_devices},
     {"connections", check_connections},
-    {"nobody comes", check_nobody},
+    {"no sender", check_nobody},
     {"sizes", check_sizes},
     {"in flight", check_in_flight},
     {"early sends", check_early},

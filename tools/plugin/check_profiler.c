@@ -360,13 +360,6 @@ static double growth_of(const double *bytes, int turns)
     return least > 0 ? least / turns : 0;
 }
 
-/* Of malloc, in use. */
-static double allocated_bytes(void)
-{
-    struct mallinfo2 info = mallinfo2();
-    return (double)info.uordblks + (double)info.hblkhd;
-}
-
 /* A plugin may keep what it is told of up to its finalize, but not for ever. */
 static int check_growth(struct check_case_state *state, const struct check_options *options)
 {
@@ -375,7 +368,7 @@ static int check_growth(struct check_case_state *state, const struct check_optio
     double bytes[WINDOWS];
     (void)options;
     doing(state, "memory of a long run");
-    double before = allocated_bytes();
+    const double before = check_memory_now().allocated;
     if (!open_full(&drive, state)) return 1;
     for (int w = 0; w < WINDOWS; w++) {
         for (int k = 0; k < WINDOW_TURNS; k++)
@@ -384,7 +377,7 @@ static int check_growth(struct check_case_state *state, const struct check_optio
     }
     double growth = growth_of(bytes, WINDOW_TURNS);
     drive_close(&drive);
-    double left = (allocated_bytes() - before) / (WINDOWS * WINDOW_TURNS);
+    double left = (check_memory_now().allocated - before) / (WINDOWS * WINDOW_TURNS);
     if (growth > MOST_BYTES && left * 2 < growth) {
         snprintf(state->note, sizeof(state->note),
                  "keeps %.0f bytes of each AllReduce until finalize", growth);
@@ -439,12 +432,12 @@ static int check_cost(struct check_case_state *state, const struct check_options
     for (long k = 0; k < half; k++)
         drive_allreduce(&drive);
     uint64_t calls = drive.calls;
-    double bytes = check_resident_bytes();
+    const struct check_memory before = check_memory_now();
     double start = now_nsec();
     for (long k = 0; k < half; k++)
         drive_allreduce(&drive);
     state->nsec_per_call = (now_nsec() - start) / (double)(drive.calls - calls);
-    state->bytes_per_turn = (check_resident_bytes() - bytes) / (double)half;
+    state->bytes_per_turn = check_memory_grown(&before) / (double)half;
     drive_close(&drive);
     return 0;
 }

@@ -5,9 +5,12 @@
 #include "tuner_drive.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 enum { FUNCS = 5, LIVES = 3, THREADS = 4, NSIZES = 12, ASKS = FUNCS * NSIZES };
@@ -138,6 +141,58 @@ static int check_agreement(struct check_case_state *state, const struct check_op
     return fixture_close(&fixture);
 }
 
+struct elsewhere {
+    const struct check_options *options;
+    struct tuner_answer *answers; /* shared memory */
+};
+
+/* As another rank has it: the library is loaded by a process that knows nothing of this one. */
+static int ask_elsewhere(struct check_case_state *state, void *arg)
+{
+    const struct elsewhere *own = arg;
+    struct fixture fixture;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!fixture_open(&fixture, state, own->options, "in another process")) return 1;
+    ask_all(&fixture.drive, all_entries, 1, false, own->answers);
+    return fixture_close(&fixture);
+}
+
+/* False: it did not end as it should (noted). */
+static bool ask_in_child(struct check_case_state *state, struct elsewhere *elsewhere)
+{
+    int sig = 0;
+    const enum check_end end =
+        check_isolated(ask_elsewhere, elsewhere, elsewhere->options->seconds, state, &sig);
+    if (end == CHECK_CRASHED) {
+        snprintf(state->note, sizeof(state->note), "another process ends with signal %d (%s)", sig,
+                 strsignal(sig));
+    }
+    if (end == CHECK_HUNG)
+        snprintf(state->note, sizeof(state->note), "another process does not end");
+    return end == CHECK_OK;
+}
+
+/* Several processes, so that what an answer may owe to the process's number differs. */
+static int check_processes(struct check_case_state *state, const struct check_options *options)
+{
+    enum { PROCESSES = 4 };
+    const size_t bytes = sizeof(struct tuner_answer) * ASKS;
+    struct tuner_answer first[ASKS];
+    struct elsewhere elsewhere = {options, MAP_FAILED};
+    elsewhere.answers =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (elsewhere.answers == MAP_FAILED) abort();
+    for (int k = 0; k < PROCESSES && !state->nbreaches; k++) {
+        const uint64_t calls = state->calls;
+        if (!ask_in_child(state, &elsewhere)) return 1;
+        state->calls += calls;
+        if (k == 0) memcpy(first, elsewhere.answers, bytes);
+        compare(state, first, elsewhere.answers, "in another process");
+    }
+    munmap(elsewhere.answers, bytes);
+    return state->nbreaches > 0;
+}
+
 struct worker {
     struct tuner_plugin *plugin;
     struct check_case_state state; /* its own: what it finds is taken over at the end */
@@ -206,23 +261,20 @@ static int check_cost(struct check_case_state *state, const struct check_options
     for (long k = 0; k < half; k++)
         tuner_ask(&fixture.drive, &query, all_entries, &answer);
     const uint64_t calls = state->calls;
-    const double bytes = check_resident_bytes();
+    const struct check_memory before = check_memory_now();
     const uint64_t start = tt_now_nsec();
     for (long k = 0; k < half; k++)
         tuner_ask(&fixture.drive, &query, all_entries, &answer);
     state->nsec_per_call = (double)(tt_now_nsec() - start) / (double)(state->calls - calls);
-    state->bytes_per_turn = (check_resident_bytes() - bytes) / (double)half;
+    state->bytes_per_turn = check_memory_grown(&before) / (double)half;
     return fixture_close(&fixture);
 }
 
 static const struct check_case cases[] = {
-    {"init and end", check_life},
-    {"shapes", check_shapes},
-    {"few entries", check_tables},
-    {"the same answer", check_agreement},
-    {"four threads", check_threads},
-    {"unload and load", check_lives},
-    {"cost", check_cost},
+    {"init and end", check_life},           {"shapes", check_shapes},
+    {"few entries", check_tables},          {"the same answer", check_agreement},
+    {"several processes", check_processes}, {"four threads", check_threads},
+    {"unload and load", check_lives},       {"cost", check_cost},
 };
 
 static void describe(const struct check_case_state *state, bool in_words, json_t *report)

@@ -5,6 +5,7 @@
 #include "nccl.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,14 +44,34 @@ double check_resident_bytes(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
+struct check_memory check_memory_now(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+    return (struct check_memory){(double)info.uordblks + (double)info.hblkhd,
+                                 check_resident_bytes()};
+}
+
+double check_memory_grown(const struct check_memory *before)
+{
+    enum { NOISE_BYTES = 1 << 20 };
+    const struct check_memory now = check_memory_now();
+    const double allocated = now.allocated - before->allocated;
+    const double resident = now.resident - before->resident;
+    if (resident > allocated + NOISE_BYTES) return resident;
+    return allocated > 0 ? allocated : 0;
+}
+
 void check_say_cost(const struct check_case_state *state, const char *turn, const char *key,
                     bool in_words, json_t *report)
 {
     json_object_set_new(report, "nsec_per_call", json_real(state->nsec_per_call));
     json_object_set_new(report, key, json_real(state->bytes_per_turn));
-    if (in_words) {
-        printf("cost       %.1f ns per call, memory grows by %.0f bytes per %s\n",
-               state->nsec_per_call, state->bytes_per_turn, turn);
+    if (!in_words) return;
+    printf("cost       %.1f ns per call, memory ", state->nsec_per_call);
+    if (state->bytes_per_turn < 0.5) {
+        printf("does not grow\n");
+    } else {
+        printf("grows by %.0f bytes per %s\n", state->bytes_per_turn, turn);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "tuner_drive.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -31,11 +32,13 @@ bool tuner_load(struct tuner_plugin *plugin, const char *file, struct check_case
         return false;
     }
     const ncclTuner_v6_t *object = plugin->found.object; /* all versions begin so */
+    const char *const required[] = {"init", "getCollInfo",
+                                    plugin->found.version < 5 ? "destroy" : "finalize"};
     snprintf(state->name, sizeof(state->name), "%s", object->name ? object->name : "");
     if (!object->name) check_breach(state, "the table: name: there is none");
-    if (object->init && object->getCollInfo) return true;
-    check_breach(state, "the table: %s: it is missing", object->init ? "getCollInfo" : "init");
-    return false;
+    const char *lacks = tt_table_lacks(object, required, TT_LEN(required));
+    if (lacks) check_breach(state, "the table: %s: it is missing", lacks);
+    return object->init && object->getCollInfo;
 }
 
 void tuner_unload(struct tuner_plugin *plugin)
