@@ -171,7 +171,9 @@ else
 fi
 block tracing.md 3 | typed "tracing.md, a page"
 [ -s run.html ]
-block tracing.md 5 | typed "tracing.md, records"
+block tracing.md 5 | typed "tracing.md, chrome"
+python3 -m json.tool all.json /dev/null
+block tracing.md 6 | typed "tracing.md, records"
 block collectives.md 3 | sed -n 's/^\$ //p' >"$there/search"
 if has_solver; then typed "collectives.md, a search" <"$there/search"; else echo "not tried: a SAT solver"; fi
 
@@ -189,8 +191,8 @@ readers/operators.md 5 this host may have something to mend: doctor.py
 readers/operators.md 6 a job that hangs: doctor.py and flight.py
 tracing.md 2 OTF2 is not everywhere
 tracing.md 4 a training program
-tracing.md 6 a training program
-tracing.md 7 a job that fails
+tracing.md 7 a training program
+tracing.md 8 a job that fails
 ../examples/README.md 2 cmake is not everywhere
 end
 words='^(\$ |tutti |make|meson|cc |c\+\+ |cmake|eval |mpirun |srun |ninja|[A-Z_]+=[^ ]+ +[a-z])'
