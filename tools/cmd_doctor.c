@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_PIDS = 4096 };
+enum { MAX_PIDS = 4096, BRIEF_SEC = 2 };
 
 static const char help_text[] =
     "usage: tutti doctor [--pid PID | --address HOST[:PORT]] [--timeout SEC] [--stacks]\n"
@@ -41,8 +41,8 @@ static const char help_text[] =
     "                      connect to all others\n"
     "      --json          an array with an object per job, or per host\n"
     "  -h, --help          this text\n\n"
-    "Exit status: 0 nobody stands still, or nothing is to be mended; 1 somebody does, no job was\n"
-    "found, or something is; 2 usage.\n\n"
+    "Exit status: 0 nobody stands still, or nothing is to be mended; 1 somebody does, a process\n"
+    "does not answer, no job was found, or something is; 2 usage.\n\n"
     "examples:\n"
     "  tutti doctor\n"
     "  tutti doctor --stacks\n"
@@ -113,30 +113,34 @@ static int parse(int argc, char **argv, struct doctor_options *options)
     return -1;
 }
 
-/* The answer of the other end, as an owned object; NULL after a complaint. */
-static json_t *examine(int fd, const struct doctor_options *options, const char *whom,
-                       const char *why)
+static void say_silent(int pid, const char *why)
+{
+    fprintf(stderr, "tutti doctor: process %d does not answer: %s\n", pid,
+            doctor_why_silent(pid, why));
+}
+
+/* The answer of the other end, as an owned object; NULL with *why. */
+static json_t *examine(int fd, const struct doctor_options *options, const char **why)
 {
     char lines[64];
     char *text = NULL;
     json_t *job = NULL;
     snprintf(lines, sizeof(lines), "TIMEOUT %g\nDOCTOR\n", options->timeout_sec);
-    if (fd >= 0) text = doctor_ask(fd, lines, options->timeout_sec + 2, &why);
+    if (fd >= 0) text = doctor_ask(fd, lines, options->timeout_sec + 2, why);
     const char *from = text ? strchr(text, '{') : NULL; /* behind "OK" */
     if (from) job = json_loads(from, JSON_DISABLE_EOF_CHECK, NULL);
-    if (text && !job) why = "what it answered is not understood";
-    if (!job) fprintf(stderr, "tutti doctor: %s does not answer: %s\n", whom, why);
+    if (text && !job) *why = "what it answered is not understood";
     free(text);
     return job;
 }
 
-static bool has_pid(const json_t *job, int pid)
+static bool lists_pid(const json_t *list, int pid)
 {
     const json_t *process;
     size_t i;
     char host[256] = "";
     gethostname(host, sizeof(host) - 1);
-    json_array_foreach(json_object_get(job, "processes"), i, process)
+    json_array_foreach(list, i, process)
     {
         const char *where = json_string_value(json_object_get(process, "host"));
         if (where && !strncmp(where, host, 63) &&
@@ -146,53 +150,118 @@ static bool has_pid(const json_t *job, int pid)
     return false;
 }
 
-/* All jobs of this user: a process that another has answered for is not asked again. */
-static void examine_host(const struct doctor_options *options, json_t *jobs)
+/* It has answered in that job; or it is stopped, and one of its ranks that are missing. */
+static bool has_pid(const json_t *job, int pid)
 {
-    int pids[MAX_PIDS];
+    const json_t *comm;
+    size_t i;
+    bool found = lists_pid(json_object_get(job, "processes"), pid);
+    if (found || !doctor_is_stopped(pid)) return found;
+    json_array_foreach(json_object_get(job, "communicators"), i, comm) found |=
+        lists_pid(json_object_get(comm, "missing"), pid);
+    return found;
+}
+
+static bool is_known(const json_t *jobs, int pid)
+{
+    const json_t *job;
+    size_t i;
+    bool known = false;
+    json_array_foreach(jobs, i, job) known |= has_pid(job, pid);
+    return known;
+}
+
+/* All jobs of this user: a process that another has answered for is not asked again, and one that
+ * is stopped is not asked at all. Returns how many are in no answer. */
+static int examine_host(const struct doctor_options *options, json_t *jobs)
+{
+    int pids[MAX_PIDS], silent = 0;
     int count = doctor_list(pids, MAX_PIDS);
     for (int p = 0; p < count; p++) {
-        const json_t *job;
-        size_t i;
-        bool known = false;
-        char whom[32];
-        const char *why;
-        json_array_foreach(jobs, i, job) known |= has_pid(job, pids[p]);
-        if (known) continue;
-        snprintf(whom, sizeof(whom), "process %d", pids[p]);
+        const char *why = "";
+        if (doctor_is_stopped(pids[p]) || is_known(jobs, pids[p])) continue;
         int fd = doctor_connect_pid(pids[p], options->timeout_sec, &why);
-        if (fd < 0 && errno != EAGAIN) continue; /* it has just ended */
-        json_array_append_new(jobs, examine(fd, options, whom, why));
+        if (fd < 0 && errno != EAGAIN) {
+            pids[p] = 0; /* it has just ended */
+            continue;
+        }
+        json_t *job = examine(fd, options, &why);
+        json_array_append_new(jobs, job);
+        if (job) continue;
+        if (!options->flight) say_silent(pids[p], why);
+        pids[p] = 0;
+        silent++;
     }
+    for (int p = 0; p < count; p++) {
+        if (!doctor_is_stopped(pids[p]) || is_known(jobs, pids[p])) continue;
+        if (!options->flight) say_silent(pids[p], "");
+        silent++;
+    }
+    return silent;
 }
 
 static void examine_one(const struct doctor_options *options, json_t *jobs)
 {
-    char whom[300];
-    const char *why;
-    snprintf(whom, sizeof(whom), "%s", options->address ? options->address : "");
-    if (!options->address) snprintf(whom, sizeof(whom), "process %ld", options->pid);
-    int fd = options->address ? doctor_connect_address(options->address, options->timeout_sec, &why)
-                              : doctor_connect_pid((int)options->pid, options->timeout_sec, &why);
-    json_array_append_new(jobs, examine(fd, options, whom, why));
+    const int pid = (int)options->pid;
+    const char *why = "", *address = options->address;
+    json_t *job = NULL;
+    if (address) {
+        int fd = doctor_connect_address(address, options->timeout_sec, &why);
+        job = examine(fd, options, &why);
+        if (!job) {
+            fprintf(stderr, "tutti doctor: %s does not answer: %s%s\n", address, why,
+                    fd >= 0 ? "; does another user's job listen there?" : "");
+        }
+    } else {
+        if (!doctor_is_stopped(pid))
+            job = examine(doctor_connect_pid(pid, options->timeout_sec, &why), options, &why);
+        if (!job) say_silent(pid, why);
+    }
+    json_array_append_new(jobs, job);
 }
 
-/* The file of one process; false after a complaint, or when it has just ended. */
-static bool save_flight(int pid, const char *folder, const struct doctor_options *options)
+struct flights {
+    const struct doctor_options *options;
+    struct timespec began; /* all processes have one limit together */
+    int written, missing;
+};
+
+/* What is left of the limit, and time for a process that answers at once. */
+static double left_sec(const struct flights *flights)
 {
-    const char *why = NULL;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double left = flights->options->timeout_sec - (double)(now.tv_sec - flights->began.tv_sec) -
+                  (double)(now.tv_nsec - flights->began.tv_nsec) * 1e-9;
+    return left > 0.5 ? left : 0.5;
+}
+
+/* What a process did last; NULL with *why, or without when it has just ended. Owned. */
+static char *ask_flight(int pid, const struct flights *flights, const char **why)
+{
+    const double limit_sec = left_sec(flights);
+    *why = "";
+    if (doctor_is_stopped(pid)) return NULL;
+    int fd = doctor_connect_pid(pid, limit_sec, why);
+    if (fd < 0 && errno != EAGAIN && !flights->options->pid) *why = NULL;
+    char *text = fd >= 0 ? doctor_ask(fd, "FLIGHT\n", limit_sec, why) : NULL;
+    if (!text || strstr(text, "{\"t\":\"end\"")) return text;
+    *why = "its library is older";
+    free(text);
+    return NULL;
+}
+
+/* The file of one process. */
+static void save_flight(int pid, const char *folder, struct flights *flights)
+{
+    const char *why;
     char path[PATH_MAX], host[256] = "";
-    int fd = doctor_connect_pid(pid, options->timeout_sec, &why);
-    bool ended = !options->pid && fd < 0 && errno != EAGAIN;
-    char *text = fd >= 0 ? doctor_ask(fd, "FLIGHT\n", options->timeout_sec, &why) : NULL;
-    if (text && !strstr(text, "{\"t\":\"end\"")) {
-        why = "its library is older";
-        free(text);
-        text = NULL;
-    }
+    char *text = ask_flight(pid, flights, &why);
     if (!text) {
-        if (!ended) fprintf(stderr, "tutti doctor: process %d does not answer: %s\n", pid, why);
-        return false;
+        if (!why) return;
+        say_silent(pid, why);
+        flights->missing++;
+        return;
     }
     gethostname(host, sizeof(host) - 1);
     snprintf(path, sizeof(path), "%s/flight.%s.%d.jsonl", folder, host, pid);
@@ -202,7 +271,8 @@ static bool save_flight(int pid, const char *folder, const struct doctor_options
     if (good) printf("%s\n", path);
     if (!good) fprintf(stderr, "tutti doctor: %s: %s\n", path, strerror(errno));
     free(text);
-    return good;
+    flights->written += good;
+    flights->missing += !good;
 }
 
 static bool make_folder(const char *path)
@@ -213,30 +283,32 @@ static bool make_folder(const char *path)
 }
 
 /* The files of the processes of a job, each in `pids` put out of it. */
-static int save_job(const json_t *job, const char *folder, int *pids, int count,
-                    const struct doctor_options *options)
+static void save_job(const json_t *job, const char *folder, int *pids, int count,
+                     struct flights *flights)
 {
-    int written = 0;
     for (int p = 0; p < count; p++) {
         if (!pids[p] || (job && !has_pid(job, pids[p]))) continue;
-        written += save_flight(pids[p], folder, options);
+        save_flight(pids[p], folder, flights);
         pids[p] = 0;
     }
-    return written;
 }
 
 /* Several jobs have a folder each, as what is said of one is made from all files of a folder.
- * Exit status: nothing was written. */
+ * Exit status: nothing was written, or not all. */
 static int save_flights(const struct doctor_options *options)
 {
     int pids[MAX_PIDS] = {(int)options->pid};
-    int count = options->pid ? 1 : doctor_list(pids, MAX_PIDS), written = 0;
+    int count = options->pid ? 1 : doctor_list(pids, MAX_PIDS);
+    struct doctor_options brief = *options; /* which process is of which job */
+    struct flights flights = {.options = options};
     json_t *jobs = json_array();
     const json_t *job;
     size_t i;
-    if (count > 1) examine_host(options, jobs);
+    if (brief.timeout_sec > BRIEF_SEC) brief.timeout_sec = BRIEF_SEC;
+    if (count > 1) examine_host(&brief, jobs);
     const size_t njobs = json_array_size(jobs);
     const bool made = make_folder(options->flight);
+    clock_gettime(CLOCK_MONOTONIC, &flights.began);
     if (!made) count = 0;
     json_array_foreach(jobs, i, job)
     {
@@ -247,15 +319,15 @@ static int save_flights(const struct doctor_options *options)
         if (first == count || njobs < 2) continue;
         snprintf(path, sizeof(path), "%s/job.%d", options->flight, pids[first]);
         if (!make_folder(path)) break;
-        written += save_job(job, path, pids, count, options);
+        save_job(job, path, pids, count, &flights);
     }
-    written += save_job(NULL, options->flight, pids, count, options);
+    save_job(NULL, options->flight, pids, count, &flights);
     json_decref(jobs);
     if (njobs > 1)
         fprintf(stderr, "tutti doctor: %zu jobs: a folder each, for `tutti trace check`\n", njobs);
     if (made && !count)
         fprintf(stderr, "tutti doctor: no running job of this user was found on this host\n");
-    return written ? 0 : 1;
+    return flights.written && !flights.missing ? 0 : 1;
 }
 
 /* The named hosts, or this one; a host that cannot be asked is something to mend. */
@@ -266,13 +338,13 @@ static json_t *preflight_hosts(const char *names)
     if (!list) json_array_append_new(hosts, preflight_host());
     for (char *name = list ? strtok_r(list, ",", &rest) : NULL; name;
          name = strtok_r(NULL, ",", &rest)) {
-        char why[200];
+        char why[400];
+        const char *advice = "";
         json_int_t asked = (json_int_t)time(NULL);
-        json_t *host = preflight_remote(name, why, sizeof(why));
+        json_t *host = preflight_remote(name, why, sizeof(why), &advice);
         if (!host) {
             host = json_pack("{s:s, s:[{s:s, s:s, s:s, s:s}]}", "host", name, "checks", "name",
-                             "remote shell", "state", "mend", "found", why, "advice",
-                             "both must work without a password, Tutti at the same path as here");
+                             "remote shell", "state", "mend", "found", why, "advice", advice);
         } else {
             json_object_set_new(host, "asked", json_integer(asked));
             json_object_set_new(host, "called", json_string(name));
@@ -343,14 +415,16 @@ int cmd_doctor(int argc, char **argv)
     if (options.flight) return save_flights(&options);
     json_t *jobs = json_array();
     bool one = options.pid || options.address;
+    int silent = 0;
     if (one) {
         examine_one(&options, jobs);
     } else {
-        examine_host(&options, jobs);
+        silent = examine_host(&options, jobs);
     }
     if (options.stacks) add_stacks(jobs);
     status = report(jobs, options.json);
-    if (!json_array_size(jobs) && !one)
+    if (silent) status = 1;
+    if (!json_array_size(jobs) && !one && !silent)
         fprintf(stderr, "tutti doctor: no running job of this user was found on this host\n");
     json_decref(jobs);
     return status;

@@ -64,6 +64,24 @@ static const struct tt_status *stillest(const struct tt_inquiry *inquiry,
     return found;
 }
 
+/* The others may be at work, or their waits too young for a verdict: a stopped rank is one anyway.
+ * It is before a silent one, as the question to that may pass through it. */
+static void judge_stopped(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
+                          const struct tt_inquiry_comm *comm, struct tt_verdict *verdict)
+{
+    for (int rank = 0; rank < comm->nranks; rank++) {
+        if (comm->rank[rank] & TT_INQUIRY_FOUND) continue;
+        struct tt_absent absent = tt_verdict_absent(inquiry, watches, comm->comm_id, rank);
+        if (absent.kind != TT_VERDICT_STOPPED) continue;
+        verdict->kind = absent.kind;
+        verdict->comm_id = comm->comm_id;
+        verdict->rank = rank;
+        snprintf(verdict->sentence, sizeof(verdict->sentence),
+                 "rank %d on host %s (pid %d) is stopped", rank, absent.host, absent.pid);
+        return;
+    }
+}
+
 /* Nobody waits for anybody, but a rank cannot end the communicator. */
 static void judge_graphs(const struct tt_inquiry *inquiry, const struct tt_inquiry_comm *comm,
                          struct tt_verdict *verdict)
@@ -89,6 +107,8 @@ static void print_verdict(FILE *out, const struct tt_inquiry *inquiry,
     struct tt_verdict verdict = {.kind = TT_VERDICT_NONE};
     const struct tt_status *still = stillest(inquiry, comm);
     if (still) tt_verdict_find(inquiry, watches, comm->comm_id, still->rank, &verdict);
+    if (verdict.kind == TT_VERDICT_NONE || verdict.kind == TT_VERDICT_SILENT)
+        judge_stopped(inquiry, watches, comm, &verdict);
     if (verdict.kind == TT_VERDICT_NONE) judge_graphs(inquiry, comm, &verdict);
     if (verdict.kind == TT_VERDICT_NONE) {
         fprintf(out, "\"verdict\": null");
@@ -115,8 +135,10 @@ static void print_comm(FILE *out, const struct tt_inquiry *inquiry, const struct
     for (int rank = 0; rank < comm->nranks; rank++) {
         if (comm->rank[rank] & TT_INQUIRY_FOUND) continue;
         struct tt_absent absent = tt_verdict_absent(inquiry, watches, comm->comm_id, rank);
-        fprintf(out, "%s{\"rank\": %d, \"host\": \"%s\", \"pid\": %d, \"state\": \"%s\"}", before,
-                rank, absent.host, absent.pid, tt_verdict_name(absent.kind));
+        fprintf(out,
+                "%s{\"rank\": %d, \"host\": \"%s\", \"pid\": %d, \"state\": \"%s\", \"runs\": %s}",
+                before, rank, absent.host, absent.pid, tt_verdict_name(absent.kind),
+                absent.runs ? "true" : "false");
         before = ", ";
     }
     fprintf(out, "],\n      \"ranks\": [");

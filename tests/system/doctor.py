@@ -231,10 +231,43 @@ def oversubscribed(pid):
             s.connect(f"\0tutti-watch-{os.geteuid()}-{pid}")
     except BlockingIOError:
         r = tutti("doctor", "--pid", str(pid), "--timeout", "0.5")
-        check("a full queue", r.returncode == 1 and "stopped, or too busy" in r.stderr, r.stderr)
+        check("a full queue", r.returncode == 1 and "it is stopped by a signal" in r.stderr, r.stderr)
     finally:
         for s in waiting:
             s.close()
+
+
+def young(processes):
+    """A stopped rank is a verdict as soon as one waits for it, however young the wait is."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        r = tutti("doctor", "--pid", str(processes[0].pid), "--json", "--timeout", "0.3")
+        comms = json.loads(r.stdout)[0]["communicators"] if r.stdout.strip("[]\n ") else []
+        if comms and any(m["state"] == "stopped" for m in comms[0]["missing"]):
+            return check("stopped just now", r.returncode == 1 and comms[0]["verdict"] and
+                         comms[0]["verdict"]["kind"] == "stopped" and comms[0]["verdict"]["rank"] == VICTIM, comms)
+    check("a rank is stopped", False)
+
+
+def stopped_flight(processes):
+    """The process that is stopped is named, and its file is missing."""
+    with tempfile.TemporaryDirectory() as folder:
+        r = tutti("doctor", "--flight", folder)
+        pids = [p.pid for p in processes]
+        check("a file is missing", r.returncode == 1 and
+              f"process {pids[VICTIM]} does not answer: it is stopped by a signal" in r.stderr, r.stderr)
+        check("files of the others", [sum(f".{pid}.jsonl" in line for line in r.stdout.split()) for pid in pids] ==
+              [int(k != VICTIM) for k in range(RANKS)], r.stdout + r.stderr)
+
+
+def behind(processes):
+    """Two ranks are stopped: one that runs and does not answer is not blamed, whichever way the question to it takes."""
+    processes[0].send_signal(signal.SIGSTOP)
+    for k in 1, 3:
+        r = tutti("doctor", "--pid", str(processes[k].pid), "--timeout", "0.5")
+        check("a stopped rank is blamed", re.search(rf"VERDICT: rank [0{VICTIM}] on host .* is stopped", r.stdout), r.stdout)
+        check("a running rank out of reach", not re.search(r"pid \d+  silent$", r.stdout, re.M), r.stdout)
+    processes[0].send_signal(signal.SIGCONT)
 
 
 def strangers(processes, port):
@@ -277,10 +310,15 @@ def preflight():
         shell = os.path.join(folder, "shell")
         with open(shell, "w") as file:
             file.write('#!/bin/sh\nhost=$1; shift\n[ "$host" = gone ] && exit 9\n'
-                       'exec sh -c "$*" | sed -u "s/\\"host\\": \\".*\\"/\\"host\\": \\"$host\\"/; '
+                       '[ "$host" = bare ] && { read -r line; case $line in *doctor*) exit 127; esac; exit 0; }\n'
+                       '"$@" | sed -u "s/\\"host\\": \\".*\\"/\\"host\\": \\"$host\\"/; '
                        '/\\"mtu\\"/ { /$host/! s/[0-9][0-9]*/1$(printf %s "$host" | wc -c)/ }"\n')
         os.chmod(shell, 0o755)
         r = tutti("doctor", "--preflight", "--hosts", "one,three,gone", "--json", env={**os.environ, "TUTTI_RSH": shell})
+        bare = tutti("doctor", "--preflight", "--hosts", "bare", env={**os.environ, "TUTTI_RSH": shell}).stdout
+        check("a host without Tutti", "the shell starts there, but `" in bare and "(status 127)" in bare and
+              "install Tutti there" in bare, bare)
+        check("which failed", f"`{shell} gone sh` failed (status 9)" in r.stdout, r.stdout)
     hosts = json.loads(r.stdout)
     check("hosts", [h["host"] for h in hosts] == ["one", "three", "gone"] and r.returncode == 1, r.stdout + r.stderr)
     check("MTUs differ", any(c["name"] == "MTU" and c["found"] == "MTU 15, one has 13" for c in hosts[1]["checks"]), hosts[1])
@@ -311,10 +349,13 @@ def main():
         crowd(processes[3].pid)
         greedy(processes[1].pid)
     with job("stopped", {"NCCL_RAS_ENABLE": "0"}) as processes:
+        young(processes)
+        stopped_flight(processes)
         answer, _ = asked(processes[0].pid)
         verdict = answer["communicators"][0]["verdict"]
         check("stopped", verdict["kind"] == "stopped" and verdict["rank"] == VICTIM, answer)
         check("missing", [m["state"] for m in answer["communicators"][0]["missing"]] == ["stopped"], answer)
+        behind(processes)
         hung_up(processes[1].pid)
         patient(processes[1].pid)
         oversubscribed(processes[VICTIM].pid)

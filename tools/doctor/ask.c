@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -91,7 +92,7 @@ static ssize_t read_some(int fd, char *text, size_t room, double until_sec, cons
         *why = BUSY;
         if (left_sec <= 0 || poll(&wait, 1, (int)(left_sec * 1000) + 1) < 1) return -1;
         ssize_t bytes = recv(fd, text, room, 0);
-        *why = "it closed the connection without an answer; does another user's job listen there?";
+        *why = "it closed the connection without an answer";
         if (bytes >= 0 || (errno != EAGAIN && errno != EINTR)) return bytes;
     }
 }
@@ -123,6 +124,39 @@ char *doctor_ask(int fd, const char *lines, double timeout_sec, const char **why
         text = read_all(fd, now_sec() + timeout_sec, why);
     close(fd);
     return text;
+}
+
+/* The letter of its state; 0: there is no such process. */
+static char state_of(int pid)
+{
+    char path[32], text[256];
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    size_t bytes = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+    if (file) fclose(file);
+    text[bytes] = 0;
+    const char *end = strrchr(text, ')'); /* of the name, which may hold anything */
+    if (!end || end[1] != ' ') return 0;
+    return end[2];
+}
+
+bool doctor_is_stopped(int pid)
+{
+    return state_of(pid) == 'T';
+}
+
+const char *doctor_why_silent(int pid, const char *otherwise)
+{
+    char path[32];
+    struct stat about;
+    const char state = state_of(pid);
+    snprintf(path, sizeof(path), "/proc/%d", pid);
+    if (state == 'T') return "it is stopped by a signal; `kill -CONT` lets it go on";
+    if (state == 't') return "it is stopped by a debugger";
+    if (state == 0 || state == 'Z') return "there is no such process, or it has ended";
+    if (stat(path, &about) == 0 && geteuid() && about.st_uid != geteuid())
+        return "it is another user's";
+    return otherwise;
 }
 
 static int ascending(const void *a, const void *b)

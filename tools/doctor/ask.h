@@ -14,5 +14,10 @@ int doctor_connect_address(const char *address, double timeout_sec, const char *
 /* Send lines, and read until the other side closes: owned text, NULL with *why. Closes `fd`. */
 char *doctor_ask(int fd, const char *lines, double timeout_sec, const char **why);
 
+/* The process is stopped by a signal (SIGSTOP, SIGTSTP): it will not answer. */
+bool doctor_is_stopped(int pid);
+/* Why it does not answer, as /proc shows (static); `otherwise` where that shows nothing. */
+const char *doctor_why_silent(int pid, const char *otherwise);
+
 /* Pids of this user's processes on this host that answer, ascending; at most max. */
 int doctor_list(int *pids, int max);

@@ -9,15 +9,16 @@
 /* Owned: {host, time, version, checks: [{name, state, found, advice}]}. state: ok, mend (something
  * is to be mended), note (worth knowing, or not visible here). */
 json_t *preflight_host(void);
-/* The same of another host, by $TUTTI_RSH and this program's path there; NULL with a reason. */
-json_t *preflight_remote(const char *host, char *why, size_t why_bytes);
+/* The same of another host, by $TUTTI_RSH and this program's path there; NULL with a reason and
+ * what to do (static). */
+json_t *preflight_remote(const char *host, char *why, size_t why_bytes, const char **advice);
 /* Let each of the hosts connect to all others, by listeners that this starts there. */
 void preflight_connect(json_t *hosts, const char *names);
 /* The two ends of that, run by the remote shell; exit statuses. */
 int preflight_listen(void);
 int preflight_reach(const char *addresses);
 
-/* This program on another host, with `words` behind its name. */
+/* This program on another host, with `words` behind its name; NULL: nothing but a shell there. */
 struct preflight_shell {
     pid_t child;
     FILE *from; /* its output */

@@ -1,5 +1,6 @@
 /* Several hosts: each is asked by the remote shell, then compared with the first. */
 #include "doctor/preflight.h"
+#include "tutti.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,30 +23,64 @@ static bool is_here(const char *host)
     return !strcmp(host, "localhost") || !strcmp(host, "127.0.0.1");
 }
 
-/* In the child: the shell with the host and what to run there; no local shell sees the words. */
-static _Noreturn void run_shell(const char *host, const char *order)
+static const char *remote_shell(void)
 {
-    char program[4096], words[256], *argv[16];
     const char *shell = getenv("TUTTI_RSH");
-    int count = 0;
+    return shell && *shell ? shell : "ssh";
+}
+
+/* What the shell on that host reads. Owned. */
+static char *script_of(const char *words)
+{
+    char program[4096], *script = NULL;
+    size_t bytes = 0;
     ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    size_t bytes = strlen(order) + sizeof(program) + 2;
-    char *all = malloc(bytes);
-    if (len <= 0 || !all) _exit(127);
+    FILE *out = len > 0 ? open_memstream(&script, &bytes) : NULL;
+    if (!out) return NULL;
     program[len] = '\0';
-    snprintf(all, bytes, "%s %s", program, order);
-    if (is_here(host)) execl("/bin/sh", "sh", "-c", all, (char *)NULL);
-    snprintf(words, sizeof(words), "%s", shell && *shell ? shell : "ssh");
-    for (char *rest = NULL, *word = strtok_r(words, " ", &rest); word && count < 12;
+    fputs("exec ", out);
+    if (words) tutti_print_quoted(out, program);
+    fprintf(out, " %s\n", words ? words : "true");
+    fclose(out);
+    return script;
+}
+
+/* In the child: `sh` there, as `tutti run` starts it, which reads its script from standard input.
+ */
+static _Noreturn void run_shell(const char *host)
+{
+    char words[1024], where[256], sh[] = "sh", *argv[32];
+    int count = 0;
+    if (is_here(host)) execl("/bin/sh", "sh", (char *)NULL);
+    snprintf(words, sizeof(words), "%s", remote_shell());
+    for (char *rest = NULL, *word = strtok_r(words, " ", &rest); word && count < 28;
          word = strtok_r(NULL, " ", &rest))
         argv[count++] = word;
-    char where[256];
     snprintf(where, sizeof(where), "%s", host);
     argv[count++] = where;
-    argv[count++] = all;
+    argv[count++] = sh;
     argv[count] = NULL;
     execvp(argv[0], argv);
     _exit(127);
+}
+
+/* A pipe with the script in it, whose end here stays open as long as the program shall live. */
+static bool open_script(int ends[2], const char *words)
+{
+    char *script = script_of(words);
+    size_t len = script ? strlen(script) : 0;
+    bool good = len && !pipe2(ends, O_CLOEXEC | O_NONBLOCK);
+    if (good) {
+        fcntl(ends[1], F_SETPIPE_SZ, (int)len);
+        good = write(ends[1], script, len) == (ssize_t)len;
+        fcntl(ends[0], F_SETFL, 0);
+        if (!good) {
+            close(ends[0]);
+            close(ends[1]);
+        }
+    }
+    free(script);
+    return good;
 }
 
 bool preflight_shell_open(struct preflight_shell *shell, const char *host, const char *words)
@@ -53,7 +88,7 @@ bool preflight_shell_open(struct preflight_shell *shell, const char *host, const
     int out[2], in[2];
     *shell = (struct preflight_shell){.to = -1};
     if (*host == '-' || pipe2(out, O_CLOEXEC)) return false;
-    if (pipe2(in, O_CLOEXEC)) {
+    if (!open_script(in, words)) {
         close(out[0]);
         close(out[1]);
         return false;
@@ -63,7 +98,7 @@ bool preflight_shell_open(struct preflight_shell *shell, const char *host, const
     if (shell->child == 0) {
         dup2(in[0], STDIN_FILENO);
         dup2(out[1], STDOUT_FILENO);
-        run_shell(host, words);
+        run_shell(host);
     }
     close(out[1]);
     close(in[0]);
@@ -85,11 +120,32 @@ int preflight_shell_close(struct preflight_shell *shell)
     return status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-json_t *preflight_remote(const char *host, char *why, size_t why_bytes)
+/* Nothing came: is it the remote shell, or this program there? */
+static void blame_shell(const char *host, int status, char *why, size_t why_bytes,
+                        const char **advice)
+{
+    struct preflight_shell shell;
+    char program[300] = "tutti";
+    int alone = preflight_shell_open(&shell, host, NULL) ? preflight_shell_close(&shell) : -1;
+    if (alone != 0) {
+        snprintf(why, why_bytes, "`%s %s sh` failed (status %d)", remote_shell(), host, alone);
+        *advice = "it must start a shell there without a password (TUTTI_RSH)";
+        return;
+    }
+    ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    if (len > 0) program[len] = '\0';
+    snprintf(why, why_bytes,
+             "the shell starts there, but `%s doctor --preflight` failed (status %d)", program,
+             status);
+    *advice = "install Tutti there at the same path as here";
+}
+
+json_t *preflight_remote(const char *host, char *why, size_t why_bytes, const char **advice)
 {
     struct preflight_shell shell;
     if (!preflight_shell_open(&shell, host, "doctor --preflight --json")) {
         snprintf(why, why_bytes, "'%s' is no host, or no descriptor is left", host);
+        *advice = "";
         return NULL;
     }
     json_t *list = json_loadf(shell.from, 0, NULL);
@@ -99,9 +155,7 @@ json_t *preflight_remote(const char *host, char *why, size_t why_bytes)
     if (!json_is_array(json_object_get(found, "checks"))) {
         json_decref(found);
         found = NULL;
-        const char *rsh = getenv("TUTTI_RSH");
-        snprintf(why, why_bytes, "`%s %s true` or `tutti doctor` there failed (status %d)",
-                 rsh && *rsh ? rsh : "ssh", host, status);
+        blame_shell(host, status, why, why_bytes, advice);
     }
     return found;
 }

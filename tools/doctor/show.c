@@ -43,6 +43,30 @@ static void show_rank(const json_t *rank)
     printf("\n");
 }
 
+/* A question may pass through other ranks, so who runs and is silent may be behind a stopped one.
+ */
+static void show_missing(const json_t *missing)
+{
+    const json_t *one;
+    size_t i;
+    bool stopped = false;
+    json_array_foreach(missing, i, one)
+    {
+        stopped |= !strcmp(text_of(one, "state"), "stopped");
+    }
+    json_array_foreach(missing, i, one)
+    {
+        const char *state = text_of(one, "state");
+        printf("  rank %-4.0f %s pid %.0f  %s", number_of(one, "rank"), text_of(one, "host"),
+               number_of(one, "pid"), state);
+        if (!strcmp(state, "silent") && json_is_true(json_object_get(one, "runs"))) {
+            printf(", though it runs");
+            if (stopped) printf(": out of reach behind a stopped rank, or too busy");
+        }
+        printf("\n");
+    }
+}
+
 static void show_comm(const json_t *comm)
 {
     const json_t *verdict = json_object_get(comm, "verdict"), *one;
@@ -52,11 +76,7 @@ static void show_comm(const json_t *comm)
            *name ? "\"" : "", number_of(comm, "size"));
     if (json_is_object(verdict)) printf("  VERDICT: %s\n", text_of(verdict, "sentence"));
     json_array_foreach(json_object_get(comm, "ranks"), i, one) show_rank(one);
-    json_array_foreach(json_object_get(comm, "missing"), i, one)
-    {
-        printf("  rank %-4.0f %s pid %.0f  %s\n", number_of(one, "rank"), text_of(one, "host"),
-               number_of(one, "pid"), text_of(one, "state"));
-    }
+    show_missing(json_object_get(comm, "missing"));
 }
 
 bool doctor_is_stuck(const json_t *job)

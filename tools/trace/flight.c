@@ -194,9 +194,11 @@ static void check_comm(const struct timeline *run, const struct comm_rank *ranks
     for (uint32_t k = 0; k <= count; k++) {
         int rank = k < count ? ranks[k].rank : comm->nranks;
         for (; next < rank && findings->count < TRACE_FINDINGS_KEPT; next++) {
-            trace_find(findings, "missing",
-                       "communicator %016llx: rank %d has no file: it was killed, or is still well",
-                       id, next);
+            trace_find(
+                findings, "missing",
+                "communicator %016llx: rank %d has no file: it was killed, is stopped, or is still "
+                "well",
+                id, next);
         }
         next = rank + 1;
         if (k < count && ranks[k].flight->begun > most) most = ranks[k].flight->begun;
