@@ -39,6 +39,7 @@ struct tt_plugins {
     struct { /* tuner.c */
         struct tt_plugin_slot slot;
         struct tt_tuner_single single; /* of a version 1 plugin */
+        _Atomic uint32_t warned;       /* a bit for each kind of fault that was reported */
     } tuner;
     struct { /* profiler.c */
         struct tt_plugin_slot slot;

@@ -28,8 +28,16 @@ struct tt_tuner {
     ncclNvlDomainInfo_v6_t domains;
     uint64_t asked, spent_nsec, most_nsec;
     uint32_t spans[SPAN_BUCKETS];
-    bool reported;
 };
+
+/* Each is reported once per process, for the first communicator that meets it. */
+enum fault { FAULT_TABLE, FAULT_INIT, FAULT_ASK, FAULT_CHUNK, FAULT_REVIVED, FAULT_NOTHING_LEFT };
+
+static bool is_news(enum fault fault)
+{
+    const uint32_t bit = UINT32_C(1) << fault;
+    return !(atomic_fetch_or_explicit(&tt_plugins.tuner.warned, bit, memory_order_relaxed) & bit);
+}
 
 static const struct tt_plugin_kind kind = {
     .label = "TUNER",
@@ -99,14 +107,15 @@ static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
         (ncclNvlDomainInfo_v6_t){config->nnodes, config->least_local, config->most_local};
     if (config->constants) tuner->constants = *config->constants;
     if (!beginning->init || !beginning->ask) {
-        tt_info(kind.sub, "TUNER/Plugin: %s has no init or getCollInfo; going on without it",
-                tuner->name);
+        if (is_news(FAULT_TABLE)) {
+            tt_warn("TUNER/Plugin: %s has no init or getCollInfo; going on without it",
+                    tuner->name);
+        }
         return false;
     }
     ncclResult_t rc = tuner->abi->init(&tuner->plugin, &tuner->domains, &tuner->constants);
-    if (rc) {
-        tt_info(kind.sub, "TUNER/Plugin: %s: init returned %d; going on without it", tuner->name,
-                (int)rc);
+    if (rc && is_news(FAULT_INIT)) {
+        tt_warn("TUNER/Plugin: %s: init returned %d; going on without it", tuner->name, (int)rc);
     }
     if (!rc && config->constants) take_constants(tuner, config->constants);
     return rc == ncclSuccess;
@@ -167,27 +176,54 @@ void tt_tuner_stats(const struct tt_tuner *tuner, struct tt_tuner_stats *stats_o
 }
 
 /* Count a call into the plugin and report its first failure. */
-static void account(struct tt_tuner *tuner, const char *function, uint64_t start_nsec,
-                    ncclResult_t rc)
+static void account(struct tt_tuner *tuner, enum fault fault, uint64_t start_nsec, ncclResult_t rc)
 {
     uint64_t took = tt_now_nsec() - start_nsec;
     tuner->asked++;
     tuner->spans[bucket_of(took)]++;
     tuner->spent_nsec += took;
     if (took > tuner->most_nsec) tuner->most_nsec = took;
-    if (!rc || tuner->reported) return;
-    tuner->reported = true;
-    tt_info(TT_LOG_TUNING, "TUNER/Plugin: %s: %s returned %d; the built-in choice is used",
-            tuner->name, function, (int)rc);
+    if (!rc || !is_news(fault)) return;
+    tt_warn("TUNER/Plugin: %s: %s returned %d; the built-in choice is used", tuner->name,
+            fault == FAULT_ASK ? "getCollInfo" : "getChunkSize", (int)rc);
+}
+
+/* Put back what was impossible. False: nothing is left of what was possible. */
+static bool keep_possible(const struct tt_tuner *tuner, const tt_tuner_row *before,
+                          tt_tuner_row *table)
+{
+    bool any = false, left = false;
+    for (int i = 0; i < TT_TUNER_ALGOS * TT_TUNER_PROTOS; i++) {
+        const int a = i / TT_TUNER_PROTOS, p = i % TT_TUNER_PROTOS;
+        const bool was = before[a][p] >= 0, is = table[a][p] >= 0;
+        any = any || was;
+        left = left || (was && is);
+        if (!was) table[a][p] = before[a][p];
+        if (was || !is || !is_news(FAULT_REVIVED)) continue;
+        tt_warn("TUNER/Plugin: %s: getCollInfo made [%d][%d] of collCostTable possible, which was "
+                "not (-1); it stays impossible",
+                tuner->name, a, p);
+    }
+    return left || !any;
 }
 
 ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *query,
                           float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS], int *nchannels_out)
 {
+    tt_tuner_row before[TT_TUNER_ALGOS];
+    memcpy(before, table, sizeof(before));
     uint64_t start_nsec = tt_now_nsec();
     *nchannels_out = 0;
     ncclResult_t rc = tuner->abi->ask(&tuner->plugin, query, table, nchannels_out);
-    account(tuner, "getCollInfo", start_nsec, rc);
+    account(tuner, FAULT_ASK, start_nsec, rc);
+    if (!rc && keep_possible(tuner, before, table)) return rc;
+    memcpy(table, before, sizeof(before));
+    *nchannels_out = 0;
+    if (!rc && is_news(FAULT_NOTHING_LEFT)) {
+        tt_warn("TUNER/Plugin: %s: getCollInfo left nothing of collCostTable to choose; the "
+                "built-in choice is used",
+                tuner->name);
+    }
     return rc;
 }
 
@@ -198,7 +234,7 @@ size_t tt_tuner_chunk(struct tt_tuner *tuner, const struct tt_tuner_query *query
     if (!tt_tuner_has_chunk(&tuner->plugin)) return chunk_bytes;
     uint64_t start_nsec = tt_now_nsec();
     ncclResult_t rc = tt_tuner_ask_chunk(&tuner->plugin, query, layout, &requested);
-    account(tuner, "getChunkSize", start_nsec, rc);
+    account(tuner, FAULT_CHUNK, start_nsec, rc);
     return rc || requested == 0 ? chunk_bytes : requested;
 }
 

@@ -22,8 +22,8 @@ struct tt_tuner_query { /* one operation, or a bundle of equal ones */
 };
 
 /* Let the plugin edit `table` (predicted microseconds; -1: impossible) and ask for channels
- * (*nchannels_out: 0 or less when it has no preference). The caller checks the result: after an
- * error it uses its own copy of the table, and it never uses an entry that was -1 before. */
+ * (*nchannels_out: 0 or less when it has no preference). Entries that were -1 stay so. After an
+ * error, and when it leaves nothing to choose, the table is as it was. */
 ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *query,
                           float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS], int *nchannels_out);
 

@@ -130,8 +130,7 @@ static void fill(const struct tt_tune_env *env, const struct tt_tune_query *quer
     }
 }
 
-/* Ask the plugin; take its numbers where an entry was possible before. Returns its number of
- * channels, 0: none. */
+/* Ask the plugin. Returns its number of channels, 0: none. */
 static int ask(struct tt_tuner *tuner, const struct tt_tune_query *query, struct costs *costs)
 {
     float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS];
@@ -142,11 +141,7 @@ static int ask(struct tt_tuner *tuner, const struct tt_tune_query *query, struct
                                       .nops = query->nops,
                                       .registered = query->registered};
     if (tt_tuner_ask(tuner, &question, table, &nchannels)) return 0;
-    for (int a = 0; a < TT_TUNER_ALGOS; a++) {
-        for (int p = 0; p < TT_TUNER_PROTOS; p++) {
-            if (costs->time[a][p] >= 0) costs->time[a][p] = table[a][p];
-        }
-    }
+    memcpy(costs->time, table, sizeof(table));
     return nchannels > 0 ? nchannels : 0;
 }
 

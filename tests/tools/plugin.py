@@ -284,6 +284,16 @@ def tuners():
         "end-crashes": "signal 6 (Aborted) in finalize"})
     code, out, err = run("check", f"{plugins}/libnccl-tuner_faulty.so", "-n", "100", FAULTY="revives")
     check(code == 1 and "breach     shapes: " not in out and f"breach     few entries: {table}[2][1] was" in out, f"words: {out}")
+    # in a job each is one warning, whoever met it
+    for fault, warns in (("init-fails", "Faulty: init returned 3; going on without it"), ("ask-fails", "Faulty: getCollInfo returned 5; the built-in choice"),
+                         ("no-ask", "Faulty has no init or getCollInfo; going on"), ("chunk-fails", "Faulty: getChunkSize returned 3; the built-in"),
+                         ("nothing-left", "getCollInfo left nothing of collCostTable to choose"), ("channels-many", ""), ("", ""),
+                         ("revives", "getCollInfo made [2][1] of collCostTable possible, which was not (-1); it stays impossible")):
+        env = os.environ | {"NCCL_TUNER_PLUGIN": f"{plugins}/libnccl-tuner_faulty.so", "FAULTY": fault, "NCCL_ALGO": "Ring"}
+        perf = [tutti, "perf", "--ranks", "2", "-b", "4096", "-e", "4096", "--iters", "3", "--warmup", "1", "allreduce", "reduce"]
+        done = subprocess.run(perf, env=env, text=True, capture_output=True, timeout=200)
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if "WARN TUNER/Plugin" in line]
+        check(done.returncode == 0 and len(lines) == (warns != "") and all(warns in line for line in lines), f"{fault}: {done}")
 
 
 def envs():
