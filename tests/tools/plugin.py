@@ -107,6 +107,13 @@ def words():
           "ncclTunerPlugin_v1 to ncclTunerPlugin_v6 or ncclEnvPlugin_v1 to ncclEnvPlugin_v2 or "
           "ncclCollNetPlugin_v3 to ncclCollNetPlugin_v12; "
           r"it has ncclEnvPlugin_v3", err), f"no kind: {out} {err}")
+    for file, why in (("libnccl-env_test_misnamed.so", "; it has ncclEnv_v2 (expected: ncclEnvPlugin_v2)\n"),
+                      ("libibverbs-fake.so", '; it exports no table at all: C++ needs extern "C" const')):
+        code, out, err = run("check", f"{plugins}/{file}", "--kind", "env")
+        check(code == 1 and why in err, f"{file}: {out} {err}")
+    done = subprocess.run([os.path.abspath(tutti), "plugin", "check", "libnccl-env_test_v2.so"], cwd=plugins, text=True,
+                          env=os.environ | {"LD_LIBRARY_PATH": ""}, capture_output=True, timeout=60)
+    check(done.returncode == 1 and "did you mean ./libnccl-env_test_v2.so?" in done.stderr, f"a file here: {done}")
     for args in ([], ["look"], ["check"], ["check", "x", "-k", "toaster"], ["check", "x", "--seconds", "0"]):
         check(run(*args)[0] == 2, f"usage: {args}")
     check(run("--help")[0] == 0 and run("check", "--help")[0] == 0, "help")
