@@ -1,4 +1,5 @@
-/* `tutti topo check`: is a machine file sound? Warnings do not make it unsound. */
+/* `tutti topo check`: is a machine file sound? Warnings do not make it unsound; with --strict
+ * they are a "no" as well. */
 #include "machine.h"
 
 #include "base/error.h"
@@ -35,7 +36,8 @@ int topo_check(const struct topo_options *options)
         topo_print(answer);
         json_decref(answer);
     }
-    int status = machine ? 0 : 1;
+    bool strict = options->strict && file && *tt_topo_file_warnings(file);
+    int status = machine && !strict ? 0 : 1;
     json_decref(machine);
     tt_topo_file_free(file);
     return status;

@@ -8,44 +8,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 12 }; /* of one kind, as text */
+enum { MOST_ROWS = 12 }; /* of one kind, as text; those that say the same count once */
 
 struct diff {
     json_t *list;         /* owned; rows {what, a, b} */
+    json_t *change;       /* owned; for each row a text that rows of the same change share */
     struct text channels; /* owned; how fast rings are, for the verdict */
     bool other_channels;
 };
 
 static char *as_text(const json_t *value)
 {
-    if (!value) return strdup("none");
+    if (!value || json_is_null(value)) return strdup("none");
     if (json_is_string(value)) return strdup(json_string_value(value));
     return json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(7));
 }
 
-static void add(struct diff *diff, const char *what, const json_t *a, const json_t *b)
+/* of: what changed, without the number of the part */
+static void add(struct diff *diff, const char *what, const char *of, const json_t *a,
+                const json_t *b)
 {
     char *left = as_text(a);
     char *right = as_text(b);
+    struct text change = {0};
+    text_add(&change, "%s: %s | %s", of, left ? left : "", right ? right : "");
     json_array_append_new(diff->list,
                           json_pack("{s:s, s:s?, s:s?}", "what", what, "a", left, "b", right));
+    json_array_append_new(diff->change, json_string(text_get(&change)));
+    text_free(&change);
     free(left);
     free(right);
 }
 
 /* ---- lists of rows ---- */
 
-static void compare_row(struct diff *diff, const char *where, json_t *a, json_t *b)
+static void compare_row(struct diff *diff, const char *list, size_t k, json_t *a, json_t *b)
 {
     const char *key;
     json_t *value;
     json_object_foreach(a, key, value)
     {
         char what[128];
+        char of[128];
         json_t *other = json_object_get(b, key);
         if (json_equal(value, other)) continue;
-        (void)snprintf(what, sizeof(what), "%s %s", where, key);
-        add(diff, what, value, other);
+        (void)snprintf(what, sizeof(what), "%s %zu %s", list, k, key);
+        (void)snprintf(of, sizeof(of), "%s %s", list, key);
+        add(diff, what, of, value, other);
     }
 }
 
@@ -59,15 +68,13 @@ static void compare_list(struct diff *diff, const char *list, json_t *a, json_t 
         json_t *counts[] = {json_integer((json_int_t)count),
                             json_integer((json_int_t)json_array_size(right))};
         (void)snprintf(where, sizeof(where), "number of %s", list);
-        add(diff, where, counts[0], counts[1]);
+        add(diff, where, where, counts[0], counts[1]);
         json_decref(counts[0]);
         json_decref(counts[1]);
         if (json_array_size(right) < count) count = json_array_size(right);
     }
-    for (size_t k = 0; k < count; k++) {
-        (void)snprintf(where, sizeof(where), "%s %zu", list, k);
-        compare_row(diff, where, json_array_get(left, k), json_array_get(right, k));
-    }
+    for (size_t k = 0; k < count; k++)
+        compare_row(diff, list, k, json_array_get(left, k), json_array_get(right, k));
 }
 
 /* ---- links and paths ---- */
@@ -90,20 +97,85 @@ static bool is_local(const json_t *link)
     return type && !strcmp(type, "LOC");
 }
 
+/* Links of one machine that the other has not, or not as fast. */
+static json_t *links_without(json_t *links, json_t *others)
+{
+    json_t *rest = json_array();
+    size_t k;
+    json_t *link;
+    json_array_foreach(links, k, link)
+    {
+        if (!is_local(link) && !holds(others, link)) json_array_append(rest, link);
+    }
+    return rest;
+}
+
+static const char *link_field(const json_t *link, size_t field)
+{
+    const char *text = json_string_value(json_array_get(link, field));
+    return text ? text : "";
+}
+
+/* The link of the same ends and type, taken out of the list; NULL: none. */
+static json_t *take_link(json_t *links, const json_t *link)
+{
+    for (size_t k = 0; k < json_array_size(links); k++) {
+        json_t *other = json_array_get(links, k);
+        bool same = true;
+        for (size_t field = 0; field < 3; field++)
+            same = same && strcmp(link_field(link, field), link_field(other, field)) == 0;
+        if (!same) continue;
+        json_incref(other);
+        json_array_remove(links, k);
+        return other;
+    }
+    return NULL;
+}
+
+/* {from, to, type, bw}; null: there is none. */
+static json_t *link_object(const json_t *link)
+{
+    if (!link) return json_null();
+    return json_pack("{s:s, s:s, s:s, s:O}", "from", link_field(link, 0), "to", link_field(link, 1),
+                     "type", link_field(link, 2), "bw", json_array_get(link, 3));
+}
+
+/* Both ways of a link say the same: the kinds of its ends ("NIC", "NET") stand in one order. */
+static void add_link(struct diff *diff, const json_t *a, const json_t *b)
+{
+    const json_t *link = a ? a : b;
+    const char *ends[2] = {link_field(link, 0), link_field(link, 1)};
+    bool turned = strncmp(ends[0], ends[1], 3) > 0;
+    struct text change = {0};
+    text_add(&change, "link %.3s %.3s %s: %.4g | %.4g", ends[turned], ends[!turned],
+             link_field(link, 2), a ? json_number_value(json_array_get(a, 3)) : -1,
+             b ? json_number_value(json_array_get(b, 3)) : -1);
+    json_array_append_new(diff->list, json_pack("{s:s, s:o, s:o}", "what", "link", "a",
+                                                link_object(a), "b", link_object(b)));
+    json_array_append_new(diff->change, json_string(text_get(&change)));
+    text_free(&change);
+}
+
 static void compare_links(struct diff *diff, json_t *a, json_t *b)
 {
     json_t *left = json_object_get(json_object_get(a, "system"), "links");
     json_t *right = json_object_get(json_object_get(b, "system"), "links");
+    json_t *before = links_without(left, right);
+    json_t *after = links_without(right, left);
     size_t k;
     json_t *link;
-    json_array_foreach(left, k, link)
+    json_array_foreach(before, k, link)
     {
-        if (!is_local(link) && !holds(right, link)) add(diff, "link", link, NULL);
+        json_t *changed = take_link(after, link);
+        add_link(diff, link, changed);
+        json_decref(changed);
     }
-    json_array_foreach(right, k, link)
+    json_array_foreach(after, k, link)
     {
-        if (!is_local(link) && !holds(left, link)) add(diff, "link", NULL, link);
+        add_link(diff, NULL, link);
     }
+    json_decref(before);
+    json_decref(after);
 }
 
 static json_t *cell(json_t *machine, const char *matrix, const char *what, size_t from, size_t to)
@@ -132,7 +204,7 @@ static void compare_paths(struct diff *diff, json_t *a, json_t *b, const char *m
             json_t *right = path_text(b, matrix, from, to);
             (void)snprintf(what, sizeof(what), "path GPU %zu to %s %zu", from,
                            strcmp(matrix, "gpu_net") ? "GPU" : "NIC port", to);
-            if (right && !json_equal(left, right)) add(diff, what, left, right);
+            if (right && !json_equal(left, right)) add(diff, what, matrix, left, right);
             json_decref(left);
             json_decref(right);
         }
@@ -183,7 +255,7 @@ static void compare_graphs(struct diff *diff, const struct topo_scenario *scenar
                        tt_graph_kind_name((enum tt_graph_kind)kind), scenarios[0].nodes,
                        scenarios[0].nodes == 1 ? "" : "s");
         if (!json_equal(left, right)) {
-            add(diff, what, left, right);
+            add(diff, what, what, left, right);
             diff->other_channels = true;
         }
         json_decref(left);
@@ -236,21 +308,22 @@ static void node_words(const char *node, char *words, size_t bytes)
     (void)snprintf(words, bytes, "%s", node);
 }
 
-/* One side of a row; a link, as ["PCI/0", "DEV/0", "PCI", 48], in words. */
-static void print_side(const char *text)
+/* One side of a row: text, or a link in words; other: the first side, which has said where a link
+ * is; NULL: this is it. */
+static void print_side(const json_t *side, const json_t *other)
 {
-    json_t *link = json_loads(text, 0, NULL);
-    const char *ends[2] = {NULL, NULL}, *type = NULL;
     char words[2][64];
-    double bw = 0;
-    if (link && !json_unpack(link, "[s, s, s, F]", &ends[0], &ends[1], &type, &bw)) {
-        for (int k = 0; k < 2; k++)
-            node_words(ends[k], words[k], sizeof(words[k]));
-        printf("%s to %s by %s, %.4g GB/s", words[0], words[1], type, bw);
-    } else {
-        printf("%s", text);
+    if (!json_is_object(side)) {
+        printf("%s", json_is_string(side) ? json_string_value(side) : "none");
+        return;
     }
-    json_decref(link);
+    if (!json_is_object(other)) {
+        node_words(json_string_value(json_object_get(side, "from")), words[0], sizeof(words[0]));
+        node_words(json_string_value(json_object_get(side, "to")), words[1], sizeof(words[1]));
+        printf("%s to %s by %s, ", words[0], words[1],
+               json_string_value(json_object_get(side, "type")));
+    }
+    printf("%.4g GB/s", json_number_value(json_object_get(side, "bw")));
 }
 
 /* Both begin with the same word: "gpus", "link", "path". */
@@ -265,7 +338,42 @@ static const char *what_of(const struct diff *diff, size_t k)
     return json_string_value(json_object_get(json_array_get(diff->list, k), "what"));
 }
 
-/* The first ones of each kind: hundreds of lines help nobody. */
+/* Rows of one kind: the first of those that say the same, and how many more these are. */
+static void print_kind(const struct diff *diff, size_t first, size_t next)
+{
+    json_t *counts = json_object();
+    size_t shown = 0;
+    json_int_t hidden = 0;
+    for (size_t k = first; k < next; k++) {
+        const char *change = json_string_value(json_array_get(diff->change, k));
+        json_int_t count = json_integer_value(json_object_get(counts, change));
+        json_object_set_new(counts, change, json_integer(count + 1));
+    }
+    for (size_t k = first; k < next; k++) {
+        const json_t *row = json_array_get(diff->list, k);
+        const char *change = json_string_value(json_array_get(diff->change, k));
+        json_int_t count = json_integer_value(json_object_get(counts, change));
+        json_object_del(counts, change);
+        if (count == 0) continue;
+        if (shown++ >= MOST_ROWS) {
+            hidden += count;
+            continue;
+        }
+        printf("%s: ", what_of(diff, k));
+        print_side(json_object_get(row, "a"), NULL);
+        printf(" | ");
+        print_side(json_object_get(row, "b"), json_object_get(row, "a"));
+        if (count > 1) printf("  (and %lld more alike)", (long long)count - 1);
+        printf("\n");
+    }
+    if (hidden > 0) {
+        printf("%.*s: %lld more (--json has all)\n", (int)strcspn(what_of(diff, first), " "),
+               what_of(diff, first), (long long)hidden);
+    }
+    json_decref(counts);
+}
+
+/* Hundreds of lines help nobody. */
 static void print_rows(const struct diff *diff)
 {
     size_t count = json_array_size(diff->list);
@@ -273,19 +381,7 @@ static void print_rows(const struct diff *diff)
         next = first + 1;
         while (next < count && same_kind(what_of(diff, first), what_of(diff, next)))
             next++;
-        size_t shown = next - first > MOST_ROWS ? MOST_ROWS : next - first;
-        for (size_t k = first; k < first + shown; k++) {
-            const json_t *row = json_array_get(diff->list, k);
-            printf("%s: ", what_of(diff, k));
-            print_side(json_string_value(json_object_get(row, "a")));
-            printf(" | ");
-            print_side(json_string_value(json_object_get(row, "b")));
-            printf("\n");
-        }
-        if (first + shown < next) {
-            printf("%.*s: %zu more (--json has all)\n", (int)strcspn(what_of(diff, first), " "),
-                   what_of(diff, first), next - first - shown);
-        }
+        print_kind(diff, first, next);
     }
 }
 
@@ -308,8 +404,20 @@ static bool conclude(struct diff *diff, const struct topo_options *options,
     struct box boxes[2] = {{0}, {0}};
     struct text verdict = {0};
     bool done = box_init(&boxes[0], sides[0].machine) && box_init(&boxes[1], sides[1].machine);
-    if (!diff->channels.bytes && diff->other_channels)
-        text_add(&diff->channels, "channels differ, rings are as fast");
+    if (!diff->channels.bytes) {
+        text_add(&diff->channels, "%s over ",
+                 diff->other_channels ? "channels differ, rings are as fast"
+                                      : "channels are as many and as fast");
+        for (int k = 0; k < options->ncounts; k++) {
+            text_add(&diff->channels, "%s%d",
+                     k == 0                      ? ""
+                     : k == options->ncounts - 1 ? " and "
+                                                 : ", ",
+                     options->nodes[k]);
+        }
+        bool one = options->ncounts == 1 && options->nodes[0] == 1;
+        text_add(&diff->channels, " node%s", one ? "" : "s");
+    }
     if (json_array_size(diff->list) == 0) {
         text_add(&verdict, "the same machine");
     } else if (done) {
@@ -325,7 +433,7 @@ static bool conclude(struct diff *diff, const struct topo_options *options,
 int topo_diff(const struct topo_options *options)
 {
     struct side sides[2] = {{0}, {0}};
-    struct diff diff = {.list = json_array()};
+    struct diff diff = {.list = json_array(), .change = json_array()};
     bool done = open_side(options, 0, &sides[0]) && open_side(options, 1, &sides[1]);
     if (done) {
         static const char *const lists[] = {"cpus", "gpus", "nets"};
@@ -345,6 +453,7 @@ int topo_diff(const struct topo_options *options)
     }
     text_free(&diff.channels);
     json_decref(diff.list);
+    json_decref(diff.change);
     if (!done) return 2;
     return same ? 0 : 1;
 }

@@ -28,7 +28,7 @@ struct topo_options {
     struct tt_topo_options look;
     const char *net_plugin; /* its NICs replace the machine's; NULL: none */
     const char *output;     /* folder; NULL: the current one */
-    bool json, svg, xml, time, p2p;
+    bool json, svg, xml, time, p2p, strict;
 };
 
 /* Options of a subcommand; says on stderr what is wrong and returns 2, else 0; -1: --help. */

@@ -24,8 +24,8 @@ struct option {
 };
 
 static const struct option table[] = {
-    {"--nodes", "N[,N...]", "that many equal machines in a communicator (default 1; report: 1,2)",
-     PLACING},
+    {"--nodes", "N[,N...]",
+     "that many equal machines in a communicator (default 1; diff, report: 1,2)", PLACING},
     {"--clique", "N", "N hosts in one NVLink domain are a node", EVERY},
     {"--load-order", "fused", "elements in the order of a running communicator (default: file)",
      EVERY},
@@ -38,6 +38,7 @@ static const struct option table[] = {
     {"--p2p", NULL, "direct access between GPUs", TOPO_SHOW},
     {"--output", "FOLDER",
      "(or -o) of the pages (default: this one); or NAME.html, or - for one page", TOPO_REPORT},
+    {"--strict", NULL, "exit 1 on warnings too", TOPO_CHECK},
     {"--time", NULL, "how long the search took, and memory per rank", TOPO_SEARCH},
 };
 
@@ -93,6 +94,7 @@ static void set_flag(struct topo_options *options, const char *name)
     if (!strcmp(name, "--xml")) options->xml = true;
     if (!strcmp(name, "--time")) options->time = true;
     if (!strcmp(name, "--p2p")) options->p2p = true;
+    if (!strcmp(name, "--strict")) options->strict = true;
 }
 
 /* An option with a value; 0, or 2 after saying what is wrong. */
@@ -212,7 +214,7 @@ int topo_options_read(struct topo_options *options, unsigned command, int argc, 
 {
     tt_env_open();
     *options = (struct topo_options){.command = command, .nodes = {1, 2}, .ncounts = 1};
-    if (command == TOPO_REPORT) options->ncounts = 2;
+    if (command & (TOPO_REPORT | TOPO_DIFF)) options->ncounts = 2;
     for (int k = 1; k < argc; k++) {
         const char *text = argv[k];
         if (!strcmp(text, "--help") || !strcmp(text, "-h")) return -1;
@@ -244,6 +246,39 @@ void topo_print_error(void)
     (void)fprintf(stderr, "%s\n", tt_last_error());
 }
 
+/* The warning without the place, "box.xml:7: warning: ". */
+static const char *what_warned(const char *line)
+{
+    const char *found = strstr(line, ": warning: ");
+    return found && found < strchrnul(line, '\n') ? found : line;
+}
+
+static bool same_warning(const char *a, const char *b)
+{
+    const char *left = what_warned(a);
+    const char *right = what_warned(b);
+    size_t bytes = strcspn(left, "\n");
+    return bytes == strcspn(right, "\n") && strncmp(left, right, bytes) == 0;
+}
+
+/* Lines in a row that say the same of other places become the first of them and a number. */
+static void print_warnings(const char *lines)
+{
+    for (const char *line = lines, *next; *line; line = next) {
+        size_t bytes = strcspn(line, "\n");
+        int more = 0;
+        next = line + bytes + (line[bytes] == '\n');
+        while (*next && same_warning(line, next)) {
+            more++;
+            next += strcspn(next, "\n");
+            next += *next == '\n';
+        }
+        (void)fprintf(stderr, "%.*s", (int)bytes, line);
+        if (more) (void)fprintf(stderr, " (and %d more alike)", more);
+        (void)fputc('\n', stderr);
+    }
+}
+
 struct tt_topo_file *topo_open(const struct topo_options *options, const char *path)
 {
     struct tt_topo_file *file = NULL;
@@ -261,7 +296,7 @@ struct tt_topo_file *topo_open(const struct topo_options *options, const char *p
         tt_topo_file_free(file);
         return NULL;
     }
-    (void)fputs(tt_topo_file_warnings(file), stderr);
+    print_warnings(tt_topo_file_warnings(file));
     return file;
 }
 

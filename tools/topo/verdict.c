@@ -362,8 +362,7 @@ void verdict_make(const struct box *a, const struct box *b, const char *channels
                  shuffled ? "renumbered and " : "");
     }
     if (joints.bytes) text_add(verdict, "; %s", text_get(&joints));
-    if (*channels) text_add(verdict, "; %s", channels);
-    if (!*channels) text_add(verdict, "; channels are as many and as fast");
+    text_add(verdict, "; %s", channels);
     text_free(&parts);
     text_free(&joints);
 }

@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/spelling.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +90,24 @@ static bool knows_nesting(const struct tt_xml_node *node)
     return false;
 }
 
+/* "; did you mean nvlink?" of those that may stand there; "" for an element that is no slip of the
+ * pen, as it is known elsewhere. */
+static void name_near(const struct tt_xml_node *node, char *near, size_t bytes)
+{
+    char words[64] = "";
+    size_t at = 0;
+    near[0] = '\0';
+    for (size_t k = 0; k < TT_LEN(nestings); k++) {
+        if (strcmp(nestings[k].element, node->name) == 0) return;
+        for (int p = 0; p < 2; p++) {
+            const char *parent = nestings[k].parents[p];
+            if (!parent || strcmp(parent, node->parent->name) != 0 || at >= sizeof(words)) continue;
+            at += (size_t)snprintf(words + at, sizeof(words) - at, "%s,", nestings[k].element);
+        }
+    }
+    tt_param_suggest(words, node->name, strlen(node->name), near, bytes);
+}
+
 static void prune(struct tt_topo_file *file, struct tt_xml_node *node)
 {
     for (int k = 0; k < node->nchildren; k++) {
@@ -96,9 +116,11 @@ static void prune(struct tt_topo_file *file, struct tt_xml_node *node)
             prune(file, child);
             continue;
         }
+        char near[64];
+        name_near(child, near, sizeof(near));
         tt_topo_note(&file->notes, file->name, child->line,
-                     "element <%.64s> is not known inside <%.64s> and is skipped", child->name,
-                     node->name);
+                     "element <%.64s> is not known inside <%.64s> and is skipped%s", child->name,
+                     node->name, near);
         tt_xml_drop(node, k--);
     }
 }
