@@ -292,6 +292,13 @@ def check_report(machines):
         must(p.returncode == 2 and "one file only for one page" in p.stderr, f"two reports in a page: {p.returncode} {p.stderr}")
         p = run("report", machines[0], "-o", "-", "--nodes", "4")
         must(p.returncode == 0 and p.stdout.startswith("<!DOCTYPE html>") and "nodes-4" in p.stdout, "report on standard output")
+        tray = os.path.join(MACHINES, "c08-gb200-tray.xml")
+        p = run("report", tray, "--output", pages, "--clique", "18", "--nodes", "1,16")
+        page = os.path.join(pages, "c08-gb200-tray-clique18-nodes1-16.html")
+        must(p.stdout.strip() == page and "<title>c08-gb200-tray.xml, 18 hosts as a node, nodes 1+16</title>" in open(page).read(), f"report --clique: {p.stdout}")
+        text = open(page).read()
+        must(text.count("CPU ") < 200 and text.count("<td") < 100 and "Hosts 1 to 17 are alike" in text and len(text) < 400000,
+             f"report of a rack is not folded: {len(text)} bytes, {text.count('<td')} cells")
         for arguments, status, words in (
                 ([odd, odd], 2, "two files would have one page"), ([odd, machines[0], "--output", "-"], 2, "one file only"),
                 (["/nonexistent.xml", "--output", pages], 1, "nonexistent"), ([odd, "--output", os.path.join(odd, "x")], 1, "Not a directory")):

@@ -81,6 +81,8 @@ json_t *export_tuning(const struct tt_topo_layout *layout);
 struct box;
 /* The picture of a machine; false when memory is short. */
 bool topo_show_svg(const struct box *box, const char *title, FILE *out);
+/* Are there many hosts that are all the same? (False when memory is short.) */
+bool topo_is_rack(const struct box *box);
 /* The same of an NVLink domain whose hosts are alike: all of them as trays, one in full. */
 bool topo_rack_svg(const struct box *box, const char *title, FILE *out);
 /* The machine and its channels in a communicator; false when memory is short. */

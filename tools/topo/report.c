@@ -27,9 +27,15 @@ static const char style[] =
     "pre,.advice{background:var(--card);border:1px solid var(--line);border-radius:8px;"
     "padding:.8rem 1rem;overflow-x:auto}\n"
     ".advice{padding-left:2rem}.advice li{margin:.4rem 0}\n"
-    "table{border-collapse:separate;border-spacing:3px;font-size:13px}\n"
-    "td,th{padding:.15rem .5rem;border-radius:4px;white-space:nowrap;text-align:center;"
-    "font-weight:normal}td{color:#1f2937}\n"
+    ".wide::-webkit-scrollbar,.picture::-webkit-scrollbar,pre::-webkit-scrollbar{height:12px}"
+    ".wide::-webkit-scrollbar-thumb,.picture::-webkit-scrollbar-thumb,"
+    "pre::-webkit-scrollbar-thumb{background:var(--soft);border-radius:6px}\n"
+    ".wide{background:linear-gradient(to left,var(--page) 50%,transparent) right/60px 100% "
+    "no-repeat local,linear-gradient(to left,var(--soft),transparent) right/24px 100% no-repeat}\n"
+    "table{border-collapse:separate;border-spacing:2px;font-size:12px}\n"
+    "td,th{padding:.15rem .25rem;border-radius:4px;white-space:nowrap;text-align:center;"
+    "font-weight:normal}td{color:#1f2937}tr>th:first-child{position:sticky;left:0;"
+    "background:var(--page)}\n"
     "td:empty{background:none}\n";
 
 static void put_text(FILE *out, const char *text)
@@ -53,15 +59,24 @@ static const char *last_part(const char *path)
 
 /* ---- parts of a page ---- */
 
-static void put_tree(FILE *out, const struct box *box)
+/* folded: one of several equal hosts stands for all. */
+static void put_tree(FILE *out, const struct box *box, bool folded)
 {
+    struct box one = {0};
     char *text = NULL;
     size_t bytes = 0;
     FILE *tree = open_memstream(&text, &bytes);
     if (!tree) return;
-    topo_show_tree(box, tree);
+    bool alone = folded && box_init_host(&one, box->machine, 0);
+    topo_show_tree(alone ? &one : box, tree);
+    box_fini(&one);
     bool whole = fclose(tree) == 0;
-    (void)fputs("<h2 id=\"tree\">Parts</h2>\n<pre>", out);
+    (void)fputs("<h2 id=\"tree\">Parts</h2>\n", out);
+    if (alone) {
+        (void)fprintf(out, "<p class=\"soft\">Of host 0. Hosts 1 to %d are alike.</p>\n",
+                      box_hosts(box) - 1);
+    }
+    (void)fputs("<pre>", out);
     if (whole) put_text(out, text);
     (void)fputs("</pre>\n", out);
     free(text);
@@ -78,10 +93,33 @@ static void put_cell(FILE *out, const struct box *box, const char *matrix, int f
                   box_path_bw(box, matrix, from, to));
 }
 
-static void put_matrix(FILE *out, const struct box *box)
+/* From a host's first `gpus` GPUs to devices from `first` on, those of other hosts: each kind of
+ * path once. */
+static void put_far(FILE *out, const struct box *box, const char *list, int gpus, int first)
 {
-    int gpus = box_count(box, "gpus");
-    int nets = box_count(box, "nets");
+    bool net = strcmp(list, "nets") == 0;
+    const char *matrix = net ? "gpu_net" : "gpu_gpu";
+    struct text seen = {0};
+    for (int g = 0; g < gpus; g++) {
+        for (int to = first; to < box_count(box, list); to++) {
+            char path[64];
+            if (path_type_of(box_path_type(box, matrix, g, to)) == TT_PATH_DIS) continue;
+            (void)snprintf(path, sizeof(path), "%s %.4g GB/s", box_path_type(box, matrix, g, to),
+                           box_path_bw(box, matrix, g, to));
+            if (strstr(text_get(&seen), path)) continue;
+            text_add(&seen, "%s%s", seen.bytes ? ", " : "", path);
+        }
+    }
+    if (seen.bytes)
+        (void)fprintf(out, "<p>To %s of other hosts: %s.</p>\n", net ? "ports" : "GPUs", seen.text);
+    text_free(&seen);
+}
+
+static void put_matrix(FILE *out, const struct box *box, bool folded)
+{
+    int hosts = folded ? box_hosts(box) : 1; /* alike, and host 0 comes first */
+    int gpus = box_count(box, "gpus") / hosts;
+    int nets = box_count(box, "nets") / hosts;
     (void)fputs(
         "<h2 id=\"paths\">Paths</h2>\n<p class=\"soft\">Type of the path and GB/s in one "
         "direction, from the GPU of the row.</p>\n<div class=\"wide\"><table>\n<tr><th></th>",
@@ -105,6 +143,9 @@ static void put_matrix(FILE *out, const struct box *box)
             put_cell(out, box, "gpu_net", g, n);
     }
     (void)fputs("</tr>\n</table></div>\n", out);
+    if (!folded) return;
+    put_far(out, box, "gpus", gpus, gpus);
+    put_far(out, box, "nets", gpus, nets);
 }
 
 /* Findings of a kind, or all but those of `less`; both NULL: all. */
@@ -155,6 +196,14 @@ static bool put_scenario(FILE *out, const struct tt_topo_file *file, const struc
     return done;
 }
 
+static void put_title(FILE *out, const struct topo_options *options, const char *name)
+{
+    put_text(out, name);
+    if (options->look.hosts > 1) fprintf(out, ", %d hosts as a node", options->look.hosts);
+    for (int k = 0; k < options->ncounts; k++)
+        (void)fprintf(out, "%s%d", k ? "+" : ", nodes ", options->nodes[k]);
+}
+
 static void put_head(FILE *out, const struct box *box, const struct topo_options *options,
                      const char *path)
 {
@@ -164,9 +213,9 @@ static void put_head(FILE *out, const struct box *box, const struct topo_options
     (void)fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\n"
                 "<meta name=\"viewport\" content=\"width=device-width\">\n<title>",
                 out);
-    put_text(out, name);
+    put_title(out, options, name);
     (void)fprintf(out, "</title>\n<style>\n%s</style></head>\n<body>\n<h1>", style);
-    put_text(out, name);
+    put_title(out, options, name);
     (void)fputs("</h1>\n<p>", out);
     put_text(out, facts);
     (void)fputs("</p>\n<nav><a href=\"#machine\">Machine</a><a href=\"#tree\">Parts</a><a "
@@ -191,8 +240,9 @@ static bool put_page(FILE *out, const struct topo_options *options, const char *
         begin_picture(out, &box);
         done = topo_show_svg(&box, last_part(topo_name(path)), out);
         (void)fputs("</div>\n", out);
-        put_tree(out, &box);
-        put_matrix(out, &box);
+        bool folded = topo_is_rack(&box);
+        put_tree(out, &box, folded);
+        put_matrix(out, &box, folded);
     }
     for (int k = 0; done && k < options->ncounts; k++)
         done = put_scenario(out, file, &box, options, path, options->nodes[k]);
@@ -216,6 +266,21 @@ static bool names_page(const char *output)
            (stat(output, &found) || !S_ISDIR(found.st_mode));
 }
 
+/* What sets a page apart from that of the file alone: "-clique18-nodes1-16"; "" with the defaults.
+ */
+static void page_suffix(const struct topo_options *options, char *suffix, size_t bytes)
+{
+    size_t at = 0;
+    suffix[0] = '\0';
+    if (options->look.hosts > 1)
+        at += (size_t)snprintf(suffix, bytes, "-clique%d", options->look.hosts);
+    if (options->ncounts == 2 && options->nodes[0] == 1 && options->nodes[1] == 2) return;
+    for (int k = 0; k < options->ncounts && at < bytes; k++) {
+        at += (size_t)snprintf(suffix + at, bytes - at, "%s%d", k ? "-" : "-nodes",
+                               options->nodes[k]);
+    }
+}
+
 /* "pages/dgx.html" for "racks/dgx.xml". */
 static bool page_path(const struct topo_options *options, const char *path, char page[PATH_MAX])
 {
@@ -224,8 +289,10 @@ static bool page_path(const struct topo_options *options, const char *path, char
     const char *name = path && strcmp(path, "-") != 0 ? last_part(path) : "machine";
     size_t length = strlen(name);
     if (length > 4 && !strcmp(name + length - 4, ".xml")) length -= 4;
-    int bytes = snprintf(page, PATH_MAX, "%s%s%.*s.html", options->output ? options->output : "",
-                         options->output ? "/" : "", (int)length, name);
+    char suffix[160];
+    page_suffix(options, suffix, sizeof(suffix));
+    int bytes = snprintf(page, PATH_MAX, "%s%s%.*s%s.html", options->output ? options->output : "",
+                         options->output ? "/" : "", (int)length, name, suffix);
     if (bytes < PATH_MAX) return true;
     (void)fprintf(stderr, "tutti topo: the name of the page for %s is too long\n", name);
     return false;

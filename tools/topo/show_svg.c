@@ -5,8 +5,7 @@
 
 enum { ROWS_LEFT = 110, MOST_HOSTS = 2 }; /* hosts that are drawn in full, side by side */
 
-/* Many hosts that are all the same. */
-static bool is_rack(const struct box *box)
+bool topo_is_rack(const struct box *box)
 {
     int hosts = box_hosts(box);
     for (int host = 1; host < hosts; host++) {
@@ -18,7 +17,7 @@ static bool is_rack(const struct box *box)
 bool topo_show_svg(const struct box *box, const char *title, FILE *out)
 {
     struct picture picture;
-    if (is_rack(box)) return topo_rack_svg(box, title, out);
+    if (topo_is_rack(box)) return topo_rack_svg(box, title, out);
     bool ready = picture_init(&picture, box, out, ROWS_LEFT);
     if (ready) {
         double more = paths_svg_height(&picture);
