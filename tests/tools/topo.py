@@ -173,6 +173,8 @@ def check_documents():
     rack = open(os.path.join(folder, "gb200-rack-2.svg")).read()
     must(float(re.search(r'width="(\d+)"', rack)[1]) < 1500 and rack.count("(4 alike)") == 8 and "each of the other 17" in rack,
          "the channels of a rack are not folded")
+    must(">of each of 17 hosts<" in rack and rack.count(">GPU 3<") == 2 and rack.count(">mlx5_0<") == 1 and ">PCI 8<" not in rack,
+         "the host that stands for others has numbers of its own or ports that nothing uses")
     page = open(os.path.join(folder, "../topology.md")).read()
     must({p for p in pictures} == set(re.findall(r"\(pictures/([^)]*)\.svg\)", page)), "docs/topology.md shows other pictures")
     examples = re.findall(r"^\| (\w+) \| [^|]* \| \[([^]]*)\]\([^)]*\): GPU (\d) to (GPU|NET) (\d) \|$", page, re.M)

@@ -134,6 +134,35 @@ bool box_init_first(struct box *box, json_t *machine, int hosts)
     return init(box, machine, 0, hosts - 1);
 }
 
+int box_host_of(const struct box *box, int k)
+{
+    while (box->node[k].parent >= 0)
+        k = box->node[k].parent;
+    return box_int(box, "cpus", box->node[k].index, "host");
+}
+
+static bool has_child(const struct box *box, int k)
+{
+    for (int child = k + 1; child < box->count; child++) {
+        if (box->node[child].parent == k) return true;
+    }
+    return false;
+}
+
+void box_drop_nets(struct box *box, int host)
+{
+    for (int k = box->count - 1; k >= 0; k--) {
+        enum box_kind kind = box->node[k].kind;
+        bool between = kind == BOX_PCI || kind == BOX_NIC;
+        bool idle = kind == BOX_NET || (between && !has_child(box, k));
+        if (!idle || box_host_of(box, k) != host) continue;
+        box->count--;
+        memmove(&box->node[k], &box->node[k + 1], (size_t)(box->count - k) * sizeof(box->node[0]));
+        for (int after = k; after < box->count; after++)
+            box->node[after].parent -= box->node[after].parent > k;
+    }
+}
+
 int box_hosts(const struct box *box)
 {
     int hosts = 0;

@@ -38,6 +38,10 @@ bool box_init(struct box *box, json_t *machine);
 bool box_init_host(struct box *box, json_t *machine, int host);
 /* The same of the first so many hosts. */
 bool box_init_first(struct box *box, json_t *machine, int hosts);
+/* Leave out a host's ports, and switches and NICs that then lead nowhere. */
+void box_drop_nets(struct box *box, int host);
+/* The host of a node. */
+int box_host_of(const struct box *box, int k);
 /* How many hosts there are. */
 int box_hosts(const struct box *box);
 /* Do two hosts have the same parts, joined in the same way? (False when memory is short.) */

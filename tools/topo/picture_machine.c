@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SWITCH_WIDTH = 50, SWITCH_HEIGHT = 22, BAR_Y = PICTURE_DEVICE + 64 };
+enum { SWITCH_WIDTH = 44, SWITCH_HEIGHT = 22, BAR_Y = PICTURE_DEVICE + 64 };
 
 struct look {
     const char *fill, *edge;
@@ -139,12 +139,14 @@ static void put_switch(const struct picture *picture)
     double low = picture->width;
     double high = 0;
     double y = picture->y_device + BAR_Y;
+    bool any = false;
     for (int k = 0; k < box->count; k++) {
         const struct box_node *node = &box->node[k];
         double x = picture->x[k];
+        if (is_device(node) && x < low) low = x;
+        if (is_device(node) && x > high) high = x;
         if (node->kind != BOX_GPU || !node->switched) continue;
-        if (x < low) low = x;
-        if (x > high) high = x;
+        any = true;
         const struct picture_text number = {.x = x + 7,
                                             .y = picture->y_device + PICTURE_DEVICE + 36,
                                             .size = 11,
@@ -156,7 +158,7 @@ static void put_switch(const struct picture *picture)
                       picture->y_device + PICTURE_DEVICE, y, thickness(node->nvlink));
         picture_print(picture, &number, "%.4g", node->nvlink);
     }
-    if (high < low) return;
+    if (!any) return;
     double width = high - low + PICTURE_COLUMN - 12;
     (void)fprintf(picture->out,
                   "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"28\" rx=\"6\" "
@@ -209,22 +211,37 @@ static void put_frame(const struct picture *picture, const struct frame *frame,
                   look->edge);
 }
 
-static void name_cpu(const struct picture *picture, const struct frame *frame, int index)
+/* The number of a part; where a host stands for several, the number that it has in each of them. */
+static int number_of(const struct picture *picture, int k)
 {
+    const struct box *box = picture->box;
+    const struct box_node *node = &box->node[k];
+    int number = node->kind == BOX_GPU ? node->gpu : node->index;
+    if (!picture->others || box_host_of(box, k) == 0) return number;
+    for (int other = 0; other < box->count; other++) {
+        if (box->node[other].kind != node->kind || box_host_of(box, other) != 0) continue;
+        number -= node->kind == BOX_GPU ? box->node[other].ranks : 1;
+    }
+    return number;
+}
+
+static void name_cpu(const struct picture *picture, const struct frame *frame, int k)
+{
+    int index = picture->box->node[k].index;
     const struct box *box = picture->box;
     const char *vendor = box_text(box, "cpus", index, "vendor");
     const char *model = box_text(box, "cpus", index, "model");
     struct picture_text text = {
         .x = frame->x, .y = frame->y + 18, .size = 13, .bold = true, .most = 7};
-    picture_print(picture, &text, "CPU %d", index);
+    picture_print(picture, &text, "CPU %d", number_of(picture, k));
     text = (struct picture_text){
         .x = frame->x, .y = frame->y + 34, .size = 11, .most = (size_t)(frame->width / 7.3)};
     int host = box_int(box, "cpus", index, "host");
     const char *words = *model ? model : vendor;
     if (!*words) words = box_text(box, "cpus", index, "arch");
     if (host && picture->others) {
-        picture_print(picture, &text, frame->width < 130 ? "1 of %d" : "one of %d hosts, %s",
-                      picture->others, words);
+        picture_print(picture, &text, frame->width < 130 ? "of %d" : "of each of %d hosts",
+                      picture->others);
     } else if (frame->width < 130) {
         picture_print(picture, &text, host ? "h %d" : "NUMA %d",
                       host ? host : box_int(box, "cpus", index, "numa"));
@@ -235,14 +252,14 @@ static void name_cpu(const struct picture *picture, const struct frame *frame, i
     }
 }
 
-static void name_gpu(const struct picture *picture, const struct frame *frame,
-                     const struct box_node *node)
+static void name_gpu(const struct picture *picture, const struct frame *frame, int k)
 {
+    const struct box_node *node = &picture->box->node[k];
     const struct box *box = picture->box;
     struct picture_text text = {
         .x = frame->x, .y = frame->y + 20, .size = 13, .bold = true, .most = 7};
     const char *model = box_gpu_model(box, node->gpu);
-    picture_print(picture, &text, "GPU %d", node->gpu);
+    picture_print(picture, &text, "GPU %d", number_of(picture, k));
     text = (struct picture_text){.x = frame->x, .y = frame->y + 37, .size = 11, .most = 8};
     if (model) {
         picture_print(picture, &text, "%s", model);
@@ -275,14 +292,14 @@ static void put_node(const struct picture *picture, int k)
 {
     const struct box_node *node = &picture->box->node[k];
     struct frame frame = frame_of(picture, k);
-    struct picture_text text = {.x = frame.x, .y = frame.y + 15, .size = 11, .most = 7};
+    struct picture_text text = {.x = frame.x, .y = frame.y + 15, .size = 11, .most = 6};
     put_frame(picture, &frame, &looks[node->kind]);
     switch (node->kind) {
-    case BOX_CPU: name_cpu(picture, &frame, node->index); break;
-    case BOX_GPU: name_gpu(picture, &frame, node); break;
+    case BOX_CPU: name_cpu(picture, &frame, k); break;
+    case BOX_GPU: name_gpu(picture, &frame, k); break;
     case BOX_NET: name_net(picture, &frame, node->index); break;
-    case BOX_NIC: picture_print(picture, &text, "NIC %d", node->index); break;
-    default: picture_print(picture, &text, "PCI %d", node->index); break;
+    case BOX_NIC: picture_print(picture, &text, "NIC %d", number_of(picture, k)); break;
+    default: picture_print(picture, &text, "PCI %d", number_of(picture, k)); break;
     }
 }
 

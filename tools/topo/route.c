@@ -108,6 +108,26 @@ static bool all_pass_same(json_t *machine, const json_t *scenario)
     return true;
 }
 
+/* Does a channel come or go by a port of another host than its first GPU's? */
+static bool any_port_elsewhere(json_t *machine, const json_t *scenario)
+{
+    const struct box box = {.machine = machine};
+    const char *name;
+    json_t *graph;
+    json_t *domain = json_array_get(json_object_get(scenario, "domains"), 0);
+    json_object_foreach(json_object_get(domain, "graphs"), name, graph)
+    {
+        for (size_t c = 0; c < json_array_size(json_object_get(graph, "inter")); c++) {
+            int host = visit_of(&box, graph, c, 0).host;
+            for (size_t end = 0; end < 2; end++) {
+                int net = net_at(graph, c, end); /* -1: none */
+                if (net >= 0 && net / 1000 != host) return true;
+            }
+        }
+    }
+    return false;
+}
+
 struct route_merge route_merge_of(json_t *machine, const json_t *scenario)
 {
     const struct box box = {.machine = machine};
@@ -118,7 +138,8 @@ struct route_merge route_merge_of(json_t *machine, const json_t *scenario)
         if (!box_is_copy(machine, 0, host)) return all;
     }
     if (!all_pass_same(machine, scenario)) return all;
-    return (struct route_merge){.shown = 2, .others = hosts - 1};
+    bool ports = any_port_elsewhere(machine, scenario);
+    return (struct route_merge){.shown = 2, .others = hosts - 1, .ports = ports};
 }
 
 /* ---- the route ---- */

@@ -11,6 +11,7 @@
  * all others, as channels run through each of those in the same way. */
 struct route_merge {
     int shown, others; /* others 0: every host is shown */
+    bool ports;        /* channels use ports of the others */
 };
 
 struct route_step {

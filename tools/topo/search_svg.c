@@ -331,6 +331,9 @@ static void put_notes(const struct lanes *lanes, double y)
                   "Left: the host where a channel begins. Right: each of the other %d, which it "
                   "passes through alike; broken arrows lead to the next of them.",
                   lanes->merge.others);
+    if (lanes->merge.ports) return;
+    note.y += NOTE;
+    picture_print(lanes->picture, &note, "Its ports are left out: no channel uses them there.");
 }
 
 static bool put_picture(struct picture *picture, const char *title, const char *line,
@@ -339,7 +342,7 @@ static bool put_picture(struct picture *picture, const char *title, const char *
     struct lanes lanes = {
         .picture = picture, .y = picture->y_below, .only_measure = true, .merge = *merge};
     if (!put_all(&lanes, graphs)) return false;
-    double notes = merge->others ? 2 * NOTE : NOTE;
+    double notes = merge->others ? (merge->ports ? 2 : 3) * NOTE : NOTE;
     double y = lanes.y;
     picture_begin(picture, title, line, y + 18 + notes + PICTURE_LEGEND);
     picture_machine(picture);
@@ -360,8 +363,9 @@ bool topo_channels_svg(json_t *machine, const char *title, const struct tt_topo_
     struct picture picture = {0};
     json_t *graphs = topo_scenario_json(scenario);
     struct route_merge merge = route_merge_of(machine, graphs);
-    bool done = graphs && box_init_first(&box, machine, merge.shown) &&
-                picture_init(&picture, &box, out, PICTURE_LEFT);
+    bool done = graphs && box_init_first(&box, machine, merge.shown);
+    if (done && merge.others && !merge.ports) box_drop_nets(&box, 1);
+    done = done && picture_init(&picture, &box, out, PICTURE_LEFT);
     if (done) {
         picture.others = merge.others;
         describe(graphs, look, line, sizeof(line));
