@@ -2,10 +2,10 @@
  * of channel 32), "hang" (the end of a step never comes back), "decline" (no context), "open" (dies
  * in finalize of a communicator with open events), "name" (takes every communicator to have one),
  * "foreign" (looks at the parent of another process's operation), "kept" (looks at a descriptor
- * after its call), "freed" (looks at a parent that it freed at its stop), "fork" (waits at the exit
- * of a child for a thread that only its parent has), "unknown" (dies of a type after version 5),
- * "context" (looks at another process's context), "grows" (keeps something of each collective),
- * "leaves" (keeps something of each communicator). */
+ * after its call), "freed" (looks at a parent that it freed at its stop), "counts" (writes to such
+ * a parent), "fork" (waits at the exit of a child for a thread that only its parent has), "unknown"
+ * (dies of a type after version 5), "context" (looks at another process's context), "grows" (keeps
+ * something of each collective), "leaves" (keeps something of each communicator). */
 #include "nccl/profiler_v7.h"
 
 #include <signal.h>
@@ -46,9 +46,10 @@ static ncclResult_t fragile_init(void **context, uint64_t comm, int *mask, const
 
 /* ---- the mistakes with memory ---- */
 
-struct node { /* "freed": an event of its own */
+struct node { /* "freed", "counts": an event of its own */
     uint64_t type;
     struct node *self;
+    int children;
 };
 static const ncclProfilerEventDescr_v7_t *kept;
 
@@ -60,10 +61,11 @@ static void look(const void *memory)
 
 static void touch(const void *context, const ncclProfilerEventDescr_v7_t *descr)
 {
-    const struct node *parent = descr->parentObj;
+    struct node *parent = descr->parentObj;
     if (mistake("foreign") && descr->type == ncclProfileProxyOp && parent) look(parent);
     if (mistake("context")) look(context);
     if (mistake("freed") && descr->type == ncclProfileColl && parent) look(parent->self);
+    if (mistake("counts") && descr->type == ncclProfileKernelCh && parent) parent->children++;
     if (mistake("unknown") && descr->type > ncclProfileKernelLaunch) abort();
     if (mistake("kept") && descr->type == ncclProfileColl) kept = descr;
 }
@@ -78,9 +80,9 @@ static ncclResult_t fragile_start(void *context, void **handle, ncclProfilerEven
     __atomic_store_n(event, descr->type, __ATOMIC_RELAXED);
     __atomic_fetch_add(&open_events, 1, __ATOMIC_RELAXED);
     *handle = event;
-    if (!mistake("freed")) return ncclSuccess;
+    if (!mistake("freed") && !mistake("counts")) return ncclSuccess;
     struct node *own = calloc(1, sizeof(*own));
-    if (own) *own = (struct node){descr->type, own};
+    if (own) *own = (struct node){.type = descr->type, .self = own};
     *handle = own;
     return ncclSuccess;
 }
@@ -92,6 +94,7 @@ static ncclResult_t fragile_stop(void *handle)
     if (type == ncclProfileProxyStep && mistake("hang")) pause();
     if (type == ncclProfileColl && mistake("kept")) look(kept->coll.func);
     if (mistake("freed") && type == ncclProfileCollApi) free(handle);
+    if (mistake("counts")) free(handle);
     __atomic_fetch_sub(&open_events, 1, __ATOMIC_RELAXED);
     return ncclSuccess;
 }

@@ -90,6 +90,9 @@ def mistakes():
         found, cases = profiler("profiler_fragile", PROFILER_MISTAKE=mistake)
         check(not found["sound"] and [n for n, c in cases.items() if c["result"] != "ok"] == [case], f"{mistake}: {cases}")
         check(what in json.dumps(cases[case]), f"{mistake}: {cases[case]}")
+    found, cases = profiler("profiler_fragile", PROFILER_MISTAKE="counts")
+    for case in ("AllReduce over a network", "send and receive"):
+        check("stopEvent: the event was freed, and was written to afterwards" in cases[case]["breaches"], f"counts: {cases[case]}")
     cases = profiler("profiler_fragile", PROFILER_MISTAKE="decline")[1]
     check(list(cases) == ["own mask"] and cases["own mask"]["result"] == "no", f"no context: {cases}")
     code, out, err = run("check", f"{plugins}/libnccl-absent.so", "--kind", "profiler")

@@ -47,18 +47,26 @@ static int check_own_mask(struct check_case_state *state, const struct check_opt
     return 0;
 }
 
+static int judge_freed(struct check_case_state *state, const struct drive_freed *freed)
+{
+    if (drive_freed_written(freed))
+        check_breach(state, "stopEvent: the event was freed, and was written to afterwards");
+    return state->nbreaches > 0;
+}
+
 static int check_allreduce(struct check_case_state *state, const struct check_options *options)
 {
     struct drive drive;
     (void)options;
     doing(state, "AllReduces over a network");
     if (!open_full(&drive, state)) return 1;
+    drive.freed = drive_freed_create();
     for (int k = 0; k < TURNS; k++) {
         drive_control(&drive);
         drive_allreduce(&drive);
     }
     drive_close(&drive);
-    return 0;
+    return judge_freed(state, drive.freed);
 }
 
 static int check_messages(struct check_case_state *state, const struct check_options *options)
@@ -67,6 +75,7 @@ static int check_messages(struct check_case_state *state, const struct check_opt
     (void)options;
     doing(state, "sends and receives");
     if (!open_full(&drive, state)) return 1;
+    drive.freed = drive_freed_create();
     for (int k = 0; k < TURNS; k++) {
         struct drive_call call = {.api = NULL};
         drive_call_begin(&drive, &call, k % 2 ? "Send" : "Recv");
@@ -74,7 +83,7 @@ static int check_messages(struct check_case_state *state, const struct check_opt
         drive_call_end(&drive, &call);
     }
     drive_close(&drive);
-    return 0;
+    return judge_freed(state, drive.freed);
 }
 
 static int check_channels(struct check_case_state *state, const struct check_options *options)

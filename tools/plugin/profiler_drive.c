@@ -36,6 +36,7 @@ static void stop(struct drive *drive, void *event, uint64_t type)
     note(drive, DRIVE_STOP, type);
     drive->calls++;
     tt_prof_stop(drive->profiler, event);
+    if (drive->freed) drive_freed_take(drive->freed, event);
 }
 
 static void set_state(struct drive *drive, void *event, ncclProfilerEventState_t state,

@@ -18,7 +18,8 @@ struct drive { /* one communicator, one rank */
     uint32_t mask;   /* what the calls are made with */
     uint64_t number; /* of the next AllReduce */
     uint64_t calls;
-    pid_t pid; /* of whose operations the network is driven */
+    pid_t pid;                 /* of whose operations the network is driven */
+    struct drive_freed *freed; /* owned by the case; NULL: events are not looked after */
 };
 
 /* The last call, for a report on a crash: call << 32 | type or state. */
@@ -52,6 +53,14 @@ void drive_phases(struct drive *drive, const struct drive_call *call);
 void drive_control(struct drive *drive);
 /* One AllReduce over the network: 2 channels, 2 steps per direction. */
 void drive_allreduce(struct drive *drive);
+
+/* What the plugin frees at stops is kept and looked at, in one thread. Lives as long as the process
+ * of the case. */
+struct drive_freed *drive_freed_create(void);
+/* After the stop of `event`: was it freed? */
+void drive_freed_take(struct drive_freed *freed, const void *event);
+/* True when somebody wrote to an event after it was freed. */
+bool drive_freed_written(const struct drive_freed *freed);
 
 /* Start without an end: what an aborted communicator of another host leaves. */
 void *drive_start(struct drive *drive, ncclProfilerEventDescr_v7_t *descr);
