@@ -31,6 +31,8 @@ static void help(FILE *out)
         "always)\n"
         "  -H, --hosts LIST    host[:slots],...: fill the hosts in order, started with $TUTTI_RSH\n"
         "                      (default ssh) HOST sh; localhost needs none\n"
+        "      --hostfile F    the same from a file, one host a line: host, host:N or host "
+        "slots=N\n"
         "      --master ADDR   address of the first host that the others can reach\n"
         "      --no-prefix     do not put \"[rank] \" before lines\n"
         "      --device D      host, cuda or auto (default): which device libnccl takes\n"
@@ -53,25 +55,85 @@ static void help(FILE *out)
         "  tutti run -n 4 --hosts node1:2,node2:2 --master 10.0.0.1 ./allreduce\n");
 }
 
+/* host[:slots] */
+static bool parse_host(char *word, struct launch_options *options)
+{
+    if (options->nhosts == LAUNCH_MAX_HOSTS) return false;
+    struct launch_host *host = &options->hosts[options->nhosts++];
+    long slots = 1;
+    char *colon = strrchr(word, ':');
+    if (colon) {
+        *colon = 0;
+        if (!tutti_parse_int(colon + 1, 1, 65536, &slots)) return false;
+    }
+    if (!*word || strlen(word) >= sizeof(host->name)) return false;
+    snprintf(host->name, sizeof(host->name), "%s", word);
+    host->slots = (int)slots;
+    return true;
+}
+
 static bool parse_hosts(const char *text, struct launch_options *options)
 {
     char copy[8192];
     snprintf(copy, sizeof(copy), "%s", text);
     char *save = NULL;
     for (char *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
-        if (options->nhosts == LAUNCH_MAX_HOSTS) return false;
-        struct launch_host *host = &options->hosts[options->nhosts++];
-        long slots = 1;
-        char *colon = strrchr(word, ':');
-        if (colon) {
-            *colon = 0;
-            if (!tutti_parse_int(colon + 1, 1, 65536, &slots)) return false;
-        }
-        if (!*word || strlen(word) >= sizeof(host->name)) return false;
-        snprintf(host->name, sizeof(host->name), "%s", word);
-        host->slots = (int)slots;
+        if (!parse_host(word, options)) return false;
     }
     return options->nhosts > 0;
+}
+
+/* One host a line: "host", "host:N" or "host slots=N", as Open MPI's and MPICH's files have it; its
+ * other words (max_slots=) say nothing here. */
+static bool parse_host_line(char *line, struct launch_options *options)
+{
+    static const char blanks[] = " \t\r\n", slots[] = "slots=";
+    char *save = NULL;
+    line[strcspn(line, "#")] = 0;
+    char *word = strtok_r(line, blanks, &save);
+    if (!word) return true;
+    if (!parse_host(word, options)) return false;
+    while ((word = strtok_r(NULL, blanks, &save)) != NULL) {
+        long number = 0;
+        if (strncmp(word, slots, sizeof(slots) - 1) != 0) continue;
+        if (!tutti_parse_int(word + sizeof(slots) - 1, 1, 65536, &number)) return false;
+        options->hosts[options->nhosts - 1].slots = (int)number;
+    }
+    return true;
+}
+
+/* -1, or 2: it was said why. */
+static int read_hostfile(const char *path, struct launch_options *options)
+{
+    char line[1024], copy[sizeof(line)];
+    int number = 0, status = -1;
+    FILE *file = fopen(path, "re");
+    if (!file) return tutti_usage_error("run", "--hostfile %s: %m", path);
+    while (status < 0 && fgets(line, sizeof(line), file)) {
+        number++;
+        memcpy(copy, line, sizeof(copy));
+        line[strcspn(line, "\n")] = 0;
+        if (parse_host_line(copy, options)) continue;
+        status = tutti_usage_error(
+            "run", "--hostfile %s, line %d: '%s' is no host, host:N or host slots=N", path, number,
+            line);
+    }
+    fclose(file);
+    if (status < 0 && !options->nhosts)
+        return tutti_usage_error("run", "--hostfile %s names no host", path);
+    return status;
+}
+
+/* More ranks than the hosts have slots: they run, and may run slowly. */
+static void warn_of_slots(const struct launch_options *options)
+{
+    int slots = 0;
+    for (int h = 0; h < options->nhosts; h++)
+        slots += options->hosts[h].slots;
+    if (slots >= options->nranks || !options->nhosts) return;
+    fprintf(stderr,
+            "tutti run: %d ranks on %d slots of --hosts: the last host gets the other %d, too\n",
+            options->nranks, slots, options->nranks - slots);
 }
 
 /* Hosts that are this machine by their names need no remote shell, unless one is asked for. */
@@ -121,12 +183,21 @@ static bool known_device(const char *name)
 }
 
 static const struct option long_options[] = {
-    {"ranks", required_argument, NULL, 'n'},  {"np", required_argument, NULL, 'n'},
-    {"hosts", required_argument, NULL, 'H'},  {"host", required_argument, NULL, 'H'},
-    {"master", required_argument, NULL, 'M'}, {"no-prefix", no_argument, NULL, 'P'},
-    {"device", required_argument, NULL, 'D'}, {"strict", no_argument, NULL, 'S'},
-    {"own-ids", no_argument, NULL, 'I'},      {"json", no_argument, NULL, 'J'},
-    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    {"ranks", required_argument, NULL, 'n'},
+    {"np", required_argument, NULL, 'n'},
+    {"hosts", required_argument, NULL, 'H'},
+    {"host", required_argument, NULL, 'H'},
+    {"master", required_argument, NULL, 'M'},
+    {"no-prefix", no_argument, NULL, 'P'},
+    {"device", required_argument, NULL, 'D'},
+    {"strict", no_argument, NULL, 'S'},
+    {"own-ids", no_argument, NULL, 'I'},
+    {"json", no_argument, NULL, 'J'},
+    {"help", no_argument, NULL, 'h'},
+    {"h", no_argument, NULL, 'h'},
+    {"hostfile", required_argument, NULL, 'F'},
+    {"machinefile", required_argument, NULL, 'F'},
+    {NULL, 0, NULL, 0},
 };
 
 static bool parse_ranks(const char *text, struct launch_options *options)
@@ -158,10 +229,27 @@ static int bad_option(const char *option)
     struct tutti_words words = {""};
     char name[32];
     for (size_t k = 0; long_options[k].name; k++) {
+        if (!long_options[k].name[1]) continue;
         snprintf(name, sizeof(name), "--%s", long_options[k].name);
         tutti_words_add(&words, name);
     }
     return tutti_unknown("run", "option", option, &words);
+}
+
+/* -1: go on; 2: the options do not go together. */
+static int look_at_options(int argc, char **argv, struct launch_options *options)
+{
+    if (options->device && !known_device(options->device)) {
+        return tutti_usage_error("run", "--device %s is not host, cuda or auto", options->device);
+    }
+    if (optind >= argc) return tutti_usage_error("run", "no program given");
+    options->program = argv + optind;
+    if (!options->nranks) options->nranks = all_slots(options);
+    warn_of_slots(options);
+    if (all_here(options)) options->nhosts = 0;
+    if (!options->master && options->nhosts > 1 && !options->own_ids)
+        return look_at_master(options);
+    return -1;
 }
 
 /* -1: go on; otherwise the exit status. */
@@ -169,7 +257,7 @@ static int parse(int argc, char **argv, struct launch_options *options)
 {
     int letter;
     optind = opterr = 0;
-    while ((letter = getopt_long_only(argc, argv, "+:n:H:x:h", long_options, NULL)) != -1) {
+    while ((letter = getopt_long_only(argc, argv, "+:n:H:x:", long_options, NULL)) != -1) {
         switch (letter) {
         case 'n':
             if (parse_ranks(optarg, options)) break;
@@ -178,6 +266,9 @@ static int parse(int argc, char **argv, struct launch_options *options)
         case 'H':
             if (parse_hosts(optarg, options)) break;
             return tutti_usage_error("run", "--hosts %s is no list host[:slots],...", optarg);
+        case 'F':
+            if (read_hostfile(optarg, options) < 0) break;
+            return 2;
         case 'x':
             if (parse_export(optarg, options)) break;
             return tutti_usage_error("run", "-x %s is no variable NAME or NAME=VALUE", optarg);
@@ -195,16 +286,7 @@ static int parse(int argc, char **argv, struct launch_options *options)
         default: return bad_option(argv[optind - 1]);
         }
     }
-    if (options->device && !known_device(options->device)) {
-        return tutti_usage_error("run", "--device %s is not host, cuda or auto", options->device);
-    }
-    if (optind >= argc) return tutti_usage_error("run", "no program given");
-    options->program = argv + optind;
-    if (!options->nranks) options->nranks = all_slots(options);
-    if (all_here(options)) options->nhosts = 0;
-    if (!options->master && options->nhosts > 1 && !options->own_ids)
-        return look_at_master(options);
-    return -1;
+    return look_at_options(argc, argv, options);
 }
 
 int cmd_run(int argc, char **argv)

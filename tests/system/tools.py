@@ -303,6 +303,31 @@ def init_waits():
     check("nobody is waited for", r.returncode in (0, 1) and "waits since" not in r.stderr, r.stderr)
 
 
+def wrong_from_the_start():
+    """What every rank must hear, and what a launcher refuses."""
+    for words, said in ((["-hostsfile", "hf", "-n", "2", "true"], "-hostsfile"), (["-hx", "true"], "-hx"), (["-wdir", "/", "true"], "-wdir"),
+                        (["-hostfile", "/nowhere/hf", "true"], "/nowhere/hf: No such file")):
+        r = tutti("run", *words)
+        check(f"run {words}", r.returncode == 2 and said in r.stderr and not r.stdout, (r.returncode, r.stdout, r.stderr))
+    r = tutti("perf", "-hostfile", "hf", "allreduce")
+    check("perf -hostfile", r.returncode == 2 and "unrecognized option '-hostfile'" in r.stderr and not r.stdout, r)
+    for help_word in ("-h", "--help", "-help"):
+        r = tutti("run", help_word)
+        check(f"run {help_word}", r.returncode == 0 and "--hostfile" in r.stdout, r)
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write("# ours\nlocalhost slots=2 max_slots=4  # two\n\nlocalhost:1\n")
+        file.flush()
+        for option in ("-hostfile", "--hostfile", "-machinefile"):
+            r = tutti("run", option, file.name, "--no-prefix", "sh", "-c", "echo $WORLD_SIZE")
+            check(f"run {option}", r.stdout == "3\n" * 3 and not r.stderr, r)
+        r = tutti("run", "-n", "4", "-hostfile", file.name, "true")
+        check("more ranks than slots", r.returncode == 0 and "4 ranks on 3 slots" in r.stderr, r.stderr)
+        file.write("localhost slots=many\n")
+        file.flush()
+        r = tutti("run", "-hostfile", file.name, "true")
+        check("a bad line of hosts", r.returncode == 2 and "line 5: 'localhost slots=many'" in r.stderr, r.stderr)
+
+
 def alone():
     """Communicators of one rank beside each other, all with the id of `tutti run`; said at the end when there were no others."""
     one = "assert init(1, 0) == 0\nfirst = comm.value\n"
@@ -666,7 +691,7 @@ def documented():
 
 
 parts = {
-    "run": [output_and_place, same_warnings, ports, address, input_of_rank_0, failing, run_usage, hosts, as_mpirun, init_waits, alone, who_exits_first, hang],
+    "run": [output_and_place, same_warnings, ports, address, input_of_rank_0, failing, run_usage, hosts, as_mpirun, wrong_from_the_start, init_waits, alone, who_exits_first, hang],
     "perf": [table, effects, as_json, perf_program, perf_usage, mistakes_are_said_once, progress],
     "env": [env_and_help, env_wraps, documented],
 }

@@ -408,6 +408,12 @@ static int parse(int argc, char **argv, struct perf_options *options)
            (letter = getopt_long(argc, argv,
                                  "t:g:b:e:i:f:n:w:m:N:a:p:c:z:y:T:G:C:R:S:J:o:d:r:x:D:V:M:u:h",
                                  long_options, NULL)) != -1) {
+        /* behind a word that is read to its end: not of -hostfile */
+        if (letter == 'h' && strcmp(argv[optind - 1], "-h") != 0 &&
+            strncmp(argv[optind - 1], "--h", 3) != 0) {
+            fprintf(stderr, "tutti perf: unrecognized option '%s'\n", argv[optind]);
+            letter = '?';
+        }
         if (letter == 'h') return usage(stdout);
         if (letter == '?') {
             fprintf(stderr, "`tutti perf --help` shows the usage\n");
