@@ -181,12 +181,17 @@ ncclResult_t tt_socket_listen(union tt_addr *addr, int *fd_out)
         errno = why;
         rc = why == EADDRINUSE
                  ? tt_fail(ncclSystemError,
-                           "listen on %s: %m: NCCL_COMM_ID names it, and another process is rank 0 "
-                           "there: was each one's rank read (RANK under tutti run)? Processes that "
-                           "make ids of their own run without the variable: tutti run --own-ids",
+                           "listen on %s: %m: rank 0 came twice: another process is rank 0 there "
+                           "already (NCCL_COMM_ID, which tutti run sets, names the address): was "
+                           "each one's rank read (RANK under tutti run)? Processes that make ids "
+                           "of their own run without the variable: tutti run --own-ids",
                            text)
                  : tt_fail(ncclSystemError, "listen on %s: %m%s", text,
-                           cut ? "; lo is down (ip link set lo up)" : "");
+                           cut                    ? "; lo is down (ip link set lo up)"
+                           : why == EADDRNOTAVAIL ? "; rank 0 runs on this host, which has no such "
+                                                    "address: NCCL_COMM_ID names it (tutti run: "
+                                                    "--master)"
+                                                  : "");
         goto out;
     }
     *addr = bound;

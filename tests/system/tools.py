@@ -326,6 +326,12 @@ def wrong_from_the_start():
         file.flush()
         r = tutti("run", "-hostfile", file.name, "true")
         check("a bad line of hosts", r.returncode == 2 and "line 5: 'localhost slots=many'" in r.stderr, r.stderr)
+    r = tutti("run", "-n", "2", sys.executable, "-c", BEGIN + "sys.exit(init(2, 0))", env={"TUTTI_INIT_TIMEOUT": "10"})
+    check("rank 0 twice", r.returncode == 2 and "Address already in use: rank 0 came twice" in r.stderr, r.stderr)
+    r = tutti("run", "-n", "2", "--master", "192.0.2.1", sys.executable, "-c", BEGIN + "sys.exit(init(2, rank))", env={"TUTTI_INIT_TIMEOUT": "4"})
+    check("no address of rank 0's", r.returncode and "(tutti run: --master)" in r.stderr and "192.0.2.1" in r.stderr, r.stderr)
+    r = tutti("run", "-n", "2", "--own-ids", sys.executable, "-c", BEGIN + "sys.exit(init(2, rank))", env={"TUTTI_INIT_TIMEOUT": "2"})
+    check("each made its own id", "1 of 2 ranks did not come within 2 s: missing" in r.stderr and "or did each make its own?" in r.stderr, r.stderr)
 
 
 def alone():

@@ -341,8 +341,13 @@ void tt_root_overdue(struct tt_root *root)
         return;
     }
     tt_root_unproven(root, unproven);
-    tt_root_fail(root, ncclTimeout, "%d of %u ranks did not come within %u s: missing %s%s",
+    /* only the rank of the process that called ncclGetUniqueId has come */
+    bool own_id = root->njoined == 1 && root->root_rank >= 0 && !root->listener;
+    tt_root_fail(root, ncclTimeout, "%d of %u ranks did not come within %u s: missing %s%s%s",
                  root->nslots - root->njoined, root->first.nranks, root->first.timeout_sec, missing,
+                 own_id ? "; this process made the unique id itself (ncclGetUniqueId): did the "
+                          "others get this one, or did each make its own?"
+                        : "",
                  unproven);
 }
 
