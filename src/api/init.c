@@ -29,7 +29,7 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
 static ncclResult_t check_settings(void)
 {
     tt_settings_load();
-    return tt_settings_check();
+    return tt_param_check();
 }
 
 static void trace_init(const struct tt_comm *comm, const struct tt_comm_request *request)

@@ -3,6 +3,7 @@
 #include "base/param.h"
 
 #include "base/beside.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param_files.h"
@@ -170,13 +171,14 @@ void tt_warn_setting_at(const struct tt_log_location *location, const char *fmt,
     pthread_mutex_unlock(&tt_base.params.lock);
 }
 
-bool tt_param_forbidden(char *text, size_t text_bytes)
+ncclResult_t tt_param_check(void)
 {
-    if (!tt_param_bool("TUTTI_STRICT")) return false;
+    char text[sizeof(tt_base.params.refused)];
+    if (!tt_param_bool("TUTTI_STRICT")) return ncclSuccess;
     pthread_mutex_lock(&tt_base.params.lock);
-    snprintf(text, text_bytes, "%s", tt_base.params.refused);
+    memcpy(text, tt_base.params.refused, sizeof(text));
     pthread_mutex_unlock(&tt_base.params.lock);
-    return text[0] != 0;
+    return text[0] ? tt_fail(ncclInvalidUsage, "TUTTI_STRICT: %s", text) : ncclSuccess;
 }
 
 void tt_param_set_source(const struct tt_param_source *source)

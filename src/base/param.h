@@ -89,14 +89,15 @@ bool tt_param_are_reported(void);
 
 /* Warn of a setting that has no effect: misspelt, not understood, out of bounds, or naming a
  * missing file or plugin. Under TUTTI_STRICT the first such sentence is kept for
- * tt_param_forbidden(). Any thread, set-up paths only. */
+ * tt_param_check(). Any thread, set-up paths only. */
 #define tt_warn_setting(...)                                                                       \
     tt_warn_setting_at(&(const struct tt_log_location){__FILE__, __LINE__, __func__}, __VA_ARGS__)
 void tt_warn_setting_at(const struct tt_log_location *location, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* True when TUTTI_STRICT is set and tt_warn_setting() was called: `text` is its first sentence. */
-bool tt_param_forbidden(char *text, size_t text_bytes);
+/* Under TUTTI_STRICT, when tt_warn_setting() was called: ncclInvalidUsage with its first sentence;
+ * else ncclSuccess. */
+ncclResult_t tt_param_check(void);
 
 /* Tests only: forget cached values. */
 void tt_param_forget(void);

@@ -155,6 +155,7 @@ static ncclResult_t connect_all(struct tt_init *init, struct tt_agreement *agree
     if (!rc) rc = tt_collnets_agree(comm, agreed, tt_init_timeout_sec());
     if (!rc) rc = connect_peers(comm, agreed);
     if (!rc) rc = tt_plugins_start(comm, net);
+    if (!rc) rc = tt_param_check(); /* what one rank alone says of a file stops all */
     if (!rc && agreed->local_oversubscribed) tuttiHostOversubscribe();
     init->connections_sec = lap_sec(&clock);
     if (rc) return rc;

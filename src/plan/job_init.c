@@ -10,13 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-ncclResult_t tt_settings_check(void)
-{
-    char text[400];
-    if (!tt_param_forbidden(text, sizeof(text))) return ncclSuccess;
-    return tt_fail(ncclInvalidUsage, "TUTTI_STRICT: %s", text);
-}
-
 /* ---- ranks that do not come ---- */
 
 static void decline(const struct tt_comm_request *request, struct tt_bootstrap_decline words)
@@ -67,7 +60,7 @@ static ncclResult_t init_run(struct tt_job *base)
 {
     struct init_job *job = tt_container_of(base, struct init_job, base);
     ncclResult_t rc = tt_comm_init(base->comm, &job->request);
-    return rc ? rc : tt_settings_check(); /* again: plugins and limits are looked at on the way */
+    return rc ? rc : tt_param_check(); /* again: plugins and limits are looked at on the way */
 }
 
 static void init_undo(struct tt_job *base)

@@ -118,8 +118,6 @@ ncclResult_t tt_redop_destroy(struct tt_comm *comm, ncclRedOp_t op);
 
 struct tt_comm_request;
 
-/* Under TUTTI_STRICT: ncclInvalidUsage naming a setting that has no effect; else ncclSuccess. */
-ncclResult_t tt_settings_check(void);
 /* Initialise the communicator. *newcomm is set at once, before the init has run.
  * runs_now  run the init in this call, whatever the mode; *newcomm is set after it, and after a
  *           failure the communicator is freed

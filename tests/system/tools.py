@@ -332,6 +332,12 @@ def wrong_from_the_start():
     check("no address of rank 0's", r.returncode and "(tutti run: --master)" in r.stderr and "192.0.2.1" in r.stderr, r.stderr)
     r = tutti("run", "-n", "2", "--own-ids", sys.executable, "-c", BEGIN + "sys.exit(init(2, rank))", env={"TUTTI_INIT_TIMEOUT": "2"})
     check("each made its own id", "1 of 2 ranks did not come within 2 s: missing" in r.stderr and "or did each make its own?" in r.stderr, r.stderr)
+    with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
+        file.write("no program\n")
+        file.flush()
+        last = "code = init(3, rank)\nnccl.ncclGetLastError.restype = ctypes.c_char_p\nprint(rank, code, nccl.ncclGetLastError(None).decode())"
+        r = tutti("run", "-n", "3", "--strict", "--no-prefix", sys.executable, "-c", BEGIN + last, env={"TUTTI_PROGRAM_DIR": file.name})
+        check("a refused program file ends every rank's init", len(re.findall(r"^\d [56] .*TUTTI_PROGRAM_DIR: .* is refused", r.stdout, re.M)) == 3, (r.stdout, r.stderr))
 
 
 def alone():
