@@ -35,7 +35,8 @@ struct launch_report {
     struct process *processes;            /* owned */
     struct sentence sentences[SENTENCES_MAX];
     int nsentences, nmore;
-    int blamed; /* -1: nobody */
+    int first_failed; /* -1: nobody */
+    int blamed;       /* by the first report that names a rank; -1: none does */
     bool interrupted;
     time_t started;
     struct timespec begin;
@@ -46,7 +47,7 @@ struct launch_report *launch_report_create(const struct launch_options *options)
     struct launch_report *report = calloc(1, sizeof(*report));
     if (!report) return NULL;
     report->options = options;
-    report->blamed = -1;
+    report->first_failed = report->blamed = -1;
     report->started = time(NULL);
     clock_gettime(CLOCK_MONOTONIC, &report->begin);
     report->processes = calloc((size_t)options->nranks, sizeof(*report->processes));
@@ -93,6 +94,31 @@ static bool reports_hang(const char *text)
     return false;
 }
 
+/* The rank that a rank's sentence says is the cause ("comm 0x1 rank 0: rank 1 on host a (pid 7) is
+ * gone"): the process with that pid, as numbers are a communicator's, else the number. -1: none. */
+static int blamed_by(const struct launch_report *report, const char *text)
+{
+    static const char *const words[] = {" on host ", ": ", " ended the communicator",
+                                        " aborted the communicator"};
+    const char *at = text;
+    while ((at = strstr(at, " rank ")) != NULL) {
+        char *end = NULL;
+        const bool begins = at > text && (at[-1] == ':' || at[-1] == ';');
+        const long number = strtol(at + strlen(" rank "), &end, 10);
+        bool named = false;
+        for (size_t k = 0; begins && k < sizeof(words) / sizeof(words[0]); k++)
+            named |= !strncmp(end, words[k], strlen(words[k]));
+        const char *pid = named ? strstr(end, "(pid ") : NULL;
+        for (int r = 0; pid && r < report->options->nranks; r++) {
+            if (report->processes[r].pid && report->processes[r].pid == strtol(pid + 5, NULL, 10))
+                return r;
+        }
+        if (named && number >= 0 && number < report->options->nranks) return (int)number;
+        at = end;
+    }
+    return -1;
+}
+
 static struct sentence *find(struct launch_report *report, const struct launch_keys *keys)
 {
     for (int k = 0; k < report->nsentences; k++) {
@@ -121,6 +147,8 @@ void launch_report_line(struct launch_report *report, int rank, const char *line
         sentence->by = calloc((size_t)report->options->nranks, sizeof(*sentence->by));
         report->nsentences++;
         sentence->reports_hang = sentence->text && reports_hang(sentence->text);
+        if (sentence->text && report->blamed < 0)
+            report->blamed = blamed_by(report, sentence->text);
     }
     if (sentence->by) sentence->by[rank] = true;
 }
@@ -137,12 +165,12 @@ void launch_report_end(struct launch_report *report, int rank, int status, bool 
 
 void launch_report_blame(struct launch_report *report, int rank)
 {
-    if (report && report->blamed < 0 && !report->interrupted) report->blamed = rank;
+    if (report && report->first_failed < 0 && !report->interrupted) report->first_failed = rank;
 }
 
 void launch_report_interrupt(struct launch_report *report)
 {
-    if (report && report->blamed < 0) report->interrupted = true;
+    if (report && report->first_failed < 0) report->interrupted = true;
 }
 
 /* ---- the object ---- */
@@ -270,6 +298,9 @@ void launch_report_write(const struct launch_report *report, int status, FILE *t
     json_object_set_new(object, "verdict",
                         json_string(verdict_of(report, status, json_array_size(hang) > 0)));
     json_object_set_new(object, "first_failed",
+                        report->first_failed < 0 ? json_null()
+                                                 : json_integer(report->first_failed));
+    json_object_set_new(object, "blamed",
                         report->blamed < 0 ? json_null() : json_integer(report->blamed));
     json_object_set_new(object, "interrupted", json_boolean(report->interrupted));
     json_object_set_new(object, "processes", processes_array(report));

@@ -229,8 +229,17 @@ def as_json():
     job, _ = told("-n", "2", sys.executable, "-c", b"print('\xff')".decode("utf-8", "surrogateescape"), status=1, verdict="failed")
     warn = "h:1:1 [0] a.c:1 (f) NCCL WARN rank $RANK: a 'word'; rank 7 is not"
     job, _ = told("-n", "3", "sh", "-c", f'[ $RANK = 1 ] || echo "{warn}" >&2')
+    check("nobody is blamed", job.get("blamed", 0) is None, job)
     check("warnings", [w["ranks"] for w in job.get("warnings", [])] == [[0, 2]] and
           job["warnings"][0]["sentence"] in [f"rank {r}: a 'word'; rank 7 is not" for r in (0, 2)], job)
+    with tempfile.TemporaryDirectory() as folder:
+        pid = os.path.join(folder, "pid")
+        for sentence in ("comm 0xd6 rank 0: rank 1 on host a (pid 4194399) is gone: connection closed", "comm 0xd6 rank 0: rank 1: TUTTI_STRICT: a setting",
+                         "comm 0xd6 rank 0: rank 1 ended the communicator (x) after 0", "comm 0xd6 rank 0 of 2: it is next; rank 0 on host a (pid PID) is stopped"):
+            line = sentence.replace("PID", f"$(cat {pid})")
+            job, _ = told("-n", "2", "sh", "-c", f'if [ $RANK = 1 ]; then echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 60; fi; '
+                          f'while [ ! -e {pid} ]; do sleep 0.01; done; echo "h:1:1 [0] a.c:1 (f) NCCL WARN {line}" >&2; rm {pid}; exit 6', status=6, verdict="failed")
+            check(f"who is blamed: {sentence}", (job.get("first_failed"), job.get("blamed")) == (0, 1), job)
     job, err = told("-n", "2", sys.executable, "-c", LONELY, env={"TUTTI_WATCHDOG": "1", "TUTTI_INIT_TIMEOUT": "4"}, status=8, verdict="hang")
     check("who waits", any("missing 2" in h["sentence"] for h in job.get("hang", [])) and "[0] before" in err and not job["warnings"], (job, err))
 
