@@ -109,23 +109,30 @@ static bool all_pass_same(json_t *machine, const json_t *scenario)
 }
 
 /* Does a channel come or go by a port of another host than its first GPU's? */
+static bool is_port_elsewhere(const struct box *box, const json_t *graph, size_t channel)
+{
+    int host = visit_of(box, graph, channel, 0).host;
+    bool found = false;
+    for (size_t end = 0; end < 2; end++) {
+        int net = net_at(graph, channel, end); /* -1: none */
+        found = found || (net >= 0 && net / 1000 != host);
+    }
+    return found;
+}
+
 static bool any_port_elsewhere(json_t *machine, const json_t *scenario)
 {
     const struct box box = {.machine = machine};
     const char *name;
     json_t *graph;
+    bool found = false;
     json_t *domain = json_array_get(json_object_get(scenario, "domains"), 0);
     json_object_foreach(json_object_get(domain, "graphs"), name, graph)
     {
-        for (size_t c = 0; c < json_array_size(json_object_get(graph, "inter")); c++) {
-            int host = visit_of(&box, graph, c, 0).host;
-            for (size_t end = 0; end < 2; end++) {
-                int net = net_at(graph, c, end); /* -1: none */
-                if (net >= 0 && net / 1000 != host) return true;
-            }
-        }
+        for (size_t c = 0; c < json_array_size(json_object_get(graph, "inter")); c++)
+            found = found || is_port_elsewhere(&box, graph, c);
     }
-    return false;
+    return found;
 }
 
 struct route_merge route_merge_of(json_t *machine, const json_t *scenario)
