@@ -1,9 +1,11 @@
 /* A profiler plugin to begin from: version 6 of the interface, which NCCL loads from 2.29 on. It
  * writes a line of CSV for each collective and message: when it was posted, when its work began,
  * and when the last of its kernels and network operations ended. NCCL and Tutti load it.
- *   make libnccl-profiler-example.so NCCL_HOME="$(tutti env --home)" CUDA_HOME="$(tutti env
- * --home)" tutti plugin check ./libnccl-profiler-example.so EXAMPLE_PROFILER_FILE names the file
- * (and the process's number is appended), EXAMPLE_PROFILER_OPERATIONS=n switches off after so many.
+ *   home="$(tutti env --home)"
+ *   make libnccl-profiler-example.so NCCL_HOME="$home" CUDA_HOME="$home"
+ *   tutti plugin check ./libnccl-profiler-example.so
+ * EXAMPLE_PROFILER_FILE names the file (and the process's number is appended),
+ * EXAMPLE_PROFILER_OPERATIONS=n switches off after so many.
  * Why each rule: docs/profiler-plugin-guide.md.
  */
 #define _GNU_SOURCE

@@ -108,6 +108,7 @@ static int blamed_by(const struct launch_report *report, const char *text)
         bool named = false;
         for (size_t k = 0; begins && k < sizeof(words) / sizeof(words[0]); k++)
             named |= !strncmp(end, words[k], strlen(words[k]));
+        named = named && strncmp(end, ": communicator ", 15) != 0; /* who speaks, of another one */
         const char *pid = named ? strstr(end, "(pid ") : NULL;
         for (int r = 0; pid && r < report->options->nranks; r++) {
             if (report->processes[r].pid && report->processes[r].pid == strtol(pid + 5, NULL, 10))
