@@ -106,17 +106,14 @@ static void call(int way)
     struct tt_conn_dial dial = {
         .addr = &addrs[way],
         .key = &acceptor.key,
-        .hello = {.kind = TT_KEY_TREE,
-                  .own_rank = 1,
-                  .nranks = 2,
-                  .sealed = sealed,
-                  .second = ends[CLIENT].conn != NULL},
+        .hello = {.kind = TT_KEY_TREE, .own_rank = 1, .nranks = 2, .sealed = sealed},
         .ops = &ops,
         .owner = &ends[CLIENT],
         .limit_bytes = 1024,
         .deadline_nsec = tt_now_nsec() + 10000000000ull,
     };
     tt_service_lock();
+    dial.hello.second = ends[CLIENT].conn != NULL;
     ncclResult_t rc = ends[CLIENT].conn ? tt_second_dial(ends[CLIENT].conn, &dial)
                                         : tt_conn_dial(&dial, &ends[CLIENT].conn);
     tt_service_unlock();
@@ -214,6 +211,11 @@ static void either_may_end(void **state)
     stop();
 }
 
+static bool are_closed(void)
+{
+    return ends[SERVER].closed && ends[CLIENT].closed;
+}
+
 static void the_last_end_is_reported(void **state)
 {
     (void)state;
@@ -227,15 +229,19 @@ static void the_last_end_is_reported(void **state)
     end_one(CLIENT, false);
     await(are_one);
     end_one(CLIENT, false);
-    for (int look = 0; look < 10000 && !(ends[0].closed && ends[1].closed); look++)
-        tt_sleep_usec(1000);
-    assert_true(ends[0].closed && ends[1].closed);
+    await(are_closed);
     stop();
 }
 
 static bool is_early(void)
 {
     return ends[SERVER].conn->second && ends[SERVER].conn->second->early;
+}
+
+static bool has_second(void)
+{
+    const struct tt_conn *second = ends[CLIENT].conn->second;
+    return second && second->state == TT_CONN_OPEN;
 }
 
 /* What was sent before the second connection stood is on its way over the first one. */
@@ -250,19 +256,20 @@ static void order_is_kept(void **state)
     await(is_open);
     send_some(9);
     check();
+    tt_service_lock();
     int fd = ends[SERVER].conn->fd;
+    tt_service_unlock();
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
     send_some(5); /* of the client: lost, and sent again later */
     call(1);
     tt_sleep_usec(1000);
     await(is_open);
-    for (int look = 0; look < 10000 && !ends[CLIENT].conn->second; look++)
-        tt_sleep_usec(1000);
-    while (ends[CLIENT].conn->second->state != TT_CONN_OPEN)
-        tt_sleep_usec(1000);
+    await(has_second);
     send_some(6);
     await(is_early);
+    tt_service_lock();
     assert_true(ends[SERVER].got < ends[CLIENT].sent);
+    tt_service_unlock();
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)), 0);
     check();
     await(are_two);
