@@ -74,8 +74,7 @@ struct net_step {      /* of one slot */
     void *request; /* of the slot */
     void *payload; /* the same on the direct line; NULL: nothing went over it */
     bool landed;   /* receiving: the payload is where the executor named memory */
-    uint8_t
-        group; /* receiving: messages of `request`, from this one on; 0: it is the one before's */
+    uint8_t group; /* receiving: messages in `request` from this one on; 0: in the one before */
 };
 
 struct net_pin { /* memory that the network has registered for a direct line */
