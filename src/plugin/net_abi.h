@@ -7,6 +7,7 @@
 #include "plugin/net.h"
 
 #include <pthread.h>
+#include <sys/types.h>
 
 enum { TT_NET_OLDEST = 2, TT_NET_NEWEST = 12, TT_NET_NAMES = 16, TT_NET_DEVICE_NAME_BYTES = 48 };
 
@@ -71,13 +72,19 @@ void tt_net_default_properties(int dev, ncclNetProperties_v12_t *props);
 
 /* Check every call of the network from now on. Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_net_check_begin(struct tt_net_plugin *self);
+/* Time as a thread has it, in nanoseconds: what it waited for a processor is the machine's. */
+uint64_t tt_net_check_clock(pid_t thread);
+/* Report a call that took so long though it must return at once. Does nothing without a begin. */
+void tt_net_check_took(struct tt_net_plugin *self, const char *function, uint64_t took_nsec);
 /* Log a summary and stop; the plugin's table must still exist. Does nothing without a begin. */
 void tt_net_check_end(struct tt_net_plugin *self);
 
-/* ---- net_blocking.c: connections of versions 2 to 4 ---- */
+/* ---- net_blocking.c: calls of versions 2 to 6 that wait ---- */
 
 ncclResult_t tt_net_blocking_connect(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
                                      void **send_comm);
+ncclResult_t tt_net_blocking_listen(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
+                                    void **listen_comm);
 ncclResult_t tt_net_blocking_accept(struct tt_net_plugin *self, void *listen_comm,
                                     void **recv_comm);
 void tt_net_blocking_give_up(struct tt_net_plugin *self, const void *handle);

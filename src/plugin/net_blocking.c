@@ -2,6 +2,10 @@
  * must not: it serves both ends of other connections. So each call runs in a thread of its own and
  * is asked for, by the handle or the listener that it is about, until it has returned.
  *
+ * accept of versions 5 and 6 must not wait, but plugins that offer older tables beside them often
+ * have one function for all, so it is called like that as well. It begins with listen: the other
+ * end may wait for it in the first test of a message.
+ *
  * A call that is given up stays: nothing can end it. Its thread then closes what it was given, and
  * the library stays loaded while there is such a thread. */
 #include "base/clock.h"
@@ -14,8 +18,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { AGAIN_USEC = 200 };
+enum { AGAIN_USEC = 200, AGAIN_MOST_USEC = 2000, ACCEPT_MAY_NOT_WAIT = 5 };
 
 struct tt_net_pending {
     struct tt_net_pending *next;
@@ -24,36 +29,72 @@ struct tt_net_pending {
     void *listen_comm;            /* NULL: connects */
     int dev;
     _Alignas(16) char handle[NCCL_NET_HANDLE_MAXSIZE];
-    bool done, given_up; /* under the lock of struct tt_net_old */
+    bool done, given_up; /* these under the lock of struct tt_net_old */
+    pid_t thread;
+    uint64_t since_nsec; /* the call that must not wait, by tt_net_check_clock(); 0: none */
     ncclResult_t rc;
     void *comm;
 };
 
-static const ncclNet_v4_t *own(const struct tt_net_plugin *self)
+static const ncclNet_v6_t *own(const struct tt_net_plugin *self)
 {
-    return &self->old->v4;
+    return self->table;
 }
 
-/* Some answer success without a connection, as later versions do: ask again. */
+/* The lock is held: for a call that never returns it is the one who gives it up that looks. */
+static void judge_time(struct tt_net_pending *pending)
+{
+    if (pending->since_nsec)
+        tt_net_check_took(pending->plugin, "accept",
+                          tt_net_check_clock(pending->thread) - pending->since_nsec);
+    pending->since_nsec = 0;
+}
+
+static bool is_judged(const struct tt_net_pending *pending)
+{
+    return pending->listen_comm && pending->plugin->check &&
+           pending->plugin->ops.version >= ACCEPT_MAY_NOT_WAIT;
+}
+
+static void call_once(struct tt_net_pending *pending)
+{
+    const ncclNet_v6_t *table = own(pending->plugin);
+    pthread_mutex_t *lock = &pending->plugin->old->lock;
+    bool judged = is_judged(pending);
+    if (judged) {
+        pthread_mutex_lock(lock);
+        pending->since_nsec = tt_net_check_clock(pending->thread);
+        pthread_mutex_unlock(lock);
+    }
+    pending->rc = pending->listen_comm
+                      ? table->accept(pending->listen_comm, &pending->comm)
+                      : table->connect(pending->dev, pending->handle, &pending->comm);
+    if (judged) {
+        pthread_mutex_lock(lock);
+        judge_time(pending);
+        pthread_mutex_unlock(lock);
+    }
+}
+
+/* Success without a connection means: ask again. */
 static void call(struct tt_net_pending *pending)
 {
-    const ncclNet_v4_t *table = own(pending->plugin);
+    uint64_t again_usec = AGAIN_USEC;
     while (!pending->rc && !pending->comm) {
-        pending->rc = pending->listen_comm
-                          ? table->accept(pending->listen_comm, &pending->comm)
-                          : table->connect(pending->dev, pending->handle, &pending->comm);
+        call_once(pending);
         if (pending->rc || pending->comm) return;
         pthread_mutex_lock(&pending->plugin->old->lock);
         bool given_up = pending->given_up;
         pthread_mutex_unlock(&pending->plugin->old->lock);
         if (given_up) return;
-        tt_sleep_usec(AGAIN_USEC);
+        tt_sleep_usec(again_usec);
+        if (again_usec < AGAIN_MOST_USEC) again_usec *= 2;
     }
 }
 
 static void close_all(struct tt_net_pending *pending)
 {
-    const ncclNet_v4_t *table = own(pending->plugin);
+    const ncclNet_v6_t *table = own(pending->plugin);
     if (pending->comm && pending->listen_comm) table->closeRecv(pending->comm);
     if (pending->comm && !pending->listen_comm) table->closeSend(pending->comm);
     if (pending->listen_comm) table->closeListen(pending->listen_comm);
@@ -63,6 +104,7 @@ static void *pending_main(void *arg)
 {
     struct tt_net_pending *pending = arg;
     struct tt_net_plugin *plugin = pending->plugin;
+    pending->thread = gettid();
     call(pending);
     pthread_mutex_lock(&plugin->old->lock);
     bool given_up = pending->given_up;
@@ -166,6 +208,7 @@ static bool give_up(struct tt_net_plugin *self, const void *key)
     if (pending) {
         *at = pending->next;
         pending->given_up = true;
+        judge_time(pending);
     }
     pthread_mutex_unlock(&self->old->lock);
     if (!pending) return false;
@@ -176,6 +219,20 @@ static bool give_up(struct tt_net_plugin *self, const void *key)
     }
     tt_info(TT_LOG_NET, "NET/%s: a call that waits for its peer is left behind", own(self)->name);
     return true;
+}
+
+ncclResult_t tt_net_blocking_listen(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
+                                    void **listen_comm)
+{
+    void *comm = NULL;
+    (void)ctx;
+    ncclResult_t rc = own(self)->listen(dev, handle, listen_comm);
+    if (rc || !*listen_comm) return rc;
+    rc = tt_net_blocking_accept(self, *listen_comm, &comm);
+    if (!rc) return ncclSuccess;
+    own(self)->closeListen(*listen_comm);
+    *listen_comm = NULL;
+    return rc;
 }
 
 void tt_net_blocking_give_up(struct tt_net_plugin *self, const void *handle)

@@ -15,7 +15,7 @@ ncclResult_t tt_net_adopt(struct tt_net_plugin *self, int version, const void *o
         [6] = tt_net_v6,   [7] = tt_net_v7,   [8] = tt_net_v8,   [9] = tt_net_v9,
         [10] = tt_net_v10, [11] = tt_net_v11, [12] = tt_net_v12,
     };
-    if (version < 6) {
+    if (version < 7) {
         self->old = tt_calloc(1, sizeof(*self->old));
         if (!self->old) return tt_fail(ncclSystemError, "net: out of memory");
         pthread_mutex_init(&self->old->lock, NULL);

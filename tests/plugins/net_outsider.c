@@ -71,7 +71,7 @@ struct comm {
     bool sending;
     unsigned refused; /* every third post is refused once */
     int nmemories, ngroups;
-    uint32_t posted, finished;
+    uint32_t posted, finished, taken; /* taken: its end was told */
     struct request requests[REQUESTS];
 };
 
@@ -279,6 +279,7 @@ ncclResult_t outsider_accept(void *listen_comm, bool wait, void **recv_comm)
     struct pollfd pollfd = {.fd = listener->fd, .events = POLLIN};
     *recv_comm = NULL;
     if (outsider_fault("accept-waits")) outsider_wait();
+    if (outsider_fault("accept-blocks")) poll(&pollfd, 1, -1);
     if (wait && (poll(&pollfd, 1, -1) < 0 || getenv("OUTSIDER_NEVER"))) pause();
     int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) return errno == EAGAIN ? ncclSuccess : ncclSystemError;
@@ -478,6 +479,8 @@ ncclResult_t outsider_test(void *opaque, int *done, int *sizes)
     if (outsider_fault("never-done")) return ncclSuccess;
     if (outsider_fault("test-waits")) outsider_wait();
     if (!comm) return outsider_wrong("test of a request that is done");
+    if (getenv("OUTSIDER_IN_ORDER") && request != &comm->requests[comm->taken % REQUESTS])
+        return outsider_wrong("test of a request before an older one is done");
     bool first = !request->asked;
     request->asked = true;
     if (outsider_fault("done-unset") && first) return ncclSuccess;
@@ -492,6 +495,7 @@ ncclResult_t outsider_test(void *opaque, int *done, int *sizes)
     for (int i = 0; sizes && i < request->nparts; i++)
         sizes[i] = (int)request->parts[i].got;
     plant(request, done, sizes);
+    comm->taken++;
     request->comm = NULL;
     return ncclSuccess;
 }

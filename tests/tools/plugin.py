@@ -160,6 +160,8 @@ def sound_nets():
         check(len(cases) == 15, f"cases of version {version}: {cases}")
         wrong = [c for c in cases.values() if c["result"] != "ok" and not (c["breaches"] and all(map(is_late, c["breaches"])))]
         check(not wrong, f"version {version}: {wrong}")
+    found, cases = net("net_outsider_v6", OUTSIDER_IN_ORDER="1")
+    check(not cases or not any("result 3" in case["detail"] for case in cases.values()), f"tested in order: {found}")
     found, cases = net("net_example")
     wrong = [c for c in cases.values() if c["result"] != "ok" and not (c["breaches"] and all(map(is_late, c["breaches"])))]
     check((found["version"], found["name"]) == (12, "Example") and not wrong, f"the example: {found}")
@@ -181,6 +183,8 @@ def faulty_nets():
     for fault, says in faults:
         found, cases = net("net_outsider_v12", OUTSIDER_DEVICES="2", OUTSIDER_FAULT=fault)
         check(not found["sound"] and any(says in breach for breach in blamed(cases)), f"{fault}: {found}")
+    case = net("net_outsider_v5", OUTSIDER_FAULT="accept-blocks")[1]["no sender"]
+    check(case["result"] != "hang" and any("accept: it took more than 100 ms" in b for b in case["breaches"]), f"accept: {case}")
     for fault, says in (("tags-ignored", "irecv: the message with tag 70 is not where its receive is"),
                         ("sizes-one", "sizes: a receive is done and its size is not set")):
         found, cases = net("net_outsider_v12", OUTSIDER_GROUPS="1", OUTSIDER_FAULT=fault)

@@ -19,6 +19,7 @@ struct net_drive { /* one communicator */
     struct tt_net *net;
     struct check_case_state *state;
     unsigned looks;     /* rounds of waiting */
+    bool in_order;      /* requests of a connection are tested oldest first */
     int partner_status; /* once it has ended */
     pid_t partner;      /* the process of the other end; 0: it is this one, or has ended well */
 };

@@ -82,8 +82,6 @@ void tt_net_v4(struct tt_net_ops *ops)
     ops->properties = v4_properties;
     ops->connect = tt_net_blocking_connect;
     ops->give_up = tt_net_blocking_give_up;
-    ops->accept = tt_net_blocking_accept;
-    ops->close_listen = tt_net_blocking_close_listen;
     ops->isend = v4_isend;
     ops->irecv = v4_irecv;
     ops->irecv_group = NULL;

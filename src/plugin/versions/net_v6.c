@@ -1,4 +1,5 @@
-/* Version 6: as 7, but devices take no part, and nobody learns that a receive was used up. */
+/* Version 6: as 7, but devices take no part, and nobody learns that a receive was used up. accept
+ * has a thread of its own, because there are plugins in which it waits. */
 #include "nccl/net_v6.h"
 
 #include "plugin/net_abi.h"
@@ -37,17 +38,14 @@ static ncclResult_t v6_connect(struct tt_net_plugin *self, void *ctx, int dev, v
     return own(self)->connect(dev, handle, send_comm);
 }
 
-static ncclResult_t v6_accept(struct tt_net_plugin *self, void *listen_comm, void **recv_comm)
-{
-    return own(self)->accept(listen_comm, recv_comm);
-}
-
 void tt_net_v6(struct tt_net_ops *ops)
 {
     tt_net_v7(ops);
     ops->version = 6;
     ops->properties = v6_properties;
     ops->connect = v6_connect;
-    ops->accept = v6_accept;
+    ops->listen = tt_net_blocking_listen;
+    ops->accept = tt_net_blocking_accept;
+    ops->close_listen = tt_net_blocking_close_listen;
     ops->consumed = NULL; /* came with version 7 */
 }

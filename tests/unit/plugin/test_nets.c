@@ -338,6 +338,32 @@ static void a_listener_may_close_early(void **state)
     if (version < 5) assert_true(logged("is left behind"));
 }
 
+/* A plugin with older tables beside this one has one function for all, and it waits. */
+static void accept_may_wait_up_to_version_6(void **state)
+{
+    static char handle[NCCL_NET_HANDLE_MAXSIZE];
+    struct pair pair = {.net = open_net()}; /* it may be loaded still */
+    struct tt_net_plugin *net = pair.net->plugin;
+    void *recv_comm = NULL;
+    (void)state;
+    if (version > 6) {
+        tt_net_close(pair.net);
+        return;
+    }
+    setenv("OUTSIDER_FAULT", "accept-blocks", 1);
+    assert_int_equal(net->ops.listen(net, pair.net->ctx, 0, handle, &pair.listen_comm),
+                     ncclSuccess);
+    assert_int_equal(net->ops.accept(net, pair.listen_comm, &recv_comm), ncclSuccess);
+    assert_null(recv_comm);
+    assert_int_equal(net->ops.close_listen(net, pair.listen_comm), ncclSuccess);
+    connect_pair(&pair); /* the first call of accept comes before that of connect */
+    exchange(&pair, 4096);
+    close_pair(&pair);
+    unsetenv("OUTSIDER_FAULT");
+    tt_net_close(pair.net);
+    assert_true(logged("is left behind"));
+}
+
 /* ---- refusals; each is final, so each is a child of its own ---- */
 
 static void falls_through(const char *variable, const char *value, const char *says)
@@ -397,6 +423,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_an_int_cannot_say_is_refused),
         cmocka_unit_test(init_comes_once_while_loaded),
         cmocka_unit_test(a_listener_may_close_early),
+        cmocka_unit_test(accept_may_wait_up_to_version_6),
     };
     const struct CMUnitTest refusals[] = {
         cmocka_unit_test(failing_init),         cmocka_unit_test(failing_devices),
