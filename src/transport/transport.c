@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "plugin/net.h"
-#include "transport/collnet.h"
+#include "transport/net/collnet.h"
 #include "transport/transport_state.h"
 
 #include <stdlib.h>

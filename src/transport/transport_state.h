@@ -2,7 +2,7 @@
 #pragma once
 
 #include "transport/edge.h"
-#include "transport/inbox.h"
+#include "transport/memory/inbox.h"
 #include "transport/reduces.h"
 
 struct tt_collnet_lane;

@@ -3,7 +3,7 @@
 #include "../check.h"
 
 #include "base/mem.h"
-#include "transport/mac.h"
+#include "transport/net/mac.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,8 +15,8 @@
 #include "net/net.h"
 #include "plugin/net.h"
 #include "plugin/profiler.h"
-#include "transport/collnet.h"
-#include "transport/mac.h"
+#include "transport/net/collnet.h"
+#include "transport/net/mac.h"
 #include "transport/transport_state.h"
 
 #include <pthread.h>

@@ -6,8 +6,8 @@
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
 #include "plugin/collnet.h"
-#include "transport/collnet.h"
-#include "transport/net.h"
+#include "transport/net/collnet.h"
+#include "transport/net/net.h"
 
 #include <stdio.h>
 #include <stdlib.h>

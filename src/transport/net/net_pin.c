@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
-#include "transport/net.h"
+#include "transport/net/net.h"
 
 #include <stdlib.h>
 #include <unistd.h>

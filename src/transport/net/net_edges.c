@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bootstrap/bootstrap.h"
-#include "transport/net.h"
+#include "transport/net/net.h"
 #include "transport/serve.h"
 #include "transport/uses.h"
 

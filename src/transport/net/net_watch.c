@@ -2,7 +2,7 @@
  * slot. Without a profiler no operation is ever made and nothing here is called. */
 #include "base/mem.h"
 #include "base/member.h"
-#include "transport/net.h"
+#include "transport/net/net.h"
 
 #include <stdlib.h>
 #include <string.h>

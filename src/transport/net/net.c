@@ -1,6 +1,6 @@
 /* Network edges, executor's side: slots are filled and emptied in memory that the network has
  * registered; nothing here waits. An executor that finds no slot ready moves the network itself. */
-#include "transport/net.h"
+#include "transport/net/net.h"
 
 #include "base/error.h"
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* Processors for which there is nothing better than what the compiler makes. */
-#include "transport/mac.h"
+#include "transport/net/mac.h"
 
 tt_mac_sum_fn *const *tt_mac_sums(void)
 {

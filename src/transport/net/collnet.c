@@ -4,14 +4,14 @@
  * connection. Sums follow each other in the order of the posts, at all ranks of the group: a lane
  * is used by one program at a time and by one channel of it. Where a call
  * takes or leaves a message for each rank of the group, these lie side by side in a slot. */
-#include "transport/collnet.h"
+#include "transport/net/collnet.h"
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "plugin/collnet.h"
-#include "transport/net.h"
+#include "transport/net/net.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Where the parts of a control block lie. All ranks of a communicator compute the same layout. */
-#include "transport/inbox.h"
+#include "transport/memory/inbox.h"
 
 #define PAGE_BYTES 4096
 

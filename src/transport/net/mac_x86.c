@@ -1,6 +1,6 @@
 /* The sums of mac.c with the carry-less products of x86-64 processors: of one, two or four pairs of
  * words at a time, some 26, 57 and 85 GB/s in the cache. */
-#include "transport/mac.h"
+#include "transport/net/mac.h"
 
 #include <immintrin.h>
 #include <stdbool.h>

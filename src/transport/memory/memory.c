@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "transport/edge.h"
-#include "transport/inbox.h"
+#include "transport/memory/inbox.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
-#include "transport/net.h"
+#include "transport/net/net.h"
 
 #include <stdarg.h>
 #include <stdio.h>

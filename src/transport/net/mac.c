@@ -5,7 +5,7 @@
  * memory. SipHash-2-4 makes a tag of these sums, the place and the length. Of long messages it
  * first compresses 64 sums at a time to one word, under a key of its own, so that what it reads
  * stays on the stack. Words are little-endian, as the wire's are on all machines that we run on. */
-#include "transport/mac.h"
+#include "transport/net/mac.h"
 
 #include "base/mem.h"
 

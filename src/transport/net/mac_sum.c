@@ -1,5 +1,5 @@
 /* The sums of mac.c as any processor makes them, at some 1 GB/s. */
-#include "transport/mac.h"
+#include "transport/net/mac.h"
 
 #include <string.h>
 
