@@ -3,7 +3,7 @@
 #include "tutti.h"
 
 #include "program/import/import.h"
-#include "program/verify.h"
+#include "program/verify/verify.h"
 
 #include <limits.h>
 #include <stdbool.h>

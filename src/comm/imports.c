@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "comm/init.h"
-#include "program/verify.h"
+#include "program/verify/verify.h"
 #include "transport/transport.h"
 #include "tune/tune.h"
 

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "plan/plan_state.h"
-#include "program/build.h"
+#include "program/format/build.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* Programs that no generator made: verified before their first use, once per content. */
-#include "verify.h"
-
 #include "base/mem.h"
+#include "program/verify/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>

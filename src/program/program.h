@@ -4,7 +4,7 @@
 #pragma once
 
 #include "nccl.h"
-#include "program/block.h"
+#include "program/format/block.h"
 #include "topo/topo.h"
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 #include "fuzz/target.h"
 
 #include "program/import/import.h"
-#include "program/verify.h"
+#include "program/verify/verify.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * or a generator, what is proved of it, and how it is printed. */
 #pragma once
 
-#include "program/flow.h"
+#include "program/format/flow.h"
 #include "program/import/import.h"
 
 #include <jansson.h>

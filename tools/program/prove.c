@@ -1,6 +1,6 @@
 /* `tutti verify`: what is proved of a program, and how far it is from what any program needs. */
 #include "base/mem.h"
-#include "program/verify.h"
+#include "program/verify/verify.h"
 #include "program_tool.h"
 
 #include <stdlib.h>

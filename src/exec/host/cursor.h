@@ -5,7 +5,7 @@
 #include "base/member.h"
 #include "exec/exec.h"
 #include "exec/launch_seqs.h"
-#include "program/step.h"
+#include "program/format/step.h"
 #include "transport/small.h"
 #include "transport/transport.h"
 

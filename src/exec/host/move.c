@@ -1,6 +1,6 @@
 /* One transfer: finds the memory and the edges of its locations, waits for slots, moves slice by
- * slice in the order that program/step.h lays down. Memory that the program lets slots refer to is
- * posted as a reference where the edge can carry one: the cursor then drains at its end. */
+ * slice in the order that program/format/step.h lays down. Memory that the program lets slots refer
+ * to is posted as a reference where the edge can carry one: the cursor then drains at its end. */
 #include "base/arch/arch.h"
 #include "base/error.h"
 #include "base/mem.h"

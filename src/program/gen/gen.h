@@ -2,7 +2,7 @@
  * root), appends what all ranks run, and cannot fail: make.c has checked the request. */
 #pragma once
 
-#include "program/build.h"
+#include "program/format/build.h"
 
 typedef void tt_generate(const struct tt_shape *shape, struct tt_builder *builder);
 

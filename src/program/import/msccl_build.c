@@ -3,7 +3,7 @@
 #include "msccl.h"
 
 #include "base/mem.h"
-#include "program/build.h"
+#include "program/format/build.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "msccl.h"
 
 #include "base/mem.h"
-#include "program/step.h"
+#include "program/format/step.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "random_program.h"
 #include "ranks.h"
 
-#include "program/verify.h"
+#include "program/verify/verify.h"
 
 enum { SLICE_BYTES = 16384, ELEM_BYTES = 8, KINDS = 4, RUNS = 2, CHANNELS = 2, POST_DIV = 3 };
 struct size { /* of one trial, in elements */

@@ -4,7 +4,7 @@
 #include "../check.h"
 #include "random_program.h"
 
-#include "program/step.h"
+#include "program/format/step.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include "random_program.h"
 
-#include "program/build.h"
+#include "program/format/build.h"
 
 enum { MOST_THREADS = 4, MOST_INSNS = 64, MOST_OPERANDS = 12 };
 

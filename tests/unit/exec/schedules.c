@@ -6,7 +6,7 @@
 #include "../check.h"
 
 #include "base/mem.h"
-#include "program/step.h"
+#include "program/format/step.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "schedules.h"
 
 #include "base/mem.h"
-#include "program/step.h"
+#include "program/format/step.h"
 
 #include <malloc.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
 #include "ranks.h"
 #include "schedules.h"
 
-#include "program/build.h"
-#include "program/verify.h"
+#include "program/format/build.h"
+#include "program/verify/verify.h"
 
 #include <stdint.h>
 #include <stdlib.h>

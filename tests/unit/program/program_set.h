@@ -2,7 +2,7 @@
 #pragma once
 
 #include "program/program.h"
-#include "program/verify.h"
+#include "program/verify/verify.h"
 
 struct program_set {
     int nranks;

@@ -2,8 +2,8 @@
  * something else than the counts say are refused. */
 #include "unit/check.h"
 
-#include "program/flow.h"
-#include "program/verify.h"
+#include "program/format/flow.h"
+#include "program/verify/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "program/import/import.h"
-#include "program/verify.h"
+#include "program/verify/verify.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "program/import/import.h"
-#include "program/verify.h"
+#include "program/verify/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>

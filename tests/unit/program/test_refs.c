@@ -3,8 +3,8 @@
 #include "unit/check.h"
 
 #include "base/mem.h"
-#include "program/build.h"
-#include "program/verify.h"
+#include "program/format/build.h"
+#include "program/verify/verify.h"
 #include "program_set.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Names of functions, algorithms and protocols, as logs, variables and listings spell them.
  * The order of each table is the order of its enum. */
-#include "program.h"
+#include "program/program.h"
 
 static const char *const func_names[TT_FUNC_COUNT_] = {
     [TT_FUNC_BROADCAST] = "Broadcast", [TT_FUNC_REDUCE] = "Reduce",

@@ -10,7 +10,7 @@
  * listed order, and the source slots are freed. */
 #pragma once
 
-#include "program.h"
+#include "program/program.h"
 
 enum tt_next {
     TT_NEXT_MOVE,  /* tt_stepper_move() says from where to where */

@@ -14,8 +14,9 @@
  * pointer and a number. */
 #pragma once
 
-#include "step.h"
 #include "verify.h"
+
+#include "program/format/step.h"
 
 enum tt_verify_buffer { TT_VERIFY_IN, TT_VERIFY_OUT, TT_VERIFY_SCRATCH };
 

@@ -1,7 +1,7 @@
 /* Static checks of a block, whatever made it: after them the stepper stays inside of it for every
  * rank, and every thread ends. */
 #include "base/mem.h"
-#include "program.h"
+#include "program/program.h"
 
 #include <stdarg.h>
 #include <stdio.h>

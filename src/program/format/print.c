@@ -1,6 +1,6 @@
 /* Readable listing of a program: one line per instruction, operands as SPACE@peer[chunk].
  * Golden files hold this text, so its form is a contract with people who compare listings. */
-#include "program.h"
+#include "program/program.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * with it. Pure. */
 #pragma once
 
-#include "program.h"
+#include "program/program.h"
 
 enum { TT_FLOW_MASK_RANKS = 64 }; /* most ranks for which `parts` is known */
 

@@ -2,7 +2,7 @@
  * leads from that receive to them. Private to the room. */
 #pragma once
 
-#include "program.h"
+#include "program/program.h"
 
 struct tt_after; /* the messages of one pass of all ranks; opaque */
 

@@ -2,7 +2,7 @@
  * [lo, hi) of each block exactly once; every chunk begins at a multiple of the
  * grain from lo. */
 #include "base/mem.h"
-#include "program.h"
+#include "program/program.h"
 
 #include <assert.h>
 
