@@ -9,7 +9,7 @@
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
-#include "comm/reach.h"
+#include "comm/records/reach.h"
 #include "device/device.h"
 #include "mem/mem.h"
 #include "transport/transport.h"

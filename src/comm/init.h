@@ -3,7 +3,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "comm/comm.h"
-#include "comm/record.h"
+#include "comm/records/record.h"
 #include "nccl/tuner.h"
 #include "topo/plan/machine.h"
 

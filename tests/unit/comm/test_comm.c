@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/comm.h"
-#include "comm/record.h"
+#include "comm/records/record.h"
 #include "device/device.h"
 #include "transport/transport.h"
 

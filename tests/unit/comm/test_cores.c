@@ -1,6 +1,6 @@
 /* How many cores the ranks of a host have together, by affinity masks and by quotas. */
 #include "base/mem.h"
-#include "comm/cores.h"
+#include "comm/records/cores.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "comm/fabric.h"
+#include "comm/records/fabric.h"
 
 #include <stdlib.h>
 #include <string.h>

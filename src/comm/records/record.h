@@ -4,7 +4,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "comm/comm.h"
-#include "comm/cores.h"
+#include "comm/records/cores.h"
 #include "mem/mem.h"
 
 enum tt_record_flags {

@@ -1,6 +1,6 @@
 /* A pair of ranks shares memory only when each could map the other; what a host name or a namespace
  * suggests does not count. */
-#include "comm/reach.h"
+#include "comm/records/reach.h"
 
 #include "base/error.h"
 #include "base/log.h"

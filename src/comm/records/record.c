@@ -1,12 +1,12 @@
 /* Records: who a rank is, where its memory lies, what it wants; and the checks and common values
  * that every rank derives from all of them in the same way. */
-#include "comm/record.h"
+#include "comm/records/record.h"
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "comm/imports.h"
+#include "comm/records/imports.h"
 #include "device/device.h"
 
 #include <assert.h>

@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "comm/imports.h"
 #include "comm/init.h"
+#include "comm/records/imports.h"
 #include "tune/tune.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
  * Private to comm/. */
 #pragma once
 
-#include "comm/record.h"
+#include "comm/records/record.h"
 
 /* Flags of this rank's record, from its variables. */
 uint32_t tt_fabric_flags(void);

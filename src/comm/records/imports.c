@@ -1,7 +1,7 @@
 /* What ranks do with the programs that they read from files. Files that are the same everywhere are
  * proved, each by one rank (the k-th by rank k mod n), and become candidates for the choice;
  * everything else is reported once, by the lowest rank that knows why, and not used. */
-#include "comm/imports.h"
+#include "comm/records/imports.h"
 
 #include "base/error.h"
 #include "base/log.h"

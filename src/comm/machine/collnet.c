@@ -10,7 +10,7 @@
 #include "base/param.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
-#include "comm/record.h"
+#include "comm/records/record.h"
 #include "transport/reduces.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/member.h"
-#include "comm/record.h"
+#include "comm/records/record.h"
 #include "program/import/import.h"
 
 struct tt_import_file {       /* a file for this number of ranks, or one that is refused */

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "comm/comm.h"
-#include "comm/record.h"
+#include "comm/records/record.h"
 
 struct tt_reach_result {
     bool any_net;    /* some pair of ranks has only the network */

@@ -2,7 +2,7 @@
  * or in a control group with a quota, two ranks have to share. Ranks with the same affinity mask
  * share its cores, those in one control group its quota; masks that differ and overlap are taken as
  * apart. All ranks judge alike, from their records. */
-#include "comm/cores.h"
+#include "comm/records/cores.h"
 
 #include <limits.h>
 #include <sched.h>

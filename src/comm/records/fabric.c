@@ -1,7 +1,7 @@
 /* Hosts whose emulated GPUs share NVLink, as NVML reports it of real ones: an NVLink domain is one
  * node for rings and trees. Every rank derives the same from the records.
  * Source: spec topology, section 10. */
-#include "comm/fabric.h"
+#include "comm/records/fabric.h"
 
 #include "base/dedup.h"
 #include "base/error.h"
