@@ -6,9 +6,9 @@
 #include "base/wait.h"
 #include "device/device.h"
 #include "mem/mem.h"
-#include "plan/batch.h"
-#include "plan/events.h"
-#include "plan/group.h"
+#include "plan/bind/events.h"
+#include "plan/group/group.h"
+#include "plan/launch/batch.h"
 #include "plan/process.h"
 
 #include <stdlib.h>

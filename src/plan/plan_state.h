@@ -4,7 +4,7 @@
 
 #include "comm/comm.h"
 #include "exec/exec.h"
-#include "plan/events.h"
+#include "plan/bind/events.h"
 #include "plan/plan.h"
 #include "program/program.h"
 #include "transport/transport.h"

@@ -2,8 +2,8 @@
 #include "fakes.h"
 
 #include "base/mem.h"
-#include "plan/group.h"
-#include "plan/job.h"
+#include "plan/group/group.h"
+#include "plan/group/job.h"
 #include "plan/plan.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
 #include "fakes.h"
 
 #include "base/mem.h"
-#include "plan/operator.h"
+#include "plan/bind/operator.h"
 #include "plan/plan.h"
 #include "plan/plan_state.h"
 

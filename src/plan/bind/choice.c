@@ -2,7 +2,7 @@
  * once for calls of one function, operator, type and selection whose sizes are within a factor of
  * four, as NCCL bundles them; so is the model of a machine that the devices emulate. Flat hosts
  * choose for each call, whatever stands beside it. */
-#include "plan/choice.h"
+#include "plan/bind/choice.h"
 
 #include "base/error.h"
 #include "base/mem.h"

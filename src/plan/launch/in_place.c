@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "device/device.h"
-#include "plan/launch_cache.h"
+#include "plan/launch/launch_cache.h"
 #include "plan/plan_state.h"
 
 #include <stdlib.h>

@@ -2,12 +2,12 @@
  * work is kept and only gets new buffers. An entry serves a group whose calls are the same in the
  * same order, but for buffers. Groups with exchanges in them, or that a profiler or a capture looks
  * at, are bound each time. */
-#include "plan/batch.h"
+#include "plan/launch/batch.h"
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "device/device.h"
-#include "plan/launch_cache.h"
+#include "plan/launch/launch_cache.h"
 #include "plan/plan_state.h"
 #include "plugin/nvtx.h"
 #include "plugin/profiler.h"

@@ -1,13 +1,13 @@
 /* A thread's group: calls and jobs between GroupStart and GroupEnd. All of it is thread-local. */
-#include "plan/group.h"
+#include "plan/group/group.h"
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "plan/batch.h"
-#include "plan/events.h"
-#include "plan/job.h"
-#include "plan/operator.h"
+#include "plan/bind/events.h"
+#include "plan/bind/operator.h"
+#include "plan/group/job.h"
+#include "plan/launch/batch.h"
 #include "plan/process.h"
 
 #include <pthread.h>

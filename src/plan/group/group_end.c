@@ -2,10 +2,10 @@
  * group is launched again. It leaves the thread clean, whatever went wrong in between. */
 #include "base/error.h"
 #include "base/mem.h"
-#include "plan/batch.h"
-#include "plan/events.h"
-#include "plan/group.h"
-#include "plan/job.h"
+#include "plan/bind/events.h"
+#include "plan/group/group.h"
+#include "plan/group/job.h"
+#include "plan/launch/batch.h"
 #include "plan/process.h"
 
 enum { SIM_INFO_MAGIC = 0x74685283 }; /* NCCL_SIM_INFO_INITIALIZER */

@@ -3,7 +3,7 @@
  * use what another one writes; here they may follow each other. */
 #include "device/device.h"
 #include "exec/exec.h"
-#include "plan/batch.h"
+#include "plan/launch/batch.h"
 
 struct calls {
     struct tt_item item;

@@ -1,6 +1,6 @@
 /* Bound calls and their way onto streams: the launch cache keeps by a call's shape what was bound
  * for it and a finished work that only gets new buffers. The caller has entered the plan. */
-#include "plan/launch_cache.h"
+#include "plan/launch/launch_cache.h"
 
 #include "device/device.h"
 #include "transport/transport.h"

@@ -1,6 +1,6 @@
 /* Groups that run in the background: the communicators of one share a record of it until each of
  * them has seen the end. */
-#include "plan/group.h"
+#include "plan/group/group.h"
 
 #include <stdlib.h>
 

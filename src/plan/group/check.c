@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "device/device.h"
-#include "plan/operator.h"
+#include "plan/bind/operator.h"
 #include "plan/plan_state.h"
 
 static bool has_root(enum tt_func func)

@@ -2,7 +2,7 @@
  * All ranks of a communicator come to the same channels and chunk sizes from the same call. */
 #include "base/error.h"
 #include "base/mem.h"
-#include "plan/operator.h"
+#include "plan/bind/operator.h"
 #include "plan/plan_state.h"
 #include "transport/transport.h"
 

@@ -1,8 +1,8 @@
 /* Which calls are made of messages, and which messages those are. */
-#include "plan/exchange.h"
+#include "plan/bind/exchange.h"
 
 #include "base/mem.h"
-#include "plan/choice.h"
+#include "plan/bind/choice.h"
 #include "plan/plan_state.h"
 
 /* To choose takes 16,000 instructions, and such calls come again. */

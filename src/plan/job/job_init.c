@@ -4,8 +4,8 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "bootstrap/bootstrap.h"
-#include "plan/group.h"
-#include "plan/job.h"
+#include "plan/group/group.h"
+#include "plan/group/job.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * freed, as what was bound is launched again without a look. */
 #include "base/error.h"
 #include "device/device.h"
-#include "plan/launch_cache.h"
-#include "plan/operator.h"
+#include "plan/bind/operator.h"
+#include "plan/launch/launch_cache.h"
 
 enum { LOOKS = 16 }; /* calls of a kind, which so may have as many buffers */
 

@@ -19,7 +19,7 @@
 #include "bootstrap/bootstrap.h"
 #include "device/device.h"
 #include "mem/mem.h"
-#include "plan/group.h"
+#include "plan/group/group.h"
 
 #include <endian.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #include "base/mem.h"
 #include "bootstrap/bootstrap.h"
 #include "mem/mem.h"
-#include "plan/group.h"
-#include "plan/job.h"
+#include "plan/group/group.h"
+#include "plan/group/job.h"
 #include "transport/transport.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "plan/group.h"
-#include "plan/job.h"
+#include "plan/group/group.h"
+#include "plan/group/job.h"
 
 #include <stdlib.h>
 #include <string.h>

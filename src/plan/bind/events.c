@@ -1,12 +1,12 @@
 /* The profiler's events of room plan. Every handle is a parent after its own stop too, so the order
  * of starts is what counts: GroupApi, CollApi or P2pApi with the call; Group and Coll or P2p before
  * the work is submitted, because its channels and network steps may begin in there. */
-#include "plan/events.h"
+#include "plan/bind/events.h"
 
 #include "base/mem.h"
 #include "device/device.h"
 #include "mem/mem.h"
-#include "plan/exchange.h"
+#include "plan/bind/exchange.h"
 #include "plan/plan_state.h"
 #include "plugin/profiler.h"
 

@@ -5,9 +5,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "device/device.h"
-#include "plan/batch.h"
-#include "plan/group.h"
-#include "plan/job.h"
+#include "plan/group/group.h"
+#include "plan/group/job.h"
+#include "plan/launch/batch.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Operators: NCCL's five, and the user's (a scalar times each input, then the sum). A user
  * operator's number mixes in the communicator's address, so that it is unknown on another one. */
-#include "plan/operator.h"
+#include "plan/bind/operator.h"
 
 #include "base/error.h"
 #include "base/log.h"

@@ -1,15 +1,15 @@
 /* Sends, receives, and the exchanges that are made of them (when the ranks cannot address each
  * other): all of one group become one work with a frame per message. Messages to one peer follow
  * each other, messages to different peers go on independently. */
-#include "plan/messages.h"
+#include "plan/launch/messages.h"
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "plan/batch.h"
-#include "plan/events.h"
-#include "plan/exchange.h"
-#include "plan/launch_cache.h"
+#include "plan/bind/events.h"
+#include "plan/bind/exchange.h"
+#include "plan/launch/batch.h"
+#include "plan/launch/launch_cache.h"
 #include "plan/plan_state.h"
 #include "transport/transport.h"
 

@@ -5,8 +5,8 @@
 #include "base/fence.h"
 #include "base/wait.h"
 #include "device/device.h"
-#include "plan/batch.h"
-#include "plan/group.h"
+#include "plan/group/group.h"
+#include "plan/launch/batch.h"
 #include "plan/process.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "mem/mem.h"
-#include "plan/group.h"
-#include "plan/job.h"
+#include "plan/group/group.h"
+#include "plan/group/job.h"
 
 #include <stdlib.h>
 
