@@ -5,10 +5,10 @@
 #include "base/member.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
-#include "watch/inquiry.h"
+#include "watch/inquiry/inquiry.h"
+#include "watch/inquiry/verdict.h"
 #include "watch/process.h"
 #include "watch/progress.h"
-#include "watch/verdict.h"
 #include "watch/watch_state.h"
 
 #include <endian.h>

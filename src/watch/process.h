@@ -1,10 +1,10 @@
 /* What this room keeps for the process: one object, a part per file. Private to the room. */
 #pragma once
 
-#include "watch/flight.h"
-#include "watch/inquiry.h"
-#include "watch/serve.h"
-#include "watch/status.h"
+#include "watch/flight/flight.h"
+#include "watch/inquiry/inquiry.h"
+#include "watch/inquiry/status.h"
+#include "watch/ras/serve.h"
 #include "watch/watch_state.h"
 
 #include <limits.h>

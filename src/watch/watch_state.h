@@ -2,8 +2,8 @@
  * reads it, under the lock of watch.c. Private to the room. */
 #pragma once
 
-#include "watch/compare.h"
-#include "watch/flight.h"
+#include "watch/compare/compare.h"
+#include "watch/flight/flight.h"
 #include "watch/watch.h"
 
 #include <stdbool.h>

@@ -2,15 +2,15 @@
  * client of RAS, in pieces, or as what other processes answer to an inquiry (states of ranks, then
  * lines of settings), of which all reports are made. Nothing may crash or hang, a client is closed
  * or heard on, and what is JSON must be. */
-#include "watch/ras.h"
+#include "watch/ras/ras.h"
 
 #include "fuzz/target.h"
 
-#include "watch/diagnose.h"
-#include "watch/doctor.h"
-#include "watch/inquiry_found.h"
-#include "watch/serve.h"
-#include "watch/verdict.h"
+#include "watch/inquiry/inquiry_found.h"
+#include "watch/inquiry/verdict.h"
+#include "watch/ras/diagnose.h"
+#include "watch/ras/doctor.h"
+#include "watch/ras/serve.h"
 
 #include <fcntl.h>
 #include <jansson.h>

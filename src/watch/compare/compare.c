@@ -15,7 +15,7 @@
  * waited in one and the same call all the time, so has everybody on its way: no wait on it could
  * end before the next one. The lowest rank of a circle finds it; others do not pass its message
  * on. */
-#include "watch/compare.h"
+#include "watch/compare/compare.h"
 
 #include "base/member.h"
 #include "base/wait.h"

@@ -6,8 +6,8 @@
 #include "base/wait.h"
 #include "exec/exec.h"
 #include "plugin/profiler.h"
+#include "watch/inquiry/status.h"
 #include "watch/process.h"
-#include "watch/status.h"
 #include "watch/watch_state.h"
 
 #include <errno.h>

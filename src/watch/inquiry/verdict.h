@@ -1,7 +1,7 @@
 /* Find the rank that is the cause when a rank waits. Private to the room. */
 #pragma once
 
-#include "watch/inquiry.h"
+#include "watch/inquiry/inquiry.h"
 
 enum tt_verdict_kind {
     TT_VERDICT_NONE,       /* no cause found */

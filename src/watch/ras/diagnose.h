@@ -2,7 +2,7 @@
  * a job. Private to the room. */
 #pragma once
 
-#include "watch/inquiry.h"
+#include "watch/inquiry/inquiry.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
  * watchdog's thread alone. */
 #pragma once
 
-#include "watch/inquiry.h"
-#include "watch/monitor.h"
-#include "watch/ports.h"
+#include "watch/inquiry/inquiry.h"
+#include "watch/ras/monitor.h"
+#include "watch/ras/ports.h"
 
 #include <poll.h>
 #include <stdbool.h>

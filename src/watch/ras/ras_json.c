@@ -1,8 +1,8 @@
 /* STATUS in JSON: NCCL's keys unchanged, ours added behind them (p2p_counts, completed_operations,
  * oldest_wait_sec). Two spaces a level, a key a line, as pollers that grep expect. */
 #include "nccl.h"
-#include "watch/ras.h"
-#include "watch/verdict.h"
+#include "watch/inquiry/verdict.h"
+#include "watch/ras/ras.h"
 
 #include <string.h>
 #include <time.h>

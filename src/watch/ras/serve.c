@@ -1,16 +1,16 @@
 /* Clients of the two ports: lines come in, answers go out, never waiting for a client. The
  * watchdog's thread does this beside its looks. Both ports speak RAS's protocol; DOCTOR and FLIGHT
  * are commands of ours. */
-#include "watch/serve.h"
+#include "watch/ras/serve.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "plugin/profiler.h"
-#include "watch/diagnose.h"
-#include "watch/doctor.h"
-#include "watch/flight.h"
-#include "watch/ras.h"
+#include "watch/flight/flight.h"
+#include "watch/ras/diagnose.h"
+#include "watch/ras/doctor.h"
+#include "watch/ras/ras.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* What the answers to an inquiry have brought: communicators, the state of their ranks, settings of
  * processes. Where memory is short an entry is left out: its rank has then not answered. */
-#include "watch/inquiry_found.h"
+#include "watch/inquiry/inquiry_found.h"
 
 #include "base/mem.h"
 

@@ -5,14 +5,14 @@
  * communicators that it is in. Where an answer names a communicator whose ranks have not answered,
  * it asks them through the answering process. A process answers each inquiry once, whichever route
  * a question took first. */
-#include "watch/inquiry.h"
+#include "watch/inquiry/inquiry.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
 #include "plugin/profiler.h"
-#include "watch/inquiry_found.h"
+#include "watch/inquiry/inquiry_found.h"
 
 #include <endian.h>
 #include <stdio.h>

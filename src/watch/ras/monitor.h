@@ -2,7 +2,7 @@
  * one. Private to the room; called by the watchdog's thread only. */
 #pragma once
 
-#include "watch/inquiry.h"
+#include "watch/inquiry/inquiry.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* DIAGNOSTICS in the words and order of NCCL's report. Checks of what is not here (error counters
  * of a device's memory, NVLink) are left out, as NCCL leaves out what a machine does not have. */
-#include "watch/diagnose.h"
+#include "watch/ras/diagnose.h"
 
 #include "base/log.h"
 #include "base/mem.h"

@@ -1,7 +1,7 @@
 /* The two ports and who may ask there. Only processes of this user (and root's) are answered: the
  * local socket knows who connects, and of a TCP connection over loopback /proc/net shows whose it
  * is. */
-#include "watch/ports.h"
+#include "watch/ras/ports.h"
 
 #include "base/log.h"
 #include "base/param.h"

@@ -1,8 +1,8 @@
 /* The answers of all ranks as one document, and per communicator the verdict of the rank that has
  * stood still longest. Texts of peers were cleaned when they came, so they need no escapes. */
-#include "watch/doctor.h"
+#include "watch/ras/doctor.h"
 
-#include "watch/verdict.h"
+#include "watch/inquiry/verdict.h"
 
 #include <string.h>
 

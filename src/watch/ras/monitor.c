@@ -1,11 +1,11 @@
 /* Nothing is sent: deaths are what bootstrap tells, and on the own host /proc says who is stopped
  * or gone. So a process of another host that is stopped is not noticed here; a report asks. */
-#include "watch/monitor.h"
+#include "watch/ras/monitor.h"
 
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/transport.h"
-#include "watch/verdict.h"
+#include "watch/inquiry/verdict.h"
 
 #include <stdio.h>
 #include <stdlib.h>

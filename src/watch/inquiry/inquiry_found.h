@@ -1,7 +1,7 @@
 /* The list of what an inquiry has found, for the messages of inquiry.c alone. */
 #pragma once
 
-#include "watch/inquiry.h"
+#include "watch/inquiry/inquiry.h"
 
 #include <stdbool.h>
 #include <stddef.h>

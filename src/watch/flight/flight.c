@@ -1,7 +1,7 @@
 /* When what the ranks of this process did last is written: at a failure, a stand-still, a signal,
  * and on demand. flight_lines.c writes it. A communicator in the list stays until no writer looks
  * at the list any more. */
-#include "watch/flight.h"
+#include "watch/flight/flight.h"
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -11,8 +11,8 @@
 #include "base/param.h"
 #include "base/wait.h"
 #include "exec/exec.h"
+#include "watch/inquiry/status.h"
 #include "watch/process.h"
-#include "watch/status.h"
 #include "watch/watch_state.h"
 
 #include <errno.h>

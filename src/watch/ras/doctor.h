@@ -1,7 +1,7 @@
 /* Reports for `tutti doctor`. Private to the room. */
 #pragma once
 
-#include "watch/inquiry.h"
+#include "watch/inquiry/inquiry.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  * Private to the room; the watchdog's thread alone. */
 #pragma once
 
-#include "watch/status.h"
+#include "watch/inquiry/status.h"
 #include "watch/watch_state.h"
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
  * not there (stopped, ended, silent), or has not made the call. In the last case it may be kept
  * from it by another communicator, where its process waits: then the way goes on there. Each rank
  * is passed once, so the way ends, at the latest where it meets itself: a circle. */
-#include "watch/verdict.h"
+#include "watch/inquiry/verdict.h"
 
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"

@@ -2,8 +2,8 @@
  * scripts cut it. */
 #include "base/error.h"
 #include "nccl.h"
-#include "watch/ras.h"
-#include "watch/verdict.h"
+#include "watch/inquiry/verdict.h"
+#include "watch/ras/ras.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "program/program.h"
-#include "watch/compare.h"
+#include "watch/compare/compare.h"
 
 #include <endian.h>
 #include <stdlib.h>

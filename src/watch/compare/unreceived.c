@@ -11,7 +11,7 @@
 #include "base/member.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
-#include "watch/compare.h"
+#include "watch/compare/compare.h"
 
 #include <endian.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * room. */
 #pragma once
 
-#include "watch/inquiry.h"
+#include "watch/inquiry/inquiry.h"
 
 #include <stdbool.h>
 #include <stdio.h>

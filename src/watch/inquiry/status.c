@@ -1,7 +1,7 @@
 /* One rank's state: counters of the order, its waits and its last call, as a record of fixed size
  * that peers and reports read. A field that a peer sends is bounded here, before anybody uses it.
  */
-#include "watch/status.h"
+#include "watch/inquiry/status.h"
 
 #include "base/member.h"
 #include "base/wait.h"
