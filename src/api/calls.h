@@ -5,7 +5,7 @@
 #include "comm/comm.h"
 #include "nccl.h"
 #include "plan/plan.h"
-#include "plugin/nvtx.h"
+#include "plugin/profiler/nvtx.h"
 
 #include <stdbool.h>
 

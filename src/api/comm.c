@@ -9,7 +9,7 @@
 #include "base/param.h"
 #include "bootstrap/bootstrap.h"
 #include "mem/mem.h"
-#include "plugin/tuner.h"
+#include "plugin/tuner/tuner.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "base/param.h"
 #include "comm/init.h"
 #include "device/device.h"
-#include "plugin/net.h"
+#include "plugin/net/net.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "exec/host/cursor.h"
-#include "plugin/profiler.h"
+#include "plugin/profiler/profiler.h"
 
 static void *parent_of(const struct tt_work *work, const struct tt_frame *frame)
 {

@@ -9,7 +9,7 @@
 #include "exec/host/cursor.h"
 #include "exec/host/reduce.h"
 #include "exec/step.h"
-#include "plugin/profiler.h"
+#include "plugin/profiler/profiler.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "base/param.h"
-#include "plugin/collnet.h"
-#include "plugin/net.h"
+#include "plugin/net/collnet.h"
+#include "plugin/net/net.h"
 #include "plugin/plugin.h"
-#include "plugin/tuner_abi.h"
+#include "plugin/tuner/tuner_abi.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -10,7 +10,7 @@
 #include "base/member.h"
 #include "base/param.h"
 #include "base/wait.h"
-#include "plugin/profiler.h"
+#include "plugin/profiler/profiler.h"
 #include "transport/serve.h"
 
 #include <pthread.h>

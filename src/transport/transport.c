@@ -2,7 +2,7 @@
  * live as long as the transport. */
 #include "base/error.h"
 #include "base/mem.h"
-#include "plugin/net.h"
+#include "plugin/net/net.h"
 #include "transport/net/collnet.h"
 #include "transport/transport_state.h"
 

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "plugin/tuner.h"
+#include "plugin/tuner/tuner.h"
 #include "tune.h"
 
 #include <stdio.h>

@@ -11,7 +11,7 @@
 
 struct tt_gpu_model;
 struct tt_tune_host;
-struct tt_tuner; /* a tuner plugin's instance (plugin/tuner.h); NULL when there is none */
+struct tt_tuner; /* a tuner plugin's instance (plugin/tuner/tuner.h); NULL when there is none */
 
 struct tt_tune_program {                /* read from a file; the same on all ranks, and verified */
     const struct tt_program *program;   /* borrowed */

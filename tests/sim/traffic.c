@@ -10,7 +10,7 @@
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
 #include "net/socket.h"
-#include "plugin/net_abi.h"
+#include "plugin/net/net_abi.h"
 #include "proxy/proxy.h"
 #include "transport/transport.h"
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "net_drive.h"
-#include "plugin/collnet.h"
+#include "plugin/net/collnet.h"
 
 #include <sched.h>
 #include <stdio.h>

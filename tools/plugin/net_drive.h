@@ -6,7 +6,7 @@
 #include "check.h"
 
 #include "base/member.h"
-#include "plugin/net.h"
+#include "plugin/net/net.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 #include "check.h"
 
 #include "base/member.h"
-#include "plugin/profiler.h"
+#include "plugin/profiler/profiler.h"
 
 #include <stdbool.h>
 #include <stdint.h>

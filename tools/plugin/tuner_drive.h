@@ -5,7 +5,7 @@
 #include "check.h"
 
 #include "plugin/plugin.h"
-#include "plugin/tuner_abi.h"
+#include "plugin/tuner/tuner_abi.h"
 
 #include <stdbool.h>
 #include <stddef.h>

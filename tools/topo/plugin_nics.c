@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/member.h"
-#include "plugin/net.h"
+#include "plugin/net/net.h"
 #include "plugin/plugin.h"
 #include "topo/file/complete.h"
 #include "topo/file/nic.h"

@@ -1,7 +1,7 @@
 /* Networks that reduce (CollNet), at init: whether all ranks want one and have it, the groups of
  * ranks that it sums over, and what it can reduce. A group is the ranks of one position on their
  * hosts. What is missing at one rank switches it off for all, with one line that says why. */
-#include "plugin/collnet.h"
+#include "plugin/net/collnet.h"
 
 #include "base/clock.h"
 #include "base/error.h"

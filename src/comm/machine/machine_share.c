@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "comm/init.h"
-#include "plugin/net.h"
+#include "plugin/net/net.h"
 #include "topo/file/nic.h"
 
 #include <stdio.h>

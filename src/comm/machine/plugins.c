@@ -6,8 +6,8 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
 #include "plugin/plugin.h"
-#include "plugin/profiler.h"
-#include "plugin/tuner.h"
+#include "plugin/profiler/profiler.h"
+#include "plugin/tuner/tuner.h"
 #include "proxy/proxy.h"
 #include "tune/tune.h"
 

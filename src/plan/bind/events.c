@@ -8,7 +8,7 @@
 #include "mem/mem.h"
 #include "plan/bind/exchange.h"
 #include "plan/plan_state.h"
-#include "plugin/profiler.h"
+#include "plugin/profiler/profiler.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #include "plan/group/group.h"
 #include "plan/launch/batch.h"
 #include "plan/launch/launch_cache.h"
-#include "plugin/nvtx.h"
-#include "plugin/profiler.h"
+#include "plugin/profiler/nvtx.h"
+#include "plugin/profiler/profiler.h"
 
 /* ---- known calls ---- */
 

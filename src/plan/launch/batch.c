@@ -9,8 +9,8 @@
 #include "device/device.h"
 #include "plan/launch/launch_cache.h"
 #include "plan/plan_state.h"
-#include "plugin/nvtx.h"
-#include "plugin/profiler.h"
+#include "plugin/profiler/nvtx.h"
+#include "plugin/profiler/profiler.h"
 
 #include <stdlib.h>
 

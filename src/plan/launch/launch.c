@@ -12,7 +12,7 @@
 #include "plan/launch/launch_cache.h"
 #include "plan/launch/messages.h"
 #include "plan/plan_state.h"
-#include "plugin/nvtx.h"
+#include "plugin/profiler/nvtx.h"
 #include "transport/transport.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
-#include "plugin/collnet.h"
+#include "plugin/net/collnet.h"
 #include "transport/net/net.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
-#include "plugin/collnet.h"
+#include "plugin/net/collnet.h"
 #include "transport/net/collnet.h"
 #include "transport/net/net.h"
 

@@ -13,8 +13,8 @@
 #pragma once
 
 #include "net/net.h"
-#include "plugin/net.h"
-#include "plugin/profiler.h"
+#include "plugin/net/net.h"
+#include "plugin/profiler/profiler.h"
 #include "transport/net/collnet.h"
 #include "transport/net/mac.h"
 #include "transport/transport_state.h"

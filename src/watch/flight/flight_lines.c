@@ -5,7 +5,7 @@
 #include "base/member.h"
 #include "base/wait.h"
 #include "exec/exec.h"
-#include "plugin/profiler.h"
+#include "plugin/profiler/profiler.h"
 #include "watch/inquiry/status.h"
 #include "watch/process.h"
 #include "watch/watch_state.h"

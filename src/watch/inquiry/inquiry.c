@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
-#include "plugin/profiler.h"
+#include "plugin/profiler/profiler.h"
 #include "watch/inquiry/inquiry_found.h"
 
 #include <endian.h>

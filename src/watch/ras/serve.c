@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "plugin/profiler.h"
+#include "plugin/profiler/profiler.h"
 #include "watch/flight/flight.h"
 #include "watch/ras/diagnose.h"
 #include "watch/ras/doctor.h"

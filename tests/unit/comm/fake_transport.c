@@ -2,7 +2,7 @@
  */
 #include "base/member.h"
 #include "exec/exec.h"
-#include "plugin/tuner.h"
+#include "plugin/tuner/tuner.h"
 #include "transport/serve.h"
 #include "transport/transport.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "net/net.h"
-#include "plugin/net_abi.h"
+#include "plugin/net/net_abi.h"
 #include "transport/serve.h"
 
 #include <sched.h>

@@ -9,7 +9,7 @@
 
 #include "base/member.h"
 #include "exec/exec.h"
-#include "plugin/net.h"
+#include "plugin/net/net.h"
 #include "topo/topo.h"
 #include "transport/transport.h"
 

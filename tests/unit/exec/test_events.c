@@ -4,7 +4,7 @@
 #include "ranks.h"
 
 #include "base/mem.h"
-#include "plugin/profiler.h"
+#include "plugin/profiler/profiler.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 
 #include "plan/plan.h"
 #include "plan/plan_state.h"
-#include "plugin/profiler.h"
-#include "plugin/tuner.h"
+#include "plugin/profiler/profiler.h"
+#include "plugin/tuner/tuner.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

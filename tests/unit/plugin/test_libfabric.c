@@ -3,8 +3,8 @@
 #include "../check.h"
 
 #include "nccl/net.h"
-#include "plugin/net.h"
-#include "plugin/net_abi.h"
+#include "plugin/net/net.h"
+#include "plugin/net/net_abi.h"
 
 #include <dlfcn.h>
 #include <netinet/in.h>

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/member.h"
-#include "plugin/net.h"
+#include "plugin/net/net.h"
 #include "plugin/plugin.h"
 
 #include <sched.h>

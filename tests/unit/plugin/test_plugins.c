@@ -6,10 +6,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
-#include "plugin/net.h"
+#include "plugin/net/net.h"
 #include "plugin/plugin.h"
-#include "plugin/profiler.h"
-#include "plugin/tuner.h"
+#include "plugin/profiler/profiler.h"
+#include "plugin/tuner/tuner.h"
 
 #include <limits.h>
 #include <stdio.h>

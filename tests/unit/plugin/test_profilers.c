@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/param.h"
-#include "plugin/profiler.h"
+#include "plugin/profiler/profiler.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "../check.h"
 
 #include "base/mem.h"
-#include "plugin/tuner.h"
+#include "plugin/tuner/tuner.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Two ranks with network edges between them; the calls of the network are counted. */
 #include "net_pair.h"
 
-#include "plugin/net_abi.h"
+#include "plugin/net/net_abi.h"
 
 #include <pthread.h>
 

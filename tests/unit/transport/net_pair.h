@@ -9,7 +9,7 @@
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
 #include "net/socket.h"
-#include "plugin/net.h"
+#include "plugin/net/net.h"
 #include "proxy/proxy.h"
 #include "transport/transport.h"
 

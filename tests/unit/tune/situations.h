@@ -4,7 +4,7 @@
 
 #include "unit/check.h"
 
-#include "plugin/tuner.h"
+#include "plugin/tuner/tuner.h"
 #include "tune/tune.h"
 
 struct tt_tuner {

@@ -1,0 +1,205 @@
+/* The profiler plugin: one library and one activation mask per process, one context per
+ * communicator. What the plugin returns is ignored, as NCCL does, but for init. */
+#include "plugin/profiler/profiler.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/member.h"
+#include "plugin/plugin.h"
+#include "plugin/process.h"
+#include "plugin/profiler/profiler_abi.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct tt_plugin_abi abis[] = {
+    {7, "ncclProfiler_v7"}, {6, "ncclProfiler_v6"}, {5, "ncclProfiler_v5"}, {4, "ncclProfiler_v4"},
+    {3, "ncclProfiler_v3"}, {2, "ncclProfiler_v2"}, {1, "ncclProfiler_v1"},
+};
+static const struct tt_plugin_kind kind = {
+    .label = "PROFILER",
+    .noun = "profiler",
+    .loaded = "Loaded",
+    .variable = "NCCL_PROFILER_PLUGIN",
+    .prefix = "libnccl-profiler",
+    .sub = TT_LOG_INIT,
+    .abis = abis,
+    .nabis = TT_LEN(abis),
+};
+
+static void report_mask(void)
+{
+    char names[256];
+    int mask = __atomic_load_n(&tt_plugins.profiler.mask, __ATOMIC_RELAXED);
+    tt_profiler_mask_names((uint32_t)mask, names, sizeof(names));
+    tt_info(TT_LOG_INIT, "Profiler event mask: 0x%x (%d) - Enabled: %s", (unsigned int)mask, mask,
+            names);
+}
+
+/* ---- life ---- */
+
+static const ncclProfiler_v7_t *found_table(void)
+{
+    if (tt_plugins.profiler.timers) return &tt_profiler_timed;
+    return tt_profiler_below(7, &tt_profiler_v6);
+}
+
+/* What the plugin asked for, as far as its version has it; phases belong to kernels. */
+static void clean_mask(void)
+{
+    int *mask = &tt_plugins.profiler.mask;
+    int known = (int)tt_profiler_known();
+    int wanted = __atomic_and_fetch(mask, known, __ATOMIC_RELAXED);
+    if (wanted & ncclProfileKernelPhase)
+        __atomic_fetch_or(mask, ncclProfileKernelCh, __ATOMIC_RELAXED);
+}
+
+void tt_profiler_set_mask(uint32_t mask)
+{
+    struct tt_plugin_slot *slot = &tt_plugins.profiler.slot;
+    pthread_mutex_lock(&slot->lock); /* the plugin stays as long */
+    bool loaded = slot->users > 0;
+    if (loaded) __atomic_store_n(&tt_plugins.profiler.mask, (int)mask, __ATOMIC_RELAXED);
+    if (loaded) clean_mask();
+    pthread_mutex_unlock(&slot->lock);
+    if (loaded) report_mask();
+}
+
+/* One at a time: plugins have been seen to lose ranks whose threads come at once. */
+static ncclResult_t init_context(const ncclProfiler_v7_t *table,
+                                 const struct tt_profiler_config *config, void **context_out)
+{
+    const struct tt_member *member = config->member;
+    const char *name = member->name && *member->name ? member->name : NULL;
+    pthread_mutex_lock(&tt_plugins.profiler.init_lock);
+    ncclResult_t rc = table->init(context_out, member->comm_id, &tt_plugins.profiler.mask, name,
+                                  config->nnodes, member->nranks, member->rank, tt_plugin_log);
+    if (!rc) clean_mask();
+    pthread_mutex_unlock(&tt_plugins.profiler.init_lock);
+    return rc;
+}
+
+void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profiler **profiler_out)
+{
+    const struct tt_member *member = config->member;
+    *profiler_out = NULL;
+    if (!tt_plugin_acquire(&kind, &tt_plugins.profiler.slot, config->net_library)) return;
+    tt_profiler_timers_begin();
+    const ncclProfiler_v7_t *table = found_table();
+    struct tt_profiler *profiler = tt_calloc(1, sizeof(*profiler));
+    void *context = NULL;
+    ncclResult_t rc = profiler ? init_context(table, config, &context) : ncclSystemError;
+    if (rc || !context) { /* no context: the plugin does not want this communicator */
+        if (rc) {
+            tt_info(TT_LOG_INIT, "PROFILER/Plugin: init returned %d; rank %d goes on without it",
+                    (int)rc, member->rank);
+        }
+        if (config->refusal && rc) {
+            snprintf(config->refusal->text, sizeof(config->refusal->text), "init returned %d (%s)",
+                     (int)rc, tt_result_text(rc));
+        } else if (config->refusal) {
+            snprintf(config->refusal->text, sizeof(config->refusal->text),
+                     "init gave no context (is the plugin switched off?)");
+        }
+        free(profiler);
+        tt_profiler_timers_end();
+        tt_plugin_release(&tt_plugins.profiler.slot);
+        return;
+    }
+    *profiler = (struct tt_profiler){table, context, member, &tt_plugins.profiler.mask};
+    report_mask();
+    *profiler_out = profiler;
+}
+
+void tt_profiler_close(struct tt_profiler *profiler)
+{
+    if (!profiler) return;
+    profiler->table->finalize(profiler->context);
+    free(profiler);
+    tt_profiler_timers_end();
+    tt_plugin_release(&tt_plugins.profiler.slot);
+}
+
+int tt_profiler_version(const struct tt_profiler *profiler)
+{
+    return profiler ? tt_plugins.profiler.slot.found.version : 0;
+}
+
+const char *tt_profiler_name(const struct tt_profiler *profiler)
+{
+    const void *object = profiler ? tt_plugins.profiler.slot.found.object : NULL;
+    const char *name = object ? *(const char *const *)object : NULL;
+    return name ? name : "";
+}
+
+/* ---- events ---- */
+
+void *tt_prof_start(struct tt_profiler *profiler, uint32_t mask, ncclProfilerEventDescr_v7_t *descr)
+{
+    void *handle = NULL;
+    if (!profiler || !tt_prof_wants(mask, descr->type)) return NULL;
+    profiler->table->startEvent(profiler->context, &handle, descr);
+    return handle;
+}
+
+void tt_prof_stop(struct tt_profiler *profiler, void *handle)
+{
+    if (handle) profiler->table->stopEvent(handle);
+}
+
+void tt_prof_state(struct tt_profiler *profiler, void *handle, ncclProfilerEventState_v7_t state,
+                   ncclProfilerEventStateArgs_v7_t *args)
+{
+    ncclProfilerEventStateArgs_v7_t none;
+    if (!handle) return;
+    memset(&none, 0, sizeof(none));
+    profiler->table->recordEventState(handle, state, args ? args : &none);
+}
+
+const char *tt_prof_type_name(ncclDataType_t type)
+{
+    switch (type) {
+    case ncclInt8: return "ncclInt8";
+    case ncclInt32: return "ncclInt32";
+    case ncclUint32: return "ncclUint32";
+    case ncclInt64: return "ncclInt64";
+    case ncclUint64: return "ncclUint64";
+    case ncclFloat16: return "ncclFloat16";
+    case ncclFloat32: return "ncclFloat32";
+    case ncclFloat64: return "ncclFloat64";
+    case ncclBfloat16: return "ncclBfloat16";
+    case ncclFloat8e4m3: return "ncclFloat8e4m3";
+    case ncclFloat8e5m2: return "ncclFloat8e5m2";
+    default: return "Unknown"; /* NCCL has no word for uint8 here */
+    }
+}
+
+/* A network's own event. Guarded where NCCL is not: no parent, no start; no handle, no stop; a stop
+ * clears the handle. Networks may leave `opaque` NULL but at the start. */
+ncclResult_t tt_prof_net_event(void **handle, int what, void *opaque, int64_t id, void *data)
+{
+    const struct tt_prof_step *step = opaque;
+    if (!handle) return ncclSuccess;
+    if (what == ncclProfilerNetEventStart) {
+        *handle = NULL;
+        if (!step || !step->event) return ncclSuccess;
+        ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileNetPlugin,
+                                             .parentObj = step->event,
+                                             .rank = step->rank,
+                                             .netPlugin = {.id = id, .data = data}};
+        *handle = tt_prof_start(step->profiler, step->mask, &descr);
+        return ncclSuccess;
+    }
+    if (!*handle || !tt_plugins.profiler.slot.found.object) return ncclSuccess;
+    const ncclProfiler_v7_t *table = found_table(); /* it has a user: the handle's owner */
+    ncclProfilerEventStateArgs_v7_t args = {.netPlugin = {.data = data}};
+    if (what == ncclProfilerNetEventUpdate || what == ncclProfilerNetEventUpdateAndStop)
+        table->recordEventState(*handle, ncclProfilerNetPluginUpdate, &args);
+    if (what == ncclProfilerNetEventStop || what == ncclProfilerNetEventUpdateAndStop) {
+        table->stopEvent(*handle);
+        *handle = NULL;
+    }
+    return ncclSuccess;
+}
