@@ -15,7 +15,6 @@
 #include <string.h>
 
 enum { STRICT_TIMEOUT_SEC = 120 }; /* as of operations, see watch.c */
-enum { NET_SLICE_BYTES = 256 << 10 };
 
 int64_t tt_init_timeout_sec(void)
 {
@@ -95,17 +94,6 @@ static bool needs_net(const struct tt_comm *comm, const struct tt_agreement *agr
     return false;
 }
 
-/* Where nobody shares memory, slices are as large as a network likes them; equal on all ranks. The
- * control memory has no room for such ones: edges through memory are off. */
-static void choose_slices(const struct tt_comm *comm, const struct tt_reach_result *reached,
-                          struct tt_agreement *agreed)
-{
-    if (reached->any_memory || comm->member.nranks < 2) return;
-    if (agreed->flags & TT_RECORD_SLICES_SET) return;
-    agreed->flags |= TT_RECORD_P2P_OFF | TT_RECORD_SHM_OFF;
-    agreed->slice_bytes = NET_SLICE_BYTES;
-}
-
 static ncclResult_t connect_peers(struct tt_comm *comm, const struct tt_agreement *agreed)
 {
     const struct tt_transport_config config = {
@@ -140,9 +128,9 @@ static ncclResult_t connect_all(struct tt_init *init, struct tt_agreement *agree
     uint64_t clock = tt_now_nsec();
     ncclResult_t rc = tt_reach_probe(comm, agreed, &reached);
     bool net = !rc && needs_net(comm, agreed);
-    if (!rc) choose_slices(comm, &reached, agreed);
     init->allgathers_sec = lap_sec(&clock);
     if (!rc) rc = tt_plugins_net(comm, net); /* its devices are part of the machine */
+    if (!rc && !reached.any_memory) tt_networks_slices(comm, agreed);
     if (!rc) rc = tt_machine_plan(init, agreed);
     if (!rc) tt_machine_dump(init, agreed);
     init->topo_sec = lap_sec(&clock);

@@ -70,6 +70,9 @@ void tt_plugins_close(struct tt_comm *comm);
  * Collective. Errors: ncclInvalidUsage naming two ranks with different networks; those of the
  * exchange. */
 ncclResult_t tt_networks_agree(struct tt_comm *comm);
+/* The same: where no two ranks share memory, slices are as large as the network likes them; the
+ * same on all ranks. */
+void tt_networks_slices(const struct tt_comm *comm, struct tt_agreement *agreed);
 
 /* collnet.c: within the init's time-out, where all ranks want a network that reduces and have it,
  * connect this rank's group of it; else go on without. Collective. Errors: those of the exchange;

@@ -66,6 +66,7 @@ CONNECTIONS = [  # environment, by thread, subsystem, pattern
     ({}, False, "P2P", r"Channel 00/\d : \d\[\d\] -> \d\[\d\] via P2P/CUMEM"),
     ({}, True, "P2P", r"Channel 00/\d : \d\[\d\] -> \d\[\d\] via P2P/direct pointer"),
     ({"NCCL_P2P_DISABLE": "1"}, False, "SHM", r"Channel 00 : \d\[\d\] -> \d\[\d\] via SHM/direct"),
+    ({"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}, False, "NET", "slices of 512 KiB, as no two ranks share memory"),
     ({"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}, False, "NET",
      r"Channel 00/\d : \d\[\d\] -> \d\[\d\] \[send\] via NET/Socket/0"),
     ({"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}, False, "NET",

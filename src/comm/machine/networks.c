@@ -5,11 +5,27 @@
 #include "base/mem.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
+#include "comm/record.h"
+#include "plugin/net.h"
 #include "plugin/plugin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { SLICE_BYTES = 256 << 10, GATHERED_SLICE_BYTES = 512 << 10 };
+
+/* The control memory has no room for such ones: edges through memory are off. A network that
+ * gathers needs memory for few of them. (Ranks with different networks are refused later.) */
+void tt_networks_slices(const struct tt_comm *comm, struct tt_agreement *agreed)
+{
+    if (agreed->flags & TT_RECORD_SLICES_SET || comm->member.nranks < 2) return;
+    bool gathers = comm->net && comm->net->plugin->ops.gathers;
+    agreed->flags |= TT_RECORD_P2P_OFF | TT_RECORD_SHM_OFF;
+    agreed->slice_bytes = gathers ? GATHERED_SLICE_BYTES : SLICE_BYTES;
+    tt_info(TT_LOG_INIT | TT_LOG_NET, "slices of %u KiB, as no two ranks share memory",
+            (unsigned int)agreed->slice_bytes >> 10);
+}
 
 /* A rank and the network that it has, for people. */
 static void describe(const struct tt_comm *comm, int rank, const struct tt_net_label *label,
