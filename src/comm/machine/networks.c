@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
-#include "comm/record.h"
-#include "plugin/net.h"
+#include "comm/records/record.h"
+#include "plugin/net/net.h"
 #include "plugin/plugin.h"
 
 #include <stdio.h>
