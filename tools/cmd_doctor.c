@@ -5,7 +5,7 @@
 #include "doctor/stacks.h"
 #include "tutti.h"
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* The command `tutti`: one row a subcommand, one file cmd_<name>.c each. */
 #include "tutti.h"
 
-#include "base/spelling.h"
+#include "base/text/spelling.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Finds our own files from the place of the running program: installed, or in the build tree. */
 #include "tutti.h"
 
-#include "base/spelling.h"
+#include "base/text/spelling.h"
 
 #include <limits.h>
 #include <stdarg.h>

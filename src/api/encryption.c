@@ -1,5 +1,5 @@
 /* The process's key for its own sockets, as ncclSetEncryption() takes it. */
-#include "base/encryption.h"
+#include "base/secret/encryption.h"
 
 #include "api/calls.h"
 #include "base/error.h"

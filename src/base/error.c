@@ -4,7 +4,7 @@
 #include "base/error.h"
 
 #include "base/log.h"
-#include "base/log_compat.h"
+#include "base/log/log_compat.h"
 #include "base/process.h"
 
 #include <errno.h>

@@ -10,12 +10,12 @@
  * destination by opening it for appending, and the device number (log_device.c). */
 #include "base/log.h"
 
-#include "base/clock.h"
-#include "base/log_compat.h"
-#include "base/log_config.h"
-#include "base/log_device.h"
+#include "base/log/log_compat.h"
+#include "base/log/log_config.h"
+#include "base/log/log_device.h"
 #include "base/mem.h"
 #include "base/process.h"
+#include "base/system/clock.h"
 
 #include <errno.h>
 #include <poll.h>

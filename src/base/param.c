@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/param_files.h"
+#include "base/param/param_files.h"
 #include "base/process.h"
-#include "base/spelling.h"
+#include "base/text/spelling.h"
 
 #include <assert.h>
 #include <errno.h>

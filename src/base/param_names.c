@@ -3,9 +3,9 @@
  * A variable that silently does nothing costs its user an afternoon. */
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/param_files.h"
+#include "base/param/param_files.h"
 #include "base/process.h"
-#include "base/spelling.h"
+#include "base/text/spelling.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
  * log_device.h instead. Private to base/. */
 #pragma once
 
-#include "base/encryption.h"
-#include "base/log_config.h"
+#include "base/log/log_config.h"
 #include "base/mem.h"
+#include "base/secret/encryption.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

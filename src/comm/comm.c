@@ -2,10 +2,10 @@
  * whether it is broken; both may be read by any thread. */
 #include "comm/comm.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"

@@ -1,9 +1,9 @@
 /* What ranks write down when asked: the machine (NCCL_TOPO_DUMP_FILE) and the channel graphs
  * (NCCL_GRAPH_DUMP_FILE), each by one rank. A dump that fails is a warning, never an error. */
 #include "base/error.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "base/system/file.h"
 #include "comm/init.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Growth: the ranks of a communicator and new ones meet by an id that one of the old ranks made.
  * The parent lives on; nothing is shared with it. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"

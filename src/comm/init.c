@@ -2,9 +2,9 @@
  * A rank that fails after the bootstrap reports it, so that no other rank waits for it. */
 #include "comm/init.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "comm/records/fabric.h"
 #include "comm/records/reach.h"
 #include "device/device.h"

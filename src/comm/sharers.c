@@ -3,12 +3,12 @@
  * own end until the last child has gone. What was storage of a communicator is never anything else:
  * a handle that is used after the end meets a magic word that is zero, not somebody's bytes. It
  * is kept until RETIRED others came after it, so that a program has many calls to find out. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "base/poison.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"

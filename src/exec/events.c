@@ -3,7 +3,7 @@
  * to. Without a profiler this file is never entered. */
 #include "exec/events.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "exec/host/cursor.h"
 #include "plugin/profiler/profiler.h"
 

@@ -3,9 +3,9 @@
 #include "exec/exec.h"
 
 #include "base/arch/arch.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 #include "exec/host/cursor.h"
 #include "exec/issue.h"

@@ -4,9 +4,9 @@
  * them. */
 #include "exec/step.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 #include "exec/events.h"
 #include "exec/host/cursor.h"

@@ -2,9 +2,9 @@
  * that they ran in. Making one touches no lock; a spare of the queue is taken when it is large
  * enough.
  */
-#include "base/cpu.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/system/cpu.h"
 #include "exec/exec.h"
 #include "exec/host/cursor.h"
 #include "exec/host/reduce.h"

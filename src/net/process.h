@@ -2,7 +2,7 @@
  */
 #pragma once
 
-#include "base/socket.h"
+#include "base/network/socket.h"
 
 #include <pthread.h>
 

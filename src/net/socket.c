@@ -2,11 +2,11 @@
  * thread: bytes move inside test, isend and irecv, in the caller's. */
 #include "net/socket.h"
 
-#include "base/encryption.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "base/secret/encryption.h"
 #include "net/process.h"
 #include "net/socket_port.h"
 

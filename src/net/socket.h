@@ -6,7 +6,7 @@
  * rule, so the division is not sent. */
 #pragma once
 
-#include "base/socket.h"
+#include "base/network/socket.h"
 #include "net/net.h"
 #include "net/process.h"
 #include "net/socket_shake.h"

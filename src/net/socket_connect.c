@@ -1,10 +1,10 @@
 /* The connecting half: lanes are made and proved side by side, failed ones again later.
  * The caller keeps the handle in one place between calls; that place names the connector. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "net/socket.h"
 
 #include <errno.h>

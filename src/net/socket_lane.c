@@ -1,9 +1,9 @@
 /* One TCP lane of a connection: parts of memory in order, moved with as few system calls as the
  * socket allows. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "net/socket.h"
 
 #include <assert.h>

@@ -3,10 +3,10 @@
  * messages of the proof is read from a connection before that. */
 #include "net/socket_port.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "net/socket.h"
 
 #include <errno.h>

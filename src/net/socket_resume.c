@@ -16,10 +16,10 @@
  * the receiver sends nothing and so learns of a cut late or never; the bootstrap reports a peer
  * that is gone. A lane on the spare way asks at the first one now and then, while it goes on, and
  * moves back in the same manner once the peer has answered there. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "net/socket.h"
 #include "net/socket_port.h"
 

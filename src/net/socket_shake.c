@@ -1,5 +1,5 @@
-/* The handshake of base/proof.h, with these messages; both ranks and the listener's id are inside
- * every MAC:
+/* The handshake of base/secret/proof.h, with these messages; both ranks and the listener's id are
+ * inside every MAC:
  *
  *   C -> S  84 B  magic 8 | kind 4 | version 2 | flags 2 (1: sealed, 2: resumes) | listener 16 |
  *                 connection 8 | lane 4 | own rank 4 | wanted rank 4 | nonce 32
@@ -12,7 +12,7 @@
 #include "net/socket_shake.h"
 
 #include "base/param.h"
-#include "base/proof.h"
+#include "base/secret/proof.h"
 
 #include <endian.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
  * socket_port.c. */
 #pragma once
 
-#include "base/seal.h"
+#include "base/secret/seal.h"
 #include "net/net.h"
 
 #include <stdbool.h>

@@ -3,12 +3,12 @@
  * network themselves; with nothing to do it sleeps until it is woken. */
 #include "proxy/proxy.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 #include "plugin/profiler/profiler.h"
 #include "transport/serve.h"

@@ -8,11 +8,11 @@
  */
 #include "tune/host.h"
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/number.h"
 #include "base/param.h"
+#include "base/system/file.h"
+#include "base/text/number.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "base/spelling.h"
+#include "base/text/spelling.h"
 
 #include <string.h>
 #include <strings.h>

@@ -3,10 +3,10 @@
  * Time in which this process itself was stopped does not count. */
 #include "watch/watch.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/transport.h"
 #include "watch/compare/compare.h"

@@ -3,9 +3,9 @@
 #include "simulation.h"
 #include "traffic.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 
 #include <pthread.h>

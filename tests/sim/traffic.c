@@ -4,10 +4,10 @@
 
 #include "simulation.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/member.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "net/socket.h"
 #include "plugin/net/net_abi.h"

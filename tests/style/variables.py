@@ -16,14 +16,14 @@ def main():
                     text = open(os.path.join(where, name), errors="replace").read()
                     named.update(re.findall(r'"((?:NCCL|TUTTI|CUDA|NVTX)_[A-Z0-9_]+)"', text))
     wrong = []
-    for line in open(os.path.join(ROOT, "src/base/variables.tsv")):
+    for line in open(os.path.join(ROOT, "src/base/param/variables.tsv")):
         row = line.rstrip("\n").split("\t")
         if not line.startswith("#") and len(row) > 6 and row[6] == "yes" and row[0] not in named:
             wrong.append(f"{row[0]} is called obeyed, and nothing reads it")
         if not line.startswith("#") and len(row) > 7 and not re.fullmatch(r"[^a-z].*\.", row[7]):
             wrong.append(f"the meaning of {row[0]} is no sentence")
     for what in wrong:
-        print(f"  src/base/variables.tsv: {what}")
+        print(f"  src/base/param/variables.tsv: {what}")
     print(f"variables: {len(named)} read, {len(wrong)} to mend")
     sys.exit(bool(wrong))
 

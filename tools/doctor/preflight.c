@@ -3,7 +3,7 @@
  * a container) is a note, not a fault. */
 #include "doctor/preflight.h"
 
-#include "base/socket.h"
+#include "base/network/socket.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

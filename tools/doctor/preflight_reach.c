@@ -3,9 +3,9 @@
  * gets 256 KiB, which a path that loses large packets does not pass. */
 #include "doctor/preflight.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
-#include "base/socket.h"
+#include "base/network/socket.h"
+#include "base/system/clock.h"
 
 #include <netdb.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* Options of the measuring program: nccl-tests' letters and meanings, and a few of our own. */
 #include "perf.h"
 
-#include "base/spelling.h"
+#include "base/text/spelling.h"
 
 #include <getopt.h>
 #include <math.h>

@@ -2,9 +2,9 @@
  * and operator that the plugin says it takes is summed and compared, eight at a time, by iallreduce
  * and, where there is one, ireducescatter; blocks are gathered by iallgather. What was given, and
  * what lies around the results, must stay as it was. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "net_drive.h"
 #include "plugin/net/collnet.h"
 

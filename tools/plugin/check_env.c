@@ -2,9 +2,9 @@
  * sets; what it says must stay, and be the same for everybody who asks. */
 #include "check.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "plugin/env.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* Networks: which cases there are. Each opens a communicator (or two) over the plugin and ends all
  * that it began; what TUTTI_PLUGIN_CHECK saw on the way makes the answer no as well. */
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "net_drive.h"
 
 #include <errno.h>

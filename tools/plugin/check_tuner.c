@@ -1,7 +1,7 @@
 /* Tuners: which cases there are. What matters most is that ranks agree: the same question must have
  * the same answer, at every rank and whatever was asked before. */
-#include "base/clock.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "tuner_drive.h"
 
 #include <pthread.h>

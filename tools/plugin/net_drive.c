@@ -1,8 +1,8 @@
 /* The calls of a communicator into a network plugin. */
 #include "net_drive.h"
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "plugin/plugin.h"
 
 #include <sched.h>

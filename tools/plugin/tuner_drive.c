@@ -1,8 +1,8 @@
 /* Calls of a tuner plugin, and what is looked at in each answer: see tuner_drive.h. */
 #include "tuner_drive.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "box.h"
 #include "machine.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "model.h"
 #include "reader.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

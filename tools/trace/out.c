@@ -1,7 +1,7 @@
 /* A buffer in front of a stream: numbers and constants take no detour through printf. */
 #include "out.h"
 
-#include "base/file.h"
+#include "base/system/file.h"
 
 #include <errno.h>
 #include <stdarg.h>

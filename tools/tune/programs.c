@@ -2,9 +2,9 @@
  * figures that were just measured, which the runs read through this process's file. */
 #include "tutti.h"
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "base/system/file.h"
 #include "program/import/import.h"
 #include "tune.h"
 

@@ -1,8 +1,8 @@
 /* A rank that will not come: its init was refused or aborted before its work began. One connection
  * to a root says so, in place of the JOIN that the others wait for. */
-#include "base/clock.h"
-#include "base/encryption.h"
 #include "base/log.h"
+#include "base/secret/encryption.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join/id.h"
 #include "bootstrap/join/root_state.h"

@@ -1,7 +1,7 @@
 /* The 128 bytes of an id: layout, secret, address. The secret never reaches a log. */
 #pragma once
 
-#include "base/socket.h"
+#include "base/network/socket.h"
 #include "bootstrap/wire/handshake.h"
 #include "nccl.h"
 

@@ -2,12 +2,12 @@
  * for children of a communicator, take the place at once, since addresses and secret are known. */
 #include "bootstrap/join/join.h"
 
-#include "base/clock.h"
-#include "base/encryption.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/member.h"
 #include "base/param.h"
+#include "base/secret/encryption.h"
+#include "base/system/clock.h"
 #include "bootstrap/tree/dispatch.h"
 #include "bootstrap/tree/failure.h"
 #include "bootstrap/tree/wait.h"

@@ -6,9 +6,9 @@
  * other: the heads, who are clients of two, pass on what goes wrong. */
 #include "bootstrap/join/root.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/system/clock.h"
 #include "bootstrap/join/mistakes.h"
 #include "bootstrap/join/root_state.h"
 #include "bootstrap/wire/loop.h"

@@ -4,7 +4,7 @@
  * most ceil(n / m) + 8 connections. */
 #pragma once
 
-#include "base/socket.h"
+#include "base/network/socket.h"
 #include "bootstrap/tree/contact.h"
 #include "bootstrap/wire/frame.h"
 #include "bootstrap/wire/handshake.h"

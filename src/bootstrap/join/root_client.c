@@ -1,7 +1,7 @@
 /* The root's side of a client's connection: its JOIN is compared with the first one, all get their
  * parent's address when the last has come, and the first failure is told to everybody. */
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/system/clock.h"
 #include "bootstrap/join/mistakes.h"
 #include "bootstrap/join/root_state.h"
 #include "bootstrap/tree/wait.h"

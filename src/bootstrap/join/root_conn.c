@@ -1,9 +1,9 @@
 /* A rank's connections to roots, from the first attempt to the farewell. As long as one is open its
  * end means that the root's process has died, which ends the init of all its clients. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/member.h"
+#include "base/system/clock.h"
 #include "bootstrap/join/join.h"
 #include "bootstrap/join/mistakes.h"
 #include "bootstrap/tree/failure.h"

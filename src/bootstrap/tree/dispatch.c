@@ -2,9 +2,9 @@
  * how a death is noticed. */
 #include "bootstrap/tree/dispatch.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
+#include "base/system/clock.h"
 #include "bootstrap/tree/exchange.h"
 #include "bootstrap/tree/failure.h"
 #include "bootstrap/tree/late.h"

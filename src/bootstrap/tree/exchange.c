@@ -3,11 +3,11 @@
  * its own contribution. */
 #include "bootstrap/tree/exchange.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/member.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "bootstrap/tree/exits.h"
 #include "bootstrap/tree/failure.h"
 #include "bootstrap/tree/late.h"

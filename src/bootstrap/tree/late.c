@@ -6,7 +6,7 @@
  * asked first, and theirs above, as one of these may be the stopped process that holds the root. */
 #include "bootstrap/tree/late.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "bootstrap/tree/failure.h"
 #include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"

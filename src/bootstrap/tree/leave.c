@@ -2,7 +2,7 @@
  * stays here, without its caller, until then, and its memory until nobody can write to it. */
 #include "bootstrap/tree/leave.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "bootstrap/tree/exchange.h"
 #include "bootstrap/tree/wait.h"
 #include "bootstrap/wire/loop.h"

@@ -2,7 +2,7 @@
  * peer. */
 #include "bootstrap/tree/probe.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,9 +3,9 @@
  * failure.c; how a membership ends: leave.c. */
 #include "bootstrap/tree/tree.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
+#include "base/system/clock.h"
 #include "bootstrap/tree/probe.h"
 #include "bootstrap/wire/loop.h"
 #include "bootstrap/wire/service.h"

@@ -1,9 +1,9 @@
 /* A caller that waits lets the service go on, and does other work of the process meanwhile. */
 #include "bootstrap/tree/wait.h"
 
-#include "base/clock.h"
 #include "base/member.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "bootstrap/tree/failure.h"
 #include "bootstrap/wire/service.h"
 #include "device/device.h"

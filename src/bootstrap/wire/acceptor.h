@@ -3,7 +3,7 @@
  * callbacks. */
 #pragma once
 
-#include "base/socket.h"
+#include "base/network/socket.h"
 #include "bootstrap/wire/handshake.h"
 
 #include <stdbool.h>

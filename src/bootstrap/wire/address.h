@@ -1,7 +1,7 @@
 /* Wire format of addresses, and this process's own address. */
 #pragma once
 
-#include "base/socket.h"
+#include "base/network/socket.h"
 #include "nccl.h"
 
 struct tt_wire;

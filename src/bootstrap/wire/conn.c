@@ -2,10 +2,10 @@
  * read; after it every frame is length (4), type (2), zero (2), counter (8), payload, MAC (16). */
 #include "bootstrap/wire/conn.h"
 
-#include "base/clock.h"
-#include "base/encryption.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/secret/encryption.h"
+#include "base/system/clock.h"
 #include "bootstrap/wire/acceptor.h"
 #include "bootstrap/wire/address.h"
 #include "bootstrap/wire/second.h"

@@ -2,7 +2,7 @@
  * Only the service's lock holder touches it; callbacks run with the lock held and may close it. */
 #pragma once
 
-#include "base/socket.h"
+#include "base/network/socket.h"
 #include "bootstrap/wire/handshake.h"
 #include "nccl.h"
 

@@ -1,4 +1,5 @@
-/* The handshake of base/proof.h, with these messages; kind and both ranks are inside every MAC:
+/* The handshake of base/secret/proof.h, with these messages; kind and both ranks are inside every
+ * MAC:
  *
  *   C -> S  80 B  protocol 4 | version 2 | kind 2 | key name 8 | nonce 32 | own rank 4 |
  *                 wanted rank 4 | ranks 4 | flags 4 (1: sealed, 2: second) | zero 16
@@ -7,7 +8,7 @@
  */
 #include "bootstrap/wire/handshake.h"
 
-#include "base/proof.h"
+#include "base/secret/proof.h"
 #include "bootstrap/wire/wire.h"
 
 #include <sodium.h>

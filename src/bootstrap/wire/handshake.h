@@ -2,7 +2,7 @@
  * keys. Pure computation on fixed-size messages; sockets are elsewhere (conn.c, descriptor.c). */
 #pragma once
 
-#include "base/seal.h"
+#include "base/secret/seal.h"
 
 #include <stdbool.h>
 #include <stddef.h>

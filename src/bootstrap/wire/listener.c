@@ -2,8 +2,8 @@
  * Nothing is allocated by what they send; the oldest silent one makes room for the next. */
 #include "bootstrap/wire/listener.h"
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "bootstrap/wire/address.h"
 #include "bootstrap/wire/conn.h"
 #include "bootstrap/wire/service.h"

@@ -2,7 +2,7 @@
  * is acquired. */
 #pragma once
 
-#include "base/socket.h"
+#include "base/network/socket.h"
 #include "nccl.h"
 
 #include <stdbool.h>

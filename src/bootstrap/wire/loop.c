@@ -2,8 +2,8 @@
  * a thread that holds the lock may add, remove and send. */
 #include "bootstrap/wire/loop.h"
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/wire/conn.h"
 #include "bootstrap/wire/listener.h"

@@ -1,8 +1,8 @@
 /* The state that all sockets of the room share. */
 #include "bootstrap/wire/service.h"
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * owners. The lock is held while callbacks run; they may send. */
 #pragma once
 
-#include "base/socket.h"
+#include "base/network/socket.h"
 #include "nccl.h"
 
 #include <pthread.h>

@@ -3,11 +3,11 @@
  * hosts. What is missing at one rank switches it off for all, with one line that says why. */
 #include "plugin/net/collnet.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
 #include "comm/records/record.h"

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "base/spelling.h"
+#include "base/text/spelling.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* Program files from a folder: those whose name ends in .xml or .json, in the order of their names.
  */
 #include "base/error.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "base/system/file.h"
 #include "comm/init.h"
 #include "comm/records/imports.h"
 #include "tune/tune.h"

@@ -1,6 +1,6 @@
 /* Which instruction set levels an x86-64 processor has; best last: the tiers of
  * base/arch/x86_64.h. */
-#include "base/cpu.h"
+#include "base/system/cpu.h"
 #include "exec/host/reduce.h"
 
 extern const struct tt_reduce_type tt_reduce_native_avx2[ncclNumTypes];

@@ -14,9 +14,9 @@
  *
  * Writing twice does no harm: until the receiver has a message complete, its memory is the
  * message's. */
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "net/ib/comm.h"
 
 #include <stddef.h>

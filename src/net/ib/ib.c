@@ -1,7 +1,7 @@
 /* The built-in network NET/IB behind the newest net ABI: RDMA over InfiniBand or RoCE by verbs. */
-#include "base/encryption.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/secret/encryption.h"
 #include "net/ib/comm.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* What happened since the last look: completions, events of the adapters, words of the peer. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/system/clock.h"
 #include "net/ib/comm.h"
 
 #include <arpa/inet.h>

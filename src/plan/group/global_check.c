@@ -11,10 +11,10 @@
  * that waits helps with the work of its process's streams, and is seen by room watch: where others
  * wait for it in a message, both are told. Who does not come within 10 s is warned of, and nothing
  * is compared with it: a thread that drives several ranks without a group waits for itself. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "device/device.h"

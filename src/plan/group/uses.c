@@ -2,7 +2,7 @@
  * inside.
  */
 #include "base/error.h"
-#include "base/fence.h"
+#include "base/system/fence.h"
 #include "base/wait.h"
 #include "device/device.h"
 #include "plan/group/group.h"

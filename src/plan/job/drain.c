@@ -1,8 +1,8 @@
 /* The end of a communicator waits for its works, and for the graphs that hold some. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 #include "comm/comm.h"
 #include "device/device.h"

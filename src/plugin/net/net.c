@@ -3,12 +3,12 @@
  * of it, so a plugin's init and finalize never run twice at the same time. */
 #include "plugin/net/net.h"
 
-#include "base/encryption.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/param.h"
+#include "base/secret/encryption.h"
 #include "net/net.h"
 #include "plugin/net/net_abi.h"
 #include "plugin/plugin.h"

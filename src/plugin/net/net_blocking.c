@@ -8,10 +8,10 @@
  *
  * A call that is given up stays: nothing can end it. Its thread then closes what it was given, and
  * the library stays loaded while there is such a thread. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "plugin/net/net_abi.h"
 
 #include <errno.h>

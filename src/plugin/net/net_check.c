@@ -2,10 +2,10 @@
  * through one of the same name here, which looks at what came back and says each breach once, with
  * the function and the argument. Calls and answers stay as they are. Slow: messages are summed up
  * before and after, and one lock guards the books. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "plugin/net/net_abi.h"
 
 #include <fcntl.h>

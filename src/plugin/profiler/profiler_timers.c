@@ -2,9 +2,9 @@
  * plugin's own measures each call; without the variable it is not there. The numbers are those of
  * the process, as the plugin is, and are written when its last communicator with a profiler ends.
  * A handle does not show its type, so ends and states are one row each. */
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "plugin/profiler/profiler.h"
 #include "plugin/profiler/profiler_abi.h"
 

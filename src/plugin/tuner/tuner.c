@@ -2,9 +2,9 @@
  * Versions of the table differ in tuner_abi.c alone. */
 #include "plugin/tuner/tuner.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "nccl/tuner.h"
 #include "plugin/plugin.h"
 #include "plugin/process.h"

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/spelling.h"
+#include "base/text/spelling.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "words.h"
 
 #include "base/error.h"
-#include "base/number.h"
+#include "base/text/number.h"
 
 #include <hwloc.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include "words.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/system/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "xml.h"
 
 #include "base/mem.h"
-#include "base/number.h"
+#include "base/text/number.h"
 
 #include <ctype.h>
 #include <errno.h>

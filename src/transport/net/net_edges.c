@@ -1,8 +1,8 @@
 /* All network edges of a transport: any thread that comes moves them (the proxy, or an executor
  * that waits); one at a time, the others go away at once. The proxy alone connects them, and sleeps
  * here while nothing is left to do. */
-#include "base/clock.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/net/net.h"
 #include "transport/serve.h"

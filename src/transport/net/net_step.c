@@ -1,8 +1,8 @@
 /* One network edge, mover's side: slots are handed to the network step by step, by the thread that
  * holds the lock of all network edges. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/net/net.h"
 

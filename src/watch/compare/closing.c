@@ -8,8 +8,8 @@
  * communicator or not. When all agree, it says so to all (AGREED). The watchdogs write and read
  * the messages; who ends the communicator waits for their outcome, but for nobody who has left, and
  * not for ever: a rank that is later than that finds what differs itself where memory is shared. */
-#include "base/clock.h"
 #include "base/member.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "program/program.h"

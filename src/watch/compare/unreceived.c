@@ -6,9 +6,9 @@
  * it sent more than it was told (SENT). The watchdog of a rank that still is there answers when it
  * has received so many; one that has gone says by its end that it never will. Whichever of the two
  * ends later so knows; an asker waits 100 ms at most, and then leaves it to the other. */
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/member.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "watch/compare/compare.h"

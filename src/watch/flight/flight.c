@@ -3,12 +3,12 @@
  * at the list any more. */
 #include "watch/flight/flight.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/param.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 #include "exec/exec.h"
 #include "watch/inquiry/status.h"

@@ -1,8 +1,8 @@
 /* The lines of the flight recorder. A signal handler may write them: everything here calls nothing
  * but write() and looks at atomic fields, takes no lock and no memory. */
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/member.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 #include "exec/exec.h"
 #include "plugin/profiler/profiler.h"

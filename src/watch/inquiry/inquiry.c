@@ -7,9 +7,9 @@
  * a question took first. */
 #include "watch/inquiry/inquiry.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/member.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "plugin/profiler/profiler.h"
 #include "watch/inquiry/inquiry_found.h"

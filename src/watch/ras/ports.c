@@ -4,8 +4,8 @@
 #include "watch/ras/ports.h"
 
 #include "base/log.h"
+#include "base/network/socket.h"
 #include "base/param.h"
-#include "base/socket.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -2,8 +2,8 @@
  * never a wait. */
 #include "../check.h"
 
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/system/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Set-up allocations, element sizes, result texts and the clock. */
-#include "base/clock.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * can be made the second half is left out. */
 #include "../check.h"
 
-#include "base/number.h"
+#include "base/text/number.h"
 
 #include <locale.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "base/param_files.h"
-#include "base/spelling.h"
+#include "base/param/param_files.h"
+#include "base/text/spelling.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Addresses as text, sockets that never block, and the choice of interfaces. */
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/network/socket.h"
 #include "base/param.h"
-#include "base/socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* What was meant: the nearest word, and none when nothing is near. */
 #include "../check.h"
 
-#include "base/spelling.h"
+#include "base/text/spelling.h"
 
 #include <string.h>
 

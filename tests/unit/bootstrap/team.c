@@ -1,8 +1,8 @@
 /* Ranks as threads or forked processes; see team.h. */
 #include "team.h"
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 
 #include <dirent.h>
 #include <pthread.h>

@@ -2,8 +2,8 @@
  * somebody brings the wrong number, the wrong id, or does not come. */
 #include "team.h"
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "bootstrap/tree/blocks.h"
 #include "bootstrap/wire/service.h"
 

@@ -2,7 +2,7 @@
  * doubled or out of order. One argument: 0 or 1, TUTTI_NET_ENCRYPT. */
 #include "../check.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "bootstrap/wire/acceptor.h"
 #include "bootstrap/wire/listener.h"
 #include "bootstrap/wire/loop.h"

@@ -2,8 +2,8 @@
  * memberships, good or failed. */
 #include "team.h"
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -3,7 +3,7 @@
 #include "team.h"
 
 #include "base/error.h"
-#include "base/socket.h"
+#include "base/network/socket.h"
 #include "bootstrap/join/id.h"
 #include "bootstrap/join/root.h"
 

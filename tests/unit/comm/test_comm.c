@@ -2,8 +2,8 @@
  * are fakes that show whether memory is really shared. */
 #include "../bootstrap/team.h"
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/comm.h"
 #include "comm/records/record.h"

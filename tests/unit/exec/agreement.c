@@ -3,8 +3,8 @@
 
 #include "../check.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 
 #include <sched.h>
 #include <stdint.h>

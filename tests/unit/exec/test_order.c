@@ -3,8 +3,8 @@
 #include "../check.h"
 #include "ranks.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "base/wait.h"
 
 #include <stdlib.h>

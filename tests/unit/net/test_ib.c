@@ -2,9 +2,9 @@
  * per run, because devices and variables are read once. usage: test_ib SCENARIO LIBRARY */
 #include "../check.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "net/ib/device.h"
 #include "net/net.h"
 

@@ -4,9 +4,9 @@
 #include "../check.h"
 #include "pair.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "net/socket.h"
 
 #include <linux/filter.h>

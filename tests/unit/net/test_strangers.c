@@ -4,7 +4,7 @@
 #include "pair.h"
 
 #include "base/error.h"
-#include "base/socket.h"
+#include "base/network/socket.h"
 #include "net/socket.h"
 
 #include <sched.h>

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/socket.h"
+#include "base/network/socket.h"
 
 #include <sched.h>
 #include <stdlib.h>

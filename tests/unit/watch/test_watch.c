@@ -2,8 +2,8 @@
  * whatever happens to the wall clock. */
 #include "../bootstrap/team.h"
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/system/clock.h"
 #include "exec/exec.h"
 #include "watch/watch.h"
 

@@ -4,7 +4,7 @@
 
 #include "reset.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "device/host/check/check.h"
 #include "device/host/graph/capture.h"
 #include "device/host/graph/graph.h"

@@ -3,8 +3,8 @@
 #include "tutti.h"
 
 #include "base/arch/arch.h"
-#include "base/clock.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 #include "device/host/calls/kernel.h"
 #include "device/host/check/check.h"
 #include "device/host/host.h"

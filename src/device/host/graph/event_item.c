@@ -6,7 +6,7 @@
 #include "capture.h"
 #include "graph.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "device/host/check/check.h"
 #include "device/host/memory/ipc.h"
 #include "device/host/stream/event.h"

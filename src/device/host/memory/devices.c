@@ -2,10 +2,10 @@
  * CUDA_VISIBLE_DEVICES. Bus id and UUID stay those of the machine, whatever is visible. */
 #include "state.h"
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "base/system/file.h"
 #include "device/host/check/block.h"
 #include "device/host/host.h"
 

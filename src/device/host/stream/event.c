@@ -1,7 +1,7 @@
 /* Events as streams and graphs see them. */
 #include "event.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "device/host/memory/ipc.h"
 
 bool tt_host_shared_reached(const struct tt_host_shared_position *shared)

@@ -1,7 +1,7 @@
 /* How much a thread does for others before it looks again at what it waits for. */
 #include "stream.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 
 enum { SHARE_NSEC = 200000 };
 

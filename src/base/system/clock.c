@@ -1,5 +1,5 @@
 /* Monotonic time. Nothing here looks at the wall clock, which may jump. */
-#include "base/clock.h"
+#include "base/system/clock.h"
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
  * They have an archive of their own because a process must have them once: libtutti-host defines
  * and exports them, libnccl takes them from there, and what links the rooms directly gets them
  * from the archive. The mark is in that copy's tt_base. */
-#include "base/log_device.h"
+#include "base/log/log_device.h"
 
 #include "base/process.h"
 

@@ -1,6 +1,6 @@
 /* TCP sockets that never block, and addresses as text. Every descriptor made here is close-on-exec
  * and non-blocking; waiting is the caller's. */
-#include "base/socket.h"
+#include "base/network/socket.h"
 
 #include "base/error.h"
 #include "base/mem.h"

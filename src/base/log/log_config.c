@@ -1,11 +1,11 @@
 /* Reads the NCCL_DEBUG* variables (levels, subsystems, file, time stamps) as NCCL documents them.
  * A word that means nothing is named and skipped; it never switches a whole list off. */
-#include "base/log_config.h"
+#include "base/log/log_config.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
-#include "base/param_files.h"
-#include "base/spelling.h"
+#include "base/param/param_files.h"
+#include "base/system/clock.h"
+#include "base/text/spelling.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Fences for all threads: the kernel's where it has them (membarrier(2), since Linux 4.14). */
-#include "base/fence.h"
+#include "base/system/fence.h"
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>

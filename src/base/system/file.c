@@ -1,6 +1,6 @@
 /* Opening never waits: with O_NONBLOCK a FIFO opens at once, and is known by its kind afterwards.
  */
-#include "base/file.h"
+#include "base/system/file.h"
 
 #include "base/mem.h"
 

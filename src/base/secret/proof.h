@@ -11,7 +11,7 @@
  * keys of crypto_kx, made for this connection alone. Pure computation: no I/O, any thread. */
 #pragma once
 
-#include "base/seal.h"
+#include "base/secret/seal.h"
 
 #include <sodium.h>
 #include <stdbool.h>

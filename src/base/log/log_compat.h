@@ -1,7 +1,7 @@
 /* The layout of log lines as NCCL's users and tools parse it. Private to base/. */
 #pragma once
 
-#include "base/log_config.h"
+#include "base/log/log_config.h"
 
 #include <stddef.h>
 

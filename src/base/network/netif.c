@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/network/socket.h"
 #include "base/param.h"
-#include "base/socket.h"
 
 #include <errno.h>
 #include <ifaddrs.h>

@@ -1,6 +1,6 @@
 /* strtod() goes by the locale of the thread, which is the program's: "16.0" would be 16 and a rest
  * where numbers have a comma. */
-#include "base/number.h"
+#include "base/text/number.h"
 
 #include <locale.h>
 #include <stdlib.h>

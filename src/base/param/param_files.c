@@ -1,11 +1,11 @@
 /* NCCL's configuration files: NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf, NAME=VALUE.
  * Pairs become real environment variables without overriding any, so plugins and children see
  * them, and the real environment wins over the user's file, which wins over the system's. */
-#include "base/param_files.h"
+#include "base/param/param_files.h"
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/process.h"
+#include "base/system/file.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
  * connections. A message that was changed, left out, doubled or moved fails to open. */
 #pragma once
 
-#include "base/encryption.h"
+#include "base/secret/encryption.h"
 
 #include <sodium.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #define TT_SEAL_TAG_BYTES crypto_aead_chacha20poly1305_IETF_ABYTES
 #define TT_SEAL_SHARED_BYTES (2 * crypto_kx_SESSIONKEYBYTES)
 
-#define TT_PROOF_KEY_BYTES 32 /* of a handshake: base/proof.h */
+#define TT_PROOF_KEY_BYTES 32 /* of a handshake: base/secret/proof.h */
 #define TT_PROOF_BYTES 32
 #define TT_NONCE_BYTES 32
 

@@ -1,5 +1,5 @@
 /* Levenshtein distance by rows: names are short, and few are compared. */
-#include "base/spelling.h"
+#include "base/text/spelling.h"
 
 #include "base/mem.h"
 

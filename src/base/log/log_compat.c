@@ -1,9 +1,9 @@
 /* The layout of log lines: time stamp, host:pid:tid, [device], place, level. It is a contract with
  * the tools that parse NCCL's logs; tests/unit/base/test_log.c holds it. */
-#include "base/log_compat.h"
+#include "base/log/log_compat.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
+#include "base/system/clock.h"
 
 #include <stdarg.h>
 #include <stdio.h>

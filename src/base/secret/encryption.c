@@ -1,6 +1,6 @@
 /* Where the process's key is kept. It is written before any connection and read where somebody
  * derives the key of a handshake. */
-#include "base/encryption.h"
+#include "base/secret/encryption.h"
 
 #include "base/param.h"
 #include "base/process.h"

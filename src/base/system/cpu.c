@@ -1,6 +1,6 @@
 /* What the processor is. The system's own answer for the last-level cache is not enough: on some
  * processors it counts the caches of all core complexes, of which these cores share one. */
-#include "base/cpu.h"
+#include "base/system/cpu.h"
 
 #include "base/arch/arch.h"
 #include "base/process.h"
