@@ -64,9 +64,7 @@ def climbs(path, target):
     here, there = style.room_of(path), style.room_of(target)
     if here != there:
         return ROOMS.index(there) > ROOMS.index(here)
-    ours, theirs = style.sub_room_of(path), style.sub_room_of(target)
-    order = style.sub_rooms(here)
-    return ours in order and theirs in order and order.index(theirs) > order.index(ours)
+    return style.climbs_inside(path, target)
 
 
 def pointers():

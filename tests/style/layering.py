@@ -17,9 +17,8 @@ def complaint(path, target):
     if not target.startswith("src/"):
         return None
     if here == there:
-        order, ours, theirs = style.sub_rooms(here), style.sub_room_of(path), style.sub_room_of(target)
-        up = ours in order and theirs in order and order.index(theirs) > order.index(ours)
-        return f"points up from {ours} to {theirs}" if up else None
+        up = style.climbs_inside(path, target)
+        return f"points up from {style.sub_room_of(path)} to {style.sub_room_of(target)}" if up else None
     if here in ORDER:
         if there not in ORDER:
             return f"{there} is no room"

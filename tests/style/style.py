@@ -42,18 +42,29 @@ def room_of(path):
 
 
 def sub_rooms(room):
-    """The sub-rooms of a room from the lowest up, as the room's meson.build lists them; [] when it has none."""
-    listed = re.search(r"^sub_rooms = \[(.*?)\]", read(f"src/{room}/meson.build"), re.S | re.M)
-    return re.findall(r"'([\w/]+)'", listed[1]) if listed else []
+    """The orders of sub-rooms in a room, each from the lowest up, as the room's meson.build lists them; [] when it has
+    none."""
+    try:
+        text = read(f"src/{room}/meson.build")
+    except OSError:
+        return []
+    return [re.findall(r"'([\w/]+)'", listed) for listed in re.findall(r"^(?:\w+_)?sub_rooms = \[(.*?)\]", text, re.S | re.M)]
 
 
 def sub_room_of(path):
     """The sub-room of a file below src/, None when it is in none."""
     room = room_of(path)
-    for name in sub_rooms(room) if path.startswith("src/") else []:
+    for name in sum(sub_rooms(room), []) if path.startswith("src/") else []:
         if path.startswith(f"src/{room}/{name}/"):
             return name
     return None
+
+
+def climbs_inside(path, target):
+    """Whether `target`, in the same room as `path`, lies in a sub-room that the room lists after that of `path`."""
+    ours, theirs = sub_room_of(path), sub_room_of(target)
+    return any(ours in order and theirs in order and order.index(theirs) > order.index(ours)
+               for order in sub_rooms(room_of(path)))
 
 
 def includes(path):

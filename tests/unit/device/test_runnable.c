@@ -1,7 +1,7 @@
 /* Bits of streams that have something to do: those that are set when everybody is done are seen,
  * whoever set and cleared others of the same words meanwhile. */
 #include "device/host/host_stream.h"
-#include "device/host/memory/runnable.h"
+#include "device/host/process/runnable.h"
 #include "device/host/stream/stream.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #include "reset.h"
 
 #include "device/host/host_face.h"
-#include "device/host/memory/state.h"
+#include "device/host/process/state.h"
 
 enum {
     KNOWN_FLAGS = 0xff,

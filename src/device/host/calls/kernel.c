@@ -6,8 +6,8 @@
 #include "device/host/host.h"
 #include "device/host/host_face.h"
 #include "device/host/host_kernel.h"
-#include "device/host/memory/state.h"
 #include "device/host/memory/variable.h"
+#include "device/host/process/state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "device/host/host.h"
 #include "device/host/host_face.h"
 #include "device/host/host_kernel.h"
-#include "device/host/memory/state.h"
+#include "device/host/process/state.h"
 #include "device/host/stream/stream.h"
 
 #include <dlfcn.h>

@@ -4,7 +4,7 @@
 #include "device/host/host_face.h"
 #include "device/host/host_kernel.h"
 #include "device/host/image/image.h"
-#include "device/host/memory/state.h"
+#include "device/host/process/state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,10 +4,10 @@
 
 #include "reset.h"
 
+#include "device/host/heap/slab.h"
 #include "device/host/host_face.h"
 #include "device/host/host_pool.h"
 #include "device/host/memory/ipc.h"
-#include "device/host/memory/slab.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
  * these functions. Private to this folder. */
 #pragma once
 
-#include "device/host/memory/state.h"
+#include "device/host/process/state.h"
 #include "device/host/stream/stream.h"
 
 enum {

@@ -1,10 +1,10 @@
 /* Memory pools of several processes: pools as descriptors, their memory as tokens. */
 #include "pool.h"
 
+#include "device/host/heap/slab.h"
 #include "device/host/host_face.h"
 #include "device/host/host_pool.h"
 #include "device/host/memory/ipc.h"
-#include "device/host/memory/slab.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Life of memory: what is handed out starts anew, what is freed must not be touched. */
-#include "guard.h"
-#include "pattern.h"
-#include "shadow.h"
+#include "device/host/check/shadow/guard.h"
+#include "device/host/check/shadow/pattern.h"
+#include "device/host/check/shadow/shadow.h"
 
 void tt_check_allocate(struct tt_host_check *check, const struct tt_check_block *block,
                        struct tt_check_op *op)

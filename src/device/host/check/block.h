@@ -1,7 +1,7 @@
 /* Hooks of the checker (check.h) that memory/ calls. Does not depend on streams. */
 #pragma once
 
-#include "device/host/memory/process.h"
+#include "device/host/process/process.h"
 
 static inline bool tt_host_checks(void)
 {

@@ -1,11 +1,10 @@
 /* The checker's beginning and end: TUTTI_CHECK, and what it does to the program's exit status. */
-#include "guard.h"
-#include "io.h"
-#include "site.h"
-
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "device/host/check/shadow/guard.h"
+#include "device/host/check/shadow/io.h"
+#include "device/host/check/task/site.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* Memory that the program registered: pages that lie in it as a whole are closed as those of pinned
  * memory are (guard.c), where copies and fills can reach them all the same (stream/by_file.c). */
-#include "guard.h"
-
 #include "base/mem.h"
+#include "device/host/check/shadow/guard.h"
 
 #include <fcntl.h>
 #include <stdio.h>

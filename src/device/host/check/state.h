@@ -2,8 +2,8 @@
  * all of it, and all functions are called under the lock, unless a comment says otherwise. */
 #pragma once
 
-#include "finding.h"
-#include "task.h"
+#include "device/host/check/task/finding.h"
+#include "device/host/check/task/task.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
 
 #include "graph.h"
 
-#include "device/host/memory/spinlock.h"
+#include "device/host/heap/spinlock.h"
 
 struct exec_op {
     enum tt_node_kind kind;

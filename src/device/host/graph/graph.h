@@ -2,7 +2,7 @@
  * copy that launches share. */
 #pragma once
 
-#include "device/host/memory/slab.h"
+#include "device/host/heap/slab.h"
 #include "device/host/stream/attributes.h"
 #include "device/host/stream/stream.h"
 

@@ -2,7 +2,7 @@
  * room. */
 #pragma once
 
-#include "process.h"
+#include "device/host/process/process.h"
 
 #include <stdbool.h>
 #include <stddef.h>

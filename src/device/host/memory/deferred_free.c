@@ -5,8 +5,8 @@
  * oldest end up to the first that has to stay. */
 #include "deferred_free.h"
 
-#include "ends.h"
-#include "state.h"
+#include "device/host/process/ends.h"
+#include "device/host/process/state.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Deferred frees: of memory that queued work may still use. Private to the room; thread-safe. */
 #pragma once
 
-#include "arena.h"
+#include "device/host/heap/arena.h"
 
 /* Free ptr, at once or when the work that is queued now is done; never waits. False: ptr is not the
  * base of a live allocation. */

@@ -5,11 +5,10 @@
  * is mapped once per allocation and counted; cells of events are mapped once per page and stay. */
 #include "ipc.h"
 
-#include "ends.h"
-
 #include "base/mem.h"
 #include "device/host/check/block.h"
 #include "device/host/host.h"
+#include "device/host/process/ends.h"
 #include "memory.h"
 
 #include <fcntl.h>

@@ -1,10 +1,9 @@
 /* What an address is, wherever it lies: in the range, mapped in parts, of another process, or
  * registered. */
-#include "state.h"
-
 #include "device/host/host.h"
 #include "device/host/host_face.h"
 #include "device/host/host_vmm.h"
+#include "device/host/process/state.h"
 
 /* From the mapping around ptr to the last one that follows without a gap. */
 static bool find_parts(const void *ptr, struct tt_pointer *pointer_out)

@@ -4,12 +4,12 @@
 #include "memory.h"
 
 #include "deferred_free.h"
-#include "hints.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "device/host/check/block.h"
 #include "device/host/host.h"
+#include "device/host/process/hints.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Arenas of devices, and look-up of addresses in them. Private to the room. */
 #pragma once
 
-#include "arena.h"
-#include "state.h"
+#include "device/host/heap/arena.h"
+#include "device/host/process/state.h"
 
 /* The arena of an address; sets *device and *kind. NULL: other memory. */
 struct tt_host_arena *tt_host_arena_of(const void *ptr, int *device, enum tt_memory_kind *kind);

@@ -2,10 +2,9 @@
  * reaches it anyway. */
 #include "registered.h"
 
-#include "state.h"
-
 #include "device/host/check/block.h"
 #include "device/host/host_face.h"
+#include "device/host/process/state.h"
 
 #include <stdlib.h>
 #include <string.h>

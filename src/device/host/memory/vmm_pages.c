@@ -5,9 +5,10 @@
  * the books say at once what was asked for, and the pages linger as they were until that work is
  * done. A new mapping in their place is open to that work as well, which has been left behind by
  * its own program. */
-#include "ends.h"
 #include "vmm.h"
 #include "vmm_parts.h"
+
+#include "device/host/process/ends.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

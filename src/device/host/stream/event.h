@@ -3,8 +3,8 @@
 
 #include "stream.h"
 
-#include "device/host/memory/slab.h"
-#include "device/host/memory/spinlock.h"
+#include "device/host/heap/slab.h"
+#include "device/host/heap/spinlock.h"
 
 struct tt_host_capture_position;
 struct tt_host_cell;

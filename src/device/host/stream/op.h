@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device/host/host_stream.h"
-#include "device/host/memory/timeline.h"
+#include "device/host/process/timeline.h"
 
 #include <stdbool.h>
 #include <stddef.h>

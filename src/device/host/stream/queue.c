@@ -9,7 +9,7 @@
  * serialised by a lock per device. So waits cannot form a cycle. */
 #include "stream.h"
 
-#include "device/host/memory/slab.h"
+#include "device/host/heap/slab.h"
 
 #include <linux/futex.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 
 #include "attributes.h"
 
+#include "device/host/heap/slab.h"
 #include "device/host/host.h"
-#include "device/host/memory/runnable.h"
-#include "device/host/memory/slab.h"
+#include "device/host/process/runnable.h"
 
 /* ---- creation ---- */
 

@@ -13,10 +13,10 @@
 
 #include "op.h"
 
+#include "device/host/heap/slab.h"
 #include "device/host/host_graph.h"
 #include "device/host/host_stream.h"
-#include "device/host/memory/slab.h"
-#include "device/host/memory/state.h"
+#include "device/host/process/state.h"
 
 struct tt_host_attribute;
 struct tt_host_cell;

@@ -3,7 +3,7 @@
  * is awake. */
 #include "stream.h"
 
-#include "device/host/memory/runnable.h"
+#include "device/host/process/runnable.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -10,8 +10,8 @@
 #include "base/wait.h"
 #include "device/host/memory/deferred_free.h"
 #include "device/host/memory/ipc.h"
-#include "device/host/memory/runnable.h"
 #include "device/host/memory/vmm.h"
+#include "device/host/process/runnable.h"
 
 #include <sys/prctl.h>
 

@@ -1,7 +1,6 @@
 /* What operations touch is put into the shadow, node by node, with what they pass on and learn. */
-#include "access.h"
-#include "shadow.h"
-
+#include "device/host/check/access.h"
+#include "device/host/check/shadow/shadow.h"
 #include "device/host/host.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* What the checker says: a sentence, then both sides, the memory, and the wait that is missing. It
  * goes to stderr whatever NCCL_DEBUG says. The same two calls are named once. */
 #include "site.h"
-#include "state.h"
+
+#include "device/host/check/state.h"
 
 #include <stdarg.h>
 #include <stdio.h>

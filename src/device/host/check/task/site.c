@@ -2,7 +2,8 @@
 #include "site.h"
 
 #include "object.h"
-#include "state.h"
+
+#include "device/host/check/state.h"
 
 #include <elf.h>
 #include <errno.h>

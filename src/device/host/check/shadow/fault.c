@@ -6,8 +6,8 @@
 #include "guard.h"
 #include "inside.h"
 #include "shadow.h"
-#include "site.h"
 
+#include "device/host/check/task/site.h"
 #include "device/host/memory/memory.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* What passes knowledge of what is over between tasks: issuing, the legacy stream's rules, events,
  * joins, synchronisation. */
-#include "state.h"
+#include "device/host/check/state.h"
 
 static void learn(struct tt_host_check *check, size_t task, size_t from)
 {

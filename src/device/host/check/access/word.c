@@ -2,9 +2,8 @@
  * ended it: of those whose value does, the ones in whose place no later write has come for certain.
  * One that nothing has ended yet is remembered, and knows what the first write knows that ends it.
  */
-#include "access.h"
-#include "shadow.h"
-
+#include "device/host/check/access.h"
+#include "device/host/check/shadow/shadow.h"
 #include "device/host/host.h"
 
 #include <stdlib.h>

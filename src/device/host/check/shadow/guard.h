@@ -2,7 +2,7 @@
  * Private to check/; called under the checker's lock. */
 #pragma once
 
-#include "state.h"
+#include "device/host/check/state.h"
 
 struct tt_check_guard { /* an allocation that streams use: guard.c */
     char *base;

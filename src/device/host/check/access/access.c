@@ -1,10 +1,9 @@
 /* The doors: copies, fills and items that are put on a stream, and memory whose life is in a
  * stream's order. */
-#include "access.h"
+#include "device/host/check/access.h"
 
-#include "guard.h"
-#include "shadow.h"
-
+#include "device/host/check/shadow/guard.h"
+#include "device/host/check/shadow/shadow.h"
 #include "device/host/host.h"
 #include "device/host/host_kernel.h"
 #include "device/host/memory/memory.h"

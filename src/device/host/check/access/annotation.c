@@ -1,10 +1,10 @@
 /* What a program reports because nobody can see it: its own loads and stores, those of host
  * functions and kernels. */
-#include "access.h"
-#include "guard.h"
-#include "shadow.h"
 #include "tutti.h"
 
+#include "device/host/check/access.h"
+#include "device/host/check/shadow/guard.h"
+#include "device/host/check/shadow/shadow.h"
 #include "device/host/host.h"
 
 #include <stdlib.h>

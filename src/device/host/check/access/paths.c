@@ -1,7 +1,7 @@
 /* Paths between the nodes of one graph. A rank that waits in a collective, or for a message, comes
  * behind what precedes those it waits for, so a graph with calls of several ranks has paths that
  * are not edges. They may lead on to others: rows grow until nothing changes. */
-#include "paths.h"
+#include "device/host/check/paths.h"
 
 #include "device/host/graph/exec.h"
 

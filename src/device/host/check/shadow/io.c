@@ -6,9 +6,9 @@
 
 #include "guard.h"
 #include "shadow.h"
-#include "site.h"
 
 #include "base/mem.h"
+#include "device/host/check/task/site.h"
 #include "device/host/memory/memory.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * check/; called under the checker's lock. */
 #pragma once
 
-#include "state.h"
+#include "device/host/check/state.h"
 
 bool tt_check_is_unwritten(struct tt_host_check *check, const void *ptr, size_t bytes);
 void tt_check_pattern_fill(void *ptr, size_t bytes);

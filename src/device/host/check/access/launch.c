@@ -1,6 +1,6 @@
 /* Kernels that report nothing, from their launch until they are over. Launches of one executable
  * run one after another, so its kernels are what they are in the oldest launch that is not over. */
-#include "inside.h"
+#include "device/host/check/shadow/inside.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,8 @@
  * was written can be asked of the bytes themselves, whatever wrote them. */
 #include "pattern.h"
 
-#include "state.h"
-
 #include "base/mem.h"
+#include "device/host/check/state.h"
 #include "device/host/memory/memory.h"
 
 #include <string.h>

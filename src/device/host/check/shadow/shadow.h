@@ -2,7 +2,7 @@
  * check/; called under the checker's lock. */
 #pragma once
 
-#include "state.h"
+#include "device/host/check/state.h"
 
 struct tt_check_user {
     struct tt_check_op *op; /* counted */

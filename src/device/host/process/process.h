@@ -4,12 +4,11 @@
  * A forked child has the bytes, but neither threads nor the memory: is_child has it answer 3. */
 #pragma once
 
-#include "arena.h"
-#include "slab.h"
-#include "spinlock.h"
-
 #include "base/mem.h"
 #include "device/device.h"
+#include "device/host/heap/arena.h"
+#include "device/host/heap/slab.h"
+#include "device/host/heap/spinlock.h"
 #include "device/host/host_face.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
  * a wait is a fence: what its task does behind it knows whatever the fence learns later. A race of
  * operations that know an open fence is kept until the fence closes, the host has waited for it, or
  * the program ends. */
-#include "state.h"
+#include "device/host/check/state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * called under the checker's lock. */
 #pragma once
 
-#include "paths.h"
+#include "device/host/check/paths.h"
 
 enum { TT_CHECK_NODE_NAME_BYTES = 32 };
 

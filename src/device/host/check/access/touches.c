@@ -1,9 +1,8 @@
 /* Lists of what operations touch. Copies and fills say it themselves, items are asked: they answer
  * through the functions of device.h, in the thread that asks. */
-#include "access.h"
-#include "guard.h"
-
 #include "base/mem.h"
+#include "device/host/check/access.h"
+#include "device/host/check/shadow/guard.h"
 #include "device/host/host.h"
 #include "device/host/host_vmm.h"
 #include "device/host/memory/memory.h"

@@ -2,8 +2,9 @@
  * pass on. Private to check/; called under the checker's lock. */
 #pragma once
 
-#include "check.h"
 #include "clock.h"
+
+#include "device/host/check/check.h"
 
 enum { TT_CHECK_HOST = 0 };                 /* the task of all host threads */
 static const size_t CHECK_GRAPH = SIZE_MAX; /* in reports on nodes of a graph: no task */

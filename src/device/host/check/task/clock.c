@@ -1,6 +1,6 @@
 /* Vector clocks: for each task the last operation that is certain to be over. One that somebody
  * else holds is copied before it changes. */
-#include "state.h"
+#include "device/host/check/state.h"
 
 #include <stdlib.h>
 #include <string.h>

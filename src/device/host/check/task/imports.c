@@ -4,7 +4,8 @@
  * streams as well, and do not count. */
 #include "object.h"
 #include "site.h"
-#include "state.h"
+
+#include "device/host/check/state.h"
 
 #include <elf.h>
 #include <link.h>

@@ -1,7 +1,6 @@
 /* What operations learn from each other: ranks that meet in a collective, words that streams write
  * and await, events amid a graph. */
-#include "access.h"
-
+#include "device/host/check/access.h"
 #include "device/host/host.h"
 
 #include <stdlib.h>

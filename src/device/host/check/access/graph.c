@@ -1,9 +1,8 @@
 /* Launches of graphs. To what is outside of it a launch is its nodes one after another, in an order
  * that the edges allow. Inside, two nodes that touch the same bytes need a path of edges between
  * them. */
-#include "guard.h"
-#include "inside.h"
-
+#include "device/host/check/shadow/guard.h"
+#include "device/host/check/shadow/inside.h"
 #include "device/host/graph/exec.h"
 
 #include <stdio.h>
