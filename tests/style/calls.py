@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Calls between the files of src/, from the symbol tables of the build's objects: from a room to a lower one, inside a
-room from a sub-room to one listed before it in the room's meson.build, and never in a circle between files. A pointer to
-a function that a header declares and a higher room fills is a call upward as well: pointers.txt lists those."""
+room from a sub-room to one listed before it in the room's meson.build, and never in a circle between files or
+sub-rooms. A pointer to a function that a header declares and a higher room fills is a call upward as well: pointers.txt
+lists those."""
 import collections, os, re, subprocess, style
 
 ROOMS = style.rooms()
@@ -56,6 +57,23 @@ def circles(edges):
     for at in sorted(edges):
         if at not in number:
             visit(at)
+    return found
+
+
+def folded(edges):
+    """The edges between sub-rooms and the files beside them: a sub-room counts as one object. What a room's list leaves out
+    (host/check, which all of the device call) is not in there."""
+    def name(path):
+        room, inside = style.room_of(path), style.sub_room_of(path)
+        listed = style.sub_rooms(room)
+        if not inside:
+            return path if os.path.dirname(path) == f"src/{room}" or not listed else None
+        return f"src/{room}/{inside}" if inside in listed[0] else None
+
+    found = collections.defaultdict(set)
+    for source, targets in edges.items():
+        found[name(source)] |= {name(target) for target in targets} - {name(source), None}
+    found.pop(None, None)
     return found
 
 
@@ -115,6 +133,9 @@ for group in groups:
     for source in sorted(group):
         partners = sorted(edges[source] & group)
         findings.append((source, f"{source} is in a circle of {len(group)} files by its calls to {', '.join(partners)}"))
+for group in circles(folded(edges)):
+    if group not in groups:
+        findings.append((min(group), f"calls leave and enter again: {', '.join(sorted(group))}"))
 allowed = style.listed("pointers.txt")
 upward = filled_above()
 findings += [(header, f"{header}: {name} is filled above ({', '.join(sorted(by))}) and not in pointers.txt")

@@ -1,7 +1,7 @@
 """What every style check needs: the files of the project, their includes and functions, a cache by content, and the
 baseline. A check prints our figure next to the limit, then each place beyond it, and exits 1 if there is one that the
 baseline does not forgive."""
-import collections, concurrent.futures, hashlib, json, os, re, shlex, shutil, subprocess, sys, tempfile
+import collections, concurrent.futures, functools, hashlib, json, os, re, shlex, shutil, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = os.path.join(ROOT, "tests", "style")
@@ -41,6 +41,7 @@ def room_of(path):
     return parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0]
 
 
+@functools.cache
 def sub_rooms(room):
     """The orders of sub-rooms in a room, each from the lowest up, as the room's meson.build lists them; [] when it has
     none."""
