@@ -25,6 +25,8 @@ struct tt_library {
 bool tt_library_open(const char *kind, uint32_t sub, const char *prefix, const char *name,
                      struct tt_library *library_out);
 void tt_library_close(struct tt_library *library);
+/* Keep what the library has mapped, also after it is closed. */
+void tt_library_pin(const struct tt_library *library);
 
 /* One version of a kind's ABI. */
 struct tt_plugin_abi {
@@ -52,6 +54,7 @@ struct tt_plugin_kind {
     const char *prefix;               /* "libnccl-tuner" */
     const char *other_prefix;         /* tried after it; NULL: none */
     uint32_t sub;                     /* subsystems of its log lines */
+    bool stays;                       /* mapped when its last user has gone */
     const struct tt_plugin_abi *abis; /* newest first */
     size_t nabis;
 };
@@ -59,6 +62,7 @@ struct tt_plugin_slot {
     pthread_mutex_t lock;
     int users;
     bool failed; /* for good: it is not loaded again */
+    bool stays;  /* as its kind says */
     struct tt_library library;
     struct tt_plugin_found found; /* does not change while there is a user */
 };
@@ -69,7 +73,7 @@ bool tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot 
                        const char *net_library);
 /* Warn that the plugin that the user named in `variable` is missing. */
 void tt_plugin_missing(const char *variable, const char *name);
-/* Remove a user; the last one closes the library. Any thread. */
+/* Remove a user; the last one closes the library, and unmaps it unless it stays. Any thread. */
 void tt_plugin_release(struct tt_plugin_slot *slot);
 
 /* The logger that every plugin gets: writes one line of the debug log. */

@@ -5,12 +5,17 @@
  * after its call), "freed" (looks at a parent that it freed at its stop), "counts" (writes to such
  * a parent), "fork" (waits at the exit of a child for a thread that only its parent has), "unknown"
  * (dies of a type after version 5), "context" (looks at another process's context), "grows" (keeps
- * something of each collective), "leaves" (keeps something of each communicator). */
+ * something of each collective), "leaves" (keeps something of each communicator), "thread" (its
+ * thread goes on after finalize). No mistake: "roomy" (large pools that are not used; those of the
+ * 8th communicator and later ones must not have been written to). */
 #include "nccl/profiler_v7.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 static uint64_t types[16]; /* handles: one per type of event */
@@ -32,6 +37,33 @@ static void keep(size_t bytes)
     if (lost) memset(lost, 1, bytes);
 }
 
+static void *sleep_on(void *arg)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int k = 0; k < 8; k++)
+        nanosleep(&pause, NULL);
+    return arg;
+}
+
+static void leave_thread(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, sleep_on, NULL) == 0) pthread_detach(thread);
+}
+
+/* A pool that nobody writes to; from the 8th on it must not be there. */
+static void make_room(void)
+{
+    enum { POOL_BYTES = 32 << 20, PAGE_BYTES = 4096 };
+    static int pools;
+    char *pool = calloc(1, POOL_BYTES);
+    unsigned char there = 0;
+    uintptr_t middle = (uintptr_t)pool + POOL_BYTES / 2;
+    if (!pool || ++pools < 8) return;
+    mincore((void *)(middle - middle % PAGE_BYTES), PAGE_BYTES, &there);
+    if (there & 1) abort();
+}
+
 static ncclResult_t fragile_init(void **context, uint64_t comm, int *mask, const char *name,
                                  int nnodes, int nranks, int rank, ncclDebugLogger_t log)
 {
@@ -40,6 +72,7 @@ static ncclResult_t fragile_init(void **context, uint64_t comm, int *mask, const
     *context = mistake("decline") ? NULL : &open_events;
     loaded_by = getpid();
     if (mistake("leaves")) keep(32768);
+    if (mistake("roomy")) make_room();
     if (mistake("name") && strlen(name) > 1000) *context = NULL;
     return ncclSuccess;
 }
@@ -115,6 +148,7 @@ static ncclResult_t fragile_finalize(void *context)
 {
     (void)context;
     if (__atomic_load_n(&open_events, __ATOMIC_RELAXED) > 0 && mistake("open")) abort();
+    if (mistake("thread")) leave_thread();
     return ncclSuccess;
 }
 

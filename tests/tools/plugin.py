@@ -90,6 +90,10 @@ def mistakes():
         found, cases = profiler("profiler_fragile", PROFILER_MISTAKE=mistake)
         check(not found["sound"] and [n for n, c in cases.items() if c["result"] != "ok"] == [case], f"{mistake}: {cases}")
         check(what in json.dumps(cases[case]), f"{mistake}: {cases[case]}")
+    found, cases = profiler("profiler_fragile", PROFILER_MISTAKE="roomy", MALLOC_PERTURB_="0")
+    check(found["sound"], f"large pools: {cases}")
+    found, cases = profiler("profiler_fragile", PROFILER_MISTAKE="thread")
+    check("in no call, after the library was unloaded" in cases["unload and load"].get("detail", ""), f"a thread that goes on: {cases}")
     found, cases = profiler("profiler_fragile", PROFILER_MISTAKE="counts")
     for case in ("AllReduce over a network", "send and receive"):
         check("stopEvent: the event was freed, and was written to afterwards" in cases[case]["breaches"], f"counts: {cases[case]}")

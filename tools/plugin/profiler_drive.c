@@ -63,7 +63,7 @@ bool drive_open(struct drive *drive, int rank, int nranks, uint64_t comm_id,
     note(drive, DRIVE_INIT, 0);
     struct tt_plugin_refusal refusal = {"it could not be loaded again"};
     const struct tt_profiler_config config = {
-        .member = &drive->member, .nnodes = nranks, .refusal = &refusal};
+        .member = &drive->member, .nnodes = nranks, .refusal = &refusal, .unloads = true};
     tt_profiler_open(&config, &drive->profiler);
     if (!drive->profiler) {
         snprintf(state->note, sizeof(state->note), "not taken: %s", refusal.text);

@@ -118,6 +118,11 @@ bool tt_library_open(const char *kind, uint32_t sub, const char *prefix, const c
     return found;
 }
 
+void tt_library_pin(const struct tt_library *library)
+{
+    if (library->handle) dlopen(library->path, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 void tt_library_close(struct tt_library *library)
 {
     if (library->handle) dlclose(library->handle);
@@ -163,6 +168,7 @@ static bool load(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
         tt_info(kind->sub, "%s/Plugin: %s %s (v%d)", kind->label, kind->loaded,
                 name ? name : "without a name", slot->found.version);
         tt_info(kind->sub, "Successfully loaded external %s plugin %s", kind->noun, library->path);
+        slot->stays = kind->stays;
         return true;
     }
     if (reports && tt_param_is_set(kind->variable)) { /* asked for by name */
@@ -197,7 +203,10 @@ bool tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot 
 void tt_plugin_release(struct tt_plugin_slot *slot)
 {
     pthread_mutex_lock(&slot->lock);
-    if (--slot->users == 0) tt_library_close(&slot->library);
+    if (--slot->users == 0) {
+        if (slot->stays) tt_library_pin(&slot->library);
+        tt_library_close(&slot->library);
+    }
     pthread_mutex_unlock(&slot->lock);
 }
 

@@ -25,6 +25,7 @@ static const struct tt_plugin_kind kind = {
     .variable = "NCCL_PROFILER_PLUGIN",
     .prefix = "libnccl-profiler",
     .sub = TT_LOG_INIT,
+    .stays = true, /* NVIDIA's inspector does not wait for its thread in finalize */
     .abis = abis,
     .nabis = TT_LEN(abis),
 };
@@ -86,6 +87,7 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
     const struct tt_member *member = config->member;
     *profiler_out = NULL;
     if (!tt_plugin_acquire(&kind, &tt_plugins.profiler.slot, config->net_library)) return;
+    if (config->unloads) tt_plugins.profiler.slot.stays = false;
     tt_profiler_timers_begin();
     const ncclProfiler_v7_t *table = found_table();
     struct tt_profiler *profiler = tt_calloc(1, sizeof(*profiler));

@@ -28,6 +28,7 @@ struct tt_profiler_config {
     int nnodes;
     const char *net_library;           /* tt_net_library(), or NULL */
     struct tt_plugin_refusal *refusal; /* borrowed; NULL: not wanted */
+    bool unloads;                      /* the library goes with its last context, as in NCCL */
 };
 
 /* Load the plugin that NCCL_PROFILER_PLUGIN names (once per process) and make a context for the

@@ -11,6 +11,7 @@
 #include "plugin/profiler/profiler.h"
 #include "plugin/tuner/tuner.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -428,6 +429,26 @@ static void version_7_sees_tags(void)
     tt_profiler_close(profiler);
 }
 
+/* Threads of a profiler may go on after its finalize. */
+static void a_profiler_stays_mapped(void)
+{
+    const char *path = plugin("profiler_tag");
+    setenv("NCCL_PROFILER_PLUGIN", path, 1);
+    tt_profiler_close(open_profiler());
+    assert_non_null(dlopen(path, RTLD_NOW | RTLD_NOLOAD));
+}
+
+static void a_profiler_goes_where_that_is_asked_for(void)
+{
+    const struct tt_profiler_config config = {.member = &member, .nnodes = 2, .unloads = true};
+    const char *path = plugin("profiler_tag");
+    struct tt_profiler *profiler = NULL;
+    setenv("NCCL_PROFILER_PLUGIN", path, 1);
+    tt_profiler_open(&config, &profiler);
+    tt_profiler_close(profiler);
+    assert_null(dlopen(path, RTLD_NOW | RTLD_NOLOAD));
+}
+
 static void a_profiler_may_decline(void)
 {
     setenv("NCCL_PROFILER_PLUGIN", plugin("profiler_json"), 1);
@@ -482,6 +503,8 @@ static const struct isolated cases[] = {
     {"a_mask_asks_for_ancestors", a_mask_asks_for_ancestors},
     {"events_reach_the_plugin", events_reach_the_plugin},
     {"version_7_sees_tags", version_7_sees_tags},
+    {"a_profiler_stays_mapped", a_profiler_stays_mapped},
+    {"a_profiler_goes_where_that_is_asked_for", a_profiler_goes_where_that_is_asked_for},
     {"a_profiler_may_decline", a_profiler_may_decline},
     {"without_a_plugin_nothing_is_emitted", without_a_plugin_nothing_is_emitted},
 };
