@@ -101,15 +101,16 @@ ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream)
         atomic_store_explicit(&work->in_flight, 1, memory_order_relaxed);
         tt_issue_lock(queue);
         work->seq = tt_issue_number(queue);
+        tt_issue_note(queue, work->seq, stream);
     }
     int code = tuttiHostSubmit(stream, &work->item, false);
     if (!captured) tt_issue_unlock(queue);
     return code ? refused(work, code) : ncclSuccess;
 }
 
-/* Not the next one of the queue, or not over after one step. */
-static __attribute__((noinline)) void submit_later(struct tt_work *work, struct CUstream_st *stream,
-                                                   bool began)
+/* Not the next one of the queue, or not over after one step. `stream` is that of the handle. */
+static __attribute__((noinline)) void submit_later(struct tt_work *work, struct CUstream_st *handle,
+                                                   struct CUstream_st *stream, bool began)
 {
     if (!began) work->phase = TT_WORK_TURN;
     atomic_store_explicit(&work->in_flight, 1, memory_order_relaxed);
@@ -117,6 +118,7 @@ static __attribute__((noinline)) void submit_later(struct tt_work *work, struct 
         tt_work_release(work);
         tuttiHostClaimEnd(stream);
     } else {
+        tt_issue_note(work->queue, work->seq, handle);
         tuttiHostClaimPark(stream, &work->item);
     }
 }
@@ -137,7 +139,7 @@ enum tt_claim tt_exec_launch(struct tt_work *work, struct CUstream_st *stream, n
     }
     bool turn = is_served(queue, seq);
     if (!turn || tt_work_start(work) != TT_STEP_DONE) {
-        submit_later(work, claimed, turn);
+        submit_later(work, stream, claimed, turn);
         return TT_CLAIM_TAKEN;
     }
     if (!work->kept) tt_work_recycle(work);

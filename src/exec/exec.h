@@ -83,6 +83,13 @@ struct tt_frame {
     struct tt_edge **recv_edges;
 };
 
+/* On which stream an operation of a queue was put that did not end inside of its call. */
+enum { TT_ISSUE_PLACES = 32 };
+struct tt_issue_place {
+    _Atomic uint64_t number;                  /* of the operation, plus 1; 0: none */
+    const struct CUstream_st *_Atomic stream; /* as the caller named it; compared only */
+};
+
 /* The issue queue of a communicator: its operations run one after the other in issue order,
  * whatever streams they are on. One per communicator, shared by those that share resources. */
 struct tt_issue_queue {
@@ -91,13 +98,29 @@ struct tt_issue_queue {
     int nheld;                /* items of the graph launch that holds the lock */
     _Atomic uint64_t issued;  /* sequence numbers handed out */
     _Atomic uint64_t served;  /* sequence numbers finished */
-    struct tt_work *_Atomic spare[4]; /* owned: works to reuse */
+    struct tt_work *_Atomic spare[4];              /* owned: works to reuse */
+    struct tt_issue_place places[TT_ISSUE_PLACES]; /* by number; only who issues writes */
     /* used by the work that runs now: */
     char *staging; /* owned: range memory for buffers that peers cannot reach */
     size_t staging_bytes;
     char *scratch; /* owned: scratch memory of programs */
     size_t scratch_bytes;
 };
+
+/* A number for the stream on which the oldest unfinished operation of the queue is; 0: not known.
+ * Any thread. */
+static inline uint64_t tt_issue_head_stream(const struct tt_issue_queue *queue)
+{
+    enum { LEGACY = 1 }; /* the same stream has the handles 0 and 1 */
+    const uint64_t head = atomic_load_explicit(&queue->served, memory_order_acquire);
+    const struct tt_issue_place *place = &queue->places[head % TT_ISSUE_PLACES];
+    /* pairs with the release store of tt_issue_note() */
+    if (atomic_load_explicit(&place->number, memory_order_acquire) != head + 1) return 0;
+    const uintptr_t stream = (uintptr_t)atomic_load_explicit(&place->stream, memory_order_relaxed);
+    /* it ended meanwhile: the entry may be another one's */
+    if (atomic_load_explicit(&queue->served, memory_order_acquire) != head) return 0;
+    return stream ? stream : LEGACY;
+}
 
 /* Free what the queue owns, after tt_exec_drain(). Zeroed storage is a valid queue. */
 void tt_issue_queue_fini(struct tt_issue_queue *queue);

@@ -27,6 +27,20 @@ static inline uint64_t tt_issue_number(struct tt_issue_queue *queue)
     return seq;
 }
 
+/* Note on which stream that operation is. The entry of another one that has not ended stays: it is
+ * the older. A thread's own default stream (2) has a handle that other threads' have, too. */
+static inline void tt_issue_note(struct tt_issue_queue *queue, uint64_t seq,
+                                 const struct CUstream_st *stream)
+{
+    struct tt_issue_place *place = &queue->places[seq % TT_ISSUE_PLACES];
+    const uint64_t number = atomic_load_explicit(&place->number, memory_order_relaxed);
+    if (number > atomic_load_explicit(&queue->served, memory_order_relaxed)) return;
+    if ((uintptr_t)stream == 2) return;
+    atomic_store_explicit(&place->stream, stream, memory_order_relaxed);
+    /* pairs with the acquire load of tt_issue_head_stream() */
+    atomic_store_explicit(&place->number, seq + 1, memory_order_release);
+}
+
 /* The same lock for a launch of a graph, once for each of its items; there is one launch at a time
  * in the process (device.h). */
 static inline void tt_issue_hold(struct tt_issue_queue *queue)

@@ -5,6 +5,7 @@
 #include "base/member.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
+#include "transport/transport.h"
 #include "watch/inquiry/inquiry.h"
 #include "watch/inquiry/verdict.h"
 #include "watch/process.h"
@@ -19,6 +20,9 @@
 #define STOPPED_LOOK_NSEC 3000000000ull /* of standing still: is somebody stopped? */
 #define ON_ITS_WAY_NSEC 10000000000ull  /* over a network, after its sender has ended */
 #define ENDED_LOOK_NSEC 500000000ull    /* a rank has left: others may follow unheard */
+#define CROSSED_LOOK_NSEC 1000000000ull /* ... in two communicators of one device */
+#define CERTAIN_NSEC 200000000ull       /* between two looks at a circle over communicators */
+#define DOUBTFUL_NSEC 1000000000ull     /* where the ranks may only be late */
 #define DEFER_NSEC 20000000ull          /* each rank leaves so much time to the one before it */
 #define DEFER_RANKS 50
 #define BEFORE_ABORT_NSEC 3000000000ull /* a verdict is asked for so long before TUTTI_TIMEOUT */
@@ -59,19 +63,40 @@ static bool waits_for_gone(const struct tt_watch *watch, uint64_t now)
     return now > wait.since_nsec && now - wait.since_nsec >= limit_nsec;
 }
 
+/* The same device stands still in another communicator as well: ranks may have used them in
+ * different order. */
+static bool is_crossed(const struct tt_watch *watch, uint64_t now)
+{
+    const struct tt_watch *other = tt_watches.watchdog.subjects;
+    for (; other; other = other->next) {
+        if (other != watch && other->subject.member->device == watch->subject.member->device &&
+            other->issued != other->served && now - other->since_nsec >= CROSSED_LOOK_NSEC)
+            return true;
+    }
+    return false;
+}
+
+/* How long nothing may have ended before the first inquiry. */
+static uint64_t first_look_nsec(const struct tt_watch *watch, uint64_t now)
+{
+    if (tt_bootstrap_someone_ended(watch->subject.bootstrap)) return ENDED_LOOK_NSEC;
+    const bool is_due = now - watch->since_nsec >= CROSSED_LOOK_NSEC && !watch->looked;
+    return is_due && is_crossed(watch, now) ? CROSSED_LOOK_NSEC : STOPPED_LOOK_NSEC;
+}
+
 void tt_judge_ask(struct tt_watch *watch, uint64_t now)
 {
     if (waits_for_gone(watch, now)) tt_progress_give_up(watch, watch->verdict + 2); /* no ": " */
     if (watch->issued == watch->served || tt_member_aborted(watch->subject.member)) return;
     uint64_t due_nsec = verdict_nsec(), idle_nsec = now - watch->since_nsec;
-    const bool ended = tt_bootstrap_someone_ended(watch->subject.bootstrap);
-    uint64_t soon = ended ? ENDED_LOOK_NSEC : STOPPED_LOOK_NSEC;
+    uint64_t soon = first_look_nsec(watch, now);
     if (soon > due_nsec) soon = due_nsec;
     bool first = idle_nsec >= soon + deferred_nsec(watch) && !watch->looked;
     bool second = idle_nsec >= due_nsec + deferred_nsec(watch) && !watch->asked;
     bool others_ask =
         now - tt_watches.watchdog.inquiry.asked_nsec < INQUIRY_NSEC + DEFER_RANKS * DEFER_NSEC;
-    if (others_ask || now < watch->again_nsec) return; /* they will say what they found */
+    if (others_ask && !watch->circle) return; /* they will say what they found */
+    if (now < watch->again_nsec) return;
     if (!tt_watches.watchdog.report_nsec || watch->subject.member->nranks == 1 ||
         !(first || second))
         return;
@@ -107,17 +132,37 @@ struct verdict_message {
     char sentence[sizeof(((struct tt_verdict *)0)->sentence)];
 };
 
-static void share_verdict(const struct tt_watch *watch, const struct tt_verdict *verdict)
+static void send_to_all(const struct tt_watch *watch, const struct verdict_message *message)
 {
     const struct tt_member *member = watch->subject.member;
+    for (int rank = 0; rank < member->nranks; rank++) {
+        if (rank == member->rank) continue;
+        tt_bootstrap_send(watch->subject.bootstrap, rank, TAG_VERDICT, message, sizeof(*message));
+    }
+}
+
+/* Those who wait in another communicator of a circle are told over that one. */
+static bool is_of_circle(const struct tt_watch *other, const struct tt_watch *watch,
+                         const struct tt_verdict *verdict)
+{
+    if (other == watch || other->subject.member->device != watch->subject.member->device)
+        return false;
+    for (int c = 0; c < verdict->ncomms; c++) {
+        if (verdict->comms[c] == other->subject.member->comm_id) return true;
+    }
+    return false;
+}
+
+static void share_verdict(const struct tt_watch *watch, const struct tt_verdict *verdict)
+{
     struct verdict_message message = {.comm_id = htole64(verdict->comm_id),
                                       .rank = htole32((uint32_t)verdict->rank),
                                       .due = watch->asked,
                                       .is_still = stands_still(verdict)};
     snprintf(message.sentence, sizeof(message.sentence), "%s", verdict->sentence);
-    for (int rank = 0; rank < member->nranks; rank++) {
-        if (rank == member->rank) continue;
-        tt_bootstrap_send(watch->subject.bootstrap, rank, TAG_VERDICT, &message, sizeof(message));
+    send_to_all(watch, &message);
+    for (const struct tt_watch *other = tt_watches.watchdog.subjects; other; other = other->next) {
+        if (is_of_circle(other, watch, verdict)) send_to_all(other, &message);
     }
 }
 
@@ -162,6 +207,16 @@ static void ask_again(struct tt_watch *watch, uint64_t now)
     watch->asked = false;
 }
 
+/* The inquiry before this one found the same circle, so it was there at one moment as a whole. */
+static bool is_confirmed(struct tt_watch *watch, const struct tt_verdict *verdict, uint64_t now)
+{
+    if (watch->circle == verdict->circle) return true;
+    watch->circle = verdict->circle;
+    watch->again_nsec = now + (verdict->certain ? CERTAIN_NSEC : DOUBTFUL_NSEC);
+    watch->looked = watch->asked = false;
+    return false;
+}
+
 void tt_judge_end(struct tt_watch *watch, uint64_t now)
 {
     const struct tt_member *member = watch->subject.member;
@@ -172,7 +227,13 @@ void tt_judge_end(struct tt_watch *watch, uint64_t now)
     watch->wants = 0;
     tt_verdict_find(&tt_watches.watchdog.inquiry, tt_watches.watchdog.subjects, member->comm_id,
                     member->rank, &verdict);
-    bool due = watch->asked || stands_still(&verdict);
+    if (!verdict.circle) watch->circle = 0;
+    if (verdict.circle && !is_confirmed(watch, &verdict, now)) return;
+    if (verdict.circle && verdict.certain && watch->compares) {
+        tt_transport_mismatch(watch->subject.transport, "%s", verdict.sentence);
+        return;
+    }
+    bool due = watch->asked || stands_still(&verdict) || verdict.circle;
     if (watch->asked && verdict.kind == TT_VERDICT_NONE) ask_again(watch, now);
     if (!due || verdict.kind == TT_VERDICT_NONE) return;
     int level = watch->asked ? TT_REPORTED_DUE : TT_REPORTED_EARLY;

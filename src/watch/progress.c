@@ -172,7 +172,7 @@ void tt_progress_look(struct tt_watch *watch, uint64_t now)
         watch->judged = TT_REPORTED_NOTHING;
         watch->gone = 0;
         watch->verdict[0] = 0;
-        watch->wants = watch->again_nsec = watch->pause_nsec = 0;
+        watch->wants = watch->again_nsec = watch->pause_nsec = watch->circle = 0;
     }
     watch->issued = issued;
     if (issued == served) return;

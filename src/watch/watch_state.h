@@ -35,6 +35,7 @@ struct tt_watch {
     int judged;                      /* how much was reported: TT_REPORTED_... */
     char verdict[400];               /* ": " and the verdict, for the message of an abort; "" */
     uint64_t again_nsec, pause_nsec; /* no cause was found: when to ask again, and the pause */
+    uint64_t circle;                 /* of the last verdict (struct tt_verdict); 0 */
     uint64_t wants;                  /* the inquiry whose verdict is to be reported; 0: none */
     uint64_t until_nsec;             /* it is taken then, even if others wait for it */
     bool diagnoses;                  /* NCCL_RUN_RAS_DIAGNOSTICS: a report is to be printed, */

@@ -13,6 +13,7 @@
 #include "bootstrap/bootstrap.h"
 #include "plugin/profiler/profiler.h"
 #include "watch/inquiry/inquiry_found.h"
+#include "watch/process.h"
 
 #include <endian.h>
 #include <stdio.h>
@@ -84,11 +85,21 @@ static void post(const struct tt_watch *watches, const struct message_head *head
 
 /* ---- this process ---- */
 
+/* Communicators that share one count their operations together. */
+static bool shares_queue(const struct tt_watch *watch)
+{
+    const struct tt_watch *other = tt_watches.watchdog.subjects;
+    while (other && (other == watch || other->subject.queue != watch->subject.queue))
+        other = other->next;
+    return other;
+}
+
 static void own_status(const struct tt_watch *watch, const struct tt_status_process *self,
                        uint64_t now, struct tt_status *status)
 {
     tt_status_fill(&watch->subject, now, status);
     status->process = *self;
+    if (shares_queue(watch)) status->head_stream = 0; /* it may be the other one's */
     if (tt_status_has_work(status) && now > watch->since_nsec)
         status->idle_msec = (uint32_t)((now - watch->since_nsec) / 1000000);
     if (now > watch->begun_nsec)

@@ -54,6 +54,7 @@ void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
             atomic_load_explicit(tt_transport_begun(subject->transport), memory_order_relaxed);
         tt_call_log_get(subject->transport, status.begun, &status.last);
     }
+    if (status.issued != status.served) status.head_stream = tt_issue_head_stream(subject->queue);
     for (int f = 0; subject->calls && f < TT_STATUS_FUNCS; f++) {
         status.launched[f] =
             (uint32_t)atomic_load_explicit(&subject->calls[f], memory_order_relaxed);
@@ -83,7 +84,7 @@ bool tt_status_has_work(const struct tt_status *status)
 
 /* ---- on the wire: 64-bit little-endian words, names as bytes ---- */
 
-enum { WORDS = 14, CALL_WORDS = 3, WAIT_WORDS = 2 + CALL_WORDS };
+enum { WORDS = 15, CALL_WORDS = 3, WAIT_WORDS = 2 + CALL_WORDS };
 _Static_assert((WORDS + CALL_WORDS + TT_STATUS_WAITS * WAIT_WORDS) * 8 + TT_STATUS_NAME_BYTES <=
                    TT_STATUS_BYTES,
                "a status must fit");
@@ -111,6 +112,7 @@ void tt_status_pack(const struct tt_status *status, unsigned char bytes[TT_STATU
     *at++ = both(n[TT_FUNC_SCATTER], n[TT_FUNC_GATHER]);
     *at++ = both(status->init, (uint32_t)status->nwaits);
     *at++ = both(status->graphs, status->grouped ? 1 : 0);
+    *at++ = status->head_stream;
     memcpy(at, &status->last, sizeof(status->last));
     at += CALL_WORDS;
     for (int i = 0; i < TT_STATUS_WAITS; i++, at += WAIT_WORDS) {
@@ -167,7 +169,8 @@ bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STA
                                  .init = (uint32_t)(words[12] >> 32),
                                  .nwaits = (int)(uint32_t)words[12],
                                  .graphs = (uint32_t)(words[13] >> 32),
-                                 .grouped = (words[13] & 1) != 0};
+                                 .grouped = (words[13] & 1) != 0,
+                                 .head_stream = words[14]};
     unpack_calls(status, words + 7);
     memcpy(&status->last, at, sizeof(status->last));
     at += CALL_WORDS;

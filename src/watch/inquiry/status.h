@@ -42,6 +42,8 @@ struct tt_status {
     uint64_t issued, served; /* operations issued and finished; communicators that share resources
                                 count them together */
     uint64_t begun;          /* collectives */
+    uint64_t head_stream;    /* of its process: where the oldest unfinished operation is; 0: not
+                                known */
     uint32_t idle_msec;      /* how long no issued operation has finished; 0: no work */
     uint32_t quiet_msec;     /* since the last collective began, or the communicator was made */
     uint32_t init;           /* ncclInProgress in its init, else ncclSuccess */

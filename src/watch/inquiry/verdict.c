@@ -7,6 +7,7 @@
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/transport.h"
+#include "watch/inquiry/circle.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -198,16 +199,11 @@ static void conclude_queued(const struct search *search, const struct tt_status 
 
 /* ---- the way ---- */
 
-struct step { /* a rank on the way and what it waits in */
-    const struct tt_status *status;
-    struct tt_status_wait wait;
-};
-
 /* Under load a wait is listed late: then a rank waits for a rank that is behind what it began last.
  */
-static struct step step_to(const struct tt_status *status)
+static struct tt_standing step_to(const struct tt_status *status)
 {
-    struct step step = {.status = status, .wait = status->waits[0]};
+    struct tt_standing step = {.status = status, .wait = status->waits[0]};
     if (!status->nwaits) {
         step.wait =
             (struct tt_status_wait){.peer = -1, .number = status->begun, .call = status->last};
@@ -215,11 +211,11 @@ static struct step step_to(const struct tt_status *status)
     return step;
 }
 
-static void conclude_circle(const struct search *search, const struct step *steps, int first,
+static void conclude_circle(const struct search *search, const struct tt_standing *steps, int first,
                             int count)
 {
     const struct tt_status *status = steps[first].status;
-    const struct tt_verdict found = {
+    struct tt_verdict found = {
         .kind = TT_VERDICT_CIRCLE, .comm_id = status->comm_id, .rank = status->rank};
     bool several = false, messages = true; /* communicators; nothing else */
     char text[460] = "", call[TT_CALL_BYTES];
@@ -244,7 +240,10 @@ static void conclude_circle(const struct search *search, const struct step *step
         used += (size_t)wrote;
     }
     if (messages) cure = "; Sends and Recvs that need each other go into one group";
-    if (several) cure = "; all ranks must use communicators in the same order";
+    if (several) {
+        cure = "; all ranks must use communicators in the same order";
+        tt_circle_describe(search->inquiry, &steps[first], count - first, &found);
+    }
     conclude(search, &found, "%d ranks wait for each other: %s%s", count - first, text, cure);
 }
 
@@ -280,7 +279,8 @@ static int missing_from(const struct search *search, const struct tt_status *sta
 }
 
 /* Where the way goes on from a rank; false when it ends there, with or without a verdict. */
-static bool go_on(const struct search *search, const struct step *from, struct step *next)
+static bool go_on(const struct search *search, const struct tt_standing *from,
+                  struct tt_standing *next)
 {
     int peer = from->wait.peer;
     uint64_t number = from->wait.number;
@@ -311,7 +311,7 @@ static bool go_on(const struct search *search, const struct step *from, struct s
 void tt_verdict_find(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
                      uint64_t comm_id, int rank, struct tt_verdict *verdict_out)
 {
-    struct step steps[MAX_STEPS];
+    struct tt_standing steps[MAX_STEPS];
     const struct search search = {inquiry, watches, comm_id, verdict_out};
     *verdict_out = (struct tt_verdict){.kind = TT_VERDICT_NONE, .rank = -1};
     const struct tt_status *status = tt_inquiry_find(inquiry, comm_id, rank);

@@ -14,10 +14,17 @@ enum tt_verdict_kind {
     TT_VERDICT_GRAPHS,     /* the communicator's end waits for graphs that hold calls of it */
 };
 
+enum { TT_VERDICT_COMMS = 8 };
+
 struct tt_verdict {
     enum tt_verdict_kind kind;
     uint64_t comm_id; /* and rank: the cause */
     int rank;
+    uint64_t circle; /* of a circle over several communicators: names what its ranks stand in, so it
+                        differs as soon as one of them goes on; else 0 */
+    bool certain;    /* that circle cannot end: its streams have the calls in this order */
+    int ncomms;      /* the first communicators of that circle */
+    uint64_t comms[TT_VERDICT_COMMS];
     char sentence[600];
 };
 
