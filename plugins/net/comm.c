@@ -2,9 +2,11 @@
  * noticed, and how a connection ends.
  * A sender has up to OFI_WINDOW messages of a tag that it does not know to be received, so what
  * comes before its receive is posted is bounded; the receiver reports every OFI_REPORT messages.
- * The count is per tag because the parts of a grouped receive wait for each other. When a sender is
- * closed, libfabric may hold bytes of messages that are complete (tcp does, when the kernel takes
- * no more), so its endpoint is not closed at once. */
+ * The count is per tag because the parts of a grouped receive wait for each other. A provider that
+ * keeps all messages of a process in one line, and reads no further than one without a receive,
+ * gets a message only for a receive that is posted: the receiver reports each. When a
+ * sender is closed, libfabric may hold bytes of messages that are complete (tcp does, when the
+ * kernel takes no more), so its endpoint is not closed at once. */
 #include "ofi.h"
 
 #include <rdma/fi_endpoint.h>
@@ -19,6 +21,8 @@ enum {
     LAST_MSEC = 3000,   /* for what was sent before the other end ended */
     WITHDRAW_MSEC = 40, /* for what is under way when a connection is closed */
     REPORT_TAGS = 16,   /* a receiver keeps so many in mind */
+    LISTEN_NSEC = 500,  /* of a sender that waits */
+    LISTEN_MOST_NSEC = 16000,
 };
 
 static uint64_t deadline(int msec)
@@ -71,6 +75,7 @@ static struct ofi_window *window_of(struct ofi_comm *comm, int tag)
 
 static void window_forget(struct ofi_comm *comm, struct ofi_window *window)
 {
+    if (window->open || window->credit) return;
     *window = comm->windows[--comm->nwindows];
 }
 
@@ -87,8 +92,12 @@ static void listen_to_peer(struct ofi_comm *comm)
         }
         struct ofi_window *window = window_of(comm, record.tag);
         if (!window) continue;
+        if (record.kind == OFI_RECORD_POSTED) {
+            window->credit += (uint32_t)record.count;
+            continue;
+        }
         window->open -= window->open < record.count ? window->open : (uint32_t)record.count;
-        if (!window->open) window_forget(comm, window);
+        window_forget(comm, window);
     }
     if (!comm->lost && step == OFI_STEP_LOST) {
         comm->lost = true;
@@ -103,17 +112,52 @@ static void report(struct ofi_comm *comm, uint32_t least)
         const struct ofi_record record = {OFI_RECORD_RECEIVED, window->tag, window->open};
         if (window->open < least) continue;
         if (!ofi_control_write(&comm->control, &record)) return; /* with a later one */
+        window->open = 0;
         window_forget(comm, window);
     }
 }
 
+static void report_posted(struct ofi_comm *comm)
+{
+    for (int i = comm->nwindows - 1; i >= 0; i--) {
+        struct ofi_window *window = &comm->windows[i];
+        const struct ofi_record record = {OFI_RECORD_POSTED, window->tag, window->credit};
+        if (!window->credit) continue;
+        if (!ofi_control_write(&comm->control, &record)) return; /* ofi_comm_look() tries again */
+        window->credit = 0;
+        window_forget(comm, window);
+    }
+    comm->unreported = false;
+}
+
+void ofi_comm_posted(struct ofi_comm *comm, int tag)
+{
+    struct ofi_window *window = comm->domain->device->in_line ? window_of(comm, tag) : NULL;
+    if (!window) return;
+    window->credit++;
+    comm->unreported = true;
+    report_posted(comm);
+}
+
+static bool has_room(struct ofi_comm *comm, int tag)
+{
+    const struct ofi_window *window = window_of(comm, tag);
+    if (!window || window->open >= OFI_WINDOW) return false;
+    return !comm->domain->device->in_line || window->credit > 0;
+}
+
+/* Who waits asks again at once; the socket is read at growing intervals. */
 bool ofi_comm_may_send(struct ofi_comm *comm, int tag)
 {
-    struct ofi_window *window = window_of(comm, tag);
-    if (window && window->open < OFI_WINDOW) return true;
+    if (has_room(comm, tag)) return true;
+    uint64_t now = ofi_now_nsec();
+    if (now < comm->listen_nsec) return false;
     listen_to_peer(comm);
-    window = window_of(comm, tag);
-    return window && window->open < OFI_WINDOW;
+    bool room = has_room(comm, tag);
+    comm->pause_nsec = room ? 0 : comm->pause_nsec * 2 + LISTEN_NSEC;
+    if (comm->pause_nsec > LISTEN_MOST_NSEC) comm->pause_nsec = LISTEN_MOST_NSEC;
+    comm->listen_nsec = now + comm->pause_nsec;
+    return room;
 }
 
 void ofi_comm_count(struct ofi_comm *comm, int tag)
@@ -122,6 +166,7 @@ void ofi_comm_count(struct ofi_comm *comm, int tag)
     comm->moved++;
     comm->lost_nsec = 0; /* there was more */
     if (window) window->open++;
+    if (window && comm->sending && window->credit) window->credit--;
     if (comm->sending || !window) return;
     if (window->open >= OFI_REPORT) report(comm, OFI_REPORT);
     if (comm->nwindows >= REPORT_TAGS) report(comm, 1);
@@ -134,6 +179,7 @@ ncclResult_t ofi_comm_look(struct ofi_comm *comm)
         return ofi_comm_fail(comm, ncclInternalError,
                              "ended with another connection whose messages could not be withdrawn");
     }
+    if (comm->unreported) report_posted(comm);
     if (++comm->looks % LOOK_EVERY) return ncclSuccess;
     listen_to_peer(comm);
     if (!comm->lost) return ncclSuccess;

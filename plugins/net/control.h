@@ -31,7 +31,7 @@ struct ofi_record { /* what goes over it once both ends know each other */
     int32_t tag;
     uint64_t count;
 };
-enum { OFI_RECORD_RECEIVED = 1, OFI_RECORD_END };
+enum { OFI_RECORD_RECEIVED = 1, OFI_RECORD_END, OFI_RECORD_POSTED };
 
 struct ofi_control {
     int fd; /* -1: none */

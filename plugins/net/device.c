@@ -35,11 +35,23 @@ static struct fi_info *ask(const char *provider, int *rc_out)
  * do not are those that are made for tests, or stand on another one that is listed, too. */
 static bool is_network(const char *provider)
 {
-    static const char *const others[] = {"shm", "udp", "sockets", "net", "ofi_rxd", "ofi_mrail"};
+    static const char *const others[] = {"shm", "udp", "sockets", "ofi_rxd", "ofi_mrail"};
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
         if (!strncmp(provider, others[i], strlen(others[i]))) return false;
     }
     return !strstr(provider, "ofi_rxd");
+}
+
+/* libfabric's datagrams over TCP without its layer ofi_rxm: one line of messages for each pair of
+ * processes. It is "net" in 1.17, and "tcp" has it later. */
+static bool is_in_line(const char *provider)
+{
+    return !strcmp(provider, "net") || !strcmp(provider, "tcp");
+}
+
+static bool is_tcp(const char *provider)
+{
+    return !strncmp(provider, "tcp", 3) || is_in_line(provider);
 }
 
 static bool is_ip(const struct fi_info *info)
@@ -68,7 +80,7 @@ static bool control_of(const struct fi_info *info, struct ofi_address *control)
 static int rank_of(const struct fi_info *info)
 {
     const char *wanted = getenv("TUTTI_OFI_DEVICE");
-    bool tcp = is_ip(info) && !strncmp(info->fabric_attr->prov_name, "tcp", 3);
+    bool tcp = is_ip(info) && is_tcp(info->fabric_attr->prov_name);
     struct ofi_address control;
     if (!control_of(info, &control)) return -1;
     if (!wanted && tcp) wanted = getenv("NCCL_SOCKET_IFNAME");
@@ -133,6 +145,7 @@ static void take(const struct fi_info *info)
     snprintf(device->provider, sizeof(device->provider), "%s", info->fabric_attr->prov_name);
     device->guid = hash_of(device->pci_path ? device->pci_path : device->name);
     device->mbps = speed_of(info);
+    device->in_line = is_in_line(device->provider);
     (void)control_of(info, &device->control);
     ofi_address_words(&device->control, control);
     ofi_say("device %d is %s of provider %s, %d Mb/s; connections are made at %s",
@@ -154,6 +167,17 @@ static int choose(const struct fi_info *list, bool any, const char **provider)
     return best;
 }
 
+/* Over TCP: that without ofi_rxm, which asks the receiver before each large message. */
+static int prefer_in_line(const struct fi_info *list, int best, const char **provider)
+{
+    if (!*provider || !is_tcp(*provider)) return best;
+    for (const struct fi_info *info = list; info; info = info->next) {
+        const char *other = info->fabric_attr->prov_name;
+        if (is_in_line(other) && choose(list, false, &other) == best) *provider = other;
+    }
+    return best;
+}
+
 ncclResult_t ofi_devices_find(void)
 {
     const char *named = getenv("TUTTI_OFI_PROVIDER"), *provider = NULL;
@@ -162,6 +186,7 @@ ncclResult_t ofi_devices_find(void)
     if (named && !*named) named = NULL;
     struct fi_info *list = ask(named, &rc);
     int best = choose(list, named != NULL, &provider);
+    if (!named) best = prefer_in_line(list, best, &provider);
     for (const struct fi_info *info = list; info; info = info->next)
         count++;
     if (best == INT_MAX) {

@@ -32,6 +32,7 @@ struct ofi_device {       /* the process's, never changed after it was found */
     char *pci_path; /* owned; NULL: unknown */
     uint64_t guid;
     int mbps;
+    bool in_line; /* a message that no receive was posted for holds up all that come behind it */
     struct ofi_address control;
 };
 
@@ -157,9 +158,10 @@ void ofi_endpoint_progress(struct ofi_endpoint *endpoint);
 
 /* ---- comm.c: a connection, with the domain's lock held ---- */
 
-struct ofi_window { /* of a tag: sent and not known to be received; received and not reported */
+struct ofi_window { /* of a tag */
     int tag;
-    uint32_t open;
+    uint32_t open;   /* sent and not known to be received; received and not reported */
+    uint32_t credit; /* in line: receives that wait for a message; posted and not reported */
 };
 
 struct ofi_comm {
@@ -174,6 +176,8 @@ struct ofi_comm {
     struct ofi_control control;
     struct ofi_window windows[OFI_TAGS];
     int nwindows;
+    bool unreported;                  /* some credit of a receiver */
+    uint64_t listen_nsec, pause_nsec; /* of a sender that waits: when it reads again */
     uint64_t moved, promised; /* messages received; messages that were sent, once it has ended */
     uint64_t lost_nsec;
     uint32_t looks;
@@ -191,6 +195,8 @@ void ofi_comm_close(struct ofi_comm *comm);
 bool ofi_comm_may_send(struct ofi_comm *comm, int tag);
 /* Count a message that was handed over to libfabric, or one that was received. */
 void ofi_comm_count(struct ofi_comm *comm, int tag);
+/* A receive of this tag is posted: where messages stand in line the sender learns of it. */
+void ofi_comm_posted(struct ofi_comm *comm, int tag);
 /* Nothing moves: is somebody at the other end? */
 ncclResult_t ofi_comm_look(struct ofi_comm *comm);
 /* Post one message of a request. 0, -FI_EAGAIN, or libfabric's error. */

@@ -124,7 +124,7 @@ ncclResult_t ofi_irecv(void *opaque, const struct ofi_group *group, void **reque
         request->tags[part] = group->tags[part];
         posted = ofi_comm_post(comm, request, part, group->data[part], group->sizes[part],
                                desc_of(mhandle));
-        if (!posted) part++;
+        if (!posted) ofi_comm_posted(comm, group->tags[part++]);
     }
     if (request && posted && !part) {
         rc = refused(comm, request, posted);

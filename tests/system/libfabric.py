@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Collectives over libfabric equal those over sockets, bit by bit: over tcp two ranks to 16 MiB, four to 1 MiB and
+"""Collectives over libfabric equal those over sockets, bit by bit: over TCP two ranks to 16 MiB, four to 1 MiB and
 twelve, whose connections are many, with 8 bytes. usage: libfabric.py TUTTI SUMS PLUGIN PROVIDER"""
 import os, re, subprocess, sys
 
 tutti, sums, plugin, provider = sys.argv[1:]
 clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "TUTTI_", "RANK", "WORLD_"))}
-CASES = ((2, 16 << 20), (4, 1 << 20), (12, 8)) if provider == "tcp" else ((2, 1 << 20),)
+CASES = ((2, 16 << 20), (4, 1 << 20), (12, 8)) if provider != "shm" else ((2, 1 << 20),)
 
 
 def run(ranks, most, **env):
