@@ -74,11 +74,24 @@ static bool is_ours(const char *name)
     return !strncmp(name, "NCCL_", 5) || !strncmp(name, "TUTTI_", 6) || find_spelling(name);
 }
 
+/* A plugin has variables of its own, often with this prefix. */
+static bool has_plugin(void)
+{
+    static const char *const names[] = {"NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN",
+                                        "NCCL_PROFILER_PLUGIN", "NCCL_ENV_PLUGIN"};
+    for (size_t i = 0; i < TT_LEN(names); i++) {
+        const char *named = tt_param_text(names[i]);
+        if (named && *named && strcmp(named, "none") != 0) return true;
+    }
+    return false;
+}
+
 bool tt_param_name_wrong(const char *name, char *text, size_t text_bytes)
 {
     const struct spelling *spelling = find_spelling(name);
     if (!is_ours(name) || tt_param_find(name) || is_builds(name)) return false;
     const char *nearest = nearest_name(name);
+    if (!spelling && !nearest && has_plugin()) return false;
     if (spelling && spelling->acts_as) {
         snprintf(text, text_bytes, "is not a variable of NCCL; taken as %s", spelling->acts_as);
     } else if (spelling) {

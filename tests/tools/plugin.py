@@ -275,6 +275,11 @@ def tuners():
         found, cases = report(f"tuner_outsider_v{version}", "--json", "-n", "100", kind="tuner", OUTSIDER_CHOICE="1,2,4")
         check((found["version"], found["name"], len(cases)) == (version, "Outsider", 8) and found["sound"], f"tuner: {found}")
         check(found["nsec_per_call"] > 0 and "bytes_per_question" in found, f"cost: {found}")
+    for choice, says in (("9,1,1", "algorithm: 9 is none of -1 to 6"), ("1,3,1", "protocol: 3 is none of -1 to 2"),
+                         ("2,2,1", "algorithm: 2, and collNetSupport is 0"), ("4,2,1", "algorithm: 4, and nvlsSupport is 0")):
+        for version in (1, 2):
+            found, cases = report(f"tuner_outsider_v{version}", "--json", "-n", "100", kind="tuner", OUTSIDER_CHOICE=choice)
+            check(not found["sound"] and blamed(cases) == ["getCollInfo: " + says], f"{choice}: {found}")
     for fault, grows in (("", 0), ("no-chunk", 0), ("keeps", 112)):
         found, cases = report("tuner_faulty", "--json", "-n", "100", kind="tuner", FAULTY=fault)
         check(found["sound"] and found["bytes_per_question"] == grows, f"no fault: {fault}: {found}")

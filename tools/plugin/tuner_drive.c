@@ -118,6 +118,26 @@ static void judge(const struct tuner_drive *drive, const float *before, const fl
         check_breach(drive->state, "getCollInfo: collCostTable: nothing is left to choose");
 }
 
+/* Versions 1 and 2 are not told what is possible, but for two flags. */
+static void judge_choice(const struct tuner_drive *drive, const struct tt_tuner_choice *choice)
+{
+    const int algo = choice->algo, proto = choice->proto;
+    bool nvls = algo == NCCL_ALGO_NVLS || algo == NCCL_ALGO_NVLS_TREE;
+    bool collnet = algo == NCCL_ALGO_COLLNET_DIRECT || algo == NCCL_ALGO_COLLNET_CHAIN;
+    if (algo < NCCL_ALGO_UNDEF || algo >= TT_TUNER_ALGOS) {
+        check_breach(drive->state, "getCollInfo: algorithm: %d is none of -1 to %d", algo,
+                     TT_TUNER_ALGOS - 1);
+    }
+    if (proto < NCCL_PROTO_UNDEF || proto >= TT_TUNER_PROTOS) {
+        check_breach(drive->state, "getCollInfo: protocol: %d is none of -1 to %d", proto,
+                     TT_TUNER_PROTOS - 1);
+    }
+    if (collnet && !choice->collnet)
+        check_breach(drive->state, "getCollInfo: algorithm: %d, and collNetSupport is 0", algo);
+    if (nvls && !choice->nvls)
+        check_breach(drive->state, "getCollInfo: algorithm: %d, and nvlsSupport is 0", algo);
+}
+
 /* Also of what is not a number. */
 static bool same_bits(const void *one, const void *other, size_t bytes)
 {
@@ -151,6 +171,8 @@ void tuner_ask(struct tuner_drive *drive, const struct tt_tuner_query *query, ui
         given.table[i] = possible >> i & 1U ? (float)(10 + i) : -1.0F;
     area = given;
     answer->nchannels = 0;
+    struct tt_tuner_choice choice = {NCCL_ALGO_UNDEF, NCCL_PROTO_UNDEF, true, true};
+    drive->instance.choice = &choice;
     begin(drive->state, CALL_ASK);
     ncclResult_t rc =
         drive->abi->ask(&drive->instance, query, (tt_tuner_row *)area.table, &answer->nchannels);
@@ -159,6 +181,8 @@ void tuner_ask(struct tuner_drive *drive, const struct tt_tuner_query *query, ui
         !same_bits(area.after, given.after, sizeof(area.after)))
         check_breach(drive->state, "getCollInfo: collCostTable: written beyond its 7 rows of 3");
     judge(drive, given.table, area.table);
+    judge_choice(drive, &choice);
+    drive->instance.choice = NULL;
     if (answer->nchannels < 0 || answer->nchannels > MOST_CHANNELS) {
         check_breach(drive->state, "getCollInfo: nChannels: %d is none of 0 to %d",
                      answer->nchannels, (int)MOST_CHANNELS);

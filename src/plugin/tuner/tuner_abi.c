@@ -22,11 +22,6 @@ static float **as_abi(tt_tuner_row *table)
 
 /* ---- versions 1 and 2: one choice ---- */
 
-struct answer {
-    int algo, proto;
-};
-static const struct answer no_answer = {NCCL_ALGO_UNDEF, NCCL_PROTO_UNDEF};
-
 static bool has_collnet(const tt_tuner_row *table)
 {
     return table[NCCL_ALGO_COLLNET_CHAIN][NCCL_PROTO_SIMPLE] >= 0;
@@ -38,9 +33,17 @@ static bool has_nvls(const tt_tuner_row *table)
            table[NCCL_ALGO_NVLS_TREE][NCCL_PROTO_SIMPLE] >= 0;
 }
 
-/* Make the answer the cheapest entry, when it is a possible one. */
-static void prefer(tt_tuner_row *table, const struct answer *answer)
+static struct tt_tuner_choice no_choice(const tt_tuner_row *table)
 {
+    return (struct tt_tuner_choice){NCCL_ALGO_UNDEF, NCCL_PROTO_UNDEF, has_collnet(table),
+                                    has_nvls(table)};
+}
+
+/* Make the answer the cheapest entry, when it is a possible one. */
+static void prefer(const struct tt_tuner_instance *self, tt_tuner_row *table,
+                   const struct tt_tuner_choice *answer)
+{
+    if (self->choice) *self->choice = *answer;
     bool known = answer->algo >= 0 && answer->algo < TT_TUNER_ALGOS && answer->proto >= 0 &&
                  answer->proto < TT_TUNER_PROTOS;
     if (known && table[answer->algo][answer->proto] >= 0) table[answer->algo][answer->proto] = 0;
@@ -86,16 +89,15 @@ static ncclResult_t v1_ask(const struct tt_tuner_instance *self, const struct tt
                            tt_tuner_row *table, int *nchannels)
 {
     const ncclTuner_v1_t *plugin = self->object;
-    struct answer answer = no_answer;
+    struct tt_tuner_choice answer = no_choice(table);
     pthread_mutex_lock(&self->single->lock);
     ncclResult_t rc = v1_follow(self);
     if (!rc) {
-        rc = plugin->getCollInfo((ncclFunc_t)query->func, query->bytes, has_collnet(table),
-                                 has_nvls(table), query->nops, &answer.algo, &answer.proto,
-                                 nchannels);
+        rc = plugin->getCollInfo((ncclFunc_t)query->func, query->bytes, answer.collnet, answer.nvls,
+                                 query->nops, &answer.algo, &answer.proto, nchannels);
     }
     pthread_mutex_unlock(&self->single->lock);
-    if (!rc) prefer(table, &answer);
+    if (!rc) prefer(self, table, &answer);
     return rc;
 }
 
@@ -153,11 +155,11 @@ static ncclResult_t v2_ask(const struct tt_tuner_instance *self, const struct tt
                            tt_tuner_row *table, int *nchannels)
 {
     const ncclTuner_v2_t *plugin = self->object;
-    struct answer answer = no_answer;
+    struct tt_tuner_choice answer = no_choice(table);
     ncclResult_t rc =
-        plugin->getCollInfo(self->ctx, (ncclFunc_t)query->func, query->bytes, has_collnet(table),
-                            has_nvls(table), query->nops, &answer.algo, &answer.proto, nchannels);
-    if (!rc) prefer(table, &answer);
+        plugin->getCollInfo(self->ctx, (ncclFunc_t)query->func, query->bytes, answer.collnet,
+                            answer.nvls, query->nops, &answer.algo, &answer.proto, nchannels);
+    if (!rc) prefer(self, table, &answer);
     return rc;
 }
 

@@ -233,6 +233,21 @@ static void suggests_the_nearest_word(void **state)
     }
 }
 
+/* What a plugin may read is not called without effect. */
+static void variables_of_plugins(void **state)
+{
+    char wrong[256];
+    (void)state;
+    unsetenv("NCCL_NET_PLUGIN");
+    assert_true(tt_param_name_wrong("NCCL_FLOWER_POT_COUNT", wrong, sizeof(wrong)));
+    setenv("NCCL_NET_PLUGIN", "none", 1);
+    assert_true(tt_param_name_wrong("NCCL_FLOWER_POT_COUNT", wrong, sizeof(wrong)));
+    setenv("NCCL_NET_PLUGIN", "mine", 1);
+    assert_false(tt_param_name_wrong("NCCL_FLOWER_POT_COUNT", wrong, sizeof(wrong)));
+    assert_true(tt_param_name_wrong("NCCL_DEBUGG", wrong, sizeof(wrong)));
+    unsetenv("NCCL_NET_PLUGIN");
+}
+
 static void load_names_unknown_variables(void **state)
 {
     char path[] = "/tmp/tutti-test-names-XXXXXX";
@@ -277,6 +292,7 @@ int main(void)
         cmocka_unit_test(junk_in_files_is_harmless),
         cmocka_unit_test(wrong_names),
         cmocka_unit_test(suggests_the_nearest_word),
+        cmocka_unit_test(variables_of_plugins),
         cmocka_unit_test(load_names_unknown_variables),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
