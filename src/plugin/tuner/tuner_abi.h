@@ -30,7 +30,7 @@ struct tt_tuner_instance {          /* one communicator's */
     void *ctx;                      /* the plugin's, set by its init; version 1 has none */
     uint64_t comm_id;
     size_t nranks, nnodes;
-    struct tt_tuner_choice *choice; /* borrowed; NULL: nobody asks for it */
+    struct tt_tuner_choice *choice; /* borrowed; NULL: it is not kept */
 };
 
 struct tt_tuner_choice { /* what a plugin of version 1 or 2 answered, and what it was told */
