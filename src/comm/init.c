@@ -135,6 +135,7 @@ static ncclResult_t connect_all(struct tt_init *init, struct tt_agreement *agree
     if (!rc) tt_machine_dump(init, agreed);
     init->topo_sec = lap_sec(&clock);
     if (rc) return rc;
+    comm->all_memory = !reached.any_net && !without_memory(agreed);
     fill_tune(comm, agreed, reached.any_net);
     rc = tt_tune_check();
     if (!rc) rc = tt_plugins_open(comm);

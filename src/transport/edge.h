@@ -56,6 +56,10 @@ extern const struct tt_transport_ops tt_transport_direct; /* memory.c */
 extern const struct tt_transport_ops tt_transport_shm;    /* memory.c */
 extern const struct tt_transport_ops tt_transport_net;    /* net.c */
 
+/* An end of TT_CONN_CAST. memory.c */
+ncclResult_t tt_memory_cast(const struct tt_transport_config *config, void *inbox,
+                            const struct tt_edge_key *key, struct tt_edge **edge_out);
+
 /* ---- edge.c ---- */
 
 /* The match headers of a slot and of its receiver differ: report both calls to all ranks, once, and

@@ -79,8 +79,8 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
 void tt_transport_destroy(struct tt_transport *transport);
 
 /* Connection index: collectives, and sends and receives, have edges of their own. NCCL's numbers.
- */
-enum tt_conn_index { TT_CONN_COLL, TT_CONN_P2P, TT_CONN_COUNT_ };
+ * Ours: what a rank (key.peer, at both ends) writes once for all others, who must all take it. */
+enum tt_conn_index { TT_CONN_COLL, TT_CONN_P2P, TT_CONN_CAST, TT_CONN_COUNT_ };
 
 struct tt_edge_key {
     int peer, channel;
@@ -101,7 +101,7 @@ size_t tt_transport_slice(const struct tt_transport *transport); /* payload byte
 /* "P2P/direct pointer", "P2P/CUMEM", "SHM/direct", "NET/Socket/0" for logs and reports. */
 void tt_edge_name(const struct tt_edge *edge, char *text, size_t text_bytes);
 
-int tt_edge_peer(const struct tt_edge *edge);
+int tt_edge_peer(const struct tt_edge *edge); /* sending a cast: the slowest, as last seen */
 
 /* ---- slots: never block; called by one thread at a time per edge ----
  * match: the match header, (operation number << 32) | fingerprint; it differs at the two ends only

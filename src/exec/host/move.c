@@ -30,8 +30,11 @@ static void add_location(struct tt_work *work, struct tt_cursor *cursor,
         extent = tt_geometry_scratch(&frame->geometry, cursor->stepper.pass, location->chunk);
     }
     size_t byte = extent.first * frame->elem_bytes;
-    int k = locations->count++;
     bool sends = locations == &cursor->dst;
+    if (frame->casts && sends && locations->count > 0 && tt_location_is_slot(location) &&
+        locations->edge[locations->count - 1] == frame->send_edges[location->edge])
+        return; /* the same message */
+    int k = locations->count++;
     if (!scratch) cursor->total_count = extent.count;
     cursor->sized = cursor->sized || !scratch;
     locations->edge[k] = NULL;

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRAIN_BYTES 64 /* chunk and channel boundaries: a cache line */
+#define GRAIN_BYTES 64  /* chunk and channel boundaries: a cache line */
+#define CAST_BYTES 4096 /* most that is written once for all ranks to read */
 
 /* Blocks of `count` elements in the send and receive buffer of this rank; 0: the pointer is not
  * looked at. */
@@ -152,18 +153,20 @@ ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame)
                        "plan: a program needs channels %d to %d of %d that the communicator has",
                        first, first + nchannels - 1, plan->comm->edge_channels);
     }
-    ncclResult_t rc = edge_table(plan, frame->conn, &table);
+    const int conn = frame->casts ? TT_CONN_CAST : frame->conn;
+    ncclResult_t rc = edge_table(plan, conn, &table);
     if (!rc) rc = find_links(plan, frame);
     if (rc) return rc;
     frame->send_edges = table->send + (ptrdiff_t)first * n;
     frame->recv_edges = table->recv + (ptrdiff_t)first * n;
     for (int k = 0; k < nchannels * n && !rc; k++) {
         struct tt_edge_key key = {
-            .peer = k % n, .channel = first + k / n, .conn = frame->conn, .sending = true};
-        if (plan->links[k] & TT_LINK_SENDS) rc = edge_fill(plan, &frame->send_edges[k], &key);
-        key.sending = false;
-        if (!rc && (plan->links[k] & TT_LINK_RECEIVES))
-            rc = edge_fill(plan, &frame->recv_edges[k], &key);
+            .peer = k % n, .channel = first + k / n, .conn = conn, .sending = false};
+        if (plan->links[k] & TT_LINK_RECEIVES) rc = edge_fill(plan, &frame->recv_edges[k], &key);
+        key.sending = true;
+        if (frame->casts) key.peer = frame->rank;
+        if (!rc && (plan->links[k] & TT_LINK_SENDS))
+            rc = edge_fill(plan, &frame->send_edges[k], &key);
     }
     return rc;
 }
@@ -174,6 +177,17 @@ struct channel_part {
     int channel;
     size_t lo, hi; /* elements of the buffer or of each block */
 };
+
+/* A program in which a rank sends the same to all others, and these take it; so short that where it
+ * lies in memory decides. Two ranks gain nothing. Equal on all ranks. */
+static bool is_cast(const struct tt_plan *plan, const struct tt_task *task,
+                    const struct tt_tune_choice *choice)
+{
+    bool same = task->func == TT_FUNC_BROADCAST || task->func == TT_FUNC_ALLREDUCE ||
+                task->func == TT_FUNC_ALLGATHER;
+    return same && choice->algo == TT_ALGO_ONESHOT && plan->comm->all_memory &&
+           plan->comm->member.nranks > 2 && task->count * tt_type_bytes(task->type) <= CAST_BYTES;
+}
 
 static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_group_call *node,
                                const struct tt_tune_choice *choice, struct channel_part part,
@@ -186,7 +200,8 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_group_call 
     *frame = (struct tt_frame){.reduction = node->reduction,
                                .elem_bytes = elem,
                                .channel = part.channel,
-                               .conn = TT_CONN_COLL};
+                               .conn = TT_CONN_COLL,
+                               .casts = is_cast(plan, task, choice)};
     ncclResult_t rc = tt_program_get(plan, choice, task->func, task->root, part.channel, frame);
     if (rc) return rc;
     tt_buffer_bytes(task, &frame->in_bytes, &frame->out_bytes);

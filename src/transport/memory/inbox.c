@@ -2,10 +2,11 @@
 #include "transport/memory/inbox.h"
 
 #define PAGE_BYTES 4096
+#define NRINGS 2 /* of TT_CONN_COLL and TT_CONN_P2P */
 
 struct tt_inbox_layout tt_inbox_layout(int nranks, int nchannels, size_t slice_bytes)
 {
-    size_t nrings = (size_t)nranks * (size_t)nchannels * TT_CONN_COUNT_;
+    size_t nrings = (size_t)nranks * (size_t)nchannels * NRINGS;
     struct tt_inbox_layout layout = {.nranks = nranks, .nchannels = nchannels};
     layout.slot_bytes = tt_round_up(slice_bytes, TT_LINE_BYTES);
     layout.ring_bytes = tt_round_up(TT_SLOTS * layout.slot_bytes, PAGE_BYTES);
@@ -27,8 +28,7 @@ struct tt_barrier *tt_inbox_barrier(void *inbox)
 
 size_t tt_inbox_ring(const struct tt_inbox_layout *layout, int peer, int channel, int conn)
 {
-    return ((size_t)peer * (size_t)layout->nchannels + (size_t)channel) * TT_CONN_COUNT_ +
-           (size_t)conn;
+    return ((size_t)peer * (size_t)layout->nchannels + (size_t)channel) * NRINGS + (size_t)conn;
 }
 
 struct tt_ring_lines *tt_inbox_lines(void *inbox, size_t ring)

@@ -2,10 +2,12 @@
  * payloads.
  * Every cache line has one writer. The block has room for all possible edges; pages that are never
  * touched take no memory.
+ * A ring of this rank itself (TT_CONN_COLL) holds what it sends to all others, who read it here.
  *
  *   barrier  512 B match headers of the last 64 operations | 64 B operations left |
  *            2048 B calls of these 64 | 8 cells of 64 B
- *   lines    per ring (sending peer, channel, conn): 64 slot headers of 128 B, head, pad
+ *   lines    per ring (sending peer, channel, conn): 64 slot headers of 128 B, head, head of what
+ *            that peer sends to all
  *   payloads per ring: 8 * slice_bytes, page-aligned; messages that need one take them in turn
  *
  * The sender writes headers and payloads, the receiver writes `head`. */
@@ -40,7 +42,9 @@ _Static_assert(sizeof(struct tt_slot_line) == 2 * (size_t)TT_LINE_BYTES,
 struct tt_ring_lines {
     struct tt_slot_line line[TT_LINES];
     _Atomic uint64_t head; /* slots consumed; the receiver's release pairs with acquire() */
-    char pad[sizeof(struct tt_slot_line) - sizeof(uint64_t)];
+    char pad[TT_LINE_BYTES - sizeof(uint64_t)];
+    _Atomic uint64_t cast_head; /* the same of the ring that the peer has in its own inbox */
+    char cast_pad[TT_LINE_BYTES - sizeof(uint64_t)];
 };
 
 struct tt_barrier_cell {

@@ -1,4 +1,5 @@
-/* Edges through mapped memory: slots in the receiver's inbox, written by the sender.
+/* Edges through mapped memory: slots in the receiver's inbox, written by the sender. What goes to
+ * all ranks (a cast) is written once, in the sender's inbox, and each receiver reads it there.
  * A slot header carries its number, the match header of the operation and up to 96 bytes, so a
  * message of 32 bytes is one cache line and one of 96 two; larger bytes lie in the payload or
  * (direct) stay where they are in the sender's memory. Publication is a release store of the slot
@@ -16,9 +17,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct memory_readers { /* of what is sent to all */
+    int count;
+    struct {
+        const _Atomic uint64_t *head; /* borrowed: the reader's inbox */
+        int rank;
+    } reader[];
+};
+
 struct memory_edge {
     struct tt_edge edge;
-    struct tt_ring_lines *lines; /* borrowed: the receiver's inbox */
+    struct tt_ring_lines *lines;    /* borrowed: the receiver's inbox; of a cast the sender's */
+    _Atomic uint64_t *head;         /* borrowed: the receiver's inbox; not used with `readers` */
+    struct memory_readers *readers; /* owned; NULL: this is no sender of a cast */
     char *payload;
     size_t slot_bytes;
     uint64_t next;           /* number of the next message */
@@ -43,6 +54,21 @@ static char *next_payload(const struct memory_edge *edge)
     return edge->payload + edge->npayloads % TT_SLOTS * edge->slot_bytes;
 }
 
+/* Messages that the receiver, or each of them, has given back. */
+static uint64_t look_at_heads(struct memory_edge *edge)
+{
+    /* pairs with the release stores in memory_release(): the reads of these slots are over */
+    if (!edge->readers) return atomic_load_explicit(edge->head, memory_order_acquire);
+    uint64_t least = UINT64_MAX;
+    for (int k = 0; k < edge->readers->count; k++) {
+        uint64_t head = atomic_load_explicit(edge->readers->reader[k].head, memory_order_acquire);
+        if (head >= least) continue;
+        least = head;
+        edge->edge.key.peer = edge->readers->reader[k].rank;
+    }
+    return least;
+}
+
 static bool has_room(const struct memory_edge *edge, size_t bytes)
 {
     if (edge->next - edge->credit >= TT_LINES) return false;
@@ -53,8 +79,7 @@ static char *memory_acquire(struct tt_edge *base, size_t bytes)
 {
     struct memory_edge *edge = memory_of(base);
     if (!has_room(edge, bytes)) {
-        /* pairs with the release store in memory_release() */
-        edge->credit = atomic_load_explicit(&edge->lines->head, memory_order_acquire);
+        edge->credit = look_at_heads(edge);
         if (!has_room(edge, bytes)) return NULL;
     }
     return next_payload(edge);
@@ -192,8 +217,7 @@ static bool memory_drained(struct tt_edge *base)
 {
     struct memory_edge *edge = memory_of(base);
     if (edge->credit >= edge->last_ref) return true;
-    /* pairs with the release store in memory_release(): the peer's reads are over */
-    edge->credit = atomic_load_explicit(&edge->lines->head, memory_order_acquire);
+    edge->credit = look_at_heads(edge);
     return edge->credit >= edge->last_ref;
 }
 
@@ -310,8 +334,8 @@ static void memory_release(struct tt_edge *base)
     edge->next = next;
     __builtin_prefetch(&lines->line[next % TT_LINES]); /* a sender that runs ahead has filled it */
     if ((kind == TT_SLOT_INLINE || kind == TT_SLOT_BUNDLE) && next % CREDIT_STEP) return;
-    /* pairs with the acquire loads in memory_acquire() and memory_drained() */
-    atomic_store_explicit(&lines->head, next, memory_order_release);
+    /* pairs with the acquire loads in look_at_heads() */
+    atomic_store_explicit(edge->head, next, memory_order_release);
 }
 
 static void memory_release_all(struct tt_edge *base, const struct tt_bundle *bundle)
@@ -334,6 +358,7 @@ static void shm_name(const struct tt_edge *edge, char *text, size_t text_bytes)
 
 static void memory_destroy(struct tt_edge *base)
 {
+    free(memory_of(base)->readers);
     free(memory_of(base));
 }
 
@@ -377,6 +402,7 @@ static ncclResult_t connect_memory(const struct tt_transport_config *config, voi
     size_t ring = tt_inbox_ring(&layout, key->sending ? config->member->rank : key->peer,
                                 key->channel, key->conn);
     edge->lines = tt_inbox_lines(block, ring);
+    edge->head = &edge->lines->head;
     edge->payload = tt_inbox_payload(&layout, block, ring);
     edge->slot_bytes = layout.slot_bytes;
     edge->edge.message_bytes = UINT32_MAX;
@@ -432,6 +458,60 @@ static ncclResult_t shm_connect(const struct tt_transport_config *config, void *
     if (rc) return rc;
     **edge_out = (struct tt_edge){.ops = &shm_ops, .config = config, .key = *key};
     log_edge(config, *edge_out);
+    return ncclSuccess;
+}
+
+/* ---- to all ---- */
+
+static void *inbox_of(const struct tt_transport_config *config, void *own, int rank)
+{
+    const struct tt_peer_reach *peer = &config->peers[rank];
+    return rank == config->member->rank ? own : peer->range_base + peer->inbox_offset;
+}
+
+static struct memory_readers *find_readers(const struct tt_transport_config *config, void *inbox,
+                                           size_t ring)
+{
+    const int n = config->member->nranks;
+    struct memory_readers *readers =
+        tt_calloc(1, sizeof(*readers) + (size_t)n * sizeof(readers->reader[0]));
+    for (int rank = 0; readers && rank < n; rank++) {
+        if (rank == config->member->rank) continue;
+        struct tt_ring_lines *lines = tt_inbox_lines(inbox_of(config, inbox, rank), ring);
+        readers->reader[readers->count].head = &lines->cast_head;
+        readers->reader[readers->count++].rank = rank;
+    }
+    return readers;
+}
+
+ncclResult_t tt_memory_cast(const struct tt_transport_config *config, void *inbox,
+                            const struct tt_edge_key *key, struct tt_edge **edge_out)
+{
+    const struct tt_edge_key ring_key = {
+        .peer = key->peer, .channel = key->channel, .conn = TT_CONN_COLL};
+    const struct tt_inbox_layout layout =
+        tt_inbox_layout(config->member->nranks, config->nchannels, config->slice_bytes);
+    const size_t ring = tt_inbox_ring(&layout, key->peer, key->channel, TT_CONN_COLL);
+    void *const block = inbox_of(config, inbox, key->peer);
+    struct tt_edge *base = NULL;
+    ncclResult_t rc = connect_memory(config, inbox, &ring_key, &base);
+    if (rc) return rc;
+    struct memory_edge *edge = memory_of(base);
+    edge->edge.ops = config->allow_direct ? &direct_ops : &shm_ops;
+    edge->edge.config = config;
+    edge->edge.key = *key;
+    edge->head = &edge->lines->cast_head; /* the lines that connect_memory() took are this rank's */
+    edge->lines = tt_inbox_lines(block, ring);
+    edge->payload = tt_inbox_payload(&layout, block, ring);
+    if (key->sending && !(edge->readers = find_readers(config, inbox, ring))) {
+        memory_destroy(base);
+        return tt_fail(ncclSystemError, "edge to all ranks: out of memory");
+    }
+    for (int k = 0; key->sending && k < edge->readers->count; k++) {
+        edge->edge.key.peer = edge->readers->reader[k].rank;
+        log_edge(config, base);
+    }
+    *edge_out = base;
     return ncclSuccess;
 }
 

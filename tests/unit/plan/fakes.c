@@ -185,8 +185,8 @@ ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_e
 {
     static char edges[4096];
     (void)transport;
-    size_t number =
-        (size_t)key->peer * 8 + (size_t)key->conn * 4 + (size_t)key->channel % 2 * 2 + key->sending;
+    size_t number = (size_t)key->peer * 16 + (size_t)key->conn * 4 + (size_t)key->channel % 2 * 2 +
+                    key->sending;
     *edge_out = (struct tt_edge *)(void *)&edges[number % sizeof(edges)];
     return ncclSuccess;
 }

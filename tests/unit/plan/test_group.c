@@ -84,6 +84,27 @@ static void messages_come_last_and_together(void **state)
     fake_comm_free(comm);
 }
 
+/* Where all ranks share memory, what a short call sends to all others goes over one edge. */
+static void short_calls_are_written_once(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        struct tt_comm *comm = fake_comm(4, 1, true);
+        comm->all_memory = shared;
+        fake_reset();
+        tt_group_start();
+        add(comm, TT_FUNC_ALLREDUCE, -1);
+        assert_int_equal(tt_group_end(), ncclSuccess);
+        const struct tt_frame *frame = &fake.works[0].frames[0];
+        struct tt_edge **send = frame->send_edges, **recv = frame->recv_edges;
+        assert_int_equal(frame->call.algo, TT_ALGO_ONESHOT);
+        assert_int_equal(frame->casts, shared);
+        assert_int_equal(send[2] == send[3], shared);
+        assert_ptr_not_equal(recv[2], recv[3]);
+        fake_comm_free(comm);
+    }
+}
+
 static void more_calls_than_the_slab(void **state)
 {
     struct tt_comm *comm = fake_comm(4, 1, true);
@@ -648,6 +669,7 @@ int main(void)
         cmocka_unit_test(end_without_start),
         cmocka_unit_test(nothing_before_the_end),
         cmocka_unit_test(messages_come_last_and_together),
+        cmocka_unit_test(short_calls_are_written_once),
         cmocka_unit_test(more_calls_than_the_slab),
         cmocka_unit_test(callback_opens_a_group),
         cmocka_unit_test(thread_ends_inside),

@@ -192,10 +192,45 @@ static void names_are_nccls(void **state)
     }
 }
 
+static struct tt_edge *cast_of(struct world *world, int rank, int sender)
+{
+    return edge_of(world, rank, sender, rank == sender, TT_CONN_CAST);
+}
+
+/* What is written once comes to every reader; the slowest of them decides which slots are free. */
+static void casts_come_to_all(void **state)
+{
+    (void)state;
+    for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
+        struct world *world = world_create(3, (enum world_kind)kind, 8192);
+        struct tt_edge *send = cast_of(world, 1, 1);
+        struct ends fast = {world, send, cast_of(world, 0, 1)};
+        struct tt_edge *slow = cast_of(world, 2, 1), *other = cast_of(world, 1, 2);
+        const size_t sizes[] = {8, 300}; /* in the slot's header, and in its payload */
+        const char *payload;
+        size_t got;
+        char data[300] = {0};
+        for (size_t size = 0; size < TT_LEN(sizes); size++) {
+            int sent = fill_and_empty(&fast, sizes[size]); /* the slow one has taken nothing yet */
+            assert_true(sent >= TT_SLOTS);
+            assert_null(tt_edge_acquire(send, sizes[size]));
+            assert_int_equal(tt_edge_peer(send), 2);
+            for (int k = 0; k < sent; k++) {
+                data[0] = (char)k;
+                expect(slow, 3, data, sizes[size]);
+            }
+            assert_int_equal(tt_edge_peek(slow, 3, &payload, &got), ncclInProgress);
+            assert_non_null(tt_edge_acquire(send, sizes[size]));
+        }
+        assert_int_equal(tt_edge_peek(other, 3, &payload, &got), ncclInProgress);
+        world_destroy(world);
+    }
+}
+
 static void bad_keys_are_refused(void **state)
 {
     static const struct tt_edge_key keys[] = {
-        {.peer = 2}, {.peer = -1}, {.channel = 4}, {.channel = -1}, {.conn = 2}};
+        {.peer = 2}, {.peer = -1}, {.channel = 4}, {.channel = -1}, {.conn = TT_CONN_COUNT_}};
     (void)state;
     struct world *world = world_create(2, WORLD_MAPPED, 4096);
     for (size_t k = 0; k < TT_LEN(keys); k++) {
@@ -378,6 +413,7 @@ int main(void)
         cmocka_unit_test(references_drain),
         cmocka_unit_test(other_headers_are_reported_once),
         cmocka_unit_test(names_are_nccls),
+        cmocka_unit_test(casts_come_to_all),
         cmocka_unit_test(bad_keys_are_refused),
         cmocka_unit_test(messages_count_per_edge),
         cmocka_unit_test(the_call_log_shows_buffers),
