@@ -206,6 +206,7 @@ def faulty_nets():
     code, out, err = run("check", f"{plugins}/libnccl-net_outsider_v12.so", "-k", "net", OUTSIDER_FAULT="sizes-many")
     check(code == 1 and "breach     sizes: test: sizes: more were set than the request has" in out and
           "verdict    not sound" in out, f"in words: {out} {err}")
+    check(out.count("more were set") == 1 and "no         tags: the contract is broken, as above\n" in out, f"once: {out}")
 
 
 COLLNET_FAULTS = {"listen-waits": "listen: it took more than 100 ms", "connect-none": "connect: returned 3",

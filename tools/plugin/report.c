@@ -134,12 +134,34 @@ static json_t *case_json(const char *name, const struct verdict *verdict,
                      verdict->detail, "calls", (json_int_t)state->calls, "breaches", breaches);
 }
 
-static void say_case(const char *name, const struct verdict *verdict,
-                     const struct check_case_state *state)
+/* An earlier case found it, too. */
+static bool is_said(const json_t *report, const char *breach)
 {
-    printf("%-10s %s: %s\n", verdict->result, name, verdict->detail);
+    size_t k = 0, i = 0;
+    const json_t *row = NULL, *text = NULL;
+    json_array_foreach(json_object_get(report, "cases"), k, row)
+    {
+        json_array_foreach(json_object_get(row, "breaches"), i, text)
+        {
+            if (!strcmp(json_string_value(text), breach)) return true;
+        }
+    }
+    return false;
+}
+
+/* In words each breach stands once, where it was found first. */
+static void say_case(const char *name, const struct verdict *verdict,
+                     const struct check_case_state *state, const json_t *report)
+{
+    int known = 0;
     for (int i = 0; i < state->nbreaches; i++)
-        printf("breach     %s: %s\n", name, state->breaches[i]);
+        known += is_said(report, state->breaches[i]);
+    bool all = known > 0 && known == state->nbreaches && !*state->note;
+    printf("%-10s %s: %s%s\n", verdict->result, name, verdict->detail, all ? ", as above" : "");
+    for (int i = 0; i < state->nbreaches; i++) {
+        if (!is_said(report, state->breaches[i]))
+            printf("breach     %s: %s\n", name, state->breaches[i]);
+    }
 }
 
 /* True when the case is well. */
@@ -158,7 +180,7 @@ static bool check_one(const struct check_kind *kind, size_t number,
         json_object_set_new(report, "name", json_string(state->name));
         kind->describe(state, !options->json, report);
     }
-    if (!options->json) say_case(one.row->name, &verdict, state);
+    if (!options->json) say_case(one.row->name, &verdict, state, report);
     json_array_append_new(json_object_get(report, "cases"),
                           case_json(one.row->name, &verdict, state));
     if (number + 1 == kind->ncases && end == CHECK_OK && kind->measured)
