@@ -26,12 +26,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KILL_AFTER_MSEC = 1000, LOOK_EVERY = 32 };
+/* HOLD, HOLD_BLAMED   how long a failure on another host is held back, for one that caused it to be
+ *                     heard of: nobody is blamed yet, a rank is that has not ended */
+enum { KILL_AFTER_MSEC = 1000, LOOK_EVERY = 32, HOLD_MSEC = 250, HOLD_BLAMED_MSEC = 800 };
 
 struct child {
     pid_t pid; /* 0: ended */
     int status;
     int said, said_status; /* number among those that said that they exit; 0: none */
+    int held;              /* number among the failures that are held back; 0: none */
     struct launch_output out, err;
     int script_fd; /* script of a remote shell, which ends its rank when we close it; -1: local */
 };
@@ -46,8 +49,9 @@ struct launch {
     struct launch_same *same;        /* NULL: each rank's warnings are printed */
     struct launch_report *report;    /* NULL: nobody asks for it */
     bool reported[LAUNCH_MAX_HOSTS]; /* its remote shell has said why it cannot start ranks */
-    int nalive, nsaid;
-    int first_status; /* exit status to report; -1: none failed yet */
+    int nalive, nsaid, nheld;
+    struct timespec held_since; /* the first of them */
+    int first_status;           /* exit status to report; -1: none failed yet */
     bool ending;
     struct timespec ending_since;
     bool killed;
@@ -340,7 +344,6 @@ static void report_failure(const struct launch *launch, int rank, int status, bo
     const int number = signalled ? status - 128 : status;
     const char *how = signalled ? "was ended by signal" : "exited with";
     int host = slot_of(launch->options, rank).host;
-    launch_output_drain(&launch->children[rank].err);
     if (launch->children[rank].err.awaited) {
         const char *name = launch->options->hosts[host].name;
         fprintf(stderr,
@@ -381,6 +384,45 @@ static int first_exiting(const struct launch *launch, int rank)
     return first;
 }
 
+/* The exit status that a shell would give. Of a rank on another host that a signal ended, its shell
+ * there has said it so. */
+static int status_of(const struct launch *launch, const struct child *child, bool *signalled)
+{
+    const bool far = launch->options->nhosts > 0;
+    if (WIFSIGNALED(child->status)) {
+        *signalled = true;
+        return 128 + WTERMSIG(child->status);
+    }
+    *signalled = far && WEXITSTATUS(child->status) > 128 &&
+                 sigabbrev_np(WEXITSTATUS(child->status) - 128) != NULL;
+    return WEXITSTATUS(child->status);
+}
+
+static void blame(struct launch *launch, int rank)
+{
+    bool signalled = false;
+    const int status = status_of(launch, &launch->children[rank], &signalled);
+    report_failure(launch, rank, status, signalled);
+    launch_report_blame(launch->report, rank);
+    end_all(launch, status ? status : 1);
+}
+
+/* Remote shells end in any order: a rank that failed because of another one may be heard of before
+ * it. The one that ranks' warnings name is to blame when it has failed, else the first. */
+static void settle(struct launch *launch)
+{
+    if (!launch->nheld || launch->ending) return;
+    const int named = launch_report_blamed(launch->report);
+    const struct child *cause = named >= 0 ? &launch->children[named] : NULL;
+    const long limit = cause && cause->pid > 0 ? HOLD_BLAMED_MSEC : HOLD_MSEC;
+    int first = cause && cause->held ? named : -1;
+    if (first < 0 && launch->nalive && since_msec(&launch->held_since) < limit) return;
+    for (int r = 0; first < 0 && r < launch->options->nranks; r++) {
+        if (launch->children[r].held == 1) first = r;
+    }
+    blame(launch, first);
+}
+
 static void reap_rank(struct launch *launch, int rank)
 {
     struct child *child = &launch->children[rank];
@@ -391,20 +433,22 @@ static void reap_rank(struct launch *launch, int rank)
     if (child->script_fd >= 0) close(child->script_fd);
     child->script_fd = -1;
     launch->nalive--;
-    bool signalled = WIFSIGNALED(child->status);
-    int status = signalled ? 128 + WTERMSIG(child->status) : WEXITSTATUS(child->status);
     bool finalized = !launch->pmi || launch_pmi_ended(launch->pmi, rank);
     launch_report_end(launch->report, rank, child->status, launch->ending && child->status);
-    if (!status && finalized) return;
+    if (!child->status && finalized) return;
+    launch_output_drain(&child->err);
+    if (launch->options->nhosts && !launch->ending && !child->err.awaited) {
+        child->held = ++launch->nheld;
+        if (child->held == 1) clock_gettime(CLOCK_MONOTONIC, &launch->held_since);
+        return;
+    }
     const int first = first_exiting(launch, rank);
     if (first != rank) {
         report_failure(launch, first, launch->children[first].said_status, false);
         launch_report_blame(launch->report, first);
         end_all(launch, launch->children[first].said_status);
     }
-    report_failure(launch, rank, status, signalled);
-    launch_report_blame(launch->report, rank);
-    end_all(launch, status ? status : 1);
+    blame(launch, rank);
 }
 
 /* first   the process that ended first, as far as the kernel says; the others may fail because of
@@ -417,6 +461,7 @@ static void reap(struct launch *launch, pid_t first)
     }
     for (int r = 0; r < launch->options->nranks; r++)
         reap_rank(launch, r);
+    settle(launch);
 }
 
 static void read_signals(struct launch *launch)
@@ -480,7 +525,7 @@ static bool turn(struct launch *launch, struct pollfd *polls)
     polls[n] = (struct pollfd){.fd = launch->signal_fd, .events = POLLIN};
     polls[n + 1] = (struct pollfd){launch->typed[1] >= 0 ? STDIN_FILENO : -1, POLLIN, 0};
     bool untold = launch_same_report(launch->same, name_of(launch), false, stderr);
-    int ready = poll(polls, (nfds_t)n + 2, launch->ending || untold ? 50 : -1);
+    int ready = poll(polls, (nfds_t)n + 2, launch->ending || untold || launch->nheld ? 50 : -1);
     for (int r = 0; ready > 0 && r < launch->options->nranks; r++) {
         const struct pollfd *three = &polls[(size_t)r * NCHANNELS];
         if (three[OUT].revents) launch_output_read(&launch->children[r].out);
@@ -535,7 +580,7 @@ static bool prepare(struct launch *launch)
     /* who asks for NCCL's log gets each rank's */
     if (options->nranks > 1 && !getenv("NCCL_DEBUG"))
         launch->same = launch_same_create(options->nranks);
-    if (options->json && !(launch->report = launch_report_create(options))) {
+    if ((options->json || options->nhosts) && !(launch->report = launch_report_create(options))) {
         fprintf(stderr, "tutti %s: %m\n", name_of(launch));
         return false;
     }
@@ -598,7 +643,7 @@ int launch_run(const struct launch_options *options)
     finish(&launch, before);
     free(polls);
     const int status = !ready ? 2 : launch.first_status < 0 ? 0 : launch.first_status;
-    launch_report_write(launch.report, status, stdout);
+    if (options->json) launch_report_write(launch.report, status, stdout);
     launch_report_destroy(launch.report);
     return status;
 }

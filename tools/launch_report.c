@@ -95,7 +95,8 @@ static bool reports_hang(const char *text)
 }
 
 /* The rank that a rank's sentence says is the cause ("comm 0x1 rank 0: rank 1 on host a (pid 7) is
- * gone"): the process with that pid, as numbers are a communicator's, else the number. -1: none. */
+ * gone"): on this host the process with that pid, as numbers are a communicator's, else the number.
+ * -1: none. */
 static int blamed_by(const struct launch_report *report, const char *text)
 {
     static const char *const words[] = {" on host ", ": ", " ended the communicator",
@@ -111,7 +112,8 @@ static int blamed_by(const struct launch_report *report, const char *text)
         named = named && strncmp(end, ": communicator ", 15) != 0; /* who speaks, of another one */
         const char *pid = named ? strstr(end, "(pid ") : NULL;
         for (int r = 0; pid && r < report->options->nranks; r++) {
-            if (report->processes[r].pid && report->processes[r].pid == strtol(pid + 5, NULL, 10))
+            const struct process *process = &report->processes[r]; /* of other hosts: a shell's */
+            if (process->host < 0 && process->pid && process->pid == strtol(pid + 5, NULL, 10))
                 return r;
         }
         if (named && number >= 0 && number < report->options->nranks) return (int)number;
@@ -167,6 +169,11 @@ void launch_report_end(struct launch_report *report, int rank, int status, bool 
 void launch_report_blame(struct launch_report *report, int rank)
 {
     if (report && report->first_failed < 0 && !report->interrupted) report->first_failed = rank;
+}
+
+int launch_report_blamed(const struct launch_report *report)
+{
+    return report ? report->blamed : -1;
 }
 
 void launch_report_interrupt(struct launch_report *report)

@@ -221,6 +221,12 @@ def as_json():
         os.chmod(shell, 0o755)
         job, _ = told("-n", "2", "--hosts", "alpha,beta", "--master", "127.0.0.1", "sh", "-c", '[ $RANK = 0 ] && exec sleep 60; kill -s SEGV $$',
                       env={"TUTTI_RSH": shell}, status=139, verdict="failed")
+        victim = 'echo "h:1:1 [0] a.c:1 (f) NCCL WARN comm 0x1 rank 0: rank 1 on host beta (pid 7) is gone" >&2; exit 3'
+        there, err = told("-n", "3", "--hosts", "alpha,beta,gamma", "--master", "127.0.0.1", "sh", "-c",
+                          f'[ $RANK = 2 ] && exec sleep 60; [ $RANK = 1 ] || {{ {victim}; }}; sleep 0.3; kill -s KILL $$',
+                          env={"TUTTI_RSH": shell}, status=137, verdict="failed")
+        check("a rank that failed because of one whose end is heard of later", there.get("first_failed") == 1 and
+              "tutti run: rank 1 was ended by signal 9 (Killed); ending the others" in err and "rank 0 exited" not in err, (there, err))
         check("a signal elsewhere", [(p["host"], p["pid"], p["signal"]) for p in job.get("processes", [])][1:] == [("beta", None, "SIGSEGV")], job)
     job, _ = told("-n", "2", "sh", "-c", '[ $RANK = 1 ] && kill -s INT $PPID; exec sleep 60', status=130, verdict="interrupted")
     check("interrupted", job.get("interrupted") is True and job.get("first_failed", 0) is None, job)
