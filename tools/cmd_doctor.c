@@ -16,7 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_PIDS = 4096, BRIEF_SEC = 2 };
+/* STATUS_NOBODY   exit status: there was nobody to ask */
+enum { MAX_PIDS = 4096, BRIEF_SEC = 2, STATUS_NOBODY = 3 };
 
 static const char help_text[] =
     "usage: tutti doctor [--pid PID | --address HOST[:PORT]] [--timeout SEC] [--stacks]\n"
@@ -41,8 +42,9 @@ static const char help_text[] =
     "                      connect to all others\n"
     "      --json          an array with an object per job, or per host\n"
     "  -h, --help          this text\n\n"
-    "Exit status: 0 nobody stands still, or nothing is to be mended; 1 somebody does, a process\n"
-    "does not answer, no job was found, or something is; 2 usage.\n\n"
+    "Exit status: 0 nobody stands still, or nothing is to be mended; 1 somebody does, is stopped\n"
+    "or does not answer, or something is to be mended; 2 usage; 3 no job of this user runs on\n"
+    "this host, or what --pid or --address names is none.\n\n"
     "examples:\n"
     "  tutti doctor\n"
     "  tutti doctor --stacks\n"
@@ -200,7 +202,8 @@ static int examine_host(const struct doctor_options *options, json_t *jobs)
     return silent;
 }
 
-static void examine_one(const struct doctor_options *options, json_t *jobs)
+/* Exit status, as far as it is known: 0, or why there is no answer. */
+static int examine_one(const struct doctor_options *options, json_t *jobs)
 {
     const int pid = (int)options->pid;
     const char *why = "", *address = options->address;
@@ -218,6 +221,8 @@ static void examine_one(const struct doctor_options *options, json_t *jobs)
         if (!job) say_silent(pid, why);
     }
     json_array_append_new(jobs, job);
+    if (job) return 0;
+    return !address && doctor_is_stopped(pid) ? 1 : STATUS_NOBODY;
 }
 
 struct flights {
@@ -327,6 +332,7 @@ static int save_flights(const struct doctor_options *options)
         fprintf(stderr, "tutti doctor: %zu jobs: a folder each, for `tutti trace check`\n", njobs);
     if (made && !count)
         fprintf(stderr, "tutti doctor: no running job of this user was found on this host\n");
+    if (made && !count) return STATUS_NOBODY;
     return flights.written && !flights.missing ? 0 : 1;
 }
 
@@ -384,12 +390,12 @@ static void add_stacks(json_t *jobs)
     json_array_foreach(jobs, i, job) doctor_add_stacks(job, pids, count);
 }
 
-/* Exit status: somebody stands still, or there is no job. */
+/* Exit status: somebody stands still. */
 static int report(const json_t *jobs, bool json)
 {
     const json_t *job;
     size_t i;
-    int status = json_array_size(jobs) ? 0 : 1;
+    int status = 0;
     json_array_foreach(jobs, i, job)
     {
         if (!json && i) printf("\n");
@@ -415,14 +421,16 @@ int cmd_doctor(int argc, char **argv)
     if (options.flight) return save_flights(&options);
     json_t *jobs = json_array();
     bool one = options.pid || options.address;
-    int silent = 0;
+    int silent = 0, nobody = 0;
     if (one) {
-        examine_one(&options, jobs);
+        nobody = examine_one(&options, jobs);
     } else {
         silent = examine_host(&options, jobs);
+        if (!silent && !json_array_size(jobs)) nobody = STATUS_NOBODY;
     }
     if (options.stacks) add_stacks(jobs);
     status = report(jobs, options.json);
+    if (nobody) status = nobody;
     if (silent) status = 1;
     if (!json_array_size(jobs) && !one && !silent)
         fprintf(stderr, "tutti doctor: no running job of this user was found on this host\n");

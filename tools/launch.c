@@ -409,7 +409,7 @@ static void blame(struct launch *launch, int rank)
 
 /* Remote shells end in any order: a rank that failed because of another one may be heard of before
  * it. The one that ranks' warnings name is to blame when it has failed, else the first. */
-static void settle(struct launch *launch)
+static void finish_held(struct launch *launch)
 {
     if (!launch->nheld || launch->ending) return;
     const int named = launch_report_blamed(launch->report);
@@ -461,7 +461,7 @@ static void reap(struct launch *launch, pid_t first)
     }
     for (int r = 0; r < launch->options->nranks; r++)
         reap_rank(launch, r);
-    settle(launch);
+    finish_held(launch);
 }
 
 static void read_signals(struct launch *launch)

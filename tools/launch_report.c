@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SENTENCES_MAX = 256 };
+enum { SENTENCES_MAX = 256, FINDINGS_MAX = 256 };
 
 struct sentence {
     struct launch_keys keys;
@@ -22,11 +22,20 @@ struct sentence {
     bool reports_hang;
 };
 
+/* A finding of TUTTI_CHECK as one rank wrote it. */
+struct finding {
+    int rank;
+    char *sentence;  /* owned; NULL: memory was short */
+    json_t *details; /* owned */
+};
+
 struct process {
     pid_t pid;  /* 0: not started */
     int host;   /* index into the hosts; -1: here */
     int status; /* as waitpid() gave it */
     bool ended, sent;
+    bool in_finding; /* its last line was one of a finding, the last one of its own */
+    long nfindings;  /* as its last line says; 0: no such line */
     struct timespec begin, end;
 };
 
@@ -35,6 +44,8 @@ struct launch_report {
     struct process *processes;            /* owned */
     struct sentence sentences[SENTENCES_MAX];
     int nsentences, nmore;
+    struct finding findings[FINDINGS_MAX];
+    int nfindings;
     int first_failed; /* -1: nobody */
     int blamed;       /* by the first report that names a rank; -1: none does */
     bool interrupted;
@@ -62,6 +73,10 @@ void launch_report_destroy(struct launch_report *report)
     for (int k = 0; k < report->nsentences; k++) {
         free(report->sentences[k].text);
         free(report->sentences[k].by);
+    }
+    for (int k = 0; k < report->nfindings; k++) {
+        free(report->findings[k].sentence);
+        json_decref(report->findings[k].details);
     }
     free(report->processes);
     free(report);
@@ -130,11 +145,45 @@ static struct sentence *find(struct launch_report *report, const struct launch_k
     return NULL;
 }
 
+/* "tutti check: race: ..." begins a finding, indented lines are its details, "tutti check: 2
+ * findings" counts them at the end. True: the line is one of these. */
+static bool take_finding(struct launch_report *report, int rank, const char *line, size_t bytes)
+{
+    static const char mark[] = "tutti check: ", detail[] = "  ";
+    struct process *process = &report->processes[rank];
+    const bool marked = bytes >= sizeof(mark) && !memcmp(line, mark, sizeof(mark) - 1);
+    const bool more = bytes > sizeof(detail) && !memcmp(line, detail, sizeof(detail) - 1);
+    char *end = NULL;
+    if (!marked) {
+        for (int k = report->nfindings - 1; k >= 0 && more && process->in_finding; k--) {
+            const struct finding *finding = &report->findings[k];
+            if (finding->rank != rank) continue;
+            json_array_append_new(finding->details, json_stringn(line + 2, bytes - 2));
+            return true;
+        }
+        process->in_finding = false;
+        return false;
+    }
+    const char *text = line + sizeof(mark) - 1;
+    const size_t text_bytes = bytes - (sizeof(mark) - 1);
+    const long count = strtol(text, &end, 10);
+    process->in_finding = false;
+    if (end > text) {
+        process->nfindings = count;
+    } else if (memcmp(text, "the exit status ", 16) != 0 && report->nfindings < FINDINGS_MAX) {
+        report->findings[report->nfindings++] =
+            (struct finding){rank, strndup(text, text_bytes), json_array()};
+        process->in_finding = true;
+    }
+    return true;
+}
+
 void launch_report_line(struct launch_report *report, int rank, const char *line, size_t bytes)
 {
     struct launch_keys keys;
     size_t sentence_bytes = 0;
     const char *text = NULL;
+    if (report && take_finding(report, rank, line, bytes)) return;
     if (report && !report->interrupted)
         text = launch_same_keys(rank, line, bytes, &keys, &sentence_bytes);
     if (!text) return;
@@ -237,6 +286,7 @@ static json_t *process_object(const struct launch_report *report, int rank, cons
     json_object_set_new(object, "signal", signal_of(process));
     json_object_set_new(object, "ended_by_launcher", json_boolean(process->sent));
     json_object_set_new(object, "duration_s", seconds(&process->begin, &process->end));
+    json_object_set_new(object, "findings", json_integer(process->nfindings));
     return object;
 }
 
@@ -263,6 +313,18 @@ static json_t *sentences_array(const struct launch_report *report, bool of_hang)
         }
         json_array_append_new(
             array, json_pack("{s:o, s:o}", "ranks", ranks, "sentence", text_of(sentence->text)));
+    }
+    return array;
+}
+
+static json_t *findings_array(const struct launch_report *report)
+{
+    json_t *array = json_array();
+    for (int k = 0; k < report->nfindings; k++) {
+        const struct finding *finding = &report->findings[k];
+        json_array_append_new(array, json_pack("{s:i, s:o, s:O}", "rank", finding->rank, "sentence",
+                                               text_of(finding->sentence ? finding->sentence : ""),
+                                               "details", finding->details));
     }
     return array;
 }
@@ -314,6 +376,7 @@ void launch_report_write(const struct launch_report *report, int status, FILE *t
     json_object_set_new(object, "processes", processes_array(report));
     json_object_set_new(object, "hang", hang);
     json_object_set_new(object, "warnings", sentences_array(report, false));
+    json_object_set_new(object, "findings", findings_array(report));
     json_object_set_new(object, "left_out", json_integer(report->nmore));
     if (json_dumpf(object, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0) fputc('\n', to);
     fflush(to);

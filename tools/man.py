@@ -57,12 +57,15 @@ FILES = {
 }
 STATUS = {
     "run": [("0", "all ranks ended well"), ("128 + N", "signal N ended the first rank that failed, or the launcher"),
-            ("126, 127", "the program cannot be started"), ("2", "usage, or nothing could be started"),
+            ("66", "under --strict: the race checker found something"), ("126, 127", "the program cannot be started"), ("2", "usage, or nothing could be started"),
             ("other", "that of the first rank that failed")],
     "program": [("0", "done"), ("1", "the answer is no, or it failed"), ("2", "usage"), ("3", "search: the time was over, this is the best so far"),
                 ("130", "search: interrupted, this is the best so far")],
     "perf": [("0", "measured, all results right"), ("1", "wrong results, or a call failed"), ("2", "usage")],
 }
+STATUS["doctor"] = [("0", "nobody stands still, or nothing is to be mended"),
+                    ("1", "somebody stands still, is stopped or does not answer, or something is to be mended"), ("2", "usage"),
+                    ("3", "no job of this user runs on this host, or what --pid or --address names is none")]
 PLAIN_STATUS = [("0", "done"), ("1", "the answer is no, or it failed"), ("2", "usage")]
 
 

@@ -13,6 +13,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
 #include "device/device.h"
+#include "plugin/plugin.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -89,10 +90,12 @@ static void report_forgotten(int status, void *unused)
     (void)unused;
     if (status || tt_comms.storage.owner != getpid()) return;
     report_alone();
+    if (tt_net_broke_contract() && tt_param_bool("TUTTI_STRICT"))
+        tuttiHostFail("a network plugin broke its contract (TUTTI_STRICT)");
     if (!tt_comms.storage.alive || !tt_param_bool("TUTTI_STRICT")) return;
     tt_warn("TUTTI_STRICT: %d communicator(s) were never destroyed or aborted",
             tt_comms.storage.alive);
-    tuttiHostExitStatus(1);
+    tuttiHostFail("communicators were left (TUTTI_STRICT)");
 }
 
 /* At load, so that it runs after the destructors of static objects and the program's own handlers,

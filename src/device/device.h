@@ -124,6 +124,9 @@ struct tt_item {
 void tuttiHostTouch(const void *ptr, size_t bytes, bool write);
 /* The touches that follow belong to part `part` of the item; parts run concurrently. */
 void tuttiHostTouchPart(int part);
+/* They belong to a call of a group, for reports: its name (a literal), and its number in the group
+ * from 1 on; 0: not known. */
+void tuttiHostTouchCall(const char *name, int number);
 void tuttiHostTouchName(const char *name); /* of the operation, for reports; copied */
 void tuttiHostTouchUnknown(void);          /* it may touch more than it reports */
 /* A word that a stream writes, or waits for until it holds what is asked. */
@@ -224,9 +227,9 @@ int tuttiHostCores(void);
 void tuttiHostOversubscribe(void);
 bool tuttiHostOversubscribed(void); /* true after that */
 
-/* Set the exit status of the process, after all reports at its end were written. A finding of the
- * race checker replaces it. */
-void tuttiHostExitStatus(int status);
+/* Let the process exit with status 1, after all reports at its end were written, where it would end
+ * well; one line then says so. A finding of the race checker replaces it. why: a literal */
+void tuttiHostFail(const char *why);
 
 /* The marker by which our faces differ from NVIDIA's: version text. */
 extern const char tuttiHostcuda[];

@@ -62,6 +62,7 @@ void tt_work_report_touches(const struct tt_work *work)
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
         tuttiHostTouchPart(part_of(work, f));
+        tuttiHostTouchCall(tt_func_name((enum tt_func)frame->program->func), 0);
         const struct tt_touched touched = {.func = (enum tt_func)frame->program->func,
                                            .root = frame->rank == frame->program->root,
                                            .in = on_buffers ? work->user_in : frame->in,

@@ -16,7 +16,8 @@ struct tt_net;
 struct tt_library {
     void *handle; /* owned; NULL: none */
     char path[256];
-    char why[256]; /* not opened: the loader's message about the last file that exists, or "" */
+    char why[256];     /* not opened: the loader's message about the last file that exists, or "" */
+    char missing[300]; /* names that no file has, a blank before each */
 };
 
 /* Open by NCCL's rules: the name as given; then "<prefix>-<name>.so" unless it is a path or
@@ -71,8 +72,17 @@ struct tt_plugin_slot {
  * file of its own; NULL: none */
 bool tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
                        const char *net_library);
-/* Warn that the plugin that the user named in `variable` is missing. */
-void tt_plugin_missing(const char *variable, const char *name);
+/* Warn that the plugin that the user named in `variable` is missing, and why: `library` was not
+ * opened. */
+void tt_plugin_missing(const char *variable, const char *name, const struct tt_library *library);
+/* Say that a library has none of a kind's versions, and what it has instead: a warning where it was
+ * asked for by name. abis: of the kind, newest first. */
+void tt_plugin_unsupported(const char *noun, const struct tt_library *library,
+                           const struct tt_plugin_abi *abis, size_t nabis, bool named);
+/* Warn of a plugin that is there and is not used: of a setting without effect (tt_warn_setting)
+ * where it was asked for by name. */
+void tt_plugin_refused(const struct tt_plugin_kind *kind, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Remove a user; the last one closes the library, and unmaps it unless it stays. Any thread. */
 void tt_plugin_release(struct tt_plugin_slot *slot);
 
@@ -102,6 +112,8 @@ struct tt_net_request {
  * built-in IB and Socket; the first that initialises and has a device. Logs NCCL's lines. Errors:
  * ncclInvalidUsage when the requested name matches none, ncclSystemError when none works. */
 ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **net_out);
+/* True once a network broke the contract of the interface in this process (TUTTI_PLUGIN_CHECK). */
+bool tt_net_broke_contract(void);
 /* Check the size limits of all devices of a network that is needed. Errors: ncclInternalError
  * naming the first impossible one, as in NCCL. */
 ncclResult_t tt_net_check_sizes(struct tt_net *net, int rank);

@@ -26,13 +26,15 @@ struct tt_net_candidate {
     struct tt_collnet_plugin collnet; /* its object NULL: the library has none */
     struct tt_library library;
     int users;
-    bool disabled; /* never tried again in this process */
+    bool disabled;                    /* never tried again in this process */
+    struct tt_plugin_refusal refusal; /* why it was loaded and not used; "": it was not */
 };
 
 struct tt_plugins {
     struct { /* net.c */
         pthread_mutex_t lock;
         bool listed;
+        _Atomic bool broke_contract; /* net_check.c */
         int count;
         struct tt_net_candidate list[NCCL_NET_MAX_PLUGINS];
     } nets;
@@ -44,6 +46,7 @@ struct tt_plugins {
     struct { /* profiler.c */
         struct tt_plugin_slot slot;
         pthread_mutex_t init_lock; /* one init at a time */
+        bool refused;              /* it was said */
         int mask;                  /* atomics of the compiler: plugins write it as a plain int */
         struct tt_profiler_timers *timers; /* profiler_timers.c: owned by the process, or NULL; set
                                               before the first context */

@@ -55,7 +55,7 @@ static struct tt_status usual(int rank)
     status.idle_msec = 5000;
     status.nwaits = 1;
     status.waits[0] = (struct tt_status_wait){
-        .peer = (rank + 1) % 4, .data = true, .age_msec = 5000, .number = 3};
+        .peer = (rank + 1) % 4, .reason = 1, .age_msec = 5000, .number = 3};
     status.waits[0].call = (struct tt_call){.count = 5, .known = 1};
     return status;
 }

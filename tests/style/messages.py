@@ -9,7 +9,7 @@ import sys
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PAGE = "docs/troubleshooting.md"
 # Function: place of the format among its arguments. Of snprintf() that which fills a `sentence`.
-SAY = {"tt_fail": 1, "tt_warn": 0, "tt_attn": 0, "tt_warn_setting": 0, "tuttiHostWarn": 0, "tt_tree_fail": 3, "tt_root_fail": 2, "report_death": 2,
+SAY = {"tt_fail": 1, "tt_warn": 0, "tt_attn": 0, "tt_warn_setting": 0, "tt_plugin_refused": 1, "tuttiHostWarn": 0, "tt_tree_fail": 3, "tt_root_fail": 2, "report_death": 2,
        "conclude": 2, "tt_transport_mismatch": 1, "tt_service_refused": 0, "tuner_complain": 2, "trace_complain": 0, "timeline_complain": 3,
        "ofi_fail": 1, "ofi_comm_fail": 2, "tutti_usage_error": 1, "fprintf": 1, "snprintf": 2}
 # Functions with a format that print no message of their own: those below the ones above, text that is no warning, and what is said
@@ -69,7 +69,7 @@ def messages(path, text):
         if letters(said) >= LEAST_LETTERS:
             yield path, said + ("; `…` shows the usage" if name == "tutti_usage_error" else "")
     for literal in LITERAL.findall(text):
-        if literal.startswith(("tutti check: ", "NCCL_DEBUG: ", "NCCL_DEBUG_FILE: ")):
+        if literal.startswith(("tutti check: ", "NCCL_DEBUG: ", "NCCL_DEBUG_FILE: ")) and literal != "tutti check: ":
             yield path, as_said(literal)
 
 

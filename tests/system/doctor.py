@@ -367,7 +367,7 @@ def main():
         r = tutti("doctor", "--pid", str(processes[0].pid))
         check("the same as text", r.stdout.count("waits for graphs with 1 operation(s) to be destroyed") == RANKS, r.stdout)
     r = tutti("doctor", "--pid", "1")
-    check("no such job", r.returncode == 1 and "process 1 does not answer" in r.stderr, r.stderr)
+    check("no such job", r.returncode == 3 and "process 1 does not answer" in r.stderr, r.stderr)
     r = tutti("ras", "-p", str(port), "-t", "1")
     check("no report", r.returncode == 1 and "nobody listens there" in r.stderr, r.stderr)
     preflight()

@@ -228,6 +228,10 @@ def as_json():
         check("a rank that failed because of one whose end is heard of later", there.get("first_failed") == 1 and
               "tutti run: rank 1 was ended by signal 9 (Killed); ending the others" in err and "rank 0 exited" not in err, (there, err))
         check("a signal elsewhere", [(p["host"], p["pid"], p["signal"]) for p in job.get("processes", [])][1:] == [("beta", None, "SIGSEGV")], job)
+    report = "tutti check: race: copy reads what fill writes\n  first   fill, on a stream\nhello\n  no detail\ntutti check: 1 finding"
+    job, _ = told("-n", "2", "sh", "-c", f"[ $RANK = 0 ] || {{ echo '{report}' >&2; exit 66; }}; sleep 60", status=66, verdict="failed")
+    check("findings", job.get("findings") == [{"rank": 1, "sentence": "race: copy reads what fill writes", "details": ["first   fill, on a stream"]}] and
+          [p.get("findings") for p in job.get("processes", [])] == [0, 1] and not job.get("warnings"), job)
     job, _ = told("-n", "2", "sh", "-c", '[ $RANK = 1 ] && kill -s INT $PPID; exec sleep 60', status=130, verdict="interrupted")
     check("interrupted", job.get("interrupted") is True and job.get("first_failed", 0) is None, job)
     job, _ = told("-n", "2", "/nowhere/program", status=127, verdict="not started")

@@ -41,6 +41,30 @@ static int destroy_before_graphs(float *memory)
     return rc ? 2 : 0;
 }
 
+/* Two results of a group in one place, by two ranks. */
+static int write_twice_in_group(void)
+{
+    ncclComm_t pair[2];
+    float *memory[2];
+    const size_t half = COUNT / 2;
+    ncclResult_t rc = ncclCommInitAll(pair, 2, NULL);
+    if (rc) return 2;
+    ncclGroupStart();
+    for (int i = 0; i < 2; i++) {
+        cudaSetDevice(i);
+        cudaMalloc((void **)&memory[i], 3 * COUNT * sizeof(float));
+        cudaMemset(memory[i], 0, 3 * COUNT * sizeof(float));
+        cudaDeviceSynchronize();
+        float *out = memory[i] + COUNT;
+        ncclAllReduce(memory[i], out, COUNT, ncclFloat, ncclSum, pair[i], NULL);
+        ncclAllReduce(memory[i], out + half, COUNT, ncclFloat, ncclMax, pair[i], NULL);
+    }
+    ncclGroupEnd();
+    for (int i = 0; i < 2; i++)
+        ncclCommDestroy(pair[i]);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "fine";
@@ -94,6 +118,7 @@ int main(int argc, char **argv)
                        strcmp(mode, "stream") ? NULL : stream);
     if (rc) printf("call: %d %s\n", rc, ncclGetLastError(NULL));
     cudaStreamSynchronize(NULL);
+    if (!strcmp(mode, "group")) rc = write_twice_in_group();
     if (!strcmp(mode, "graph")) return destroy_before_graphs(memory);
     if (!strstr(mode, "leak") && strcmp(mode, "handler") != 0) end();
     return rc ? 2 : 0;

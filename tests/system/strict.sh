@@ -1,8 +1,8 @@
 #!/bin/sh
 # TUTTI_STRICT: what strict.c does wrong is an error with a sentence. Without it some of that is tolerated.
-# usage: strict.sh TUTTI PROGRAM
+# usage: strict.sh TUTTI PROGRAM ENV_PLUGIN NET_PLUGIN OTHER_NET_PLUGIN
 set -u
-tutti=$1 program=$2
+tutti=$1 program=$2 env_plugin=$3 net_plugin=$4 other=$5
 unset TUTTI_STRICT NCCL_DEBUG
 failed=0
 try() { # mode, expected status and sentence ("": any), further words: options and NAME=VALUE for env
@@ -29,6 +29,10 @@ strict stream 2 ' is one of device 1, the communicator is on 0' TUTTI_DEVICES=2
 strict leak 1 'TUTTI_STRICT: 1 communicator(s) were never destroyed or aborted'
 strict fine 3 'TUTTI_STRICT: NCCL_DEBUGG is not a known variable and has no effect; did you mean NCCL_DEBUG?' NCCL_DEBUGG=1
 strict race 66 'race: fill writes what fill writes, and nothing orders the two'
+strict race 66 'tutti check: 1 finding; the exit status is 66 instead of the program'"'"'s 0'
+strict leak 1 'tutti check: the exit status is 1 instead of the program'"'"'s 0: communicators were left (TUTTI_STRICT)'
+strict group 66 'race: AllReduce (call 2 of a group) writes what AllReduce (call 1 of a group) writes' TUTTI_DEVICES=2
+strict group 66 'memory  2000 bytes at ' TUTTI_DEVICES=2
 # One run tells both, the count of findings last, and the finding's status is the program's.
 strict race,leak 66 'race: fill writes what fill writes, and nothing orders the two'
 strict race,leak 66 'TUTTI_STRICT: 1 communicator(s) were never destroyed or aborted
@@ -49,9 +53,11 @@ try inside 2 'run over the end of its allocation' A=1
 try graph 2 'waits for graphs with 1 operation(s) of it, for 2 s: destroy them first' TUTTI_TIMEOUT=4 TUTTI_DEVICES=2
 case $said in *'destroy: 8 '*'for 4 s: destroy them first'*) ;; *) failed=1; printf 'graph: %s\n' "$said" ;; esac
 # Settings that do not do what they say: told, and errors in strict mode.
-wrong() { # sentence, NAME=VALUE
-    try fine 0 "$1" "$2"
-    strict fine 3 "$1" "$2"
+wrong() { # sentence, NAME=VALUE...
+    words=$1
+    shift
+    try fine 0 "$words" "$@"
+    strict fine 3 "$words" "$@"
 }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -61,10 +67,18 @@ for name in NCCL_CONF_FILE NCCL_GRAPH_FILE NCCL_TOPO_FILE NCCL_TUNER_CONFIG_FILE
 done
 wrong "NCCL_CONF_FILE: $folder is a folder and has no effect" NCCL_CONF_FILE="$folder"
 for kind in NET TUNER PROFILER; do
-    wrong "NCCL_${kind}_PLUGIN: no plugin nosuch could be loaded" NCCL_${kind}_PLUGIN=nosuch
+    wrong "NCCL_${kind}_PLUGIN: no plugin nosuch could be loaded: there is no file nosuch libnccl-" NCCL_${kind}_PLUGIN=nosuch
+    wrong " is unsupported: it has no nccl" NCCL_${kind}_PLUGIN="$env_plugin"
+    wrong " down to nccl" NCCL_${kind}_PLUGIN="$env_plugin"
+    wrong "; it has ncclEnvPlugin_v2" NCCL_${kind}_PLUGIN="$env_plugin"
     wrong "NCCL_${kind}_PLUGIN: no plugin $folder/text could be loaded" NCCL_${kind}_PLUGIN="$folder/text"
     try fine 0 '' NCCL_${kind}_PLUGIN=none TUTTI_STRICT=1
 done
+# Of a list the first that works is wanted: what is wrong with the others is said where none does.
+wrong "the plugin $net_plugin is not used: devices returned 0 (" NCCL_NET_PLUGIN="$net_plugin" TESTNET_DEVICES=0
+strict fine 0 '' NCCL_NET_PLUGIN="$net_plugin,$other" TESTNET_DEVICES=0
+try fine 0 'breaks the contract of network plugins: getProperties: name: there is none' NCCL_NET_PLUGIN="$other" TUTTI_PLUGIN_CHECK=1 OUTSIDER_FAULT=name-none
+strict fine 1 'a network plugin broke its contract (TUTTI_STRICT)' NCCL_NET_PLUGIN="$other" TUTTI_PLUGIN_CHECK=1 OUTSIDER_FAULT=name-none
 wrong 'NCCL_BUFFSIZE: value '"'abc'"' is not understood' NCCL_BUFFSIZE=abc
 wrong 'NCCL_BUFFSIZE is 12 bytes, accepted are 32768 to' NCCL_BUFFSIZE=12
 wrong 'NCCL_MAX_NRINGS is deprecated and still obeyed; use NCCL_MAX_CTAS' NCCL_MAX_NRINGS=2

@@ -90,6 +90,18 @@ bool doctor_is_stuck(const json_t *job)
     return false;
 }
 
+/* Of a job in which nobody stands still: whoever asks wants that word, too. */
+static void show_well(const json_t *job)
+{
+    const json_t *comm;
+    size_t i, missing = 0;
+    json_array_foreach(json_object_get(job, "communicators"), i, comm)
+    {
+        missing += json_array_size(json_object_get(comm, "missing"));
+    }
+    if (!missing && i) printf("  nobody stands still\n");
+}
+
 bool doctor_show(const json_t *job)
 {
     const json_t *comm;
@@ -98,5 +110,6 @@ bool doctor_show(const json_t *job)
            json_array_size(json_object_get(job, "processes")),
            json_array_size(json_object_get(job, "communicators")), number_of(job, "took_sec"));
     json_array_foreach(json_object_get(job, "communicators"), i, comm) show_comm(comm);
+    if (!doctor_is_stuck(job)) show_well(job);
     return doctor_is_stuck(job);
 }

@@ -23,10 +23,11 @@ static void report_call(const struct tt_task *task, int rank)
 static enum tt_step report_calls(struct tt_item *item, enum tt_item_call call)
 {
     const struct calls *calls = (const struct calls *)item;
-    int part = 1;
+    int part = 1, number = 1;
     for (const struct tt_group_call *node = calls->first; call == TT_ITEM_TOUCH && node;
          node = node->next) {
         tuttiHostTouchPart(tt_func_is_message(node->task.func) ? 0 : part++);
+        tuttiHostTouchCall(tt_func_name(node->task.func), number++);
         report_call(&node->task, calls->rank);
     }
     tuttiHostTouchName("a group");
@@ -51,13 +52,15 @@ struct plans {
 static enum tt_step report_plans(struct tt_item *item, enum tt_item_call call)
 {
     const struct tt_plan *first = ((const struct plans *)item)->first;
-    int part = 1;
+    int part = 1, number = 1;
     for (const struct tt_plan *plan = first; call == TT_ITEM_TOUCH && plan;
          plan = plan->next_in_group) {
         if (plan->launch.stream != first->launch.stream) continue;
         tuttiHostTouchPart(part++);
-        for (const struct tt_group_call *node = plan->first; node; node = node->next)
+        for (const struct tt_group_call *node = plan->first; node; node = node->next) {
+            tuttiHostTouchCall(tt_func_name(node->task.func), number++);
             report_call(&node->task, plan->comm->member.rank);
+        }
     }
     tuttiHostTouchName("a group");
     return TT_STEP_DONE;

@@ -1,6 +1,7 @@
 /* Opens plugin libraries as NCCL does: RTLD_NOW, local scope, names in NCCL's order. A kind of
  * which there is one library per process keeps it in a slot, counted; a failure is final. */
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/param.h"
 #include "plugin/load/image.h"
 #include "plugin/plugin.h"
@@ -103,8 +104,9 @@ bool tt_library_open(const char *kind, uint32_t sub, const char *prefix, const c
     memset(library_out, 0, sizeof(*library_out));
     if (name && !strcasecmp(name, "none")) return false;
     if (name && strlen(name) > NAME_MAX_BYTES) {
-        tt_info(sub, "%s/Plugin: a name of %zu characters is too long: %.60s...", kind,
-                strlen(name), name);
+        snprintf(library_out->why, sizeof(library_out->why), "a name of %zu characters is too long",
+                 strlen(name));
+        tt_info(sub, "%s/Plugin: %s: %.60s...", kind, library_out->why, name);
         return false;
     }
     if (name && means_static(name)) {
@@ -115,6 +117,7 @@ bool tt_library_open(const char *kind, uint32_t sub, const char *prefix, const c
     bool found = try_names(&search, prefix, name);
     if (!found && search.missing[0])
         tt_info(sub, "%s/Plugin: Could not find:%s", kind, search.missing);
+    snprintf(library_out->missing, sizeof(library_out->missing), "%.299s", search.missing);
     return found;
 }
 
@@ -147,12 +150,14 @@ static bool open_for(const struct tt_plugin_kind *kind, const char *net_library,
                      struct tt_library *library)
 {
     const char *name = tt_param_str(kind->variable);
+    struct tt_library first;
     if (name && !strcasecmp(name, "none")) return false;
     if (tt_library_open(kind->label, kind->sub, kind->prefix, name, library)) return true;
+    first = *library;
     if (kind->other_prefix &&
         tt_library_open(kind->label, kind->sub, kind->other_prefix, name, library))
         return true;
-    if (name && *name) tt_plugin_missing(kind->variable, name);
+    if (name && *name) tt_plugin_missing(kind->variable, name, &first);
     return net_library &&
            tt_library_open(kind->label, kind->sub, kind->prefix, net_library, library);
 }
@@ -171,22 +176,63 @@ static bool load(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
         slot->stays = kind->stays;
         return true;
     }
-    if (reports && tt_param_is_set(kind->variable)) { /* asked for by name */
-        tt_warn_setting("External %s plugin %s is unsupported: it has no %s", kind->noun,
-                        library->path, kind->abis[0].symbol);
-    } else if (reports) {
-        tt_info(kind->sub, "External %s plugin %s is unsupported: it has no %s", kind->noun,
-                library->path, kind->abis[0].symbol);
-    }
+    if (reports)
+        tt_plugin_unsupported(kind->noun, library, kind->abis, kind->nabis,
+                              tt_param_is_set(kind->variable));
     tt_library_close(library);
     return false;
 }
 
-void tt_plugin_missing(const char *variable, const char *name)
+void tt_plugin_missing(const char *variable, const char *name, const struct tt_library *library)
 {
-    tt_warn_setting(
-        "%s: no plugin %s could be loaded; NCCL_DEBUG=INFO shows where it was looked for", variable,
-        name);
+    const bool exists = library->why[0];
+    tt_warn_setting("%s: no plugin %.254s could be loaded: %s%s", variable, name,
+                    exists ? library->why : "there is no file", exists ? "" : library->missing);
+}
+
+/* A plugin's symbol of any kind and version, to say what a library has that cannot be used. */
+static bool has_another(const struct tt_library *library, char symbol[], size_t symbol_bytes)
+{
+    static const char *const kinds[] = {"ncclNetPlugin", "ncclTunerPlugin", "ncclProfiler",
+                                        "ncclEnvPlugin", "ncclCollNetPlugin"};
+    enum { NEWEST_THOUGHT_OF = 20 };
+    for (size_t k = 0; k < TT_LEN(kinds); k++) {
+        for (int version = NEWEST_THOUGHT_OF; version > 0; version--) {
+            snprintf(symbol, symbol_bytes, "%s_v%d", kinds[k], version);
+            if (dlsym(library->handle, symbol)) return true;
+        }
+    }
+    return false;
+}
+
+void tt_plugin_unsupported(const char *noun, const struct tt_library *library,
+                           const struct tt_plugin_abi *abis, size_t nabis, bool named)
+{
+    char other[64];
+    const bool has = has_another(library, other, sizeof(other));
+    if (named) {
+        tt_warn_setting("External %s plugin %s is unsupported: it has no %s, nor an older one down "
+                        "to %s; it has %s",
+                        noun, library->path, abis[0].symbol, abis[nabis - 1].symbol,
+                        has ? other : "no symbol of a plugin");
+    } else {
+        tt_info(TT_LOG_INIT, "External %s plugin %s is unsupported: it has no %s; it has %s", noun,
+                library->path, abis[0].symbol, has ? other : "no symbol of a plugin");
+    }
+}
+
+void tt_plugin_refused(const struct tt_plugin_kind *kind, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (tt_param_is_set(kind->variable)) {
+        tt_warn_setting("%s: %s", kind->variable, text);
+    } else {
+        tt_warn("%s: %s", kind->variable, text);
+    }
 }
 
 bool tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,

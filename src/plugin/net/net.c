@@ -44,9 +44,9 @@ static const struct tt_plugin_abi strange_abis[] = {
 static void list_external(const char *name, size_t len)
 {
     if (tt_plugins.nets.count >= MAX_EXTERNAL || len >= TT_NET_NAME_BYTES) {
-        tt_info(net_sub, "NET/Plugin: %.*s is ignored: %s", (int)tt_min_size(len, 60), name,
-                len >= TT_NET_NAME_BYTES ? "the name is too long"
-                                         : "there are too many candidates");
+        tt_warn_setting("NCCL_NET_PLUGIN: %.*s is ignored: %s", (int)tt_min_size(len, 60), name,
+                        len >= TT_NET_NAME_BYTES ? "the name is too long"
+                                                 : "there are too many candidates");
         return;
     }
     struct tt_net_candidate *candidate = &tt_plugins.nets.list[tt_plugins.nets.count++];
@@ -88,8 +88,7 @@ static void report_unsupported(const struct tt_net_candidate *candidate)
     const struct tt_library *library = &candidate->library;
     struct tt_plugin_found strange;
     if (!tt_library_find(library, strange_abis, TT_LEN(strange_abis), &strange)) {
-        tt_info(net_sub, "External network plugin %s is unsupported", library->path);
-        if (candidate->name[0]) tt_plugin_missing("NCCL_NET_PLUGIN", candidate->name);
+        tt_plugin_unsupported("network", library, abis, TT_LEN(abis), candidate->name[0] != 0);
         return;
     }
     tt_warn_setting(
@@ -105,7 +104,7 @@ static bool load(struct tt_net_candidate *candidate)
     if (candidate->plugin.object) return true;
     if (!tt_library_open("NET", net_sub, "libnccl-net", candidate->name[0] ? candidate->name : NULL,
                          library)) {
-        if (candidate->name[0]) tt_plugin_missing("NCCL_NET_PLUGIN", candidate->name);
+        if (candidate->name[0]) tt_plugin_missing("NCCL_NET_PLUGIN", candidate->name, library);
         return false;
     }
     if (!tt_library_find(library, abis, TT_LEN(abis), &found)) {
@@ -198,7 +197,9 @@ static bool start(struct tt_net_candidate *candidate, const struct tt_net_reques
     if (begun) plugin->ops.finalize(plugin, net->ctx);
     net->ctx = NULL;
     tt_info(net_sub, "Failed to initialize NET plugin %s", name_of(candidate));
-    if (request->refusal && !plugin->builtin) *request->refusal = refusal;
+    if (plugin->builtin) return false;
+    candidate->refusal = refusal;
+    if (request->refusal) *request->refusal = refusal;
     return false;
 }
 
@@ -230,6 +231,19 @@ static void disable_others(const struct tt_net_candidate *taken)
     }
 }
 
+/* Of a list of plugins the first that works is wanted. When none does, each says why, once. */
+static void report_refused(const struct tt_net_candidate *taken)
+{
+    if (taken && !taken->plugin.builtin) return;
+    for (int i = 0; i < tt_plugins.nets.count; i++) {
+        struct tt_net_candidate *candidate = &tt_plugins.nets.list[i];
+        if (!candidate->name[0] || !candidate->refusal.text[0]) continue;
+        tt_warn_setting("NCCL_NET_PLUGIN: the plugin %s is not used: %s", candidate->name,
+                        candidate->refusal.text);
+        candidate->refusal.text[0] = 0;
+    }
+}
+
 static struct tt_net_candidate *choose(const struct tt_net_request *request, struct tt_net *net)
 {
     if (!tt_plugins.nets.listed) list_candidates();
@@ -242,6 +256,11 @@ static struct tt_net_candidate *choose(const struct tt_net_request *request, str
 }
 
 /* ---- for communicators ---- */
+
+bool tt_net_broke_contract(void)
+{
+    return tt_plugins.nets.broke_contract;
+}
 
 static ncclResult_t none_fits(const struct tt_net_request *request)
 {
@@ -263,6 +282,7 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
     if (!net) return tt_fail(ncclSystemError, "net: out of memory");
     pthread_mutex_lock(&tt_plugins.nets.lock);
     struct tt_net_candidate *taken = choose(request, net);
+    report_refused(taken);
     pthread_mutex_unlock(&tt_plugins.nets.lock);
     if (!taken) {
         free(net);

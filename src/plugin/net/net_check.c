@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/system/clock.h"
 #include "plugin/net/net_abi.h"
+#include "plugin/process.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -76,6 +77,7 @@ static void breach(struct tt_net_plugin *self, const char *function, const char 
     if (check->nbreaches == MOST_BREACHES) return;
     check->breaches[check->nbreaches++] = (struct tt_net_breach){function, what};
     tt_warn("NET/%s breaks the contract of network plugins: %s: %s", name_of(self), function, what);
+    tt_plugins.nets.broke_contract = true;
 }
 
 uint64_t tt_net_check_clock(pid_t thread)

@@ -82,35 +82,70 @@ static ncclResult_t init_context(const ncclProfiler_v7_t *table,
     return rc;
 }
 
+/* Has the plugin begun a context? NULL in *context_out and no reason: it does not want this
+ * communicator. After init, which may have filled the table. */
+static bool begin(const struct tt_profiler_config *config, void **context_out,
+                  struct tt_plugin_refusal *refusal)
+{
+    static const char *const names[] = {"init", "startEvent", "stopEvent", "recordEventState",
+                                        "finalize"};
+    const void *object = tt_plugins.profiler.slot.found.object;
+    const size_t bytes = sizeof(refusal->text);
+    refusal->text[0] = 0;
+    if (tt_table_lacks(object, names, 1)) {
+        snprintf(refusal->text, bytes, "it has no init");
+        return false;
+    }
+    const ncclProfiler_v7_t *table = found_table();
+    ncclResult_t rc = init_context(table, config, context_out);
+    const char *lacks = tt_table_lacks(object, names, TT_LEN(names));
+    if (rc) {
+        snprintf(refusal->text, bytes, "init returned %d (%s)", (int)rc, tt_result_text(rc));
+    } else if (lacks) {
+        snprintf(refusal->text, bytes, "it has no %s", lacks);
+        if (*context_out && strcmp(lacks, "finalize") != 0) table->finalize(*context_out);
+    }
+    return !refusal->text[0] && *context_out;
+}
+
+/* Once per process: most communicators of a process meet the same. */
+static void report_refused(const struct tt_profiler_config *config,
+                           const struct tt_plugin_refusal *refusal)
+{
+    const char *name = *(const char *const *)tt_plugins.profiler.slot.found.object;
+    pthread_mutex_lock(&tt_plugins.profiler.init_lock);
+    const bool is_news = refusal->text[0] && !tt_plugins.profiler.refused;
+    tt_plugins.profiler.refused |= is_news;
+    pthread_mutex_unlock(&tt_plugins.profiler.init_lock);
+    if (is_news) {
+        tt_plugin_refused(&kind, "%s: %s; rank %d goes on without it",
+                          name ? name : "without a name", refusal->text, config->member->rank);
+    }
+    if (config->refusal && refusal->text[0]) *config->refusal = *refusal;
+    if (config->refusal && !refusal->text[0]) {
+        snprintf(config->refusal->text, sizeof(config->refusal->text),
+                 "init gave no context (is the plugin switched off?)");
+    }
+}
+
 void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profiler **profiler_out)
 {
-    const struct tt_member *member = config->member;
     *profiler_out = NULL;
     if (!tt_plugin_acquire(&kind, &tt_plugins.profiler.slot, config->net_library)) return;
     if (config->unloads) tt_plugins.profiler.slot.stays = false;
     tt_profiler_timers_begin();
-    const ncclProfiler_v7_t *table = found_table();
+    struct tt_plugin_refusal refusal = {"out of memory"};
     struct tt_profiler *profiler = tt_calloc(1, sizeof(*profiler));
     void *context = NULL;
-    ncclResult_t rc = profiler ? init_context(table, config, &context) : ncclSystemError;
-    if (rc || !context) { /* no context: the plugin does not want this communicator */
-        if (rc) {
-            tt_info(TT_LOG_INIT, "PROFILER/Plugin: init returned %d; rank %d goes on without it",
-                    (int)rc, member->rank);
-        }
-        if (config->refusal && rc) {
-            snprintf(config->refusal->text, sizeof(config->refusal->text), "init returned %d (%s)",
-                     (int)rc, tt_result_text(rc));
-        } else if (config->refusal) {
-            snprintf(config->refusal->text, sizeof(config->refusal->text),
-                     "init gave no context (is the plugin switched off?)");
-        }
+    if (!profiler || !begin(config, &context, &refusal)) {
+        report_refused(config, &refusal);
         free(profiler);
         tt_profiler_timers_end();
         tt_plugin_release(&tt_plugins.profiler.slot);
         return;
     }
-    *profiler = (struct tt_profiler){table, context, member, &tt_plugins.profiler.mask};
+    *profiler =
+        (struct tt_profiler){found_table(), context, config->member, &tt_plugins.profiler.mask};
     report_mask();
     *profiler_out = profiler;
 }

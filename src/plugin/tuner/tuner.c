@@ -108,14 +108,14 @@ static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
     if (config->constants) tuner->constants = *config->constants;
     if (!beginning->init || !beginning->ask) {
         if (is_news(FAULT_TABLE)) {
-            tt_warn("TUNER/Plugin: %s has no init or getCollInfo; going on without it",
-                    tuner->name);
+            tt_plugin_refused(&kind, "%s has no init or getCollInfo; going on without it",
+                              tuner->name);
         }
         return false;
     }
     ncclResult_t rc = tuner->abi->init(&tuner->plugin, &tuner->domains, &tuner->constants);
     if (rc && is_news(FAULT_INIT)) {
-        tt_warn("TUNER/Plugin: %s: init returned %d; going on without it", tuner->name, (int)rc);
+        tt_plugin_refused(&kind, "%s: init returned %d; going on without it", tuner->name, (int)rc);
     }
     if (!rc && config->constants) take_constants(tuner, config->constants);
     return rc == ncclSuccess;

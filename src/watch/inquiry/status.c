@@ -16,6 +16,29 @@
 
 #define GRAPHS_NSEC 1000000000ull /* shorter waits for graphs are everyday */
 
+/* ---- what a wait is for ---- */
+
+enum { REASON_BITS = 3 };
+/* As the watchdog has them before "of" and "by"; the first one stands for all others. */
+static const char *const reasons[1 << REASON_BITS] = {
+    "room", "data", "arrival", "departure", "free slot", "call", "reading", "channel",
+};
+
+const char *tt_status_wait_word(const struct tt_status_wait *wait)
+{
+    return reasons[wait->reason % (1U << REASON_BITS)];
+}
+
+static uint8_t reason_of(const char *what)
+{
+    static const char article[] = "the ";
+    if (!strncmp(what, article, sizeof(article) - 1)) what += sizeof(article) - 1;
+    for (uint8_t i = 1; i < 1 << REASON_BITS; i++) {
+        if (!strncmp(what, reasons[i], strlen(reasons[i]))) return i;
+    }
+    return 0;
+}
+
 /* ---- filling ---- */
 
 static void fill_waits(const struct tt_watch_subject *subject, uint64_t now,
@@ -27,7 +50,7 @@ static void fill_waits(const struct tt_watch_subject *subject, uint64_t now,
         struct tt_status_wait *wait = &status->waits[i];
         uint64_t age_nsec = now > waits[i].since_nsec ? now - waits[i].since_nsec : 0;
         *wait = (struct tt_status_wait){.peer = waits[i].peer,
-                                        .data = tt_wait_is_for_data(waits[i].what),
+                                        .reason = reason_of(waits[i].what),
                                         .age_msec = (uint32_t)(age_nsec / 1000000),
                                         .number = waits[i].op_seq};
         memcpy(&wait->call, waits[i].call, sizeof(wait->call));
@@ -118,7 +141,7 @@ void tt_status_pack(const struct tt_status *status, unsigned char bytes[TT_STATU
     for (int i = 0; i < TT_STATUS_WAITS; i++, at += WAIT_WORDS) {
         const struct tt_status_wait *wait = &status->waits[i];
         at[0] = both((uint32_t)wait->peer, wait->age_msec);
-        at[1] = wait->number << 1 | (wait->data ? 1 : 0);
+        at[1] = wait->number << REASON_BITS | wait->reason;
         memcpy(at + 2, &wait->call, sizeof(wait->call));
     }
     for (size_t i = 0; i < TT_STATUS_BYTES / 8; i++)
@@ -178,8 +201,8 @@ bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STA
         struct tt_status_wait *wait = &status->waits[i];
         wait->peer = (int)(at[0] >> 32);
         wait->age_msec = (uint32_t)at[0];
-        wait->number = at[1] >> 1;
-        wait->data = at[1] & 1;
+        wait->number = at[1] >> REASON_BITS;
+        wait->reason = at[1] & ((1U << REASON_BITS) - 1);
         memcpy(&wait->call, at + 2, sizeof(wait->call));
     }
     memcpy(status->name, bytes + TT_STATUS_BYTES - TT_STATUS_NAME_BYTES, TT_STATUS_NAME_BYTES - 1);

@@ -20,7 +20,7 @@ enum {
 
 struct tt_status_wait {
     int peer;            /* -1: several or unknown */
-    bool data;           /* waits for bytes, not for room */
+    uint8_t reason;      /* see tt_status_wait_word() */
     uint32_t age_msec;   /* of the wait */
     uint64_t number;     /* of the operation that waits */
     struct tt_call call; /* that waits; not known: `number` says which */
@@ -60,6 +60,9 @@ struct tt_status {
  */
 void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
                     struct tt_status *status_out);
+
+/* What a wait is for, as the watchdog's sentences name it: "data", "arrival", "free slot". */
+const char *tt_status_wait_word(const struct tt_status_wait *wait);
 
 /* Pack a status without its process, and unpack it. False when the bytes are not a status. */
 void tt_status_pack(const struct tt_status *status, unsigned char bytes[TT_STATUS_BYTES]);

@@ -22,7 +22,7 @@ static void print_waits(FILE *out, const struct tt_status *status)
     for (int i = 0; i < status->nwaits; i++) {
         const struct tt_status_wait *wait = &status->waits[i];
         fprintf(out, "%s{\"for\": \"%s\", \"peer\": %d, \"operation\": %llu, \"age_sec\": %.3f",
-                i ? ", " : "", wait->data ? "data" : "room", wait->peer,
+                i ? ", " : "", tt_status_wait_word(wait), wait->peer,
                 (unsigned long long)wait->number, wait->age_msec * 1e-3);
         print_call(out, "call", &wait->call);
         fprintf(out, "}");

@@ -81,7 +81,7 @@ int tuttiHostSetDevice(int device)
 
 void tuttiHostOversubscribe(void) {}
 
-void tuttiHostExitStatus(int status)
+void tuttiHostFail(const char *status)
 {
     (void)status;
 }

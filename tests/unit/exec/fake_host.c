@@ -121,6 +121,12 @@ void tuttiHostTouchPart(int part)
     (void)part;
 }
 
+void tuttiHostTouchCall(const char *name, int number)
+{
+    (void)name;
+    (void)number;
+}
+
 void tuttiHostTouchName(const char *name)
 {
     (void)name;

@@ -23,10 +23,12 @@ struct tt_check_touch {
     enum tt_check_touch_kind kind;
     const void *ptr;
     size_t bytes;
-    size_t node;     /* of a graph */
-    int part;        /* of an item */
-    bool direct;     /* see struct tt_check_op */
-    uintptr_t group; /* collectives: number of the communicator */
+    size_t node;      /* of a graph */
+    int part;         /* of an item */
+    const char *call; /* in a group, for reports: a literal; NULL: not known */
+    int call_number;  /* 0: not known */
+    bool direct;      /* see struct tt_check_op */
+    uintptr_t group;  /* collectives: number of the communicator */
     enum tt_sync_role role;
     int nranks;
     struct tt_peer_message message;
@@ -38,6 +40,8 @@ struct tt_check_touches {
     size_t count, room;
     size_t node;                 /* of the accesses that are added next */
     int part;                    /* of the accesses that are added next */
+    const char *call;            /* the same */
+    int call_number;             /* the same */
     struct tt_check_op **keep;   /* borrowed; set to the operation, for tt_host_check_keep() */
     bool closed;                 /* the item does not report all accesses */
     bool reports;                /* such an item may write words that the host polls */

@@ -44,27 +44,45 @@ static void report_leaks(void)
     tt_host_check_unlock(check);
 }
 
-void tuttiHostExitStatus(int status)
+void tuttiHostFail(const char *why)
 {
-    atomic_store(&tt_host.exit_status, status);
+    atomic_store(&tt_host.fails_as, why);
 }
 
-static void end(int unused, void *unused_too)
+/* In one write, as ranks may share standard error. False: nobody listens. */
+static bool write_end(size_t findings, int own, int status)
+{
+    char text[256];
+    const char *many = findings == 1 ? "" : "s";
+    int len = 0;
+    if (findings && status != own) {
+        len = snprintf(text, sizeof(text),
+                       "tutti check: %zu finding%s; the exit status is %d instead of the "
+                       "program's %d\n",
+                       findings, many, status, own);
+    } else if (findings) {
+        len = snprintf(text, sizeof(text), "tutti check: %zu finding%s\n", findings, many);
+    } else if (status != own) {
+        len = snprintf(text, sizeof(text),
+                       "tutti check: the exit status is %d instead of the program's %d: %s\n",
+                       status, own, atomic_load(&tt_host.fails_as));
+    }
+    return !len || write(STDERR_FILENO, text, (size_t)len) >= 0;
+}
+
+static void end(int own, void *unused)
 {
     (void)unused;
-    (void)unused_too;
     if (tt_host_forked()) return;
     struct tt_host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     tt_host_check_lock();
     if (check) tt_check_flush_findings(check, true);
     tt_host_check_unlock(check);
     size_t findings = check ? atomic_load(&check->findings) : 0;
-    int status = findings && check->fails ? EXIT_FOUND : atomic_load(&tt_host.exit_status);
-    char text[96];
-    int len = snprintf(text, sizeof(text), "tutti check: %zu finding%s\n", findings,
-                       findings == 1 ? "" : "s");
-    if (findings && write(STDERR_FILENO, text, (size_t)len) < 0) return;
-    if (!status) return;
+    int status = !own && atomic_load(&tt_host.fails_as) ? EXIT_FAILURE : own;
+    if (findings && check->fails) status = EXIT_FOUND;
+    if (!write_end(findings, own & 0xff, status & 0xff)) return;
+    if (status == own) return;
     fflush(NULL);
     _exit(status);
 }

@@ -244,6 +244,6 @@ struct tt_host {
     struct tt_host_settings settings[TT_HOST_MAX_DEVICES]; /* face_state.c */
     struct tt_host_notices notices;
     struct tt_host_copies copies;
-    _Atomic int exit_status; /* check.c: see tuttiHostExitStatus() */
+    const char *_Atomic fails_as; /* check.c: see tuttiHostFail() */
 };
 extern struct tt_host tt_host; /* process.c */

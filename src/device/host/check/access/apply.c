@@ -91,23 +91,44 @@ static bool clash(const struct tt_check_touch *one, const struct tt_check_touch 
            (one->kind == TT_CHECK_TOUCH_WRITE || other->kind == TT_CHECK_TOUCH_WRITE);
 }
 
+static void name_part(struct tt_check_op *side, const char *whole,
+                      const struct tt_check_touch *touch)
+{
+    if (touch->call && touch->call_number) {
+        snprintf(side->name, sizeof(side->name), "%.64s (call %d of a group)", touch->call,
+                 touch->call_number);
+    } else if (touch->call) {
+        snprintf(side->name, sizeof(side->name), "%.64s of a group", touch->call);
+    } else {
+        snprintf(side->name, sizeof(side->name), "one part of %.64s", whole);
+    }
+}
+
+/* `one` begins before or where `other` does. */
 static void report_clash(struct tt_host_check *check, const struct tt_check_op *op,
                          const struct tt_check_touch *one, const struct tt_check_touch *other)
 {
-    struct tt_check_op side = {.task = op->task,
-                               .stream_id = op->stream_id,
-                               .device = op->device,
-                               .legacy = op->legacy,
-                               .blocking = op->blocking,
-                               .site = op->site};
-    snprintf(side.name, sizeof(side.name), "one part of %.64s", op->name);
+    struct tt_check_op sides[2];
+    const bool turned = one->call_number > other->call_number;
+    const struct tt_check_touch *first = turned ? other : one, *second = turned ? one : other;
+    const char *end = (const char *)one->ptr + one->bytes;
+    const size_t most = (size_t)(end - (const char *)other->ptr);
+    for (int i = 0; i < 2; i++) {
+        sides[i] = (struct tt_check_op){.task = op->task,
+                                        .stream_id = op->stream_id,
+                                        .device = op->device,
+                                        .legacy = op->legacy,
+                                        .blocking = op->blocking,
+                                        .site = op->site};
+        name_part(&sides[i], op->name, i ? second : first);
+    }
     const struct tt_check_finding finding = {.kind = TT_CHECK_IN_GROUP,
-                                             .first = &side,
-                                             .second = &side,
-                                             .first_writes = one->kind == TT_CHECK_TOUCH_WRITE,
-                                             .second_writes = other->kind == TT_CHECK_TOUCH_WRITE,
+                                             .first = &sides[0],
+                                             .second = &sides[1],
+                                             .first_writes = first->kind == TT_CHECK_TOUCH_WRITE,
+                                             .second_writes = second->kind == TT_CHECK_TOUCH_WRITE,
                                              .ptr = other->ptr,
-                                             .bytes = 1};
+                                             .bytes = tt_min_size(other->bytes, most)};
     tt_check_report(check, &finding);
 }
 

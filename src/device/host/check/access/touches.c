@@ -32,6 +32,8 @@ void tt_check_touches_add(struct tt_check_touches *touches, const struct tt_chec
     touches->at[touches->count] = *touch;
     touches->at[touches->count].ptr = tt_host_unview(touch->ptr);
     touches->at[touches->count].part = touches->part;
+    touches->at[touches->count].call = touches->call;
+    touches->at[touches->count].call_number = touches->call_number;
     touches->at[touches->count].direct = touches->direct;
     touches->at[touches->count++].node = touches->node;
 }
@@ -129,7 +131,8 @@ bool tt_check_touches_item(struct tt_check_touches *touches, struct tt_item *ite
     bool was_open = touches->closed;
     touches->closed = false;
     touches->direct = true;
-    touches->part = 0;
+    touches->part = touches->call_number = 0;
+    touches->call = NULL;
     tt_host_thread.check.touches = touches;
     item->step(item, TT_ITEM_TOUCH);
     tt_host_thread.check.touches = outer;
@@ -213,6 +216,14 @@ void tuttiHostTouchName(const char *name)
 void tuttiHostTouchPart(int part)
 {
     if (tt_host_thread.check.touches) tt_host_thread.check.touches->part = part;
+}
+
+void tuttiHostTouchCall(const char *name, int number)
+{
+    struct tt_check_touches *touches = tt_host_thread.check.touches;
+    if (!touches) return;
+    touches->call = name;
+    touches->call_number = number;
 }
 
 void tuttiHostTouchUnknown(void)
