@@ -316,7 +316,7 @@ def tuners():
         env = os.environ | {"NCCL_TUNER_PLUGIN": f"{plugins}/libnccl-tuner_faulty.so", "FAULTY": fault, "NCCL_ALGO": "Ring"}
         perf = [tutti, "perf", "--ranks", "2", "-b", "4096", "-e", "4096", "--iters", "3", "--warmup", "1", "allreduce", "reduce"]
         done = subprocess.run(perf, env=env, text=True, capture_output=True, timeout=200)
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if "WARN TUNER/Plugin" in line]
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if re.search("WARN (TUNER/Plugin|NCCL_TUNER_PLUGIN)", line)]
         check(done.returncode == 0 and len(lines) == (warns != "") and all(warns in line for line in lines), f"{fault}: {done}")
 
 
