@@ -54,8 +54,8 @@ static struct tt_status usual(int rank)
     status.begun = 3;
     status.idle_msec = 5000;
     status.nwaits = 1;
-    status.waits[0] = (struct tt_status_wait){
-        .peer = (rank + 1) % 4, .reason = 1, .age_msec = 5000, .number = 3};
+    status.waits[0] =
+        (struct tt_status_wait){.peer = (rank + 1) % 4, .reason = 1, .age_msec = 5000, .number = 3};
     status.waits[0].call = (struct tt_call){.count = 5, .known = 1};
     return status;
 }
