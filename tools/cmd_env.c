@@ -242,27 +242,34 @@ static int print_list(char *const *names, int nnames, bool only_set, bool json)
     return report_unknown(table, count, names, nnames);
 }
 
+/* An option that prints something and takes nothing more. NULL: it is none. */
+static int (*printer_of(const char *option))(void)
+{
+    if (!strcmp(option, "--shell")) return print_shell;
+    if (!strcmp(option, "--home")) return print_home;
+    return !strcmp(option, "--machines") ? print_machines : NULL;
+}
+
+/* Options may stand before and behind names. */
 int cmd_env(int argc, char **argv)
 {
-    bool json = false;
-    bool only_set = false;
-    int first = 1;
-    for (; first < argc && argv[first][0] == '-'; first++) {
-        const char *option = argv[first];
-        const bool prints = !strcmp(option, "--shell") || !strcmp(option, "--home") ||
-                            !strcmp(option, "--machines");
-        if (prints && first + 1 < argc) {
+    bool json = false, only_set = false;
+    int nnames = 0;
+    for (int i = 1; i < argc; i++) {
+        const char *option = argv[i];
+        int (*printer)(void) = printer_of(option);
+        if (printer && argc > 2) {
             return tutti_usage_error("env", "%s takes nothing more, not %s", option,
-                                     argv[first + 1]);
+                                     argv[i > 1 ? 1 : 2]);
         }
-        if (!strcmp(option, "--shell")) return print_shell();
-        if (!strcmp(option, "--home")) return print_home();
-        if (!strcmp(option, "--machines")) return print_machines();
+        if (printer) return printer();
         if (!strcmp(option, "--help") || !strcmp(option, "-h")) {
             help(stdout);
             return 0;
         }
-        if (!strcmp(option, "--json")) {
+        if (option[0] != '-') {
+            argv[1 + nnames++] = argv[i];
+        } else if (!strcmp(option, "--json")) {
             json = true;
         } else if (!strcmp(option, "--set")) {
             only_set = true;
@@ -272,5 +279,5 @@ int cmd_env(int argc, char **argv)
                 &(struct tutti_words){"--shell,--home,--machines,--json,--set,--help"});
         }
     }
-    return print_list(argv + first, argc - first, only_set, json);
+    return print_list(argv + 1, nnames, only_set, json);
 }

@@ -4,6 +4,7 @@ variables (section 7) from `tutti env --json`.
 usage: man.py TUTTI VERSION [COMMAND]       > tutti-COMMAND.1
        man.py TUTTI VERSION --environment   > tutti-environment.7"""
 import json
+import os
 import re
 import subprocess
 import sys
@@ -76,6 +77,21 @@ def listed(heading, pairs):
     return out
 
 
+def json_fields(command):
+    """What docs/json.md says of the command, as a section: tables become items, other lines paragraphs."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "json.md"), encoding="utf-8") as file:
+        parts = file.read().split("\n## tutti ")
+    text = next((part.split("\n", 1)[1] for part in parts if part.split("\n", 1)[0] == command), "")
+    out = [".SH JSON"] if text else []
+    for line in text.replace("`", "").replace("…", "...").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if not line.startswith("|"):
+            out += [".PP", roff(line)] if line else []
+        elif cells[0] not in ("field", "command") and not cells[0].startswith("---"):
+            out += [".TP", f".B {roff(cells[0])}", roff(cells[1])]
+    return out
+
+
 def variables(tutti):
     told = subprocess.run([tutti, "env", "--json"], check=True, capture_output=True, text=True).stdout
     return {row["name"]: row for row in json.loads(told)}
@@ -114,6 +130,7 @@ def page(tutti, version, command):
             lines.pop()
         if lines:
             out += [f".SH {heading or 'DESCRIPTION'}"] + literal(lines)
+    out += json_fields(command)
     table = variables(tutti)
     out += listed("ENVIRONMENT", [(name, table[name]["meaning"]) for name in READ.get(command, [])])
     out += [".PP", "All variables:", ".BR tutti\\-environment (7)."]

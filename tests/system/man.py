@@ -44,6 +44,8 @@ for command in ["", *commands]:
     check(".SH EXAMPLES" in page or "example" in page, f"{path} has no example")
     for section in ("ENVIRONMENT", "FILES", "EXIT STATUS"):
         check(f".SH {section}\n" in page, f"{path} lacks {section}")
+    told = ".SH JSON\n" in page
+    check(not command or told == ("--json" in said(command)), f"{path}: a section JSON where there is --json")
     formatted(path)
 path = os.path.join(folder, "tutti-environment.7")
 with open(path, encoding="utf-8") as file:

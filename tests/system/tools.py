@@ -616,6 +616,8 @@ def env_and_help():
         check("env --set --json", [x["name"] for x in r] == ["NCCL_DEBUGG"] and not r[0]["obeyed"], r)
         r = tutti("env", "--set", env={"NCCL_BUFFSIZE": "abc"})
         check("env --set of what is not understood", r.stdout.startswith("NCCL_BUFFSIZE") and '("abc" is not understood)' in r.stdout, r)
+        r = tutti("env", "NCCL_DEBUG", "--json")
+        check("options behind names", r.returncode == 0 and json.loads(r.stdout)[0]["name"] == "NCCL_DEBUG", r)
         r = json.loads(tutti("env", "--json", "NCCL_BUFFSIZE", env={"NCCL_BUFFSIZE": "abc"}).stdout)[0]
         check("and as JSON", (r["value"], r["origin"], r["ignored"]) == (r["default"], "default", "abc"), r)
         r = tutti("env", "--set", env=env)

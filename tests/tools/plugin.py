@@ -97,6 +97,9 @@ def mistakes():
     found, cases = profiler("profiler_fragile", PROFILER_MISTAKE="counts")
     for case in ("AllReduce over a network", "send and receive"):
         check("stopEvent: the event was freed, and was written to afterwards" in cases[case]["breaches"], f"counts: {cases[case]}")
+    for hole, lacks in (("no-init", "init"), ("no-start", "startEvent"), ("no-stop", "stopEvent"), ("no-state", "recordEventState"), ("no-end", "finalize")):
+        code, out, err = run("check", f"{plugins}/libnccl-profiler_fragile.so", "-n", "100", PROFILER_MISTAKE=hole)
+        check(code == 1 and f"not taken: it has no {lacks}" in out and "signal" not in out, f"{hole}: {out}{err}")
     cases = profiler("profiler_fragile", PROFILER_MISTAKE="decline")[1]
     check(list(cases) == ["own mask"] and cases["own mask"]["result"] == "no", f"no context: {cases}")
     code, out, err = run("check", f"{plugins}/libnccl-absent.so", "--kind", "profiler")

@@ -43,9 +43,10 @@ static bool fixture_open(struct fixture *fixture, struct check_case_state *state
     snprintf(state->name, sizeof(state->name), "%s",
              fixture->plugin->name ? fixture->plugin->name : "");
     if (!fixture->plugin->name) check_breach(state, "the table: name: there is none");
-    if (!fixture->plugin->init || !fixture->plugin->getEnv) {
-        check_breach(state, "the table: %s: it is missing",
-                     fixture->plugin->init ? "getEnv" : "init");
+    static const char *const names[] = {"init", "finalize", "getEnv"}; /* NCCL calls all of them */
+    const char *lacks = tt_table_lacks(fixture->plugin, names, TT_LEN(names));
+    if (lacks) {
+        check_breach(state, "the table: %s: it is missing", lacks);
         return false;
     }
     state->call = CALL_INIT;
