@@ -115,6 +115,12 @@ static int parse(int argc, char **argv, struct doctor_options *options)
     return -1;
 }
 
+static void say_no_job(void)
+{
+    fprintf(stderr, "tutti doctor: no running job of this user was found on this host; of one in a "
+                    "container or network namespace: nsenter -t PID -n tutti doctor\n");
+}
+
 static void say_silent(int pid, const char *why)
 {
     fprintf(stderr, "tutti doctor: process %d does not answer: %s\n", pid,
@@ -330,8 +336,7 @@ static int save_flights(const struct doctor_options *options)
     json_decref(jobs);
     if (njobs > 1)
         fprintf(stderr, "tutti doctor: %zu jobs: a folder each, for `tutti trace check`\n", njobs);
-    if (made && !count)
-        fprintf(stderr, "tutti doctor: no running job of this user was found on this host\n");
+    if (made && !count) say_no_job();
     if (made && !count) return STATUS_NOBODY;
     return flights.written && !flights.missing ? 0 : 1;
 }
@@ -432,8 +437,7 @@ int cmd_doctor(int argc, char **argv)
     status = report(jobs, options.json);
     if (nobody) status = nobody;
     if (silent) status = 1;
-    if (!json_array_size(jobs) && !one && !silent)
-        fprintf(stderr, "tutti doctor: no running job of this user was found on this host\n");
+    if (!json_array_size(jobs) && !one && !silent) say_no_job();
     json_decref(jobs);
     return status;
 }
