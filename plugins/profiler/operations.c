@@ -16,7 +16,9 @@ struct followed {
     uint64_t begin_nsec, end_nsec;
     uint64_t first_timer, last_timer;
     struct trace_record start;
-    uint32_t begun, ended; /* kernels */
+    struct trace_moments *moments; /* owned; NULL: not kept, or a kernel */
+    uint32_t begun, ended;         /* kernels */
+    uint8_t channel;               /* of a kernel */
     bool started, stopped;
 };
 
@@ -24,9 +26,11 @@ struct trace_operations {
     struct followed *entries; /* owned */
     size_t room, used;
     uint64_t given_up;
+    bool keeps_moments;
+    struct trace_moments *ended_moments; /* owned; of the operation that ended last */
 };
 
-struct trace_operations *trace_operations_create(void)
+struct trace_operations *trace_operations_create(bool keeps_moments)
 {
     struct trace_operations *all = calloc(1, sizeof(*all));
     struct followed *entries = calloc(LEAST_ENTRIES, sizeof(*entries));
@@ -37,12 +41,22 @@ struct trace_operations *trace_operations_create(void)
     }
     all->entries = entries;
     all->room = LEAST_ENTRIES;
+    all->keeps_moments = keeps_moments;
     return all;
+}
+
+static void forget(struct trace_operations *all)
+{
+    for (size_t k = 0; k < all->room; k++)
+        if (all->entries[k].id) free(all->entries[k].moments);
 }
 
 void trace_operations_destroy(struct trace_operations *all)
 {
-    if (all) free(all->entries);
+    if (!all) return;
+    forget(all);
+    free(all->entries);
+    free(all->ended_moments);
     free(all);
 }
 
@@ -84,6 +98,7 @@ static void widen(struct trace_operations *all)
     if (!wider) { /* nothing that is still under way is so old */
         all->given_up += all->used;
         all->used = 0;
+        forget(all);
         memset(before, 0, count * sizeof(*before));
         return;
     }
@@ -175,6 +190,8 @@ static bool finish(struct trace_operations *all, const struct followed *entry,
                  entry->last_timer > entry->first_timer;
     uint64_t nsec =
         timed ? entry->last_timer - entry->first_timer : entry->end_nsec - entry->begin_nsec;
+    free(all->ended_moments);
+    all->ended_moments = entry->moments;
     *operation = (struct trace_operation){
         .start = entry->start,
         .rank = rank,
@@ -185,6 +202,7 @@ static bool finish(struct trace_operations *all, const struct followed *entry,
         .timing = timed     ? TRACE_TIMING_GPU
                   : kernels ? TRACE_TIMING_KERNEL
                             : TRACE_TIMING_CALL,
+        .moments = all->ended_moments,
     };
     set_speed(operation);
     drop(all, entry);
@@ -193,20 +211,34 @@ static bool finish(struct trace_operations *all, const struct followed *entry,
 
 /* ---- records ---- */
 
+/* Those of an operation, made with the first of its events; NULL: they are not kept. */
+static struct trace_moments *moments_of(const struct trace_operations *all, struct followed *entry)
+{
+    if (all->keeps_moments && !entry->moments) entry->moments = calloc(1, sizeof(*entry->moments));
+    return entry->moments;
+}
+
 static void start_kernel(struct trace_operations *all, const struct trace_record *record)
 {
     struct followed *entry = entry_of(all, record->parent);
     if (!entry) return;
+    struct trace_moments *moments = moments_of(all, entry);
+    const uint8_t channel = record->channel % TRACE_CHANNELS;
+    if (moments) moments->kernels[channel].begin_nsec = record->ts_nsec;
     if (entry->begun++ == 0) entry->begin_nsec = UINT64_MAX; /* not that of the call any more */
     if (record->ts_nsec < entry->begin_nsec) entry->begin_nsec = record->ts_nsec;
     if (record->seq && (!entry->first_timer || record->seq < entry->first_timer))
         entry->first_timer = record->seq;
-    entry_of(all, record->id)->operation = record->parent;
+    entry = entry_of(all, record->id);
+    entry->operation = record->parent;
+    entry->channel = channel;
 }
 
 static void start_operation(struct trace_operations *all, const struct trace_record *record)
 {
     struct followed *entry = entry_of(all, record->id);
+    struct trace_moments *moments = moments_of(all, entry);
+    if (moments) moments->begin_nsec = record->ts_nsec;
     entry->start = *record;
     entry->started = true;
     if (!entry->begun) entry->begin_nsec = record->ts_nsec;
@@ -217,9 +249,11 @@ static struct followed *stop_kernel(struct trace_operations *all, const struct f
                                     uint64_t ts_nsec)
 {
     uint64_t id = kernel->operation;
+    const uint8_t channel = kernel->channel;
     drop(all, kernel);
     struct followed *entry = find(all, id);
     if (!entry) return NULL;
+    if (entry->moments) entry->moments->kernels[channel].end_nsec = ts_nsec;
     if (entry->ended++ == 0 || ts_nsec > entry->end_nsec) entry->end_nsec = ts_nsec;
     return entry;
 }
@@ -236,15 +270,18 @@ bool trace_operations_follow(struct trace_operations *all, const struct trace_re
     struct followed *entry = find(all, record->id);
     if (!entry) return false;
     if (record->kind == TRACE_STATE) {
+        const uint8_t channel = entry->channel;
         entry = find(all, entry->operation);
-        bool last = entry && record->type == ncclProfilerKernelChStop;
-        if (last && record->count > entry->last_timer) entry->last_timer = record->count;
+        if (!entry || record->type != ncclProfilerKernelChStop) return false;
+        if (record->count > entry->last_timer) entry->last_timer = record->count;
+        if (entry->moments) entry->moments->kernels[channel].record_nsec = record->ts_nsec;
         return false;
     }
     if (entry->operation) {
         entry = stop_kernel(all, entry, record->ts_nsec);
     } else {
         entry->stopped = true;
+        if (entry->moments) entry->moments->end_nsec = record->ts_nsec;
         if (!entry->ended) entry->end_nsec = record->ts_nsec;
     }
     return finish(all, entry, operation);

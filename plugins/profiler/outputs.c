@@ -108,7 +108,7 @@ bool trace_outputs_begin(void)
         .output = INSPECTOR, "TUTTI_TRACE_INSPECTOR_FILE", "%h-pid%p.log", .fd = -1};
     outputs->events = (struct growing){
         .output = CHROME, "TUTTI_TRACE_CHROME_FILE", "tutti-trace.%h.%p.chrome.json", .fd = -1};
-    outputs->operations = trace_operations_create();
+    outputs->operations = trace_operations_create(is_set("NCCL_INSPECTOR_DUMP_VERBOSE"));
     outputs->metrics = trace_metrics_create();
     outputs->interval_nsec = interval_nsec();
     outputs->least_bytes = least ? strtoull(least, NULL, 10) : 0;
@@ -281,7 +281,7 @@ void trace_outputs_take(const struct trace_record *record, int tid)
     if (operation.bytes < outputs->least_bytes) return;
     if (outputs->wanted & PROMETHEUS) trace_metrics_add(outputs->metrics, &operation);
     if (!(outputs->wanted & INSPECTOR)) return;
-    if (lines->used + TRACE_LINE_BYTES > sizeof(lines->buffer)) write_growing(outputs, lines);
+    if (lines->used + TRACE_INSPECTOR_BYTES > sizeof(lines->buffer)) write_growing(outputs, lines);
     lines->used += trace_inspector_line(&operation, outputs->host, lines->buffer + lines->used);
 }
 

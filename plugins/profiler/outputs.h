@@ -8,7 +8,12 @@
 
 #include <stdio.h>
 
-enum { TRACE_COMM_NAME_BYTES = 128, TRACE_PATH_BYTES = 4096, TRACE_HOST_BYTES = 64 };
+enum {
+    TRACE_CHANNELS = 64,
+    TRACE_COMM_NAME_BYTES = 128,
+    TRACE_PATH_BYTES = 4096,
+    TRACE_HOST_BYTES = 64
+};
 
 /* A communicator at one rank of this process. */
 struct trace_rank {
@@ -21,6 +26,14 @@ struct trace_rank {
 
 enum trace_timing { TRACE_TIMING_GPU, TRACE_TIMING_KERNEL, TRACE_TIMING_CALL };
 
+/* When the events of an operation came, of the monotonic clock; 0: it did not. */
+struct trace_moments {
+    uint64_t begin_nsec, end_nsec;
+    struct {
+        uint64_t begin_nsec, record_nsec, end_nsec;
+    } kernels[TRACE_CHANNELS];
+};
+
 struct trace_operation {
     struct trace_record start;
     struct trace_rank *rank; /* borrowed */
@@ -29,11 +42,12 @@ struct trace_operation {
     uint64_t end_nsec; /* of the monotonic clock */
     double usec, algbw_gbps, busbw_gbps;
     enum trace_timing timing;
+    const struct trace_moments *moments; /* borrowed until the next record; NULL: not kept */
 };
 
 /* ---- operations.c ---- */
 struct trace_operations; /* those under way */
-struct trace_operations *trace_operations_create(void);
+struct trace_operations *trace_operations_create(bool keeps_moments);
 void trace_operations_destroy(struct trace_operations *all);
 /* Follow a record; `rank` is the communicator of a start, `rank_of` finds that of its number. True:
  * with it an operation has ended. */
@@ -43,7 +57,8 @@ bool trace_operations_follow(struct trace_operations *all, const struct trace_re
 uint64_t trace_operations_given_up(const struct trace_operations *all);
 
 /* ---- inspector.c ---- */
-/* A line of at most TRACE_LINE_BYTES; returns its length. */
+/* A line of at most TRACE_INSPECTOR_BYTES; returns its length. */
+enum { TRACE_INSPECTOR_BYTES = TRACE_LINE_BYTES + TRACE_CHANNELS * 256 };
 size_t trace_inspector_line(const struct trace_operation *operation, const char *host, char *line);
 
 /* ---- metrics.c ---- */

@@ -34,8 +34,12 @@ static void put_operation(const struct timeline *run, const struct timeline_part
               "\"dump_timestamp_us\":%lld,\"hostname\":\"%s\",\"pid\":%d},\"%s_perf\":{",
               (unsigned long long)comm->id, comm->name, member->rank, comm->nranks, comm->nnodes,
               (long long)at_usec, process->host, process->pid, kind);
-    out_print(out, "\"%s\":\"%s\",\"%s_sn\":%llu,", kind, func, kind,
-              (unsigned long long)operation->seq);
+    out_print(out, "\"%s\":\"%s\",", kind, func);
+    if (event->algo) {
+        out_print(out, "\"coll_algo\":\"%s\",\"coll_proto\":\"%s\",",
+                  timeline_word(run, event->algo), timeline_word(run, event->proto));
+    }
+    out_print(out, "\"%s_sn\":%llu,", kind, (unsigned long long)operation->seq);
     if (operation->message) out_print(out, "\"p2p_peer\":%d,", event->peer);
     out_print(out,
               "\"%s_msg_size_bytes\":%llu,\"%s_exec_time_us\":%.3f,\"%s_timing_source\":"

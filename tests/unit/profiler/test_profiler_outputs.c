@@ -211,6 +211,35 @@ static void without_records(void)
     assert_false(read_file("metrics"));
 }
 
+/* The numbers of the events of an operation, in the order of their times. */
+static void verbose(void)
+{
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    set_files("inspector");
+    setenv("NCCL_INSPECTOR_DUMP_VERBOSE", "1", 1);
+    void *context = begin();
+    report_collective(context, 7);
+    report_message(context);
+    v7->finalize(context);
+    assert_true(read_file("lines"));
+    assert_int_equal(count_of("\n"), 2);
+    assert_int_equal(count_of("\"coll\":\"AllReduce\",\"coll_algo\":\"RING\",\"coll_proto\":\"LL\","
+                              "\"coll_sn\":7,"),
+                     1);
+    assert_int_equal(
+        count_of(",\"event_trace_sn\":{\"coll_start_sn\":1,\"coll_stop_sn\":2,\"kernel_events\":["
+                 "{\"channel_id\":0,\"kernel_start_sn\":3,\"kernel_stop_sn\":6,"
+                 "\"kernel_record_sn\":5},{\"channel_id\":1,\"kernel_start_sn\":4,"
+                 "\"kernel_stop_sn\":8,\"kernel_record_sn\":7}]},\"event_trace_ts\":{"
+                 "\"coll_start_ts\":1"),
+        1);
+    assert_int_equal(
+        count_of("\"p2p_start_sn\":1,\"p2p_stop_sn\":4,\"kernel_events\":[{\"channel_id\":0,"
+                 "\"kernel_start_sn\":2,\"kernel_stop_sn\":3,\"kernel_record_sn\":0}]}"),
+        1);
+    assert_int_equal(count_of("\"kernel_record_ts\":0}]}}}\n"), 1);
+}
+
 /* The inspector's own variables do what they did. */
 static void as_the_inspector(void)
 {
@@ -307,6 +336,7 @@ static void in_a_child(void (*run)(void))
     }
 CASE(all_at_once)
 CASE(without_records)
+CASE(verbose)
 CASE(as_the_inspector)
 CASE(older_versions)
 CASE(what_cannot_be_done)
@@ -315,9 +345,9 @@ CASE(what_cannot_be_done)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_at_once),         cmocka_unit_test(test_without_records),
-        cmocka_unit_test(test_as_the_inspector),    cmocka_unit_test(test_older_versions),
-        cmocka_unit_test(test_what_cannot_be_done),
+        cmocka_unit_test(test_all_at_once),    cmocka_unit_test(test_without_records),
+        cmocka_unit_test(test_verbose),        cmocka_unit_test(test_as_the_inspector),
+        cmocka_unit_test(test_older_versions), cmocka_unit_test(test_what_cannot_be_done),
     };
     if (argc != 2) return 2;
     library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
