@@ -275,6 +275,9 @@ size_t trace_decode(const uint64_t *words, uint64_t at, uint64_t mask, struct tr
     record->context = bits(what, 0, TRACE_TYPE_SHIFT);
     record->type = (uint32_t)bits(what, TRACE_TYPE_SHIFT, TRACE_FLAG_SHIFT - TRACE_TYPE_SHIFT);
     record->flag = bits(what, TRACE_FLAG_SHIFT, 1);
+    const uint64_t type = 1ull << (record->type & 63);
+    if (type & (ncclProfileCollApi | ncclProfileColl | ncclProfileCeColl)) record->peer = 0;
+    if (type == ncclProfileGroupApi) record->steps = 1;
     for (int field = 0; field < TRACE_FIELD_COUNT_; field++) {
         if (bits(what, TRACE_FIELD_SHIFT + field, 1))
             set_field(record, (enum trace_field)field, words[(at + used++) & mask]);

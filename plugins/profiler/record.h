@@ -13,7 +13,8 @@ enum trace_kind { TRACE_START, TRACE_STATE, TRACE_STOP, TRACE_KIND_COUNT_ };
  *   TRACE_STOP   id
  *   TRACE_STATE  id, and the number of the state in the upper 8 bits; the value, where `valued`
  *   TRACE_START  parent; context, type, flag and which of the fields follow
- * The id of a start is the next one of its ring. */
+ * The id of a start is the next one of its ring. What is usual has no field: root 0 of a
+ * collective, depth 1 of a group, step 0, channel 0 of a kernel or of a proxy's operation. */
 enum { TRACE_TIME_SHIFT = 8, TRACE_VALUED = 4, TRACE_ID_BITS = 56 };
 enum { TRACE_TYPE_SHIFT = 48, TRACE_FLAG_SHIFT = 55, TRACE_FIELD_SHIFT = 56 };
 enum trace_field {

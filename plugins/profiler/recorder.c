@@ -214,6 +214,16 @@ static uint64_t pair(int low, int high)
     return (uint32_t)low | (uint64_t)(uint32_t)high << 32;
 }
 
+static void put_root(struct start *start, int root, int batches)
+{
+    if (root || batches) put(start, TRACE_PEER, pair(root, batches));
+}
+
+static void put_channel(struct start *start, uint8_t channel)
+{
+    if (channel) put(start, TRACE_WORDS, (uint64_t)channel << 32);
+}
+
 static uint64_t texts(const char *func, const char *datatype)
 {
     return trace_word(func) | (uint64_t)trace_word(datatype) << 8;
@@ -228,7 +238,7 @@ static void describe_call(struct start *s, const ncclProfilerEventDescr_v7_t *d)
 {
     if (d->type == ncclProfileCollApi) {
         put(s, TRACE_COUNT, d->collApi.count);
-        put(s, TRACE_PEER, pair(d->collApi.root, 0));
+        put_root(s, d->collApi.root, 0);
         put(s, TRACE_WORDS, texts(d->collApi.func, d->collApi.datatype));
         s->flag = d->collApi.graphCaptured;
         if (s->tagged) s->tag = d->collApi.userTag;
@@ -240,7 +250,7 @@ static void describe_call(struct start *s, const ncclProfilerEventDescr_v7_t *d)
     } else if (d->type == ncclProfileColl) {
         put(s, TRACE_SEQ, d->coll.seqNumber);
         put(s, TRACE_COUNT, d->coll.count);
-        put(s, TRACE_PEER, pair(d->coll.root, 0));
+        put_root(s, d->coll.root, 0);
         put(s, TRACE_WORDS,
             texts(d->coll.func, d->coll.datatype) | (uint64_t)trace_word(d->coll.algo) << 16 |
                 (uint64_t)trace_word(d->coll.proto) << 24 |
@@ -261,7 +271,7 @@ static void describe_copy(struct start *s, const ncclProfilerEventDescr_v7_t *d)
     if (d->type == ncclProfileCeColl) {
         put(s, TRACE_SEQ, d->ceColl.seqNumber);
         put(s, TRACE_COUNT, d->ceColl.count);
-        put(s, TRACE_PEER, pair(d->ceColl.root, (int)d->ceColl.numBatches));
+        put_root(s, d->ceColl.root, (int)d->ceColl.numBatches);
         put(s, TRACE_WORDS,
             texts(d->ceColl.func, d->ceColl.datatype) | (uint64_t)trace_word(d->ceColl.syncStrategy)
                                                             << 16);
@@ -280,15 +290,17 @@ static void describe_copy(struct start *s, const ncclProfilerEventDescr_v7_t *d)
 static void describe(struct start *s, const ncclProfilerEventDescr_v7_t *d)
 {
     switch (d->type) {
-    case ncclProfileProxyStep: put(s, TRACE_PEER, pair(-1, d->proxyStep.step)); break;
+    case ncclProfileProxyStep:
+        if (d->proxyStep.step) put(s, TRACE_PEER, pair(-1, d->proxyStep.step));
+        break;
     case ncclProfileProxyOp:
         put(s, TRACE_PEER, pair(d->proxyOp.peer, d->proxyOp.nSteps));
-        put(s, TRACE_WORDS, channels(d->proxyOp.channelId, 0));
+        put_channel(s, d->proxyOp.channelId);
         put(s, TRACE_SIZES, pair(d->proxyOp.chunkSize, (int)d->proxyOp.pid));
         s->flag = d->proxyOp.isSend;
         break;
     case ncclProfileGroupApi:
-        put(s, TRACE_PEER, pair(-1, d->groupApi.groupDepth));
+        if (d->groupApi.groupDepth != 1) put(s, TRACE_PEER, pair(-1, d->groupApi.groupDepth));
         s->flag = d->groupApi.graphCaptured;
         break;
     case ncclProfileCollApi:
@@ -297,7 +309,7 @@ static void describe(struct start *s, const ncclProfilerEventDescr_v7_t *d)
     case ncclProfileP2p: describe_call(s, d); break;
     case ncclProfileKernelCh:
         put(s, TRACE_SEQ, d->kernelCh.pTimer);
-        put(s, TRACE_WORDS, channels(d->kernelCh.channelId, 0));
+        put_channel(s, d->kernelCh.channelId);
         break;
     case ncclProfileKernelPhase:
         put(s, TRACE_SEQ, d->kernelPhase.pTimer);

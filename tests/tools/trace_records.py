@@ -152,7 +152,27 @@ def broken(folder, path):
         check(said in done.stderr, f"{said} in {done.stderr}")
 
 
+def sizes(folder):
+    """A real run, all events: what a call of the host takes in the ring, which a block has as it was."""
+    os.mkdir(folder)
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("TUTTI_TRACE", "NCCL_"))}
+    env |= {"TUTTI_TRACE_OUTPUTS": "records", "TUTTI_PROFILE_DIR": folder, "NCCL_PROFILER_PLUGIN": os.path.abspath(plugin)}
+    done = subprocess.run([tutti, "perf", "--ranks", "2", "-b", "1K", "-e", "1K", "-n", "20", "allreduce"], env=env, capture_output=True,
+                          timeout=100)
+    check(done.returncode == 0, done)
+    for name in os.listdir(folder):
+        data, at, words, calls = open(f"{folder}/{name}", "rb").read(), 0, 0, 0
+        while at < len(data):
+            end = data.index(b"\n", at) + 1
+            line = json.loads(data[at:end])
+            calls += sum(line[kind] for kind in ("starts", "states", "stops")) if line["t"] == "end" else 0
+            block = line["words"] if line["t"] == "records" else 0
+            words, at = words + block, end + 8 * block
+        check(0 < 8 * words <= 24 * calls, f"{8 * words} bytes of {calls} calls")
+
+
 with tempfile.TemporaryDirectory() as folder:
+    sizes(f"{folder}/sizes")
     path, want = same(folder)
     pieces(path, want)
     broken(folder, path)

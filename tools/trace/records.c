@@ -15,10 +15,12 @@ enum { TYPE_SHIFT = 48, FLAG_SHIFT = 55, FIELD_SHIFT = 56, PID_SHIFT = 24 };
 enum { RECORD_WORDS = START_WORDS + FIELDS, STATE_WORDS = 256 };
 enum field { SEQ, COUNT, PEER, WORDS, SIZES, GROUP, TAG, COMM };
 
-/* Types whose flag the model has, and whose number of steps it has not. */
+/* Types whose flag the model has; those with a root. */
 static const uint32_t flag_types = 1u << TIMELINE_GROUP_API | 1u << TIMELINE_COLL_API |
                                    1u << TIMELINE_P2P_API | 1u << TIMELINE_PROXY_OP |
                                    1u << TIMELINE_CE_SYNC;
+static const uint32_t rooted_types =
+    1u << TIMELINE_COLL_API | 1u << TIMELINE_COLL | 1u << TIMELINE_CE_COLL;
 
 static uint64_t word_at(const char *bytes, size_t k)
 {
@@ -103,7 +105,8 @@ static void take_start(struct timeline *run, const char *bytes, int64_t at_nsec)
     }
     event->start_nsec = at_nsec;
     event->type = (uint8_t)type;
-    event->peer = -1;
+    event->peer = rooted_types >> type & 1 ? 0 : -1;
+    event->steps = type == TIMELINE_GROUP_API; /* its depth */
     event->flag = (what >> FLAG_SHIFT & 1) && (flag_types >> type & 1);
     size_t k = START_WORDS;
     for (uint64_t fields = what >> FIELD_SHIFT; fields; fields &= fields - 1)
