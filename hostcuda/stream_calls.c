@@ -8,13 +8,15 @@
 /* hot */
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    return tt_face_done(tuttiHostStreamSynchronize(tt_face_stream(stream)));
+    const int rc = tuttiHostStreamSynchronize(tt_face_stream(stream));
+    return rc ? tt_face_done(rc) : cudaSuccess;
 }
 
 /* hot */
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
-    return tt_face_done(tuttiHostStreamQuery(tt_face_stream(stream)));
+    const int rc = tuttiHostStreamQuery(tt_face_stream(stream));
+    return rc ? tt_face_done(rc) : cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)

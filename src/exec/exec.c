@@ -123,21 +123,29 @@ static __attribute__((noinline)) void submit_later(struct tt_work *work, struct 
     }
 }
 
+/* Leave the issue lock, with the next sequence number where the stream was claimed. */
+static inline uint64_t end_issue(struct tt_issue_queue *queue, bool claimed)
+{
+    const uint64_t seq = atomic_load_explicit(&queue->issued, memory_order_relaxed);
+    if (claimed) atomic_store_explicit(&queue->issued, seq + 1, memory_order_relaxed);
+    atomic_store_explicit(&queue->issuing, 0, memory_order_release);
+    return seq;
+}
+
 /* hot */
 enum tt_claim tt_exec_launch(struct tt_work *work, struct CUstream_st *stream, ncclResult_t *rc_out)
 {
     struct tt_issue_queue *queue = work->queue;
     struct CUstream_st *claimed = NULL;
-    uint64_t seq = 0;
     tt_issue_lock(queue);
-    enum tt_claim claim = tuttiHostClaim(stream, &claimed);
-    if (claim == TT_CLAIM_TAKEN) work->seq = seq = tt_issue_number(queue);
-    tt_issue_unlock(queue);
+    const enum tt_claim claim = tuttiHostClaim(stream, &claimed);
+    const uint64_t seq = end_issue(queue, claim == TT_CLAIM_TAKEN);
     if (claim != TT_CLAIM_TAKEN) {
         if (claim == TT_CLAIM_BUSY) *rc_out = tt_exec_submit(work, stream);
         return claim;
     }
-    bool turn = is_served(queue, seq);
+    work->seq = seq;
+    const bool turn = is_served(queue, seq);
     if (!turn || tt_work_start(work) != TT_STEP_DONE) {
         submit_later(work, stream, claimed, turn);
         return TT_CLAIM_TAKEN;

@@ -189,7 +189,7 @@ static __attribute__((noinline)) void number_several(struct tt_work *work)
 }
 
 /* Number the operations, and the messages of frames. */
-static inline void number_frames(struct tt_work *work)
+static void number_frames(struct tt_work *work)
 {
     if (!work->each_counts) {
         number_others(work);
@@ -291,22 +291,20 @@ static __attribute__((noinline)) void end_unusual(struct tt_work *work, ncclResu
     if (rc && work->transport) tt_transport_release_memory(work->transport);
 }
 
-/* Captured works serve their sequence number here; others when the device releases them, because a
- * served queue may be gone the moment after. */
-static inline enum tt_step finish(struct tt_work *work)
+/* Captured works serve their sequence number at their end; others when the device releases them,
+ * because a served queue may be gone the moment after. */
+static void serve_captured(struct tt_work *work)
 {
-    work->phase = TT_WORK_IDLE;
-    if (work->captured) {
-        /* pairs with the acquire loads of the next turn and of tt_exec_drain() */
-        atomic_store_explicit(&work->queue->served, work->seq + 1, memory_order_release);
-    }
-    return TT_STEP_DONE;
+    /* pairs with the acquire loads of the next turn and of tt_exec_drain() */
+    atomic_store_explicit(&work->queue->served, work->seq + 1, memory_order_release);
 }
 
 static inline enum tt_step end(struct tt_work *work, ncclResult_t rc)
 {
     if (rc || work->polls || work->events_open) end_unusual(work, rc);
-    return finish(work);
+    work->phase = TT_WORK_IDLE;
+    if (work->captured) serve_captured(work);
+    return TT_STEP_DONE;
 }
 
 /* A graph launch has its position on a stream: its run's position in the queue is now. */
@@ -414,11 +412,21 @@ enum tt_step tt_work_start(struct tt_work *work)
 {
     if (tt_member_gives_up(work->member, work->seq)) return end(work, ncclSuccess);
     if (!work->eager || work->announced) return start_long(work);
-    number_frames(work);
-    enum tt_run run = tt_eager_start(work);
-    if (run == TT_RUN_DONE) return finish(work);
-    work->phase = TT_WORK_RUN;
-    return after_run(work, run);
+    struct tt_frame *frame = work->frames;
+    if (work->each_counts && work->nframes == 1) { /* as number_frames() does */
+        work->match = frame->match =
+            tt_transport_begin(work->transport, frame->fingerprint, &frame->call);
+    } else {
+        number_frames(work);
+    }
+    const enum tt_run run = tt_eager_start(work);
+    if (run != TT_RUN_DONE) {
+        work->phase = TT_WORK_RUN;
+        return after_run(work, run);
+    }
+    work->phase = TT_WORK_IDLE;
+    if (work->captured) serve_captured(work);
+    return TT_STEP_DONE;
 }
 
 static __attribute__((noinline)) enum tt_step step(struct tt_work *work)

@@ -101,9 +101,10 @@ struct tt_eager {
     int nsrcs, nfull;
     const void *srcs[TT_EAGER_MAX_RANKS];     /* of the one reduction that is under way */
     struct tt_edge *full[TT_EAGER_MAX_RANKS]; /* picked slots to give back */
-    int limit;                                /* of operations */
-    struct tt_eager_op *ops;                  /* in the work's allocation, as are the parts: */
-    struct tt_eager_part *parts;              /* two for each frame at most */
+    const char *late;        /* the message that was waited for last, of the operation at hand */
+    int limit;               /* of operations */
+    struct tt_eager_op *ops; /* in the work's allocation, as are the parts: */
+    struct tt_eager_part *parts; /* two for each frame at most */
     /* while it is made: the last part of collectives with sends, without; plus 1 */
     int sends, rests;
     bool open; /* those two take what the next collective does */

@@ -313,31 +313,44 @@ static __attribute__((noinline)) enum tt_run run_other(struct tt_work *work, str
     return TT_RUN_DONE;
 }
 
-static inline enum tt_run run_op(struct tt_work *work, struct tt_eager_op *op)
+/* Operations from *at on, up to the first that has to wait, or comes after more sends than there
+ * were; *at is that one. hot */
+__attribute__((always_inline)) static inline enum tt_run
+run_ops(struct tt_work *work, struct tt_eager_op **at, int after_sends)
 {
-    const struct tt_frame *frame = op->frame;
-    const char *payload;
-    if (op->kind == TT_EAGER_SEND) {
-        if (op->bytes > TT_SLOT_INLINE_BYTES) return send_payload(work, op);
-        bool sent = op->small->send(op->edge, frame->match, frame->in + op->in_at, op->bytes);
-        return sent ? TT_RUN_DONE : tt_eager_await_free(work, op);
+    enum tt_run run = TT_RUN_DONE;
+    struct tt_eager_op *op;
+    for (op = *at; op && op->after_sends <= after_sends; op = op->next) {
+        const struct tt_frame *frame = op->frame;
+        if (op->kind == TT_EAGER_SEND) {
+            const bool small = op->bytes <= TT_SLOT_INLINE_BYTES;
+            if (small && op->small->send(op->edge, frame->match, frame->in + op->in_at, op->bytes))
+                continue;
+            run = small ? tt_eager_await_free(work, op) : send_payload(work, op);
+        } else if (op->kind > TT_EAGER_TAKE) {
+            run = op->kind < TT_EAGER_SEND_ALL ? run_other(work, op) : tt_bundle_run(work, op);
+            if (run == TT_RUN_DONE) continue;
+        } else {
+            const char *payload = op->small->take(op->edge, frame->match, op->bytes);
+            if (!payload) {
+                run = tt_eager_await_full(work, op, &work->eager->late);
+                if (run != TT_RUN_DONE) break;
+                payload = work->eager->late;
+            }
+            char *out = frame->out + op->out_at;
+            if (op->kind == TT_EAGER_PAIR) {
+                const char *in = frame->in + op->in_at;
+                op->pair(out, op->slot_first ? payload : in, op->slot_first ? in : payload,
+                         op->count);
+            } else {
+                memcpy(out, payload, op->bytes);
+            }
+            op->small->release(op->edge);
+        }
+        if (run != TT_RUN_DONE) break;
     }
-    if (op->kind > TT_EAGER_TAKE)
-        return op->kind < TT_EAGER_SEND_ALL ? run_other(work, op) : tt_bundle_run(work, op);
-    payload = op->small->take(op->edge, frame->match, op->bytes);
-    if (!payload) {
-        enum tt_run run = tt_eager_await_full(work, op, &payload);
-        if (run != TT_RUN_DONE) return run;
-    }
-    char *out = frame->out + op->out_at;
-    if (op->kind == TT_EAGER_PAIR) {
-        const char *in = frame->in + op->in_at;
-        op->pair(out, op->slot_first ? payload : in, op->slot_first ? in : payload, op->count);
-    } else {
-        memcpy(out, payload, op->bytes);
-    }
-    op->small->release(op->edge);
-    return TT_RUN_DONE;
+    *at = op;
+    return run;
 }
 
 static bool is_over(const struct tt_eager *eager, int part) /* plus 1 */
@@ -349,20 +362,16 @@ static bool is_over(const struct tt_eager *eager, int part) /* plus 1 */
 static inline enum tt_run run_part(struct tt_work *work, struct tt_eager *eager,
                                    struct tt_eager_part *part)
 {
-    struct tt_eager_op *op = part->at;
-    int passed = part->passed;
+    const int passed = part->passed;
     int after_sends = is_over(eager, part->sends) ? INT_MAX : eager->parts[part->sends - 1].passed;
-    enum tt_run run = TT_RUN_WAIT; /* at after_sends: the sends have said what they wait for */
-    for (; op && op->after_sends <= after_sends; op = op->next) {
-        run = run_op(work, op);
-        if (run != TT_RUN_DONE) break;
-        passed++;
-    }
-    part->at = op;
-    part->over = !op;
-    if (run != TT_RUN_FAILED && passed > part->passed) run = TT_RUN_PROGRESS;
-    part->passed = passed;
-    return part->over ? TT_RUN_DONE : run;
+    const struct tt_eager_op *op = part->at;
+    enum tt_run run = run_ops(work, &part->at, after_sends);
+    for (; op != part->at; op = op->next)
+        part->passed++;
+    part->over = !part->at;
+    if (part->over || run == TT_RUN_FAILED) return run;
+    if (part->passed > passed) return TT_RUN_PROGRESS;
+    return run == TT_RUN_DONE ? TT_RUN_WAIT : run; /* the sends have said what they wait for */
 }
 
 /* Whatever of the parts from number `from` on can go on; all before are over, or wait. */
@@ -419,10 +428,9 @@ enum tt_run tt_eager_start(struct tt_work *work)
     struct tt_eager *eager = work->eager;
     eager->nsrcs = eager->nfull = 0; /* of a run that failed */
     for (int p = 0; p < eager->nparts; p++) {
-        for (struct tt_eager_op *op = eager->parts[p].first; op; op = op->next) {
-            enum tt_run run = run_op(work, op);
-            if (run != TT_RUN_DONE) return stop_at(work, p, op, run);
-        }
+        struct tt_eager_op *op = eager->parts[p].first;
+        const enum tt_run run = run_ops(work, &op, INT_MAX);
+        if (run != TT_RUN_DONE) return stop_at(work, p, op, run);
     }
     return TT_RUN_DONE;
 }

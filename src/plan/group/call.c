@@ -7,6 +7,7 @@
 #include "plan/bind/operator.h"
 #include "plan/group/group.h"
 #include "plan/launch/batch.h"
+#include "plan/launch/call_numbers.h"
 #include "plan/launch/launch_cache.h"
 #include "plugin/profiler/nvtx.h"
 #include "plugin/profiler/profiler.h"
@@ -44,6 +45,7 @@ create_another(struct tt_bound *bound, const struct tt_task *task, struct tt_wor
 /* Put a known call on its stream again. False when it has to be looked at: nothing was done. hot */
 static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out)
 {
+    if (tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING)) return false;
     struct tt_bound *bound =
         &plan->cache[tt_cache_index(task->count, (uint32_t)task->func, (uint32_t)task->type,
                                     (uint32_t)task->op, (uint32_t)task->root)];
@@ -52,12 +54,13 @@ static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclR
                 (int32_t)task->type == key->type && (int32_t)task->op == key->op &&
                 task->root == key->root && !task->options;
     if (!same) bound = find_with_request(plan, task);
-    if (!bound || plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
+    if (!bound || plan->looks_every_time) return false;
     if (task->in == task->out && task->func == TT_FUNC_ALLTOALL) return false; /* in_place.c */
     const struct tt_frame *frame = &bound->frames[0];
     if ((!task->in && frame->in_bytes) || (!task->out && frame->out_bytes)) return false;
     if (tt_stream_is_default(task->stream) && tuttiHostGetDevice() != plan->comm->member.device)
         return false;
+    if (tt_prof_mask(plan->comm->profiler)) return false;
     const uint64_t frees = atomic_load_explicit(plan->frees, memory_order_relaxed);
     const bool looked = bound->looked.frees == frees;
     *rc_out = looked ? ncclSuccess : tt_looked_again(&bound->looked, frees, task);
@@ -163,10 +166,8 @@ static __attribute__((noinline)) ncclResult_t add(const struct tt_task *task, co
     } else {
         bool now = !group || group->depth == 0 ||
                    (comm->member.nranks == 1 && !tt_func_is_message(task->func));
-        if (tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING) ||
-            !(now ? launch_again(plan, task, &rc) : tt_group_begin_repeating(group, task))) {
+        if (!(now ? launch_again(plan, task, &rc) : tt_group_begin_repeating(group, task)))
             rc = add_looking(plan, task, now);
-        }
         if (rc) tt_plan_failed(comm, rc);
     }
     tt_plan_exit(plan);

@@ -359,7 +359,9 @@ bool tt_group_begin_repeating(struct tt_group *group, const struct tt_task *task
     struct tt_plan *plan = task->comm->plan;
     if (group->plans || group->jobs || plan->group) return false;
     tt_batch_predict(plan);
-    if (!plan->repeat || !tt_batch_accepts(plan->repeat, 0, task)) return false;
+    if (!plan->repeat || !tt_batch_accepts(plan->repeat, 0, task) ||
+        tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING))
+        return false;
     if (group_join(group, plan)) return false; /* said again by who appends */
     expect_calls(group, task);
     return true;

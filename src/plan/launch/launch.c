@@ -9,6 +9,7 @@
 #include "plan/bind/events.h"
 #include "plan/bind/exchange.h"
 #include "plan/launch/batch.h"
+#include "plan/launch/call_numbers.h"
 #include "plan/launch/launch_cache.h"
 #include "plan/launch/messages.h"
 #include "plan/plan_state.h"
@@ -196,7 +197,8 @@ static ncclResult_t launch_bound_call(struct tt_plan *plan, struct tt_group_call
     ncclResult_t rc = bind(plan, node, launch, &bound);
     if (rc) return rc;
     if (node->logged && !tt_messages_single(plan, task)) log_choice(plan, task, bound);
-    if (!launch->captured || !plan->comm->profiler) node->number = tt_count_call(plan, task->func);
+    if (!launch->captured || !plan->comm->profiler)
+        node->number = tt_count_calls(plan, task->func, 1);
     if (launch->captured || node->mask) return launch_watched(plan, node, bound, launch);
     return tt_launch_bound(plan, bound, task, launch->stream, launch->allow_inline);
 }
@@ -385,7 +387,7 @@ static ncclResult_t launch_collectives(struct tt_plan *plan, const struct tt_gro
     for (struct tt_group_call *next; node && !rc; node = next) {
         next = node->next_same_kind; /* a watched launch makes a list of its own */
         if (work) {
-            tt_count_call(plan, node->task.func);
+            tt_count_calls(plan, node->task.func, 1);
         } else {
             rc = tt_in_place_stage(plan, node, launch);
             if (!rc) rc = launch_bound_call(plan, node, launch);

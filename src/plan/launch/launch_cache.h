@@ -29,21 +29,6 @@ static inline bool tt_stream_is_default(struct CUstream_st *stream)
 }
 /* The common part of a work's description. */
 void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec);
-/* Count calls of a function. Returns how many came before. Runs of captured works take numbers
- * too, from other threads, once a profiler has seen a capture. hot */
-static inline uint64_t tt_count_calls(struct tt_plan *plan, enum tt_func func, uint64_t ncalls)
-{
-    _Atomic uint64_t *sequence = &plan->comm->func_seq[func];
-    if (plan->shares_numbers)
-        return atomic_fetch_add_explicit(sequence, ncalls, memory_order_relaxed);
-    uint64_t number = atomic_load_explicit(sequence, memory_order_relaxed);
-    atomic_store_explicit(sequence, number + ncalls, memory_order_relaxed);
-    return number;
-}
-static inline uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func)
-{
-    return tt_count_calls(plan, func, 1);
-}
 /* Submit a work to a stream of the communicator's device. */
 ncclResult_t tt_launch_work(struct tt_plan *plan, struct tt_work *work, struct CUstream_st *stream,
                             bool allow_inline);

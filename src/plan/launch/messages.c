@@ -9,6 +9,7 @@
 #include "plan/bind/events.h"
 #include "plan/bind/exchange.h"
 #include "plan/launch/batch.h"
+#include "plan/launch/call_numbers.h"
 #include "plan/launch/launch_cache.h"
 #include "plan/plan_state.h"
 #include "transport/transport.h"
@@ -242,7 +243,7 @@ ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *firs
     struct tt_work *kept = launch->captured ? NULL : tt_batch_find(plan, first, TT_CONN_P2P);
     if (kept) {
         for (const struct tt_group_call *node = first; node; node = node->next_same_kind)
-            tt_count_call(plan, node->task.func);
+            tt_count_calls(plan, node->task.func, 1);
         return tt_launch_work(plan, kept, launch->stream, launch->allow_inline);
     }
     ncclResult_t rc = batch_begin(plan, first);
@@ -251,7 +252,7 @@ ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *firs
         rc = add_call(plan, node);
         node->nframes = plan->batch.nframes - node->first_frame;
         if (!launch->captured || !plan->comm->profiler)
-            node->number = tt_count_call(plan, node->task.func);
+            node->number = tt_count_calls(plan, node->task.func, 1);
     }
     if (!rc) rc = add_own(plan, first);
     if (rc || plan->batch.nframes == 0) return rc;

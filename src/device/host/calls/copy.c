@@ -5,7 +5,7 @@
 #include "device/host/graph/capture.h"
 #include "device/host/memory/bytes.h"
 #include "device/host/memory/memory.h"
-#include "device/host/stream/stream.h"
+#include "device/host/stream/claim.h"
 
 static int copy_boxes(struct CUstream_st *stream, const struct tt_copy *copy, bool waits)
 {

@@ -2,7 +2,7 @@
  * An idle stream runs the work inside the call; only what stays unfinished is queued. */
 #include "device/host/check/check.h"
 #include "device/host/graph/capture.h"
-#include "device/host/stream/stream.h"
+#include "device/host/stream/claim.h"
 
 #include <stdlib.h>
 
@@ -21,8 +21,7 @@ enum tt_claim tuttiHostClaim(struct CUstream_st *handle, struct CUstream_st **st
 /* hot */
 void tuttiHostClaimEnd(struct CUstream_st *stream)
 {
-    uint64_t done = atomic_load_explicit(&stream->line.done, memory_order_relaxed);
-    tt_host_stream_finish(stream, done + 1);
+    tt_host_stream_release(stream);
 }
 
 void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item)

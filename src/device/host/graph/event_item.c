@@ -9,6 +9,7 @@
 #include "base/system/clock.h"
 #include "device/host/check/check.h"
 #include "device/host/memory/ipc.h"
+#include "device/host/stream/claim.h"
 #include "device/host/stream/event.h"
 
 #include <stdlib.h>

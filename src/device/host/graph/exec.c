@@ -6,6 +6,7 @@
 
 #include "device/host/check/check.h"
 #include "device/host/host_vmm.h"
+#include "device/host/stream/claim.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * sees the other. A thread that finds something in its way while it holds an idle stream's
  * sequence number gives that up as an empty operation and queues; queueing on both sides is
  * serialised by a lock per device. So waits cannot form a cycle. */
-#include "stream.h"
+#include "claim.h"
 
 #include "device/host/heap/slab.h"
 
@@ -36,7 +36,8 @@ static bool blocks_others(const struct CUstream_st *stream)
 bool tt_host_stream_conflicts(const struct CUstream_st *stream)
 {
     if (!stream->legacy) {
-        const struct CUstream_st *legacy = tt_host_legacy_stream(stream->device);
+        const struct CUstream_st *legacy = atomic_load_explicit(
+            &tt_host.streams.devices[stream->device].legacy, memory_order_seq_cst);
         return legacy && !tt_host_stream_idle(legacy);
     }
     const struct CUstream_st *other = tt_host_ordered_streams(stream->device);
