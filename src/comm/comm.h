@@ -9,6 +9,7 @@
 #include "tune/host.h"
 #include "tune/tune.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -220,3 +221,20 @@ static inline bool tt_comm_is_usual(const struct tt_comm *comm)
            atomic_load_explicit(&comm->state, memory_order_relaxed) == ncclSuccess &&
            !atomic_load_explicit(comm->someone_exited, memory_order_relaxed);
 }
+
+/* ---- process.c ---- */
+
+/* What plan/ keeps for the process, beside the communicators that the plans are of. */
+struct tt_plans {
+    struct { /* uses.c and plan.c: plans whose communicators have ended; any thread may look */
+        pthread_mutex_t lock;
+        struct tt_plan *oldest, *newest; /* by next_ended */
+        int count;
+        struct tt_plan *kept; /* by next_ended */
+    } retired;
+    struct { /* group.c: frees the group of a thread that ends */
+        pthread_once_t once;
+        pthread_key_t key;
+    } group_end;
+};
+struct tt_plans *tt_comm_plans(void);

@@ -146,6 +146,7 @@ struct tt_comms {
         struct tt_admitted *admitted; /* owned */
     } proofs;
     pthread_once_t version_once; /* report.c: one version line */
+    struct tt_plans plans;       /* plan/: tt_comm_plans() */
 };
 
 extern struct tt_comms tt_comms;

@@ -9,7 +9,6 @@
 #include "plan/bind/events.h"
 #include "plan/group/group.h"
 #include "plan/launch/batch.h"
-#include "plan/process.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,9 +107,10 @@ static void free_both(struct tt_plan *plan)
 
 void tt_plan_free_ended(void)
 {
+    struct tt_plans *plans = tt_comm_plans();
     struct tt_plan *free_now = NULL;
-    pthread_mutex_lock(&tt_plans.retired.lock);
-    struct tt_plan **link = &tt_plans.retired.kept;
+    pthread_mutex_lock(&plans->retired.lock);
+    struct tt_plan **link = &plans->retired.kept;
     while (*link) {
         struct tt_plan *plan = *link;
         if (is_referred_to(plan)) {
@@ -121,7 +121,7 @@ void tt_plan_free_ended(void)
         plan->next_ended = free_now;
         free_now = plan;
     }
-    pthread_mutex_unlock(&tt_plans.retired.lock);
+    pthread_mutex_unlock(&plans->retired.lock);
     while (free_now) {
         struct tt_plan *plan = free_now;
         free_now = plan->next_ended;
@@ -131,16 +131,17 @@ void tt_plan_free_ended(void)
 
 void tt_plan_end(struct tt_comm *comm)
 {
+    struct tt_plans *plans = tt_comm_plans();
     struct tt_plan *plan = comm->plan;
     tt_plan_wait(plan);
     if (!is_referred_to(plan)) {
         free_both(plan);
     } else {
         tt_comm_hide(comm);
-        pthread_mutex_lock(&tt_plans.retired.lock);
-        plan->next_ended = tt_plans.retired.kept;
-        tt_plans.retired.kept = plan;
-        pthread_mutex_unlock(&tt_plans.retired.lock);
+        pthread_mutex_lock(&plans->retired.lock);
+        plan->next_ended = plans->retired.kept;
+        plans->retired.kept = plan;
+        pthread_mutex_unlock(&plans->retired.lock);
     }
     tt_plan_free_ended();
 }

@@ -8,7 +8,6 @@
 #include "plan/bind/operator.h"
 #include "plan/group/job.h"
 #include "plan/launch/batch.h"
-#include "plan/process.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -78,15 +77,15 @@ __attribute__((destructor)) static void report_at_exit(void)
 
 static void group_key_make(void)
 {
-    pthread_key_create(&tt_plans.group_end.key, group_abandon);
+    pthread_key_create(&tt_comm_plans()->group_end.key, group_abandon);
 }
 
 static __attribute__((noinline)) struct tt_group *group_make(void)
 {
     struct tt_group *group = tt_calloc(1, sizeof(*group));
     if (!group) return NULL;
-    pthread_once(&tt_plans.group_end.once, group_key_make);
-    pthread_setspecific(tt_plans.group_end.key, group);
+    pthread_once(&tt_comm_plans()->group_end.once, group_key_make);
+    pthread_setspecific(tt_comm_plans()->group_end.key, group);
     group->jobs_tail = &group->jobs;
     tt_own_group = group;
     return group;

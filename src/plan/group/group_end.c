@@ -6,7 +6,6 @@
 #include "plan/group/group.h"
 #include "plan/group/job.h"
 #include "plan/launch/batch.h"
-#include "plan/process.h"
 
 enum { SIM_INFO_MAGIC = 0x74685283 }; /* NCCL_SIM_INFO_INITIALIZER */
 
@@ -22,7 +21,7 @@ static void group_return(struct tt_group *group)
     tt_group_clear(group);
     tt_own_group = group;
     if (!other) return;
-    pthread_setspecific(tt_plans.group_end.key, group);
+    pthread_setspecific(tt_comm_plans()->group_end.key, group);
     tt_group_destroy(other);
 }
 
@@ -118,7 +117,7 @@ static __attribute__((noinline)) ncclResult_t group_finish(struct tt_group *grou
         struct tt_group_events events = group->events;
         struct tt_plan *events_plan = group->events_plan;
         if (events_plan) tt_plan_hold(events_plan);
-        if (!tt_own_group) pthread_setspecific(tt_plans.group_end.key, NULL);
+        if (!tt_own_group) pthread_setspecific(tt_comm_plans()->group_end.key, NULL);
         rc = tt_group_run_in_thread(group); /* frees it */
         tt_group_report(&events, events_plan, tt_events_group_over);
         if (events_plan) tt_plan_drop(events_plan);

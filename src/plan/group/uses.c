@@ -7,7 +7,6 @@
 #include "device/device.h"
 #include "plan/group/group.h"
 #include "plan/launch/batch.h"
-#include "plan/process.h"
 
 #include <stdlib.h>
 
@@ -19,22 +18,23 @@ enum { RETIRED = 64 };
 
 static void retire(struct tt_plan *plan)
 {
+    struct tt_plans *plans = tt_comm_plans();
     struct tt_plan *dead = NULL;
     tt_batches_free(plan);
     plan->next_ended = NULL;
-    pthread_mutex_lock(&tt_plans.retired.lock);
-    if (tt_plans.retired.count++ == 0) {
-        tt_plans.retired.oldest = plan;
+    pthread_mutex_lock(&plans->retired.lock);
+    if (plans->retired.count++ == 0) {
+        plans->retired.oldest = plan;
     } else {
-        tt_plans.retired.newest->next_ended = plan;
+        plans->retired.newest->next_ended = plan;
     }
-    tt_plans.retired.newest = plan;
-    if (tt_plans.retired.count > RETIRED) {
-        dead = tt_plans.retired.oldest;
-        tt_plans.retired.oldest = dead->next_ended;
-        tt_plans.retired.count--;
+    plans->retired.newest = plan;
+    if (plans->retired.count > RETIRED) {
+        dead = plans->retired.oldest;
+        plans->retired.oldest = dead->next_ended;
+        plans->retired.count--;
     }
-    pthread_mutex_unlock(&tt_plans.retired.lock);
+    pthread_mutex_unlock(&plans->retired.lock);
     if (!dead) return;
     pthread_mutex_destroy(&dead->background_lock);
     free(dead);
