@@ -171,9 +171,10 @@ static void raise_level(void)
 
 static void log_args(struct tt_log_origin *origin, const char *fmt, va_list args)
 {
-    if (origin->level == TT_LOG_WARN && tuttiLogThread.expected) {
+    const uint32_t expected = origin->level == TT_LOG_WARN ? tuttiLogThread().expected : 0;
+    if (expected) {
         origin->level = TT_LOG_INFO;
-        origin->sub = tuttiLogThread.expected;
+        origin->sub = expected;
     }
     if (!tt_log_on(origin->level, origin->sub)) return;
     if (origin->level == TT_LOG_VERSION &&
@@ -186,7 +187,7 @@ static void log_args(struct tt_log_origin *origin, const char *fmt, va_list args
 void tt_log_at(enum tt_log_level level, uint32_t sub, const struct tt_log_location *location,
                const char *fmt, ...)
 {
-    struct tt_log_origin origin = {level, sub, *location, tuttiLogThread.device};
+    struct tt_log_origin origin = {level, sub, *location, tuttiLogThread().device};
     va_list args;
     va_start(args, fmt);
     log_args(&origin, fmt, args);
@@ -200,7 +201,7 @@ void tt_log_plugin(int level, unsigned long flags, const char *file, int line, c
         .level = (enum tt_log_level)level,
         .sub = (uint32_t)flags,
         .location = {.file = file ? file : "(null)", .line = line},
-        .device = tuttiLogThread.device,
+        .device = tuttiLogThread().device,
     };
     va_list args;
     va_start(args, fmt);
@@ -226,7 +227,7 @@ static void complain_first(const struct tt_log_config *config)
         .level = TT_LOG_WARN,
         .sub = TT_LOG_ALL,
         .location = {__FILE__, __LINE__, __func__},
-        .device = tuttiLogThread.device,
+        .device = tuttiLogThread().device,
     };
     if (config->complaint_count && !tuttiLogReport()) return;
     for (int i = 0; i < config->complaint_count; i++) {
@@ -236,19 +237,23 @@ static void complain_first(const struct tt_log_config *config)
 
 uint32_t tt_log_expect(uint32_t sub)
 {
-    const uint32_t before = tuttiLogThread.expected;
-    tuttiLogThread.expected = sub;
+    struct tt_log_thread thread = tuttiLogThread();
+    const uint32_t before = thread.expected;
+    thread.expected = sub;
+    tuttiLogThreadSet(thread);
     return before;
 }
 
 uint32_t tt_log_expected(void)
 {
-    return tuttiLogThread.expected;
+    return tuttiLogThread().expected;
 }
 
 void tt_log_set_device(int device)
 {
-    tuttiLogThread.device = device;
+    struct tt_log_thread thread = tuttiLogThread();
+    thread.device = device;
+    tuttiLogThreadSet(thread);
 }
 
 void tt_log_reset(void)

@@ -5,6 +5,7 @@
 
 #include "base/log/log_config.h"
 #include "base/mem.h"
+#include "base/network/networks.h"
 #include "base/secret/encryption.h"
 
 #include <pthread.h>
@@ -33,7 +34,11 @@ struct base_log { /* log.c */
     pthread_mutex_t lock;                 /* taken to read the variables */
     int file_fd;                          /* the log file once there was one; 0: never */
     struct tt_log_config silent;          /* when memory is short even for one */
-    _Atomic bool reported; /* log_device.c: in the copy that libnccl asks; false in its own */
+    /* log_device.c: in the copy that libnccl asks; zero in its own */
+    _Atomic bool reported;
+    pthread_once_t threads_once;
+    bool threads_keyed;
+    pthread_key_t threads; /* a struct tt_log_thread as the value itself */
 };
 
 struct base_error { /* error.c */
@@ -89,6 +94,7 @@ struct tt_base {
     struct base_error error;
     struct base_params params;
     struct base_files files;
+    struct tt_networks networks;           /* of the room net/ */
     struct base_wait waits[TT_WAIT_CELLS]; /* every wait of the process is listed in one place */
     pthread_once_t environment;            /* param_names.c: looked through once */
     _Atomic int64_t faulty_alloc; /* mem.c, for tests: this one from now on fails; 0: none */

@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/network/networks.h"
 #include "base/param.h"
 #include "base/secret/encryption.h"
-#include "net/process.h"
 #include "net/socket_port.h"
 
 #include <sodium.h>
@@ -17,40 +17,45 @@
 
 /* ---- devices: the interfaces, found once per process ---- */
 
+static struct tt_interfaces *interfaces(void)
+{
+    return &tt_networks()->interfaces;
+}
+
 static void find_devices(void)
 {
     char line[1024] = "";
     size_t used = 0;
-    tt_nets.sockets.rc =
-        tt_netif_list(tt_nets.sockets.netifs, SOCKET_DEVICES, &tt_nets.sockets.count);
-    for (int i = 0; !tt_nets.sockets.rc && i < tt_nets.sockets.count && used < sizeof(line); i++) {
+    interfaces()->rc =
+        tt_netif_list(interfaces()->netifs, TT_INTERFACES_MOST, &interfaces()->count);
+    for (int i = 0; !interfaces()->rc && i < interfaces()->count && used < sizeof(line); i++) {
         char addr[64];
         used += (size_t)snprintf(line + used, sizeof(line) - used, " [%d]%s:%s", i,
-                                 tt_nets.sockets.netifs[i].name,
-                                 tt_addr_text(&tt_nets.sockets.netifs[i].addr, addr, sizeof(addr)));
+                                 interfaces()->netifs[i].name,
+                                 tt_addr_text(&interfaces()->netifs[i].addr, addr, sizeof(addr)));
     }
-    if (!tt_nets.sockets.rc) tt_info(TT_LOG_INIT | TT_LOG_NET, "NET/Socket : Using%s", line);
+    if (!interfaces()->rc) tt_info(TT_LOG_INIT | TT_LOG_NET, "NET/Socket : Using%s", line);
 }
 
 static ncclResult_t socket_devices(int *ndev)
 {
-    pthread_once(&tt_nets.sockets.once, find_devices);
-    *ndev = tt_nets.sockets.count;
-    return tt_nets.sockets.rc;
+    pthread_once(&interfaces()->once, find_devices);
+    *ndev = interfaces()->count;
+    return interfaces()->rc;
 }
 
 static ncclResult_t check_device(int dev)
 {
-    if (dev >= 0 && dev < tt_nets.sockets.count) return ncclSuccess;
+    if (dev >= 0 && dev < interfaces()->count) return ncclSuccess;
     return tt_fail(ncclInvalidArgument, "NET/Socket: there is no device %d (of %d)", dev,
-                   tt_nets.sockets.count);
+                   interfaces()->count);
 }
 
 static ncclResult_t socket_properties(int dev, ncclNetProperties_v12_t *props)
 {
     ncclResult_t rc = check_device(dev);
     if (rc) return rc;
-    struct tt_netif *netif = &tt_nets.sockets.netifs[dev];
+    struct tt_netif *netif = &interfaces()->netifs[dev];
     *props = (ncclNetProperties_v12_t){.name = netif->name,
                                        .pciPath = netif->pci_path[0] ? netif->pci_path : NULL,
                                        .guid = (uint64_t)dev,
@@ -74,13 +79,13 @@ static ncclResult_t socket_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_
                                 ncclDebugLogger_t log, ncclProfilerCallback_t profiler)
 {
     (void)comm_id, (void)config, (void)log;
-    pthread_once(&tt_nets.sockets.once, find_devices);
-    if (tt_nets.sockets.rc) return tt_nets.sockets.rc;
+    pthread_once(&interfaces()->once, find_devices);
+    if (interfaces()->rc) return interfaces()->rc;
     if (sodium_init() < 0) return tt_fail(ncclSystemError, "NET/Socket: libsodium does not start");
     struct socket_context *context = tt_calloc(1, sizeof(*context));
     if (!context) return tt_fail(ncclSystemError, "NET/Socket: out of memory");
     context->profiler = profiler;
-    context->netifs = tt_nets.sockets.netifs;
+    context->netifs = interfaces()->netifs;
     context->sealed = tt_encryption_wanted();
     if (context->sealed) tt_info(TT_LOG_NET, "NET/Socket: data is encrypted");
     pthread_mutex_init(&context->lock, NULL);
@@ -100,7 +105,7 @@ static ncclResult_t socket_finalize(void *ctx)
     struct socket_context *context = ctx;
     if (!context) return ncclSuccess;
     tt_socket_connectors_free(context);
-    for (int dev = 0; dev < SOCKET_DEVICES; dev++)
+    for (int dev = 0; dev < TT_INTERFACES_MOST; dev++)
         tt_socket_port_destroy(context->ports[dev]);
     pthread_mutex_destroy(&context->lock);
     sodium_memzero(context, sizeof(*context));
@@ -113,7 +118,7 @@ static ncclResult_t socket_finalize(void *ctx)
 static ncclResult_t socket_listen(void *ctx, int dev, void *opaque, void **listen_comm)
 {
     ncclResult_t rc = check_device(dev);
-    return rc ? rc : tt_socket_net_listen(ctx, dev, tt_nets.sockets.netifs, opaque, listen_comm);
+    return rc ? rc : tt_socket_net_listen(ctx, dev, interfaces()->netifs, opaque, listen_comm);
 }
 
 /* The link, if there is one and it became what it should. */

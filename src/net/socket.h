@@ -6,9 +6,9 @@
  * rule, so the division is not sent. */
 #pragma once
 
+#include "base/network/networks.h"
 #include "base/network/socket.h"
 #include "net/net.h"
-#include "net/process.h"
 #include "net/socket_shake.h"
 
 #include <pthread.h>
@@ -33,9 +33,9 @@ struct socket_context {
     _Atomic uint32_t cut_devices;  /* bit per device: a peer could not be reached through it */
     bool sealed;                   /* TUTTI_NET_ENCRYPT */
     ncclProfilerCallback_t profiler;
-    pthread_mutex_t lock;                      /* guards the fields below */
-    struct socket_connector *connectors;       /* owned: connections that are being made */
-    struct socket_port *ports[SOCKET_DEVICES]; /* owned, by device; NULL: no listener so far */
+    pthread_mutex_t lock;                          /* guards the fields below */
+    struct socket_connector *connectors;           /* owned: connections that are being made */
+    struct socket_port *ports[TT_INTERFACES_MOST]; /* owned, by device; NULL: no listener so far */
 };
 
 /* socket_port.c: listeners of a device. NULL: out of memory. */
@@ -54,7 +54,7 @@ struct socket_handle {
 _Static_assert(sizeof(struct socket_handle) <= NCCL_NET_HANDLE_MAXSIZE, "a handle holds it");
 
 /* socket_accept.c: listen at the interface of the device, netifs[dev], and for peers that do not
- * reach it at the first one (of the first: at the second one). dev < SOCKET_DEVICES. */
+ * reach it at the first one (of the first: at the second one). dev < TT_INTERFACES_MOST. */
 ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
                                   const struct tt_netif *netifs, void *opaque, void **listen_comm);
 ncclResult_t tt_socket_net_unlisten(void *listen_comm);

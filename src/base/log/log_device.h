@@ -9,7 +9,11 @@ struct tt_log_thread {
     int device;        /* number in brackets */
     uint32_t expected; /* not 0: failures are expected; they are INFO lines of this subsystem */
 };
-extern __attribute__((visibility("default"))) _Thread_local struct tt_log_thread tuttiLogThread;
+
+/* How the calling thread logs; zeros before the first set. */
+__attribute__((visibility("default"))) struct tt_log_thread tuttiLogThread(void);
+/* Without a key for it in the process nothing is set. */
+__attribute__((visibility("default"))) void tuttiLogThreadSet(struct tt_log_thread thread);
 
 /* True for the first caller in the process, or the first since tuttiLogForget(): it prints the
  * warnings about the log's variables. */

@@ -15,7 +15,7 @@ static ncclResult_t register_own(struct ib_comm *comm, int i, void *at, size_t b
     /* in order: the receiver's table says that an entry is complete by its last word */
     int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     struct ib_port *port = comm->device->ports[i];
-    *mr_out = tt_nets.ib->verbs.reg_mr(port->pd, at, bytes, access);
+    *mr_out = tt_ib()->verbs.reg_mr(port->pd, at, bytes, access);
     if (*mr_out) return ncclSuccess;
     return tt_fail(ncclSystemError,
                    "NET/IB: %s cannot register %zu bytes of memory: %m; is the limit of locked "
@@ -100,11 +100,11 @@ void tt_ib_comm_destroy(struct ib_comm *comm)
 {
     if (!comm) return;
     for (int i = 0; i < comm->nqps; i++)
-        if (comm->qps[i].qp) tt_nets.ib->verbs.destroy_qp(comm->qps[i].qp);
+        if (comm->qps[i].qp) tt_ib()->verbs.destroy_qp(comm->qps[i].qp);
     for (int i = 0; i < comm->nports; i++) {
-        if (comm->cqs[i]) tt_nets.ib->verbs.destroy_cq(comm->cqs[i]);
-        if (comm->table_mrs[i]) tt_nets.ib->verbs.dereg_mr(comm->table_mrs[i]);
-        if (comm->record_mrs[i]) tt_nets.ib->verbs.dereg_mr(comm->record_mrs[i]);
+        if (comm->cqs[i]) tt_ib()->verbs.destroy_cq(comm->cqs[i]);
+        if (comm->table_mrs[i]) tt_ib()->verbs.dereg_mr(comm->table_mrs[i]);
+        if (comm->record_mrs[i]) tt_ib()->verbs.dereg_mr(comm->record_mrs[i]);
         tt_ib_port_release(comm->device->ports[i]);
     }
     if (comm->to.comm) tt_net_socket.closeSend(comm->to.comm);

@@ -34,8 +34,7 @@ static int speed_of(const struct ibv_port_attr *attr)
 static bool fill_port(struct ib_port *port, struct ibv_context *context,
                       const struct ibv_device_attr *device, int number)
 {
-    snprintf(port->name, sizeof(port->name), "%s",
-             tt_nets.ib->verbs.get_device_name(context->device));
+    snprintf(port->name, sizeof(port->name), "%s", tt_ib()->verbs.get_device_name(context->device));
     snprintf(port->sysfs, sizeof(port->sysfs), "%s", context->device->ibdev_path);
     port->context = context;
     port->number = (uint8_t)number;
@@ -45,7 +44,7 @@ static bool fill_port(struct ib_port *port, struct ibv_context *context,
     port->rail = port->plane = NCCL_NET_ID_UNDEF;
     port->stop_fd = -1;
     if (!tt_ib_port_taken(tt_param_str("NCCL_IB_HCA"), port)) return false;
-    if (tt_nets.ib->verbs.query_port(context, port->number, &port->attr)) {
+    if (tt_ib()->verbs.query_port(context, port->number, &port->attr)) {
         tt_info(TT_LOG_NET, "NET/IB : port %s:%d cannot be queried: %m", port->name, number);
         return false;
     }
@@ -78,24 +77,24 @@ static bool fill_port(struct ib_port *port, struct ibv_context *context,
 static void find_ports(struct ibv_device *device)
 {
     struct ibv_device_attr attr;
-    struct ibv_context *context = tt_nets.ib->verbs.open_device(device);
+    struct ibv_context *context = tt_ib()->verbs.open_device(device);
     bool used = false;
     memset(&attr, 0, sizeof(attr));
-    if (!context || tt_nets.ib->verbs.query_device(context, &attr)) {
+    if (!context || tt_ib()->verbs.query_device(context, &attr)) {
         tt_info(TT_LOG_NET, "NET/IB : adapter %s cannot be %s: %m",
-                tt_nets.ib->verbs.get_device_name(device), context ? "queried" : "opened");
-        if (context) tt_nets.ib->verbs.close_device(context);
+                tt_ib()->verbs.get_device_name(device), context ? "queried" : "opened");
+        if (context) tt_ib()->verbs.close_device(context);
         return;
     }
-    for (int number = 1; number <= attr.phys_port_cnt && tt_nets.ib->nports < IB_PORTS; number++) {
-        struct ib_port *port = &tt_nets.ib->ports[tt_nets.ib->nports];
+    for (int number = 1; number <= attr.phys_port_cnt && tt_ib()->nports < IB_PORTS; number++) {
+        struct ib_port *port = &tt_ib()->ports[tt_ib()->nports];
         memset(port, 0, sizeof(*port));
         if (!fill_port(port, context, &attr, number)) continue;
         pthread_mutex_init(&port->lock, NULL);
-        tt_nets.ib->nports++;
+        tt_ib()->nports++;
         used = true;
     }
-    if (!used) tt_nets.ib->verbs.close_device(context);
+    if (!used) tt_ib()->verbs.close_device(context);
 }
 
 static int by_path(const void *a, const void *b)
@@ -133,34 +132,34 @@ static void make_devices(void)
 {
     const char *level = tt_param_str("NCCL_NET_MERGE_LEVEL");
     bool merge = tt_param_bool("NCCL_IB_MERGE_NICS") && (!level || strcasecmp(level, "LOC") != 0);
-    for (int i = 0; i < tt_nets.ib->nports; i++) {
-        struct ib_port *port = &tt_nets.ib->ports[i];
+    for (int i = 0; i < tt_ib()->nports; i++) {
+        struct ib_port *port = &tt_ib()->ports[i];
         struct ib_device *last =
-            tt_nets.ib->ndevices ? &tt_nets.ib->devices[tt_nets.ib->ndevices - 1] : NULL;
+            tt_ib()->ndevices ? &tt_ib()->devices[tt_ib()->ndevices - 1] : NULL;
         bool joins = merge && last && last->nports < IB_MERGED && same_nic(last->ports[0], port);
-        if (!joins) last = &tt_nets.ib->devices[tt_nets.ib->ndevices++];
+        if (!joins) last = &tt_ib()->devices[tt_ib()->ndevices++];
         last->ports[last->nports++] = port;
     }
-    for (int i = 0; i < tt_nets.ib->ndevices; i++)
-        name_device(&tt_nets.ib->devices[i]);
+    for (int i = 0; i < tt_ib()->ndevices; i++)
+        name_device(&tt_ib()->devices[i]);
 }
 
 bool tt_ib_relaxed_ordering(void)
 {
-    return tt_param_int("NCCL_IB_PCI_RELAXED_ORDERING") != 0 && tt_nets.ib->verbs.reg_mr_iova2;
+    return tt_param_int("NCCL_IB_PCI_RELAXED_ORDERING") != 0 && tt_ib()->verbs.reg_mr_iova2;
 }
 
 static void report(void)
 {
     char line[1024] = "";
     size_t used = 0;
-    for (int i = 0; i < tt_nets.ib->ndevices && used < sizeof(line); i++) {
-        const struct ib_device *device = &tt_nets.ib->devices[i];
+    for (int i = 0; i < tt_ib()->ndevices && used < sizeof(line); i++) {
+        const struct ib_device *device = &tt_ib()->devices[i];
         used +=
             (size_t)snprintf(line + used, sizeof(line) - used, " [%d]%s:%d/%s", i, device->name,
                              device->ports[0]->number, device->ports[0]->ethernet ? "RoCE" : "IB");
     }
-    if (!tt_nets.ib->ndevices) {
+    if (!tt_ib()->ndevices) {
         tt_info(TT_LOG_INIT | TT_LOG_NET, "NET/IB : No device found.");
         return;
     }
@@ -171,48 +170,48 @@ static void report(void)
 static void find_devices(void)
 {
     int count = 0;
-    tt_nets.ib = tt_calloc(1, sizeof(*tt_nets.ib));
-    if (!tt_nets.ib) {
+    tt_networks()->ib = tt_calloc(1, sizeof(struct tt_ib));
+    if (!tt_ib()) {
         tt_info(TT_LOG_INIT | TT_LOG_NET, "NET/IB : out of memory");
         return;
     }
-    tt_nets.ib->pid = getpid();
-    if (tt_param_bool("NCCL_IB_DISABLE") || !tt_verbs_open(&tt_nets.ib->verbs)) return;
+    tt_ib()->pid = getpid();
+    if (tt_param_bool("NCCL_IB_DISABLE") || !tt_verbs_open(&tt_ib()->verbs)) return;
     /* else memory that is written after a fork is no more what the adapter knows */
-    if (tt_nets.ib->verbs.fork_init && tt_nets.ib->verbs.fork_init())
+    if (tt_ib()->verbs.fork_init && tt_ib()->verbs.fork_init())
         tt_info(TT_LOG_NET, "NET/IB : ibv_fork_init: %m; a process that forks may lose data");
-    struct ibv_device **list = tt_nets.ib->verbs.get_device_list(&count);
+    struct ibv_device **list = tt_ib()->verbs.get_device_list(&count);
     for (int i = 0; list && i < count; i++)
         find_ports(list[i]);
-    if (list) tt_nets.ib->verbs.free_device_list(list);
+    if (list) tt_ib()->verbs.free_device_list(list);
     if (tt_param_bool("NCCL_IB_DEVICE_PCI_ORDER"))
-        qsort(tt_nets.ib->ports, (size_t)tt_nets.ib->nports, sizeof(tt_nets.ib->ports[0]), by_path);
+        qsort(tt_ib()->ports, (size_t)tt_ib()->nports, sizeof(tt_ib()->ports[0]), by_path);
     make_devices();
     report();
 }
 
 int tt_ib_devices(void)
 {
-    pthread_once(&tt_nets.ib_once, find_devices);
-    return tt_nets.ib && tt_nets.ib->pid == getpid() ? tt_nets.ib->ndevices : 0;
+    pthread_once(&tt_networks()->ib_once, find_devices);
+    return tt_ib() && tt_ib()->pid == getpid() ? tt_ib()->ndevices : 0;
 }
 
 struct ib_device *tt_ib_device(int dev)
 {
-    return tt_nets.ib && dev >= 0 && dev < tt_nets.ib->ndevices ? &tt_nets.ib->devices[dev] : NULL;
+    return tt_ib() && dev >= 0 && dev < tt_ib()->ndevices ? &tt_ib()->devices[dev] : NULL;
 }
 
 void tt_ib_adapter_failed(const struct ibv_context *context)
 {
-    for (int i = 0; i < tt_nets.ib->nports; i++) {
-        if (tt_nets.ib->ports[i].context == context) /* pairs with the load in tt_ib_progress() */
-            atomic_fetch_add_explicit(&tt_nets.ib->ports[i].fatal, 1, memory_order_release);
+    for (int i = 0; i < tt_ib()->nports; i++) {
+        if (tt_ib()->ports[i].context == context) /* pairs with the load in tt_ib_progress() */
+            atomic_fetch_add_explicit(&tt_ib()->ports[i].fatal, 1, memory_order_release);
     }
 }
 
 void tt_ib_properties(int dev, ncclNetProperties_v12_t *props)
 {
-    struct ib_device *device = &tt_nets.ib->devices[dev];
+    struct ib_device *device = &tt_ib()->devices[dev];
     struct ib_port *first = device->ports[0];
     *props = (ncclNetProperties_v12_t){.name = device->name,
                                        .pciPath = first->pci_path[0] ? first->pci_path : NULL,

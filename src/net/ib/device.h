@@ -2,9 +2,9 @@
  * once per process. */
 #pragma once
 
+#include "base/network/networks.h"
 #include "nccl/net.h"
 #include "net/ib/verbs.h"
-#include "net/process.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -53,7 +53,7 @@ struct ib_device {
     int nports;
 };
 
-struct tt_ib { /* tt_nets.ib: device.c fills it, others call the functions of `verbs` */
+struct tt_ib { /* tt_ib(): device.c fills it, others call the functions of `verbs` */
     struct tt_verbs verbs;
     struct ib_port ports[IB_PORTS];
     int nports;
@@ -61,6 +61,12 @@ struct tt_ib { /* tt_nets.ib: device.c fills it, others call the functions of `v
     int ndevices;
     pid_t pid; /* the process that opened them; forked children must not use them */
 };
+
+/* The adapters of the process; NULL: not searched for yet, or out of memory. */
+static inline struct tt_ib *tt_ib(void)
+{
+    return tt_networks()->ib;
+}
 
 /* Number of devices; 0 when there are none, or no library. */
 int tt_ib_devices(void);

@@ -13,7 +13,7 @@
 
 static void take_event(struct ib_port *port, const struct ibv_async_event *event)
 {
-    const char *text = tt_nets.ib->verbs.event_type_str(event->event_type);
+    const char *text = tt_ib()->verbs.event_type_str(event->event_type);
     _Atomic bool *broken;
     switch (event->event_type) {
     case IBV_EVENT_PORT_ERR:
@@ -48,9 +48,9 @@ static void *watch(void *argument)
         struct ibv_async_event event;
         if (poll(fds, 2, -1) < 0 || !fds[0].revents) continue;
         if (fds[0].revents & (POLLERR | POLLNVAL)) break;
-        if (tt_nets.ib->verbs.get_async_event(port->context, &event)) continue;
+        if (tt_ib()->verbs.get_async_event(port->context, &event)) continue;
         take_event(port, &event);
-        tt_nets.ib->verbs.ack_async_event(&event);
+        tt_ib()->verbs.ack_async_event(&event);
     }
     return NULL;
 }

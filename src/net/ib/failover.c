@@ -43,7 +43,7 @@ ncclResult_t tt_ib_qp_lost(struct ib_comm *comm, int qp, const char *why)
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     comm->qps[qp].dead = true;
     /* it may be in that state already */
-    (void)tt_nets.ib->verbs.modify_qp(comm->qps[qp].qp, &attr, IBV_QP_STATE);
+    (void)tt_ib()->verbs.modify_qp(comm->qps[qp].qp, &attr, IBV_QP_STATE);
     if (!comm->failover || tt_ib_qp_alive(comm, 0) < 0)
         return tt_ib_comm_fail(comm, ncclSystemError, why);
     if (first) {

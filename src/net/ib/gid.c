@@ -92,11 +92,10 @@ bool tt_ib_gid_choose(const struct ib_port *port, int *index_out, union ibv_gid 
     if (!port->ethernet && index < 0) index = 0;
     *index_out = index;
     memset(gid_out, 0, sizeof(*gid_out));
-    if (index >= 0)
-        return !tt_nets.ib->verbs.query_gid(port->context, port->number, index, gid_out);
+    if (index >= 0) return !tt_ib()->verbs.query_gid(port->context, port->number, index, gid_out);
     read_range(&request);
     for (int i = 0; i < port->attr.gid_tbl_len; i++) {
-        if (tt_nets.ib->verbs.query_gid(port->context, port->number, i, gid_out)) continue;
+        if (tt_ib()->verbs.query_gid(port->context, port->number, i, gid_out)) continue;
         *index_out = i;
         if (suits(port, i, gid_out, &request)) return true;
     }

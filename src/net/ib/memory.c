@@ -13,12 +13,12 @@ ncclResult_t tt_ib_port_acquire(struct ib_port *port)
     ncclResult_t rc = ncclSuccess;
     pthread_mutex_lock(&port->lock);
     if (!port->users) {
-        port->pd = tt_nets.ib->verbs.alloc_pd(port->context);
+        port->pd = tt_ib()->verbs.alloc_pd(port->context);
         if (!port->pd) {
             rc = tt_fail(ncclSystemError, "NET/IB: no protection domain of %s: %m", port->name);
         }
         if (!rc) rc = tt_ib_watch_start(port);
-        if (rc && port->pd) tt_nets.ib->verbs.dealloc_pd(port->pd);
+        if (rc && port->pd) tt_ib()->verbs.dealloc_pd(port->pd);
         if (rc) port->pd = NULL;
     }
     port->users += !rc;
@@ -32,11 +32,11 @@ void tt_ib_port_release(struct ib_port *port)
     if (!--port->users) {
         tt_ib_watch_stop(port);
         for (size_t i = 0; i < port->nregions; i++)
-            tt_nets.ib->verbs.dereg_mr(port->regions[i].mr); /* their connections are gone */
+            tt_ib()->verbs.dereg_mr(port->regions[i].mr); /* their connections are gone */
         free(port->regions);
         port->regions = NULL;
         port->nregions = port->capacity = 0;
-        tt_nets.ib->verbs.dealloc_pd(port->pd);
+        tt_ib()->verbs.dealloc_pd(port->pd);
         port->pd = NULL;
     }
     pthread_mutex_unlock(&port->lock);
@@ -46,9 +46,9 @@ static struct ibv_mr *make_region(struct ib_port *port, uintptr_t first, size_t 
 {
     int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     void *at = (void *)first; /* NOLINT(performance-no-int-to-ptr): the page of a pointer */
-    if (!tt_ib_relaxed_ordering()) return tt_nets.ib->verbs.reg_mr(port->pd, at, bytes, access);
-    return tt_nets.ib->verbs.reg_mr_iova2(port->pd, at, bytes, first,
-                                          (unsigned int)access | IBV_ACCESS_RELAXED_ORDERING);
+    if (!tt_ib_relaxed_ordering()) return tt_ib()->verbs.reg_mr(port->pd, at, bytes, access);
+    return tt_ib()->verbs.reg_mr_iova2(port->pd, at, bytes, first,
+                                       (unsigned int)access | IBV_ACCESS_RELAXED_ORDERING);
 }
 
 static ncclResult_t make_room(struct ib_port *port)
@@ -110,7 +110,7 @@ void tt_ib_region_release(struct ib_port *port, struct ibv_mr *mr)
     for (size_t i = 0; i < port->nregions; i++) {
         struct ib_region *region = &port->regions[i];
         if (region->mr != mr || --region->users) continue;
-        tt_nets.ib->verbs.dereg_mr(mr);
+        tt_ib()->verbs.dereg_mr(mr);
         memmove(region, region + 1, (--port->nregions - i) * sizeof(*region));
         break;
     }

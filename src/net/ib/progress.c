@@ -39,7 +39,7 @@ static ncclResult_t failed(struct ib_comm *comm, const struct ibv_wc *wc, int qp
     const struct ib_qp *own = &comm->qps[qp];
     snprintf(why, sizeof(why),
              "completion with error: %s (status %d, vendor error %u) of %s towards %s; %s",
-             tt_nets.ib->verbs.wc_status_str(wc->status), (int)wc->status, wc->vendor_err,
+             tt_ib()->verbs.wc_status_str(wc->status), (int)wc->status, wc->vendor_err,
              comm->device->ports[own->port]->name, comm->peer.ports[own->peer_port].name,
              hint_of(wc->status));
     return tt_ib_qp_lost(comm, qp, why);

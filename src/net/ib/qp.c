@@ -42,13 +42,13 @@ static ncclResult_t create_one(struct ib_comm *comm, int i)
                                             .max_send_sge = 1,
                                             .max_recv_sge = 1},
                                     .qp_type = IBV_QPT_RC};
-    own->qp = tt_nets.ib->verbs.create_qp(port->pd, &init);
+    own->qp = tt_ib()->verbs.create_qp(port->pd, &init);
     if (!own->qp) return tt_fail(ncclSystemError, "NET/IB: no queue pair at %s: %m", port->name);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
                                .pkey_index = (uint16_t)tt_param_int("NCCL_IB_PKEY"),
                                .port_num = port->number,
                                .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
-    int error = tt_nets.ib->verbs.modify_qp(
+    int error = tt_ib()->verbs.modify_qp(
         own->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     comm->own.qpns[i] = own->qp->qp_num;
     return error ? refused(comm, i, "initialised", error) : ncclSuccess;
@@ -60,7 +60,7 @@ static ncclResult_t create_queue(struct ib_comm *comm, int i, uint32_t nqps)
     const struct ib_port *port = comm->device->ports[i];
     int entries = (int)nqps * (IB_RECEIVES + SEND_DEPTH); /* all of a broken one complete */
     if (port->max_cqe > 0 && entries > port->max_cqe) entries = port->max_cqe;
-    comm->cqs[i] = tt_nets.ib->verbs.create_cq(port->context, entries, NULL, NULL, 0);
+    comm->cqs[i] = tt_ib()->verbs.create_cq(port->context, entries, NULL, NULL, 0);
     if (comm->cqs[i]) return ncclSuccess;
     return tt_fail(ncclSystemError, "NET/IB: no completion queue of %d entries at %s: %m", entries,
                    port->name);
@@ -119,10 +119,10 @@ static ncclResult_t connect_one(struct ib_comm *comm, int i)
                                .max_dest_rd_atomic = 1,
                                .min_rnr_timer = RNR_TIMER};
     address(comm, own, &attr.ah_attr);
-    int error = tt_nets.ib->verbs.modify_qp(own->qp, &attr,
-                                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-                                                IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    int error = tt_ib()->verbs.modify_qp(own->qp, &attr,
+                                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                             IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     if (error) return refused(comm, i, "ready to receive", error);
     attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
                                 .timeout = (uint8_t)tt_param_int("NCCL_IB_TIMEOUT"),
@@ -130,9 +130,9 @@ static ncclResult_t connect_one(struct ib_comm *comm, int i)
                                 .rnr_retry = RNR_FOR_EVER,
                                 .max_rd_atomic = 1};
     error =
-        tt_nets.ib->verbs.modify_qp(own->qp, &attr,
-                                    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                        IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+        tt_ib()->verbs.modify_qp(own->qp, &attr,
+                                 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
     return error ? refused(comm, i, "ready to send", error) : ncclSuccess;
 }
 
