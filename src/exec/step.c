@@ -413,7 +413,7 @@ enum tt_step tt_work_start(struct tt_work *work)
     if (tt_member_gives_up(work->member, work->seq)) return end(work, ncclSuccess);
     if (!work->eager || work->announced) return start_long(work);
     struct tt_frame *frame = work->frames;
-    if (work->each_counts && work->nframes == 1) { /* as number_frames() does */
+    if (work->nframes == 1 && work->each_counts) { /* as number_frames() does */
         work->match = frame->match =
             tt_transport_begin(work->transport, frame->fingerprint, &frame->call);
     } else {

@@ -9,6 +9,7 @@
 #include "plan/bind/events.h"
 #include "plan/group/group.h"
 #include "plan/launch/batch.h"
+#include "plan/launch/launch_cache.h"
 
 #include <stdlib.h>
 #include <string.h>

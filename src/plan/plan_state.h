@@ -181,16 +181,17 @@ struct tt_plan {
     struct tt_background *background; /* shared: the group that runs in the background */
 };
 
-/* ---- in_place.c ---- */
-
-/* Reserve scratch memory for the inputs of a group's AlltoAlls in place; sets `staged` of each call
- * from `first` on. Errors: ncclSystemError (out of memory). */
-ncclResult_t tt_in_place_reserve(struct tt_plan *plan, struct tt_group_call *first);
-/* Copy the call's input to `staged`, unless that is NULL: on the launch stream, in issue order,
- * just before the call, which reads from there. */
-ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_group_call *node,
-                               const struct tt_group_launch *launch);
-void tt_in_place_fini(struct tt_plan *plan);
+/* Count calls of a function. Returns how many came before. Runs of captured works take numbers
+ * too, from other threads, once a profiler has seen a capture. hot */
+static inline uint64_t tt_count_calls(struct tt_plan *plan, enum tt_func func, uint64_t ncalls)
+{
+    _Atomic uint64_t *sequence = &plan->comm->func_seq[func];
+    if (plan->shares_numbers)
+        return atomic_fetch_add_explicit(sequence, ncalls, memory_order_relaxed);
+    uint64_t number = atomic_load_explicit(sequence, memory_order_relaxed);
+    atomic_store_explicit(sequence, number + ncalls, memory_order_relaxed);
+    return number;
+}
 
 /* ---- program_cache.c ---- */
 

@@ -7,7 +7,6 @@
 #include "plan/bind/operator.h"
 #include "plan/group/group.h"
 #include "plan/launch/batch.h"
-#include "plan/launch/call_numbers.h"
 #include "plan/launch/launch_cache.h"
 #include "plugin/profiler/nvtx.h"
 #include "plugin/profiler/profiler.h"

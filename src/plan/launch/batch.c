@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "device/device.h"
-#include "plan/launch/call_numbers.h"
 #include "plan/launch/launch_cache.h"
 #include "plan/plan_state.h"
 #include "plugin/profiler/nvtx.h"

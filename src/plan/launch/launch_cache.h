@@ -47,3 +47,14 @@ ncclResult_t tt_extent_check(const struct tt_task *task);
 void tt_looked_note(struct tt_looked *looked, uint64_t frees);
 /* Check a call of this kind again, as memory was freed since. Errors: ncclInvalidArgument. */
 ncclResult_t tt_looked_again(struct tt_looked *looked, uint64_t frees, const struct tt_task *task);
+
+/* ---- in_place.c ---- */
+
+/* Reserve scratch memory for the inputs of a group's AlltoAlls in place; sets `staged` of each call
+ * from `first` on. Errors: ncclSystemError (out of memory). */
+ncclResult_t tt_in_place_reserve(struct tt_plan *plan, struct tt_group_call *first);
+/* Copy the call's input to `staged`, unless that is NULL: on the launch stream, in issue order,
+ * just before the call, which reads from there. */
+ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_group_call *node,
+                               const struct tt_group_launch *launch);
+void tt_in_place_fini(struct tt_plan *plan);

@@ -9,7 +9,6 @@
 #include "plan/bind/events.h"
 #include "plan/bind/exchange.h"
 #include "plan/launch/batch.h"
-#include "plan/launch/call_numbers.h"
 #include "plan/launch/launch_cache.h"
 #include "plan/plan_state.h"
 #include "transport/transport.h"

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <regex.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -391,6 +392,43 @@ static void write_to_fifo(void)
     tt_warn("nobody reads this any more"); /* SIGPIPE */
 }
 
+static void log_at_end(void *text)
+{
+    tt_warn("%s", (const char *)text);
+}
+
+/* A device and an expectation of its own; it writes once more when it ends. */
+static void *log_as_device_7(void *key)
+{
+    static char text[] = "at the end";
+    tt_log_set_device(7);
+    assert_int_equal(tt_log_expect(TT_LOG_NET), 0);
+    assert_int_equal(tt_log_expect(0), TT_LOG_NET);
+    assert_int_equal(pthread_setspecific(*(pthread_key_t *)key, text), 0);
+    tt_warn("in between");
+    return NULL;
+}
+
+static void each_thread_logs_as_its_own(void **state)
+{
+    pthread_key_t key;
+    pthread_t thread;
+    (void)state;
+    restart("WARN", NULL, "");
+    tt_log_set_device(2);
+    assert_int_equal(tt_log_expect(TT_LOG_INIT), 0);
+    assert_int_equal(pthread_key_create(&key, log_at_end), 0);
+    assert_int_equal(pthread_create(&thread, NULL, log_as_device_7, &key), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(tt_log_expect(0), TT_LOG_INIT);
+    tt_warn("of the first");
+    assert_int_equal(pthread_key_delete(key), 0);
+    const char *text = read_back();
+    assert_matches(text, "\\[7\\] .*in between");
+    assert_matches(text, "\\[7\\] .*at the end");
+    assert_matches(text, "\\[2\\] .*of the first");
+}
+
 /* The log's destination fails: the program goes on. */
 static void no_destination_ends_the_process(void **state)
 {
@@ -421,6 +459,7 @@ int main(void)
         cmocka_unit_test(first_warn_raises_the_level),
         cmocka_unit_test(failures_are_kept_and_trailed),
         cmocka_unit_test(expected_failures_are_quiet),
+        cmocka_unit_test(each_thread_logs_as_its_own),
         cmocka_unit_test(child_prints_its_own_pid),
         cmocka_unit_test(file_names_expand),
         cmocka_unit_test(no_destination_ends_the_process),
