@@ -210,7 +210,7 @@ static void work(struct shared *shared, int slot, int nranks, int number)
         NCCL(ncclCommInitRank(&w.comm, nranks, shared->id, slot));
     }
     while (!train(&w)) {
-        alarm(WAIT_SEC); /* whoever waits so long waits in vain */
+        alarm(WAIT_SEC); /* a wait of that length has failed */
         usleep(STEP_USEC);
     }
     for (int64_t step = 0; step < w.step; step++)

@@ -11,7 +11,7 @@
 
 enum { LINES = 256, BYTES = 1024 };
 
-static char lines[LINES][BYTES]; /* "NAME\0VALUE": written by init alone, so nobody needs a lock */
+static char lines[LINES][BYTES]; /* "NAME\0VALUE": written by init alone, so no lock is needed */
 static int nlines;
 
 static ncclResult_t file_init(uint8_t major, uint8_t minor, uint8_t patch, const char *suffix,

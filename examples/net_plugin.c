@@ -219,7 +219,7 @@ static uint64_t move(const struct comm *comm, unsigned char *data, uint64_t byte
     return most;
 }
 
-/* Nothing moved: is there somebody at the other end? */
+/* Nothing moved: is the other end still there? */
 static ncclResult_t look(struct comm *comm)
 {
     struct segment *segment = comm->segment;

@@ -29,8 +29,8 @@ struct comm { /* a context */
 };
 
 struct operation {
-    uint64_t number;                            /* from 1 on and never twice; 0: nobody's place */
-    struct comm *comm;                          /* of this process */
+    uint64_t number;   /* from 1 on and never twice; 0: the place is free */
+    struct comm *comm; /* of this process */
     const char *func, *datatype, *algo, *proto; /* constants of the library */
     size_t count;
     uint64_t sequence; /* of this function in this communicator; the same at all ranks */

@@ -31,7 +31,8 @@ static int copy_now(const struct tt_copy *copy, int kind)
     int rc = check_copy(copy, kind);
     if (!rc) rc = default_stream(&stream);
     if (rc) return rc;
-    if (kind == cudaMemcpyDeviceToDevice) return tuttiHostCopy(stream, copy); /* nobody waits */
+    if (kind == cudaMemcpyDeviceToDevice)
+        return tuttiHostCopy(stream, copy); /* the caller does not wait */
     return tuttiHostCopyNow(stream, copy);
 }
 
@@ -55,7 +56,7 @@ cudaError_t cudaMemcpy(void *dst, const void *src, size_t len, enum cudaMemcpyKi
     int rc = check_bytes(dst, src, len, kind);
     if (!rc) rc = default_stream(&stream);
     if (rc) return tt_face_done(rc);
-    if (kind == cudaMemcpyDeviceToDevice) /* nobody waits */
+    if (kind == cudaMemcpyDeviceToDevice) /* the caller does not wait */
         return tt_face_done(tuttiHostCopyBytes(stream, dst, src, len));
     return tt_face_done(tuttiHostCopyBytesNow(stream, dst, src, len));
 }

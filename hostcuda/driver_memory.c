@@ -128,7 +128,7 @@ static int answer(const struct whereabouts *at, int attr, CUdeviceptr ptr, void 
     }
 }
 
-/* Bytes that an attribute has, to clear them for an address that nobody knows. */
+/* Bytes that an attribute has, to clear them for an unknown address. */
 static size_t width_of(int attr)
 {
     switch (attr) {

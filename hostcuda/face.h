@@ -31,7 +31,7 @@ static inline struct CUstream_st *tt_face_stream(cudaStream_t stream)
 /* 100 without devices, 101 for a number that is none. */
 int tt_face_device(int device);
 
-/* Answer of a question about a device (enum cudaDeviceAttr); false when nobody knows it. */
+/* Answer of a question about a device (enum cudaDeviceAttr); false when it is unknown. */
 bool tt_face_attribute(int device, int attr, int *value);
 
 /* CUDA's 3D copy as the device room's, and back. */

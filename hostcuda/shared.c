@@ -117,7 +117,7 @@ int tt_face_advise(const void *ptr, size_t len, int advice, int device)
     return tuttiHostHint(ptr, len, &hint);
 }
 
-/* Who was said to use it, then "nobody" up to the end of the list. */
+/* The devices that were said to use it, then cudaInvalidDeviceId up to its end. */
 static void list_access(const struct tt_hints *hints, int *values, size_t count)
 {
     size_t found = 0;

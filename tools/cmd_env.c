@@ -103,7 +103,7 @@ static const char *text_or(const char *text, const char *otherwise)
     return text ? text : otherwise;
 }
 
-/* What the environment says and nobody understands, so that the default is used; NULL: nothing. */
+/* A value that the library does not understand, so that the default is used; NULL: nothing. */
 static const char *ignored(const struct tt_param *param)
 {
     const char *given = tt_param_text(param->name);
@@ -199,7 +199,7 @@ static int report_unknown(const struct tt_param *table, size_t count, char *cons
     return status;
 }
 
-/* Names in the environment that nobody obeys, so that --set hides no typing mistake. */
+/* Names in the environment that have no effect, so that --set hides no typing mistake. */
 static void print_wrong(json_t *list)
 {
     for (char **entry = environ; *entry; entry++) {

@@ -433,7 +433,8 @@ static bool put_text(const char *path, const char *text, size_t bytes)
     return whole;
 }
 
-/* Written beside and renamed, so that nobody reads half a file; what is no file is written to. */
+/* Written beside and renamed, so that no process reads half a file; what is no file is written to.
+ */
 static bool store(const char *path, const char *text, size_t bytes)
 {
     char beside[PATH_MAX + 32];

@@ -47,7 +47,7 @@ struct launch {
     struct rlimit files;    /* descriptors that a rank may have: as many as we were given */
     struct child *children;
     struct launch_same *same;        /* NULL: each rank's warnings are printed */
-    struct launch_report *report;    /* NULL: nobody asks for it */
+    struct launch_report *report;    /* NULL: not wanted */
     bool reported[LAUNCH_MAX_HOSTS]; /* its remote shell has said why it cannot start ranks */
     int nalive, nsaid, nheld;
     struct timespec held_since; /* the first of them */
@@ -538,7 +538,8 @@ static bool turn(struct launch *launch, struct pollfd *polls)
         launch->killed = true;
         signal_all(launch, SIGKILL);
     }
-    /* A grandchild may keep a pipe open for ever: two seconds after the end nobody is listened to.
+    /* A grandchild may keep a pipe open for ever: two seconds after the end nothing is read any
+     * more.
      */
     return !(launch->ending && !launch->nalive &&
              since_msec(&launch->ending_since) > 2 * KILL_AFTER_MSEC);

@@ -48,8 +48,8 @@ static bool bind_some(int fd, struct sockaddr *addr, socklen_t len, in_port_t *p
     return false;
 }
 
-/* A socket that keeps a port from everybody else, other launchers included, while rank 0, which
- * opens it with address reuse, still can. -1 where there is none. */
+/* A socket that keeps a port from all other processes, other launchers included, while rank 0,
+ * which opens it with address reuse, still can. -1 where there is none. */
 static int hold_port(int *port_out)
 {
     const int yes = 1;
@@ -77,7 +77,7 @@ static int hold_port(int *port_out)
     return fd;
 }
 
-/* MASTER_PORT is the program's: it is free when the ranks start, and nobody holds it. */
+/* MASTER_PORT is the program's: it is free when the ranks start, and no socket holds it. */
 static int free_port(void)
 {
     int port = -1;

@@ -16,7 +16,7 @@ struct launch_output {
                    */
     struct launch_same *same; /* borrowed: warnings that others have given are not printed; NULL:
                                  all lines are */
-    struct launch_report *report; /* borrowed: takes warnings; NULL: nobody asks for them */
+    struct launch_report *report; /* borrowed: takes warnings; NULL: they are not wanted */
     /* Of a rank that another shell starts: lines are kept until the one comes that says it did, or
      * there is no room for more. NULL: they are printed as they come. */
     const char *awaited;

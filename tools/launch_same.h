@@ -30,7 +30,7 @@ struct launch_same *launch_same_create(int nranks);
 void launch_same_destroy(struct launch_same *same); /* accepts NULL */
 
 /* A line that a rank wrote. True: it is a warning of the library that another rank has given before
- * in the same words, its own number apart; whoever asks does not print it. */
+ * in the same words, its own number apart; the caller does not print it. */
 bool launch_same_repeats(struct launch_same *same, int rank, const char *line, size_t bytes);
 
 /* A line that a rank wrote is a warning of the library. */

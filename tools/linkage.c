@@ -1,5 +1,5 @@
 /* Reads the program's ELF file. Everything in it is checked against the file's size: the file may
- * be cut or made by somebody who wants us to fall. */
+ * be cut or made to crash us. */
 #include "linkage.h"
 
 #include <elf.h>

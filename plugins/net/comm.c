@@ -222,7 +222,7 @@ static void withdraw(struct ofi_comm *comm)
         for (const struct ofi_request *request = comm->requests; request; request = request->next)
             left |= request->left > 0;
     } while (left && endpoint->ep && ofi_now_nsec() < until);
-    if (left) ofi_endpoint_break(endpoint); /* nobody may touch the users' memory from now on */
+    if (left) ofi_endpoint_break(endpoint); /* the users' memory may not be touched from now on */
     while (comm->requests) {
         struct ofi_request *request = comm->requests;
         comm->requests = request->next;

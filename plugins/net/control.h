@@ -46,13 +46,13 @@ enum ofi_step { OFI_STEP_AGAIN, OFI_STEP_DONE, OFI_STEP_LOST };
 int ofi_control_listen(struct ofi_address *address);
 /* -1: errno has the reason; the connection may still be under way. */
 int ofi_control_connect(const struct ofi_address *address);
-/* -1: nobody calls. */
+/* -1: there is no caller. */
 int ofi_control_accept(int listener);
 void ofi_control_words(int fd, char words[OFI_PEER_BYTES]);
 /* Go on sending or receiving a message of fixed size; *moved has what has been moved of it. */
 enum ofi_step ofi_control_move(int fd, bool sending, void *message, size_t bytes, size_t *moved);
 /* False: not now. What was begun is ended first. */
 bool ofi_control_write(struct ofi_control *control, const struct ofi_record *record);
-/* The next record; OFI_STEP_AGAIN: there is none, OFI_STEP_LOST: nobody is there any more. */
+/* The next record; OFI_STEP_AGAIN: there is none, OFI_STEP_LOST: the peer is gone. */
 enum ofi_step ofi_control_read(struct ofi_control *control, struct ofi_record *record);
 void ofi_control_close(struct ofi_control *control);

@@ -31,7 +31,7 @@ static struct fi_info *ask(const char *provider, int *rc_out)
     return *rc_out ? NULL : found;
 }
 
-/* Does it reach other hosts, as a network must unless somebody names it? Left out with those that
+/* Does it reach other hosts, as a network must unless the user names it? Left out with those that
  * do not are those that are made for tests, or stand on another one that is listed, too. */
 static bool is_network(const char *provider)
 {

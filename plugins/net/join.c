@@ -1,5 +1,5 @@
 /* How connections are made. The receiver listens at a TCP port, whose address travels in the handle
- * with a number that nobody can guess. The sender calls there; both say who they are in libfabric;
+ * with a number that cannot be guessed. The sender calls there; both say who they are in libfabric;
  * then an empty message goes over the provider, so that its own connection is there before the
  * first message and a path that does not work is reported now. No call waits. */
 #include "ofi.h"

@@ -19,7 +19,7 @@
 enum {
     OFI_PARTS = 8,      /* of a grouped receive */
     OFI_IN_FLIGHT = 32, /* messages under way per connection */
-    OFI_WINDOW = 32,    /* messages of one tag that nobody may have received yet */
+    OFI_WINDOW = 32,    /* messages of one tag that may not have been received yet */
     OFI_REPORT = 16,    /* received messages of one tag that the sender need not know of */
     OFI_TAGS = 64,      /* tags of a connection that have such messages */
     OFI_NAME_BYTES = 64,
@@ -131,7 +131,7 @@ struct ofi_domain {
     struct fid_domain *domain;
     struct ofi_endpoint *endpoints; /* owned */
     uint64_t next_key;
-    bool left; /* as it is: its objects of libfabric stay, and nobody calls them */
+    bool left; /* as it is: its objects of libfabric stay, and are not called any more */
     struct ofi_endpoint *left_endpoints; /* owned: without users */
     struct ofi_domain *next;             /* among those of the process that were left */
 };
@@ -168,7 +168,7 @@ struct ofi_comm {
     struct ofi_comm *next; /* among those that are closing */
     struct ofi_domain *domain;
     struct ofi_endpoint *endpoint;
-    bool sending, lost, ended; /* lost: nobody at the other end; ended: it said so */
+    bool sending, lost, ended; /* lost: the other end is gone; ended: it said so */
     uint32_t id;               /* of the receiving end's endpoint: the upper half of tags */
     fi_addr_t peer;            /* of a sender */
     int in_flight;             /* messages */

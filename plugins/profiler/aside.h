@@ -29,7 +29,7 @@ static inline uint64_t trace_word_of(const struct trace_place *place, uint64_t k
     return place->words[(place->at + k) & place->mask];
 }
 
-/* Move what nobody has had time for out of the rings that are half full, so that their threads have
+/* Move what was not written yet out of the rings that are half full, so that their threads have
  * room again. */
 void trace_relieve_rings(void);
 /* Give the memory of what has been written since back to the system. */

@@ -20,7 +20,7 @@ struct trace_rank {
     uint64_t comm;
     uint64_t messages; /* written so far */
     int rank, nranks, nnodes, version;
-    int device; /* -1: nobody knows */
+    int device; /* -1: unknown */
     char name[TRACE_COMM_NAME_BYTES];
 };
 

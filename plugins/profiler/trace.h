@@ -4,7 +4,7 @@
  * A thread that reports an event writes a record of fixed size into a ring of its own, without a
  * lock; a thread of the plugin makes lines of the records. What finds its ring full is counted.
  * Handles and contexts are numbers, never addresses: those of another process, which a network
- * proxy may pass, are written down and looked at by nobody. */
+ * proxy may pass, are written down and not looked at. */
 #pragma once
 
 #include "record.h"
@@ -135,7 +135,7 @@ extern struct trace_process trace_process;
 /* ---- recorder.c ---- */
 /* Keep a short word; what comes back is its number, which is the same each time. 0: no word. */
 uint8_t trace_word(const char *word);
-/* Copy a text of somebody else's so that it can stand in JSON: other characters become '_'. */
+/* Copy a text that comes from outside so that it can stand in JSON: other characters become '_'. */
 void trace_clean(char *to, size_t bytes, const char *from);
 /* What depends on the host's version. */
 struct trace_extra {
@@ -184,7 +184,8 @@ void trace_host(char *name, size_t bytes);
 void trace_name(const char *pattern, char *name, size_t bytes);
 /* Make the folder that the file is in, if only that is missing. */
 void trace_make_folder(char *path);
-/* Open it to be written anew; a FIFO that nobody reads is refused and not waited for. -1: errno. */
+/* Open it to be written anew; a FIFO that no process reads is refused and not waited for. -1:
+ * errno. */
 int trace_create_file(const char *path);
 /* `what` and the reason at level WARN, where the host has a log. */
 void trace_complain(const char *what, const char *path, int error);
@@ -218,7 +219,7 @@ bool trace_keep_at(size_t k, struct trace_record *record_out, int *tid_out);
 void trace_keep_line(const char *line, size_t bytes);
 /* The child of a fork: nothing is its own. */
 void trace_keep_forget(void);
-/* Handle the signals that ask for the records, where nobody does. */
+/* Handle the signals that ask for the records, where the program does not. */
 void trace_keep_signals(void);
 
 /* ---- clock.c; under `lock` ---- */

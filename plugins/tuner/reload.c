@@ -40,7 +40,7 @@ struct segment { /* shared by the ranks; guarded by its lock once magic is set *
     uint64_t generation;    /* of the text; 0: there never was one */
     uint64_t from_call;     /* the text holds from this one on */
     size_t taken;           /* ranks that have the text */
-    struct stamp published; /* the newest state that somebody has dealt with */
+    struct stamp published; /* the newest state that a process has dealt with */
     size_t text_bytes;
     char text[TEXT_MOST];
 };
@@ -121,7 +121,7 @@ static char *take(struct tuner_reload *reload, size_t *bytes_out)
     struct segment *segment = reload->segment;
     if (reload->generation == segment->generation || reload->calls < segment->from_call)
         return NULL;
-    if (segment->text_bytes > TEXT_MOST) return NULL; /* somebody else wrote there */
+    if (segment->text_bytes > TEXT_MOST) return NULL; /* not written by this plugin */
     char *text = malloc(segment->text_bytes + 1);
     reload->generation = segment->generation;
     segment->taken++;
@@ -132,8 +132,8 @@ static char *take(struct tuner_reload *reload, size_t *bytes_out)
     return text;
 }
 
-/* Made by a process of this user, and nobody else may write to it. Asked before its lock is, which
- * its owner could hold for ever. */
+/* Made by a process of this user, and no other user may write to it. Asked before its lock is,
+ * which its owner could hold for ever. */
 static bool is_ours(int fd)
 {
     struct stat st;
@@ -193,7 +193,7 @@ struct tuner_reload *tuner_reload_open(const char *path, unsigned long long comm
     return NULL;
 }
 
-/* The new text, when somebody should publish it now. */
+/* The new text, when this process should publish it now. */
 static char *news(struct tuner_reload *reload, struct stamp *stamp, size_t *bytes_out)
 {
     const char *reason;

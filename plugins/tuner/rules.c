@@ -4,7 +4,7 @@
  * bytes,algorithm,protocol,channels,nodes,ranks[,operations[,registered]]
  *
  * -1 means any (channels: keep). Lines that begin with # and empty lines are passed over; a bad
- * line is reported with its number and reason, and skipped: it never becomes a rule that nobody
+ * line is reported with its number and reason, and skipped: it never becomes a rule that no user
  * wrote.
  */
 #include "tuner.h"

@@ -52,7 +52,7 @@ static __attribute__((noinline)) uint64_t configure(void)
         if (before) config->start_nsec = before->start_nsec;
         if (config->fd > STDERR_FILENO) tt_base.log.file_fd = config->fd;
         atomic_store_explicit(&tt_base.log.config, config, memory_order_relaxed);
-        /* pairs with the acquire load in tt_log_on(): who sees READY sees the config */
+        /* pairs with the acquire load in tt_log_on(): a thread that sees READY sees the config */
         const uint64_t word = WORD_READY | (uint64_t)config->levels << 32 | config->mask;
         atomic_store_explicit(&tt_base.log.word, word, memory_order_release);
         fresh = config;
@@ -79,7 +79,7 @@ bool tt_log_on(enum tt_log_level level, uint32_t sub)
 
 /* What a write may raise in its thread: a file beyond the limit of sizes, a FIFO without its
  * reader. Neither is worth the end of the program. Signals that the caller held back, and that are
- * waiting, are for somebody else. */
+ * waiting, are for another thread. */
 static void hold_signals(sigset_t *ours, sigset_t *before)
 {
     static const int numbers[] = {SIGXFSZ, SIGPIPE};

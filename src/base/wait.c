@@ -33,7 +33,7 @@ static void write_cell(struct base_wait *cell, const struct tt_wait *wait)
     atomic_store_explicit(&cell->seq, seq + 2, memory_order_release);
 }
 
-/* Copy a cell; false when nobody waits there or it changed meanwhile. */
+/* Copy a cell; false when no thread waits there or it changed meanwhile. */
 static bool read_cell(struct base_wait *cell, struct tt_wait *wait)
 {
     const uint32_t seq = atomic_load_explicit(&cell->seq, memory_order_acquire);
@@ -65,9 +65,9 @@ int tt_wait_enter(const struct tt_wait *wait)
 
 void tt_wait_leave(int slot)
 {
-    static const struct tt_wait nobody = {0};
+    static const struct tt_wait none = {0};
     if (slot < 0 || slot >= TT_WAIT_CELLS) return;
-    write_cell(&tt_base.waits[slot], &nobody);
+    write_cell(&tt_base.waits[slot], &none);
     atomic_store_explicit(&tt_base.waits[slot].taken, false, memory_order_release);
 }
 

@@ -13,7 +13,7 @@ struct tt_wait {
     int peer;                      /* rank waited for; -1: several or unknown */
     uint64_t op_seq;               /* operation number of the communicator */
     const char *what;              /* static text: "slot of next", "arrival of", ... */
-    uint64_t call[3];              /* its call (room program) of who waits in a message, or for
+    uint64_t call[3];              /* its call (room program) of a wait in a message, or for
                                       TT_WAIT_CALL; else zero */
     uint64_t since_nsec;
 };

@@ -109,7 +109,7 @@ static ncclResult_t choose_id(struct grow *grow, const ncclUniqueId *given)
     return rc;
 }
 
-/* Nobody is to wait at that id's root for this rank. */
+/* No rank is to wait at that id's root for this one. */
 static void decline(const struct grow *grow, const ncclUniqueId *id, ncclResult_t rc,
                     const char *sentence)
 {

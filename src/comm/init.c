@@ -78,7 +78,7 @@ static void fill_tune(struct tt_comm *comm, const struct tt_agreement *agreed, b
     };
 }
 
-/* Nobody may reach anybody through memory. */
+/* No rank may reach another one through memory. */
 static bool without_memory(const struct tt_agreement *agreed)
 {
     const uint32_t off = TT_RECORD_P2P_OFF | TT_RECORD_SHM_OFF;
@@ -149,7 +149,7 @@ static ncclResult_t connect_all(struct tt_init *init, struct tt_agreement *agree
     init->connections_sec = lap_sec(&clock);
     if (rc) return rc;
     tt_report_plan(comm, agreed);
-    return tt_bootstrap_barrier(comm->bootstrap); /* all have come this far, or somebody says why */
+    return tt_bootstrap_barrier(comm->bootstrap); /* all have come this far, or a rank says why */
 }
 
 static ncclResult_t start_watch(struct tt_comm *comm)
@@ -185,7 +185,7 @@ static ncclResult_t init_steps(struct tt_init *init)
     if (rc) return rc;
     rc = tt_record_check(comm);
     if (!rc) rc = tt_record_agree(comm, &agreed);
-    if (agreed.flags & TT_RECORD_ALONE) tt_sharers_part(comm); /* all share, or nobody does */
+    if (agreed.flags & TT_RECORD_ALONE) tt_sharers_part(comm); /* all share, or none does */
     if (!rc) rc = tt_fabric_agree(comm, &agreed);
     if (!rc) rc = connect_all(init, &agreed);
     if (!rc) tt_bootstrap_init_done(comm->bootstrap);
@@ -241,7 +241,7 @@ ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *re
                            .parent = request->parent ? request->parent->bootstrap : NULL};
     int before = tuttiHostGetDevice();
     ncclResult_t rc = tt_init_run(&init);
-    if (rc && !init.joined && request->ids) { /* who has joined has told the others */
+    if (rc && !init.joined && request->ids) { /* a rank that has joined has told the others */
         bool aborted = tt_member_aborted(&comm->member);
         const struct tt_bootstrap_decline words = {.ids = request->ids,
                                                    .nids = request->nids,

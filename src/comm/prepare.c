@@ -78,7 +78,8 @@ static void make_room(struct tt_comm *comm)
         tune->slice_bytes /= 2;
 }
 
-/* Who shares its parent's resources has no more channels than that (spec topology, section 8.3). */
+/* A child that shares its parent's resources has no more channels than that (spec topology,
+ * section 8.3). */
 static void stay_within_parent(struct tt_init *init)
 {
     struct tt_comm *comm = init->comm;

@@ -57,7 +57,7 @@ static struct where where_is(const struct tt_comm *comm)
     return (struct where){.nvml_index = info.nvml_index, .bus = tt_bus_number(info.bus_id)};
 }
 
-/* Who is born, in the words of both lines: up to the key of a child, up to the id of a root. */
+/* The new communicator, as both lines name it: up to the key of a child, up to the id of a root. */
 static void describe(const struct tt_comm *comm, char line[INIT_LINE])
 {
     struct where at = where_is(comm);

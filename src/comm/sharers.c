@@ -1,8 +1,9 @@
 /* Storage of communicators, and those that share resources: children of splitShare or shrinkShare.
  * The first communicator that they descend from owns the issue queue, so its storage outlives its
  * own end until the last child has gone. What was storage of a communicator is never anything else:
- * a handle that is used after the end meets a magic word that is zero, not somebody's bytes. It
- * is kept until RETIRED others came after it, so that a program has many calls to find out. */
+ * a handle that is used after the end meets a magic word that is zero, not the bytes of another
+ * object. It is kept until RETIRED others came after it, so that a program has many calls to find
+ * out. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"

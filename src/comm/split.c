@@ -32,8 +32,8 @@ static uint64_t child_id(const struct tt_comm *parent, const uint64_t salt[3])
     return hash;
 }
 
-/* init->child.parent_ranks: parent ranks of the child's members in child order. Who cannot go to
- * the bootstrap reports it to those that may be there. */
+/* init->child.parent_ranks: parent ranks of the child's members in child order. A rank that cannot
+ * go to the bootstrap reports it to those that may be there. */
 static ncclResult_t child_run(struct tt_comm *parent, struct tt_comm *child, int nranks,
                               struct tt_init *init, bool share)
 {

@@ -16,7 +16,7 @@ enum {                      /* of a work that runs inside its call */
        POLLS_MOST = 400,    /* where there is no clock */
        INLINE_TICKS = 6000, /* about 2 us at 3 GHz */
 };
-#define ABORT_GRACE_NSEC 500000000u /* how long drain waits for works that nobody runs */
+#define ABORT_GRACE_NSEC 500000000u /* how long drain waits for works that no thread runs */
 
 static bool is_served(struct tt_issue_queue *queue, uint64_t seq)
 {

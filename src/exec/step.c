@@ -1,6 +1,6 @@
 /* The life of one run of a work: its turn in the issue queue, staging, the program, the end.
  * A step never blocks. The first error of any rank's work becomes the communicator's abort code;
- * an aborted communicator's works end at their turn, one after the other, so that nobody waits for
+ * an aborted communicator's works end at their turn, one after the other, so that no rank waits for
  * them. */
 #include "exec/step.h"
 
@@ -282,7 +282,7 @@ static void end_events(struct tt_work *work)
     }
 }
 
-/* It failed, waited long, or somebody watches it. */
+/* It failed, waited long, or is watched by a profiler. */
 static __attribute__((noinline)) void end_unusual(struct tt_work *work, ncclResult_t rc)
 {
     leave_wait(work);

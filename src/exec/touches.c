@@ -3,7 +3,7 @@
 #include "exec/host/cursor.h"
 #include "exec/step.h"
 
-/* Who waits for whom in a collective, whatever program it runs. */
+/* Which ranks wait for which in a collective, whatever program it runs. */
 static enum tt_sync_role sync_role_of(const struct tt_frame *frame)
 {
     const struct tt_program *program = frame->program;

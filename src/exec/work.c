@@ -377,7 +377,7 @@ ncclResult_t tt_work_make(const struct tt_work_spec *spec, struct tt_work **work
 void tt_work_destroy(struct tt_work *work)
 {
     if (!work) return;
-    /* pairs with the acquire load of who waits for the last graph to go */
+    /* pairs with the acquire load of the thread that waits for the last graph to go */
     if (work->captured && work->graph_refs) {
         atomic_fetch_sub_explicit(work->graph_refs, 1, memory_order_release);
     }

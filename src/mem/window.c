@@ -14,7 +14,7 @@ struct window_note { /* what each rank sends to the others */
     uint64_t bytes;
     uint64_t address; /* in its own process */
     uint64_t offset;  /* from the start of its range; OUTSIDE: no other process can reach it */
-    int32_t rc;       /* ncclResult_t: one rank's refusal is everybody's */
+    int32_t rc;       /* ncclResult_t: one rank's refusal counts for all */
     int32_t flags;
 };
 

@@ -256,7 +256,7 @@ static void take_spare(struct socket_context *context, struct socket_connector *
     randombytes_buf(&connector->connection, sizeof(connector->connection));
 }
 
-/* Packets that nobody answers: of a listener that is slow the kernel answers. Or somebody who took
+/* Packets without an answer: for a slow listener the kernel answers. Or another process that took
  * the connection and says nothing, such as another program at this host's own address. */
 static bool is_unanswered(const struct socket_connector *connector, const struct joint *joint)
 {

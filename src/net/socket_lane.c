@@ -86,9 +86,9 @@ static void advance(struct socket_lane *lane, size_t moved)
     }
 }
 
-/* A lane that gave nothing is left alone for a while: who waits looks far more often than bytes
- * come, and each poll without data is a system call. Of a large rest more arrives at once if it is
- * let gather; a short one is waited for closely. */
+/* A lane that gave nothing is left alone for a while: a waiting thread looks far more often than
+ * bytes come, and each poll without data is a system call. Of a large rest more arrives at once if
+ * it is let gather; a short one is waited for closely. */
 void tt_socket_lane_missed(struct socket_lane *lane, size_t rest)
 {
     bool bulk = rest >= BULK_BYTES;
@@ -235,7 +235,7 @@ void tt_socket_tune(int fd)
     } sizes[] = {{"NCCL_SOCKET_SNDBUF", SO_SNDBUF}, {"NCCL_SOCKET_RCVBUF", SO_RCVBUF}};
     tt_socket_guard(fd);
     /* A receiver that is late closes its window, which since Linux 5.11 counts against this limit
-     * although it answers every probe. Who has died, the bootstrap's connections find. */
+     * although it answers every probe. The bootstrap's connections find what has died. */
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof(never));
     for (size_t i = 0; i < TT_LEN(sizes); i++) {
         int bytes = (int)tt_param_int(sizes[i].name);

@@ -241,8 +241,8 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
 }
 
 /* How much is waited for as far as one knows: what is left of the message under way and of those
- * that land behind it. Who waits for the first of them looks often, unless they are so long that
- * a pause does not count. */
+ * that land behind it. A thread that waits for the first of them looks often, unless they are so
+ * long that a pause does not count. */
 static size_t rest_of_message(const struct socket_link *link, const struct socket_part *part)
 {
     const struct socket_request *request =
@@ -337,7 +337,8 @@ static ncclResult_t receive_control(struct socket_link *link)
         ncclResult_t rc = ncclSuccess;
         if (link->error) return rc; /* of the message after its head */
         bool body = control->first != control->last;
-        if (!body && link->headed == link->posted) return ncclSuccess; /* nobody asks for more */
+        if (!body && link->headed == link->posted)
+            return ncclSuccess; /* no receive asks for more */
         struct socket_request *next = link->order[link->headed % SOCKET_REQUESTS];
         if (!body &&
             link->ahead_last - link->ahead_first >= SOCKET_LENGTH_BYTES + next->head_bytes) {

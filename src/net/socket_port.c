@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define SILENCE_NSEC 2000000000ull /* a peer that says nothing makes room after 2 s */
-#define STALL_NSEC 60000000000ull  /* who knows a listener's id may be slow, but not for ever */
+#define STALL_NSEC 60000000000ull  /* a peer with the id may be slow, but not for ever */
 #define REPORT_NSEC 10000000000ull /* one line about unauthenticated peers in that time */
 #define PAUSE_NSEC 100000ull       /* between two looks that found nothing */
 enum { LEAST_CANDIDATES = 64 };
@@ -37,7 +37,7 @@ struct candidate { /* accepted, not proved */
 
 struct socket_port {
     pthread_mutex_t lock;
-    int fd;                               /* -1: nobody listens */
+    int fd;                               /* -1: not listening */
     union tt_addr addr, spare;            /* by which it is found; spare: AF_UNSPEC for none */
     const struct socket_context *context; /* borrowed: it owns the port */
     struct socket_listener *listeners;    /* borrowed */
@@ -277,7 +277,7 @@ static struct socket_listener *meant(const struct socket_port *port,
 }
 
 /* The candidate's proof as far as it goes: ncclSuccess when complete, ncclInProgress to be asked
- * again, else it is nobody known. */
+ * again, else it is an unknown peer. */
 static ncclResult_t examine(struct socket_port *port, struct candidate *candidate)
 {
     const struct tt_net_trust *trust = &port->context->trust;

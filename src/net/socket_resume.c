@@ -34,7 +34,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CUT_AFTER_NSEC 4000000000ull /* packets that nobody acknowledges */
+#define CUT_AFTER_NSEC 4000000000ull /* packets that are not acknowledged */
 #define WATCH_NSEC 250000000ull      /* sending: between two looks at TCP's state */
 #define CHECK_NSEC 20000000ull       /* sending: between two looks for errors */
 #define STEP_NSEC 500000ull          /* between two steps of connecting */
@@ -268,8 +268,9 @@ static int error_of(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) || !err ? EPIPE : err;
 }
 
-/* Nobody acknowledges what is sent again and again, or answers the question whether there is room
- * again. TCP's own limit (TCP_USER_TIMEOUT) would also end lanes whose receiver is merely late. */
+/* No acknowledgement comes of what is sent again and again, or no answer to the question whether
+ * there is room again. TCP's own limit (TCP_USER_TIMEOUT) would also end lanes whose receiver is
+ * merely late. */
 static bool is_cut(const struct socket_lane *lane, struct resume_lane *at, uint64_t now)
 {
     enum { FAILED_PROBES = 3 };
@@ -308,7 +309,7 @@ static void confirm(struct socket_lane *lane, struct resume_lane *at)
     uint64_t now = tt_now_nsec();
     if (now < at->look_nsec) return;
     at->look_nsec = now + CHECK_NSEC;
-    lane->err = error_of(lane->fd); /* with nothing left to send nobody else would see it */
+    lane->err = error_of(lane->fd); /* with nothing left to send no other call would see it */
 }
 
 /* The stream goes on at that position: what follows is to be sent again. */

@@ -1,6 +1,6 @@
 /* Where did the ranks part? The call logs that lie in this host's memory show it of all ranks at
  * once: a rank that notices a difference names the first operation in which two of them differ, and
- * the two lowest ranks that do, so that all who notice one say the same. */
+ * the two lowest ranks that do, so that all that notice one say the same. */
 #include "transport/transport_state.h"
 
 /* Number of the newest operation in a call log. */

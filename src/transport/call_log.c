@@ -25,7 +25,8 @@ uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint
     memcpy(&words[2], (const char *)call + 2 * sizeof(uint64_t), sizeof(uint64_t));
     const uint64_t history = (transport->history ^ match) * 0x9e3779b97f4a7c15ull;
     transport->history = history;
-    /* pairs with the acquire fence in tt_call_log_find(): who sees these finds another match header
+    /* pairs with the acquire fence in tt_call_log_find(): a thread that sees these finds another
+     * match header
      */
     atomic_store_explicit(match_at, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
@@ -55,7 +56,8 @@ static inline uint64_t put(struct tt_barrier *call_log, uint64_t match, uint64_t
     _Atomic uint64_t *match_at = &call_log->begun[number % TT_CALL_LOG_LEN];
     struct tt_begun *begun = &call_log->calls[number % TT_CALL_LOG_LEN];
     history = (history ^ match) * 0x9e3779b97f4a7c15ull;
-    /* pairs with the acquire fence in tt_call_log_find(): who sees these finds another match header
+    /* pairs with the acquire fence in tt_call_log_find(): a thread that sees these finds another
+     * match header
      */
     atomic_store_explicit(match_at, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
@@ -179,7 +181,7 @@ static bool part_at(const struct tt_transport *transport, uint64_t number, struc
 }
 
 /* The first operation up to `newest` in which ranks in reach of this host's memory differ, as far
- * as their logs go back, and the lowest ranks that do: so all who notice one say the same. */
+ * as their logs go back, and the lowest ranks that do: so all that notice one say the same. */
 static bool find_parting(const struct tt_transport *transport, uint64_t newest,
                          struct parting *parting_out)
 {

@@ -95,7 +95,7 @@ static double gpu_cost(const struct tt_tune_env *env, const struct tt_tune_query
     if (nvls && !multicast_reduces(query)) return -1;
     if (nvls && tt_model_time(env, query, algo, proto) < 0) return -1;
     double time = (double)tt_gpu_time(env->gpu, &asked, algo, proto);
-    /* the emulated machine knows nothing of it: for those who name it */
+    /* the emulated machine knows nothing of it: for users that name it */
     if (is_collnet(algo) && time < 0) time = tt_model_time(env, query, algo, proto) * 1024;
     return coarse && time > 0 ? time * 1024 : time;
 }

@@ -65,7 +65,7 @@ struct table { /* one variable: its words, and where its answers go */
     bool *named;   /* [TT_FUNC_COUNT_]; borrowed; may be NULL */
 };
 
-/* Number of the word text[0..len), -1 when nobody knows it. */
+/* Number of the word text[0..len), -1 for an unknown word. */
 static int lookup(const struct word *words, size_t nwords, const char *text, size_t len)
 {
     for (size_t i = 0; i < nwords; i++) {

@@ -487,7 +487,7 @@ enum { EXCHANGE_BYTES = 16 << 10, EXCHANGE_RANKS = 64 };
 /* An AlltoAll that sorts inside hosts: longer blocks are no longer sent together. */
 enum { SORTED_BYTES = 4 << 10 };
 
-/* Last choices, for those who name them. Doubling, halving, Bruck and pairwise have not been
+/* Last choices, for users that name them. Doubling, halving, Bruck and pairwise have not been
  * measured where ranks share memory; multicast memory is no faster on a host; NCCL_PAT_ENABLE=2
  * (the default) wants one rank per host. */
 static bool only_by_name(const struct tt_tune_env *env, const struct tt_tune_query *query,

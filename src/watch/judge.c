@@ -1,4 +1,4 @@
-/* Which rank causes a hang: when this process asks the others, and who is told the answer. */
+/* Which rank causes a hang: when this process asks the others, and which ranks get the answer. */
 #include "watch/judge.h"
 
 #include "base/log.h"
@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define INQUIRY_NSEC 1500000000ull      /* who has not answered then is silent */
-#define STOPPED_LOOK_NSEC 3000000000ull /* of standing still: is somebody stopped? */
+#define INQUIRY_NSEC 1500000000ull      /* a rank that has not answered then is silent */
+#define STOPPED_LOOK_NSEC 3000000000ull /* of standing still: is a process stopped? */
 #define ON_ITS_WAY_NSEC 10000000000ull  /* over a network, after its sender has ended */
 #define ENDED_LOOK_NSEC 500000000ull    /* a rank has left: others may follow unheard */
 #define CROSSED_LOOK_NSEC 1000000000ull /* ... in two communicators of one device */
@@ -26,7 +26,7 @@
 #define DEFER_NSEC 20000000ull          /* each rank leaves so much time to the one before it */
 #define DEFER_RANKS 50
 #define BEFORE_ABORT_NSEC 3000000000ull /* a verdict is asked for so long before TUTTI_TIMEOUT */
-#define AGAIN_NSEC 2000000000ull /* after a question that found nobody to blame; then doubled */
+#define AGAIN_NSEC 2000000000ull        /* after a question that found no cause; then doubled */
 enum { TAG_VERDICT = TT_TAG_OWNER + 8 };
 
 /* Ranks of low numbers ask first; what they find out they send to the others, which then need not
@@ -48,7 +48,7 @@ static uint64_t verdict_nsec(void)
 }
 
 /* This communicator waits for a rank that has ended, as was reported: what that sent is here, or on
- * its way for some seconds, or never comes. The tree may be cut, so that nobody else can say so
+ * its way for some seconds, or never comes. The tree may be cut, so that no other rank can say so
  * (its parent there had exited before). */
 static bool waits_for_gone(const struct tt_watch *watch, uint64_t now)
 {
@@ -197,7 +197,7 @@ void tt_judge_receive(struct tt_watch *watch)
     }
 }
 
-/* Nobody stood still long enough to be seen: others may be busy, or their waits not listed yet. */
+/* No rank stood still long enough to be seen: others may be busy, or their waits not listed yet. */
 static void ask_again(struct tt_watch *watch, uint64_t now)
 {
     uint64_t pause_nsec = watch->pause_nsec ? 2 * watch->pause_nsec : AGAIN_NSEC;

@@ -83,8 +83,8 @@ static uint64_t net_in_flight_nsec(const struct tt_watch *watch, const struct tt
 }
 
 /* How long a wait for a rank that is gone may last: all that it sent is here or on the way, and a
- * thread that has no processor needs its time to take it. UINT64_MAX: nobody waits for such a rank,
- * or its transport says more. */
+ * thread that has no processor needs its time to take it. UINT64_MAX: no rank waits for such a
+ * rank, or its transport says more. */
 static uint64_t gone_timeout_nsec(const struct tt_watch *watch, uint64_t idle_nsec)
 {
     uint64_t least = UINT64_MAX;
@@ -102,7 +102,7 @@ static uint64_t gone_timeout_nsec(const struct tt_watch *watch, uint64_t idle_ns
     return least;
 }
 
-/* Somebody is gone: in an operation which that rank never began, at once; in a wait for that rank
+/* A rank is gone: in an operation which that rank never began, at once; in a wait for that rank
  * when it has lasted and nothing was finished meanwhile. */
 static bool cannot_succeed(struct tt_watch *watch, uint64_t idle_nsec, uint64_t now)
 {
@@ -122,7 +122,7 @@ static bool cannot_succeed(struct tt_watch *watch, uint64_t idle_nsec, uint64_t 
     return now - watch->alone_nsec >= timeout_nsec;
 }
 
-/* Who is gone, and in what this rank waits. */
+/* Which rank is gone, and in what this one waits. */
 static bool report_ended(const struct tt_watch *watch, char *text, size_t text_bytes)
 {
     const struct tt_watch_subject *subject = &watch->subject;

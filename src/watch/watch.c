@@ -32,7 +32,7 @@
 #include <unistd.h>
 
 #define TICK_NSEC 50000000ull
-#define EXIT_TICK_NSEC 20000000ull /* while somebody has exited and work waits */
+#define EXIT_TICK_NSEC 20000000ull /* while a process has exited and work waits */
 #define STOPPED_NSEC 1000000000ull /* between two looks: this process did not run */
 #define REPORT_NSEC 5000000000ull
 #define STRICT_TIMEOUT_SEC 120 /* of TUTTI_STRICT where TUTTI_TIMEOUT is not set */
@@ -59,7 +59,7 @@ static void diagnose(struct tt_watch *watch, uint64_t now)
         tt_diagnose_text(&tt_watches.watchdog.inquiry, watch->subject.member->comm_id);
 }
 
-/* Without the lock, as who reads standard output may be slow. */
+/* Without the lock, as the reader of standard output may be slow. */
 static void print_report(char *text)
 {
     if (text) tt_diagnose_print(text);
@@ -145,7 +145,7 @@ static void *watch_main(void *arg)
     tt_serve_close(&tt_watches.watchdog.serve);
     tt_inquiry_reset(&tt_watches.watchdog.inquiry);
     tt_watches.watchdog.inquiry.ended =
-        tt_watches.watchdog.inquiry.number; /* nobody answers any more */
+        tt_watches.watchdog.inquiry.number; /* answers are not waited for any more */
     tt_watches.watchdog.running = false;
     pthread_cond_broadcast(&tt_watches.watchdog.changed);
     pthread_mutex_unlock(&tt_watches.watchdog.lock);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Identifiers have words of the field. Words that stood for something else here, or for several things, stay out: no part
-of an identifier in snake case is in BANNED, no page of docs/ has a phrase of PROSE, and no header or page of a room has one of
-PERSONS: they name threads, ranks and processes."""
+of an identifier in snake case is in BANNED, no page of docs/ has a phrase of PROSE, and no comment and no page has one of
+PERSONS: they name threads, ranks and processes. Messages in quotes are not judged."""
 import re, style
 
 BANNED = {  # word: what to write instead
@@ -24,7 +24,7 @@ BANNED = {  # word: what to write instead
 PROSE = (r"\bthe meeting\b", r"\bletters? (?:comes?|came)\b", r"\bmeeting place\b", r"\bthe board of\b", r"\bare told once\b",
          r"\bis told (?:once|at once)\b", r"\bWho (?:waits|frees|asks|posts|sends|knows|needs|does)\b(?![^.]*\?)", r"\bin vain\b")
 
-PERSONS = r"\b(?:[Nn]o|[Ss]ome|[Aa]ny|[Ee]very)body\b(?:'s)?|\b[Ww]hoever\b|\bthe house\b"
+PERSONS = r"\b(?:[Nn]obody|(?:[Ss]ome|[Aa]ny|[Ee]very)(?:body|one))\b(?:'s)?|\b[Ww]hoever\b|\bthe house\b"
 
 findings = []
 paths = style.files(style.ALL + ("examples",), (".c", ".h", ".cu"))
@@ -34,9 +34,14 @@ for path in paths:
         for name in set(re.findall(r"[A-Za-z_]\w+", line)):
             findings += [(path, f"{path}:{number}: {name}: not {word} but {BANNED[word]}")
                          for word in name.lower().split("_") if word in BANNED]
-for path in style.files(("src",), (".h",)) + style.files(("docs/rooms",), (".md",)):
-    for number, line in enumerate(style.read(path).splitlines(), 1):
-        findings += [(path, f"{path}:{number}: '{found[0]}': which thread, rank or process?") for found in re.finditer(PERSONS, line)]
+for path in style.files(style.CODE + ("examples",), (".c", ".h", ".cu")):
+    lines = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', style.read(path)).splitlines()
+    findings += [(path, f"{path}:{number}: '{found[0]}': which thread, rank or process?")
+                 for number, line in enumerate(lines, 1) for found in re.finditer(PERSONS, line)]
+for path in style.files(("docs",), (".md",)) + ["README.md", "CONTRIBUTING.md"]:
+    lines = re.sub(r"`[^`\n]*`", "``", style.read(path)).splitlines()
+    findings += [(path, f"{path}:{number}: '{found[0]}': which thread, rank or process?")
+                 for number, line in enumerate(lines, 1) for found in re.finditer(PERSONS, line)]
 pages = style.files(("docs",), (".md",))
 for path in pages:
     for number, line in enumerate(style.read(path).splitlines(), 1):

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* A connection to the process with that pid; -1 with a reason in *why (static), and EAGAIN in errno
- * when it is there and takes nobody within the time. */
+ * when it is there and accepts nothing within the time. */
 int doctor_connect_pid(int pid, double timeout_sec, const char **why);
 /* To "host[:port]", where ranks listen (NCCL_RAS_ADDR). */
 int doctor_connect_address(const char *address, double timeout_sec, const char **why);

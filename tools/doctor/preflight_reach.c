@@ -123,7 +123,7 @@ int preflight_reach(const char *addresses)
 struct end { /* of one host */
     const char *name;
     struct preflight_shell shell;
-    char address[ADDRESS_BYTES]; /* "": nobody listens there */
+    char address[ADDRESS_BYTES]; /* "": no process listens there */
 };
 
 static void start(struct end *end)

@@ -24,7 +24,7 @@ static size_t count_of(const struct perf_case *pc, size_t bytes, int nranks)
 {
     size_t elems = bytes / perf_type_bytes(pc->type);
     size_t count = pc->operation->size_is_total ? elems / (size_t)nranks : elems;
-    return count == 0 && bytes > 0 ? 1 : count; /* a line about nothing helps nobody */
+    return count == 0 && bytes > 0 ? 1 : count; /* a line about nothing is of no use */
 }
 
 static void progress(const struct walk *walk, const struct perf_case *pc)
@@ -150,7 +150,7 @@ static bool bound_start(const struct perf_options *o)
     return true;
 }
 
-/* Whoever reads our table has enough (`| head`): the launcher ends as other commands do, and the
+/* The reader of our table has enough (`| head`): the launcher ends as other commands do, and the
  * other ranks with it, before they notice that this one has gone. */
 static void reader_gone(int signal_number)
 {

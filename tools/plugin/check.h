@@ -51,7 +51,7 @@ struct check_memory {
 };
 struct check_memory check_memory_now(void);
 /* What was added since: what malloc gave and did not get back, which is exact; of memory from
- * elsewhere only what cannot be pages that somebody touched for the first time. */
+ * elsewhere only what cannot be pages that were touched for the first time. */
 double check_memory_grown(const struct check_memory *before);
 /* Report nsec_per_call, and what memory grew by for each `turn`, in JSON as `key`. */
 void check_say_cost(const struct check_case_state *state, const char *turn, const char *key,

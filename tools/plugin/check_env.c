@@ -1,5 +1,5 @@
-/* Environment plugins: every variable that the library knows is asked for, and names that nobody
- * sets; what it says must stay, and be the same for everybody who asks. */
+/* Environment plugins: every variable that the library knows is asked for, and names that are not
+ * set; what it says must stay, and be the same for every caller. */
 #include "check.h"
 
 #include "base/mem.h"

@@ -40,7 +40,7 @@ enum check_end check_isolated(int (*body)(struct check_case_state *state, void *
     int status = 0;
     memset(state, 0, sizeof(*state));
     fflush(NULL);
-    signal(SIGCHLD, SIG_DFL); /* if our parent ignored it, nobody could be waited for */
+    signal(SIGCHLD, SIG_DFL); /* if our parent ignored it, no child could be waited for */
     pid_t child = fork();
     if (child < 0) {
         snprintf(state->note, sizeof(state->note), "fork: %s", strerror(errno));

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { GONE = 0xa5 }; /* what bytes become that nobody may look at any more */
+enum { GONE = 0xa5 }; /* what bytes become that may not be looked at any more */
 
 /* ---- calls ---- */
 

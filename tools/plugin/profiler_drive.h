@@ -59,7 +59,7 @@ void drive_allreduce(struct drive *drive);
 struct drive_freed *drive_freed_create(void);
 /* After the stop of `event`: was it freed? */
 void drive_freed_take(struct drive_freed *freed, const void *event);
-/* True when somebody wrote to an event after it was freed. */
+/* True when an event was written to after it was freed. */
 bool drive_freed_written(const struct drive_freed *freed);
 
 /* Start without an end: what an aborted communicator of another host leaves. */

@@ -1,5 +1,6 @@
 /* Events that a profiler frees at their stop. The block is taken from malloc at once, so that
- * nobody else gets it, and filled: who writes to it afterwards writes to memory that is ours. */
+ * it is not given out again, and filled: a write to it afterwards is a write to memory that is
+ * ours. */
 #include "profiler_drive.h"
 
 #include <stdlib.h>

@@ -172,7 +172,7 @@ static const struct search_kind *kind_of(const struct encoding *encoding, int ch
     return &encoding->goal->kinds[chunk / encoding->size.chunks];
 }
 
-/* Whether a chunk that reaches `rank` after `step` can be of use to anybody. */
+/* Whether a chunk that reaches `rank` after `step` can be of use to any rank. */
 static bool is_useful(const struct encoding *encoding, int chunk, int rank, int step)
 {
     uint32_t to = kind_of(encoding, chunk)->to;
@@ -481,7 +481,7 @@ static void encoding_fini(struct encoding *encoding)
 
 /* ---- the answer ---- */
 
-/* Drop what nobody needs: arrivals at ranks that neither want the chunk nor pass it on. */
+/* Drop what no rank needs: arrivals at ranks that neither want the chunk nor pass it on. */
 static int drop_useless(const struct search_goal *goal, struct search_move *moves, int nmoves)
 {
     int kept = nmoves;

@@ -1,6 +1,6 @@
 /* A schedule as MSCCL's XML. Each rank has a block of steps for every rank that it sends to, one
  * for every rank that it receives from, and one for copies of its own; the moves of both ends of a
- * link stand in the same order, by steps, so nobody waits in a circle. What a step reads was
+ * link stand in the same order, by steps, so waits cannot form a cycle. What a step reads was
  * written by one other step, on which it depends; sums of one chunk depend on each other in a row.
  */
 #include "search.h"

@@ -373,7 +373,7 @@ static void print_kind(const struct diff *diff, size_t first, size_t next)
     json_decref(counts);
 }
 
-/* Hundreds of lines help nobody. */
+/* Hundreds of lines are of no use. */
 static void print_rows(const struct diff *diff)
 {
     size_t count = json_array_size(diff->list);

@@ -62,7 +62,7 @@ enum { MANY = 32 }; /* ports that are not named one by one */
 
 struct service { /* how a port serves the GPU that prefers it */
     double bw;
-    int rank, type; /* -1: nobody prefers it */
+    int rank, type; /* -1: no rank prefers it */
     bool direct;
 };
 

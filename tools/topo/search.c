@@ -174,7 +174,7 @@ static json_t *answer_json(const struct topo_options *options, const struct topo
                            const struct times *times)
 {
     bool brief =
-        options->time && scenario->layout->nranks > 4096; /* rings of megabytes help nobody */
+        options->time && scenario->layout->nranks > 4096; /* rings of megabytes are of no use */
     json_t *answer =
         brief ? json_pack("{s:i, s:i}", "nodes", scenario->nodes, "ranks", scenario->layout->nranks)
               : topo_scenario_json(scenario);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASKED "asked for"             /* in the reason of a file that somebody wanted */
+#define ASKED "asked for"             /* in the reason of a file that a user asked for */
 #define LONG_NSEC INT64_C(1000000000) /* ranks that are well wait for less */
 
 /* A collective of a rank. */

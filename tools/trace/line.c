@@ -121,7 +121,7 @@ void line_names_init(struct line_names *names)
     }
 }
 
-/* -1: nobody knows it. */
+/* -1: unknown. */
 static int find_member(const struct line_names *names, const char *name, size_t bytes)
 {
     for (uint8_t slot = slot_of(name, bytes); names->slots[slot]; slot++) {

@@ -90,7 +90,7 @@ struct line_value {
 /* Where a value stands, in the order of the line; of a text without its quotes. */
 struct line_span {
     const char *begin, *end;
-    int member; /* -1: nobody knows it */
+    int member; /* -1: unknown */
     bool is_text;
 };
 enum { LINE_SPANS = 24 };
@@ -99,7 +99,7 @@ struct line {
     enum line_kind kind;
     uint64_t seen;                                    /* bits of the members that the line has */
     const char *wrong;                                /* what is not sound in it */
-    struct line_value values[LINE_MEMBER_COUNT_ + 1]; /* the last one of members nobody knows */
+    struct line_value values[LINE_MEMBER_COUNT_ + 1]; /* the last one of unknown members */
     uint32_t nspans; /* of line_read(); over LINE_SPANS: there are more than the array has */
     struct line_span spans[LINE_SPANS];
 };
@@ -112,7 +112,7 @@ struct line_names {
 void line_names_init(struct line_names *names);
 
 /* Read the line at [at, end); `end` is its '\n', and 8 more bytes may be read. False: it is no
- * object, and line->wrong says why. Members that nobody knows are passed over. */
+ * object, and line->wrong says why. Unknown members are passed over. */
 bool line_read(const struct line_names *names, const char *at, const char *end, struct line *line);
 
 static inline bool line_has(const struct line *line, enum line_member member)

@@ -271,7 +271,7 @@ static bool read_stream(struct timeline *run, int fd, const char *path)
 static bool read_file(struct timeline *run, const char *path)
 {
     bool is_input = !strcmp(path, "-");
-    /* a FIFO that nobody writes is waited for, as the user's shell makes them: <(zcat ...) */
+    /* a FIFO that has no writer yet is waited for, as the user's shell makes them: <(zcat ...) */
     int fd = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     struct timeline_reader *reader = run->reader;
     if (fd < 0) {

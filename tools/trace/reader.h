@@ -65,7 +65,7 @@ struct usual_member {
     struct scan_text before; /* its name, and what else is between two values */
     struct scan_head head;
     uint16_t guess; /* the last name here */
-    uint8_t member; /* LINE_MEMBER_COUNT_: nobody knows it */
+    uint8_t member; /* LINE_MEMBER_COUNT_: unknown */
     bool is_text;
 };
 struct usual_type {

@@ -1,5 +1,5 @@
 /* Files of two runs in one folder: processes that no communicator joins, of which some had ended
- * before the others began. They are read as one run, as nobody can tell them from a job whose parts
+ * before the others began. They are read as one run, as they cannot be told from a job whose parts
  * ran one after the other; but it is said. */
 #include "reader.h"
 

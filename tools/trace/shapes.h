@@ -20,7 +20,7 @@ struct shape_node {
     struct scan_head head;
     uint16_t child, sibling; /* 0: none */
     uint16_t guess;          /* the last text here */
-    uint8_t member;          /* LINE_MEMBER_COUNT_: nobody knows it */
+    uint8_t member;          /* LINE_MEMBER_COUNT_: unknown */
     uint8_t kind;            /* enum line_kind, as far as it is known here */
     bool is_text, is_end;
 };

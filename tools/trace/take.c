@@ -247,7 +247,7 @@ static uint32_t member_of(struct timeline *run, uint64_t key, uint64_t comm)
     return member;
 }
 
-/* A parent begins before its child, so that nobody is above himself. */
+/* A parent begins before its child, so that no event is above itself. */
 static void set_parent(struct timeline *run, uint32_t event, uint32_t parent, uint64_t line)
 {
     int64_t early = run->events[parent].start_nsec - run->events[event].start_nsec;

@@ -211,7 +211,7 @@ static bool is_open_elsewhere(int fd, const struct stat *file)
 }
 
 /* Open for appending, so that processes may share a file; emptied by its first opener here. A FIFO
- * that nobody reads is refused (ENXIO): who opens it would wait. */
+ * that no process reads is refused (ENXIO): opening it would wait. */
 static int open_file(const char *path)
 {
     struct stat file;

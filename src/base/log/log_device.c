@@ -1,4 +1,4 @@
-/* What a thread's log lines need, and the mark of who complains first.
+/* What a thread's log lines need, and the mark of the library that complains first.
  * They have an archive of their own because a process must have them once: libtutti-host defines
  * and exports them, libnccl takes them from there, and what links the rooms directly gets them
  * from the archive. What they keep is in that copy's tt_base; of a thread it fits a pointer, so

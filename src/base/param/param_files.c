@@ -86,7 +86,8 @@ void tt_param_files_read(void)
     pthread_mutex_lock(&tt_base.files.lock);
     if (!atomic_load_explicit(&tt_base.files.read, memory_order_relaxed)) {
         read_all();
-        /* pairs with the acquire load above: who sees the flag sees the environment filled */
+        /* pairs with the acquire load above: a thread that sees the flag sees the environment
+         * filled */
         atomic_store_explicit(&tt_base.files.read, true, memory_order_release);
     }
     pthread_mutex_unlock(&tt_base.files.lock);

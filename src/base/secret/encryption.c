@@ -1,4 +1,4 @@
-/* Where the process's key is kept. It is written before any connection and read where somebody
+/* Where the process's key is kept. It is written before any connection and read where something
  * derives the key of a handshake. */
 #include "base/secret/encryption.h"
 

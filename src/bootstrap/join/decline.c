@@ -53,7 +53,7 @@ static void attempt_frame(struct tt_conn *conn, uint16_t type, const unsigned ch
 
 static void attempt_closed(struct tt_conn *conn, const char *why)
 {
-    (void)why; /* nobody listens there: nobody waits */
+    (void)why; /* no process listens there, so no rank waits */
     attempt_ends(conn->owner);
 }
 
@@ -153,7 +153,7 @@ void tt_bootstrap_decline(const struct tt_bootstrap_decline *decline)
     int index = root_of(decline);
     if (sodium_init() < 0 || !tt_id_valid(&decline->ids[index])) return;
     if (tt_id_read(&decline->ids[index], &id)) return;
-    /* with a fixed address it is rank 0 that everybody looks for */
+    /* with a fixed address it is rank 0 that all ranks look for */
     union tt_addr listen_on = id.addr;
     bool opens = id.fixed_address && decline->rank == 0 && decline->for_good;
     if (opens && tt_root_open(id.secret, &listen_on, &listen_on)) return;

@@ -26,7 +26,7 @@
 #define ANSWER_NSEC 10000000000ull /* for one peer that should be there */
 #define RETRY_FIRST_NSEC 1000000ull
 #define RETRY_LAST_NSEC 100000000ull
-#define REFUSALS 4 /* then nobody will listen there any more */
+#define REFUSALS 4 /* then no process will listen there any more */
 
 /* ---- the place in the tree ---- */
 
@@ -53,7 +53,7 @@ static void report_parent(const struct tt_bootstrap *b, uint64_t start_nsec, uin
 }
 
 /* A failed attempt closes the connection and clears both `up` and `dialing`. The parent listens
- * since before its address was sent: when nobody does there any more, its process is gone. */
+ * since before its address was sent: when none does any more, its process is gone. */
 static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
 {
     char addr[128];
@@ -134,7 +134,7 @@ static ncclResult_t join_prepare(struct join *join)
     if (rc) return rc;
     struct tt_id_parts *id = &join->roots[0].id;
     if (id->fixed_address && config->member->nranks == 1) {
-        /* nobody else comes there; others may be alone beside this one */
+        /* no other rank comes there; others may be alone beside this one */
         randombytes_buf(id->secret, sizeof(id->secret));
         tt_key_derive(id->secret, TT_KEY_ROOT, &join->roots[0].key);
         rc = tt_root_open(id->secret, NULL, &id->addr);

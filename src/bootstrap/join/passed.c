@@ -1,6 +1,6 @@
 /* Ids for a grow that their maker passed over: it made two, or made one before a Split, and a new
  * rank may have been given the wrong one. That rank comes to the root of that id, in the maker's
- * process, and to nobody else; so it is the maker's join by the right id that looks there, and ends
+ * process, and to no other; so it is the maker's join by the right id that looks there, and ends
  * for all. An id counts as passed over only when its maker has called a grow of that number or a
  * later one, in its own order of calls, by another id. */
 #include "base/error.h"

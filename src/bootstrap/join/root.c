@@ -3,7 +3,7 @@
  * The first rank's word on n and ids is what the others are compared with. With several ids each
  * root serves its block of ranks and the heads of the blocks below. Root 0 chooses the nonce; a
  * head takes it from the root above to its own, which answers only then. Roots do not talk to each
- * other: the heads, who are clients of two, pass on what goes wrong. */
+ * other: the heads, which are clients of two, pass on what goes wrong. */
 #include "bootstrap/join/root.h"
 
 #include "base/error.h"
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define HEAD_NSEC 2000000000ull    /* after the deadline: a live head has said what is wrong */
-#define OVERDUE_NSEC 8000000000ull /* of all that could name who is missing, the last to speak */
+#define OVERDUE_NSEC 8000000000ull /* after all others that could name the missing rank */
 #define ROOT_RANK_NSEC 50000000ull /* ranks that wait longer learn whose process the root is in */
 #define EXPECTED_AT_FIRST 32       /* until the first rank says how many they are */
 
@@ -111,14 +111,14 @@ static void send_root_rank(struct tt_root *root)
     }
 }
 
-/* Once all have come, others know better who keeps them waiting. */
+/* Once all have come, others know better which rank keeps them waiting. */
 static uint64_t overdue_grace(const struct tt_root *root)
 {
     if (root->njoined < root->nslots) return 0;
     return root->state == ROOT_OPEN ? HEAD_NSEC : OVERDUE_NSEC;
 }
 
-/* Who has not come: now and then in the log, and once as a warning. */
+/* Which ranks have not come: now and then in the log, and once as a warning. */
 static void report_progress(struct tt_root *root, uint64_t now)
 {
     char missing[256], hint[160], unproven[TT_UNPROVEN_BYTES];

@@ -1,5 +1,5 @@
 /* The root's side of a client's connection: its JOIN is compared with the first one, all get their
- * parent's address when the last has come, and the first failure is told to everybody. */
+ * parent's address when the last has come, and the first failure is reported to all ranks. */
 #include "base/log.h"
 #include "base/system/clock.h"
 #include "bootstrap/join/mistakes.h"
@@ -217,7 +217,7 @@ static void find_root_rank(struct tt_root *root, const struct tt_join *join)
 }
 
 /* Note that one came, also when it is refused: a failed root stays for those that are yet to come.
- * Who came before with the same rank; NULL: nobody. */
+ * The client that came before with the same rank; NULL: none. */
 static const struct root_client *take_slot(struct tt_root *root, struct root_client *client)
 {
     const struct tt_join *join = &client->join;
@@ -230,7 +230,7 @@ static const struct root_client *take_slot(struct tt_root *root, struct root_cli
     return NULL;
 }
 
-/* ---- who does not come ---- */
+/* ---- ranks that do not come ---- */
 
 /* That thread calls again. */
 static void forget_refused(struct tt_root *root, int32_t pid, int32_t thread, const char *host)
@@ -273,7 +273,7 @@ static void root_declined(struct root_client *client, const unsigned char *bytes
     if (client->identified || !tt_decline_unpack(&decline, bytes, len)) return;
     client->identified = client->done = true;
     if (decline.stray) note_stray(client, &decline);
-    if (decline.stray || root->state != ROOT_OPEN) return; /* nobody waits, or not any more */
+    if (decline.stray || root->state != ROOT_OPEN) return; /* no rank waits, or not any more */
     if (decline.for_good) {
         tt_root_fail(root, decline.rc, "%s", decline.sentence);
     } else {

@@ -22,7 +22,7 @@
 #define RETRY_LAST_NSEC 100000000ull
 #define GRACE_NSEC 3000000000ull      /* the root reports time-outs */
 #define HEAD_GRACE_NSEC 1000000000ull /* of a head, whose own root waits for it */
-#define REFUSALS 4                    /* then nobody will listen there any more */
+#define REFUSALS 4                    /* then no process will listen there any more */
 #define LAST_WORD_NSEC 500000000ull
 
 uint64_t tt_sooner(uint64_t a, uint64_t b)
@@ -227,7 +227,7 @@ static ncclResult_t root_conn_step(struct root_conn *root)
     return tt_now_nsec() >= root->next_nsec ? root_conn_dial(root) : ncclSuccess;
 }
 
-/* Nobody would answer: what is sent there is lost without an error. */
+/* There would be no answer: what is sent there is lost without an error. */
 static ncclResult_t cut_off(const struct root_conn *root)
 {
     char text[256];
@@ -353,7 +353,7 @@ static void introduce(struct join *join)
     }
 }
 
-/* Why it failed, and whether these are somebody else's words. */
+/* Why it failed, and whether another rank wrote this text. */
 static bool last_words(const struct join *join, ncclResult_t rc,
                        unsigned char bytes[TT_REFUSE_BYTES])
 {

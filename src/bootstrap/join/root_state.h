@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TT_ROOT_PROGRESS_NSEC 5000000000ull /* between two lines that say who is missing */
+#define TT_ROOT_PROGRESS_NSEC 5000000000ull /* between two lines that name the missing ranks */
 enum { MOST_REFUSED = 8 };                  /* callers at a time */
 
 enum root_state { ROOT_OPEN, ROOT_ASSIGNED, ROOT_FAILED };

@@ -24,7 +24,7 @@
 #define FRAME_BYTES (TT_FRAME_HEADER_BYTES + 8 + TT_FRAME_MAC_BYTES)
 #define ASK_SEC 2
 
-/* The rank words of the handshake: who serves, and who asks. */
+/* The rank words of the handshake: the side that serves, and the side that asks. */
 enum { SERVER_RANK, CLIENT_RANK, NRANKS };
 
 struct tt_fd_server {

@@ -81,7 +81,7 @@ static bool await_reason(struct tt_bootstrap *b, const struct tt_conn *conn, con
 
 /* The parent has closed before it said anything: it waits 2 s for a rank's proof, which a link that
  * was cut meanwhile has not brought there. Then it has no place taken by this rank, which calls
- * again (tick). Where its process has ended nobody answers, and it is reported as lost. */
+ * again (tick). Where its process has ended no answer comes, and it is reported as lost. */
 static void call_again(struct tt_bootstrap *b, const struct tt_conn *conn, const char *why)
 {
     const bool closed = !strcmp(why, "connection closed") || !strcmp(why, strerror(ECONNRESET));

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define UP_HEADER_BYTES 12
-#define VERDICT_NSEC 10000000000ull /* who keeps it waiting is known long before */
+#define VERDICT_NSEC 10000000000ull /* which rank keeps it waiting is known long before */
 #define DOWN_HEADER_BYTES 8
 #define MESSAGE_HEADER_BYTES 12
 enum { LIST_BYTES = 256 };
@@ -268,7 +268,7 @@ static size_t list_branches(const struct tt_bootstrap *b, bool here, char list[L
     return used;
 }
 
-/* Who has passed its share on knows nothing: it is those above that wait. */
+/* A rank that has passed its share on knows nothing: it is those above that wait. */
 static void report_wait(const struct tt_bootstrap *b, uint64_t since_nsec)
 {
     char list[LIST_BYTES];
@@ -407,7 +407,7 @@ void tt_exchange_message(struct tt_bootstrap *b, const unsigned char *bytes, siz
     bool sane = source >= 0 && source < b->nranks && target >= 0 && target < b->nranks;
     if (wire.bad || !sane || wire.left > TT_MESSAGE_BYTES) return;
     if (target == b->rank && b->leaving) {
-        if (tag >= TT_TAG_OWNER && tag < TT_TAG_OWN) tt_failure_ended(b); /* nobody reads it */
+        if (tag >= TT_TAG_OWNER && tag < TT_TAG_OWN) tt_failure_ended(b); /* no thread reads it */
     } else if (target == b->rank) {
         deliver(b, source, tag, wire.from, wire.left);
     } else {

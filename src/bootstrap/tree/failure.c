@@ -1,6 +1,7 @@
 /* How all ranks learn of a failure: the first error stops everything that waits here and is flooded
- * along the tree. Of later ones only who died or left is told, and of few ranks, for those who make
- * a smaller communicator meanwhile. Exits without goodbye and revocations take the same way. */
+ * along the tree. Of later ones only deaths and leavers are reported, and of few ranks, for those
+ * that make a smaller communicator meanwhile. Exits without goodbye and revocations take the same
+ * way. */
 #include "bootstrap/tree/failure.h"
 
 #include "base/error.h"
@@ -79,14 +80,14 @@ static void take_sentence(struct tt_bootstrap *b, const char *sentence)
     atomic_store_explicit(&b->has_sentence, true, memory_order_release);
 }
 
-/* Remember the first error, stop everything that waits. True when it is the first. Whoever sees the
- * abort flag asks for the text at once, so that is there before. */
+/* Remember the first error, stop everything that waits. True when it is the first. A thread that
+ * sees the abort flag asks for the text at once, so that is there before. */
 static bool take_error(struct tt_bootstrap *b, const struct fail *fail)
 {
     if (atomic_load_explicit(&b->error, memory_order_relaxed)) return false;
     b->error_rank = fail->rank;
     b->error_kind = fail->kind;
-    /* the abort with this rank's own sentence is told by who raised it */
+    /* the abort with this rank's own sentence is reported by the thread that raised it */
     if (b->given_up && b->member && tt_member_aborted(b->member) &&
         atomic_load_explicit(&b->has_sentence, memory_order_relaxed))
         b->reported = true;
@@ -323,8 +324,7 @@ void tt_failure_watch_parent(struct tt_bootstrap *b)
         tt_tree_fail(b, r, ncclRemoteError, "%s", parent->sentence);
         return;
     }
-    /* about somebody else, but members that hear it first do not come; who ends later is not told
-     */
+    /* about another rank, but members that hear it first do not come; later ends are not told */
     if (b->whole_parent) tt_tree_fail(b, b->rank, ncclRemoteError, "%s", parent->sentence);
 }
 

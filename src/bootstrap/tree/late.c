@@ -113,7 +113,7 @@ void tt_late_answered(struct tt_bootstrap *b, struct tt_branch *branch)
     }
 }
 
-/* True when somebody is. */
+/* True when a rank is. */
 static bool blame_silent(struct tt_bootstrap *b)
 {
     static const char silent[] = "does not answer: its process is stopped, or cannot be reached";

@@ -1,5 +1,5 @@
 /* The end of a membership: goodbyes go up when a subtree has left and down when all have; who left
- * stays here, without its caller, until then, and its memory until nobody can write to it. */
+ * stays here, without its caller, until then, and its memory until no peer can write to it. */
 #include "bootstrap/tree/leave.h"
 
 #include "base/system/clock.h"
@@ -18,8 +18,8 @@
 
 /* ---- goodbyes ---- */
 
-/* After an error, this rank's own abort included, nobody says when the others have stopped writing
- * here: give them a second. */
+/* After an error, this rank's own abort included, no message says when the others have stopped
+ * writing here: give them a second. */
 static void hold_memory(struct tt_bootstrap *b)
 {
     const bool in_order = !atomic_load(&b->error) && b->given_up == 0;

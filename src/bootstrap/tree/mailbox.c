@@ -1,4 +1,4 @@
-/* Messages between ranks that nobody has asked for yet, in order per (peer, tag). */
+/* Messages between ranks that no thread has asked for yet, in order per (peer, tag). */
 #include "bootstrap/tree/mailbox.h"
 
 #include "bootstrap/bootstrap.h"

@@ -38,7 +38,7 @@ static void probe_addr(struct tt_probe *probe, const union tt_addr *addr)
     take_answer(probe);
     tt_probe_end(probe);
     probe->fd = socket(addr->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (probe->fd < 0) return; /* then nobody is blamed */
+    if (probe->fd < 0) return; /* then no rank is blamed */
     if (connect(probe->fd, &addr->sa, tt_addr_len(addr)) == 0) {
         count(probe, 0);
     } else if (errno != EINPROGRESS) {

@@ -1,5 +1,5 @@
 /* Connections along the tree of ranks (blocks.h). They live as long as the membership; their end is
- * how a death is noticed. What goes through them: exchange.c; how everybody learns of a failure:
+ * how a death is noticed. What goes through them: exchange.c; how all ranks learn of a failure:
  * failure.c; how a membership ends: leave.c. */
 #include "bootstrap/tree/tree.h"
 

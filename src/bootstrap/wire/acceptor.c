@@ -1,4 +1,4 @@
-/* Who answers hellos of one key. */
+/* What answers hellos of one key. */
 #include "bootstrap/wire/acceptor.h"
 
 #include "bootstrap/wire/conn.h"

@@ -23,7 +23,7 @@
 
 #define PROOF_NSEC 2000000000ull /* from accept to proof */
 
-/* One bad peer ends nothing: who waits for somebody else can say that this one came. */
+/* One bad peer ends nothing: a rank that waits for another peer can say that this one came. */
 static void note_unproven(const struct tt_conn *conn)
 {
     struct tt_acceptor *acceptor = conn->acceptor;
@@ -143,7 +143,7 @@ static ssize_t packet_send(struct tt_conn *conn, const struct tt_packet *packet)
     return sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* A failed send is not acted upon here (the caller may be anybody): epoll reports it. */
+/* A failed send is not acted upon here (the caller may be any thread): epoll reports it. */
 static void conn_flush(struct tt_conn *conn)
 {
     while (conn->out) {
@@ -529,7 +529,7 @@ static void conn_readable(struct tt_conn *conn)
         conn_proved(conn);
     }
     if (conn->state != TT_CONN_OPEN) return;
-    if (conn->close_when_sent) { /* nobody listens any more */
+    if (conn->close_when_sent) { /* the peer reads nothing any more */
         unsigned char bytes[256];
         size_t got = 0;
         if (conn_read(conn, bytes, sizeof(bytes), &got)) return;

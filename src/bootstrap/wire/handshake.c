@@ -30,8 +30,8 @@ void tt_key_derive(const unsigned char secret[TT_SECRET_BYTES], enum tt_key_kind
     crypto_generichash(name, sizeof(name), (const unsigned char *)"name", 4, key_out->bytes,
                        sizeof(key_out->bytes));
     memcpy(key_out->name, name, TT_KEY_NAME_BYTES);
-    tt_seal_mix(
-        key_out->bytes); /* the name stays: who is meant is known, who comes must prove it */
+    tt_seal_mix(key_out->bytes); /* the name stays: it is known which one is meant, the one that
+                                    comes must prove it */
 }
 
 static void put_nonce(struct tt_handshake *shake, struct tt_wire *wire, bool sealed)

@@ -104,7 +104,7 @@ static bool pending(const struct tt_conn *conn)
            conn->state != TT_CONN_DEAD;
 }
 
-/* Oldest connection that has said nothing (else: that nobody answers to); of one source, or of all
+/* Oldest connection that has said nothing (else: that gets no answer); of one source, or of all
  * when `from` is NULL. */
 static struct tt_conn *least_wanted(const union tt_addr *from)
 {

@@ -193,7 +193,7 @@ static bool some_busy(const struct tt_service *service)
     return false;
 }
 
-/* Clients send to their peers, before `until` where they can, and then what nobody waits for. */
+/* Clients send to their peers, before `until` where they can, and then what no thread waits for. */
 static void say_goodbye(struct tt_service *service, int code, uint64_t until_nsec)
 {
     for (int i = 0; i < TT_SERVICE_CLIENTS; i++) {

@@ -121,7 +121,7 @@ static enum lack compare_offers(const struct offer *offers, int nranks, int *ran
 
 /* ---- connecting ---- */
 
-/* Somebody of the group has got nowhere: nobody else will. */
+/* A rank of the group has no connection: the others will have none either. */
 static bool group_lost(const struct tt_comm *comm, const struct group *group)
 {
     for (int host = 0; host < group->hosts; host++) {

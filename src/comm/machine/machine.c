@@ -186,12 +186,12 @@ void tt_machine_forget(struct tt_init *init)
 static ncclResult_t make_plan(struct tt_init *init, const struct tt_agreement *agreed)
 {
     const char *graphs = tt_param_str("NCCL_GRAPH_FILE");
-    bool own = graphs && *graphs; /* somebody's own channels: these or none */
+    bool own = graphs && *graphs; /* channels that a user gave: these or none */
     uint32_t before = tt_log_expect(own ? 0 : TT_LOG_GRAPH);
     struct tt_topo_plan *plan = &init->comm->topo;
     ncclResult_t rc = tt_topo_plan_from_machine(&init->emulated, agreed->nchannels, plan);
     (void)tt_log_expect(before);
-    if (rc == ncclSystemError && !own) { /* only this rank meets it, and nobody has said it */
+    if (rc == ncclSystemError && !own) { /* only this rank meets it, and it is not reported yet */
         rc = tt_fail(rc, "rank %d: out of memory for rings and trees of its machine",
                      init->comm->member.rank);
         return rc;

@@ -27,11 +27,11 @@ struct entry { /* a file, as ranks compare it */
 };
 _Static_assert(sizeof(struct entry) == 64, "a packet is at most 64 KiB");
 
-struct comparison { /* what one rank finds out about everybody's files */
+struct comparison { /* what one rank finds out about all ranks' files */
     struct tt_comm *comm;
     int nranks, rank;
     int most;              /* files of the rank that has most */
-    bool identical;        /* all ranks have the same, so that own entries are everybody's */
+    bool identical;        /* all ranks have the same, so that own entries are those of all */
     struct entry *entries; /* owned; of all ranks, `most` each; identical: the own ones */
     uint8_t *usable;       /* owned; by own file: it may be used so far */
 };
@@ -70,7 +70,7 @@ static void fill_entries(const struct tt_imports *imports, struct entry *own)
     }
 }
 
-/* Everybody's entries, packet by packet. */
+/* The entries of all ranks, packet by packet. */
 static ncclResult_t exchange(struct comparison *comparison, const struct entry *own)
 {
     size_t n = (size_t)comparison->nranks, most = (size_t)comparison->most;

@@ -128,7 +128,7 @@ static enum tt_run step(struct tt_work *work, struct tt_cursor *cursor)
     return TT_RUN_PROGRESS;
 }
 
-/* What it posted last is sent: nobody knows when it goes on. */
+/* What it posted last is sent, as it may be long before it goes on. */
 static enum tt_run stop(struct tt_cursor *cursor, enum tt_run run)
 {
     if (cursor->held) tt_edge_push(cursor->held);

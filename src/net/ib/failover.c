@@ -72,7 +72,7 @@ static bool is_waiting(const struct ib_comm *comm)
     return false;
 }
 
-/* Read which messages are complete there, into the record here, which nobody else writes to. */
+/* Read which messages are complete there, into the record here, which no other thread writes to. */
 static ncclResult_t probe_post(struct ib_comm *comm, int number)
 {
     struct ib_qp *qp = &comm->qps[number];

@@ -54,7 +54,7 @@ static ncclResult_t create_one(struct ib_comm *comm, int i)
     return error ? refused(comm, i, "initialised", error) : ncclSuccess;
 }
 
-/* Room for all that may complete before anybody looks: receives, tables, pieces. */
+/* Room for all that may complete before the queue is polled: receives, tables, pieces. */
 static ncclResult_t create_queue(struct ib_comm *comm, int i, uint32_t nqps)
 {
     const struct ib_port *port = comm->device->ports[i];

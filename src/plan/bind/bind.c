@@ -102,7 +102,7 @@ void tt_bound_set_buffers(struct tt_bound *bound, const struct tt_task *task)
 
 void tt_bound_fini(struct tt_bound *bound)
 {
-    /* A work that an abort left on a stream that nobody runs still refers to itself. */
+    /* A work that an abort left on a stream that no thread runs still refers to itself. */
     if (bound->work && tt_work_idle(bound->work)) tt_work_destroy(bound->work);
     if (bound->watched && tt_work_idle(bound->watched)) tt_work_destroy(bound->watched);
     bound->work = bound->watched = NULL;

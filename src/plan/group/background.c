@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Drop one use; the last one frees. The thread itself is one of the users: it goes on when every
- * communicator was aborted before it could be attached, and then nobody joins it. */
+ * communicator was aborted before it could be attached, and then no thread joins it. */
 void tt_background_release(struct tt_background *background)
 {
     pthread_mutex_lock(&background->lock);
@@ -50,7 +50,7 @@ static void background_detach(struct tt_plan *plan, struct tt_background *backgr
     if (held) tt_background_release(background);
 }
 
-/* Only the thread that closed the group changes the pointer to another one; who polls the
+/* Only the thread that closed the group changes the pointer to another one; a thread that polls the
  * state may drop it and the use that goes with it as soon as it is seen. */
 void tt_background_attach(struct tt_background *background, struct tt_plan *plan)
 {

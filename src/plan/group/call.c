@@ -186,7 +186,7 @@ add_elsewhere(const struct tt_task *task, const char *name, struct tt_group *gro
     return repeats_elsewhere(group, task) ? ncclSuccess : add(task, name, group);
 }
 
-/* In a group that is like an earlier one so far: nobody looks at the communicator before its end.
+/* In a group that is like an earlier one so far: the communicator is not looked at before its end.
  */
 static inline ncclResult_t add_next(const struct tt_task *task, const char *name,
                                     struct tt_group *group)

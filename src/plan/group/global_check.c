@@ -2,15 +2,16 @@
  *
  * It is a dissemination barrier (Hensgen, Finkel, Manber, 1988) that carries the calls: in round k
  * a rank sends its calls to the rank 2^k after it, and waits for those of the rank 2^k before it. A
- * rank begins a round only when all calls of the rounds before were the same, so who has come
- * through ceil(log2 n) rounds knows that all n ranks make that call; where two differ, nobody comes
- * through. A gathering at one rank would take as long, and an exchange of room bootstrap would meet
- * those of other calls (a split).
+ * rank begins a round only when all calls of the rounds before were the same, so a rank that has
+ * come through ceil(log2 n) rounds knows that all n ranks make that call; where two differ, none
+ * comes through. A gathering at one rank would take as long, and an exchange of room bootstrap
+ * would meet those of other calls (a split).
  *
  * Calls are numbered and compared one by one, so ranks may group them in different ways. A rank
  * that waits helps with the work of its process's streams, and is seen by room watch: where others
- * wait for it in a message, both are told. Who does not come within 10 s is warned of, and nothing
- * is compared with it: a thread that drives several ranks without a group waits for itself. */
+ * wait for it in a message, both are told. A rank that does not come within 10 s is warned of, and
+ * nothing is compared with it: a thread that drives several ranks without a group waits for itself.
+ */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -54,8 +55,8 @@ struct tt_global_check {
     int nown, capacity;
     uint64_t made; /* calls compared before these */
     uint64_t timeout_nsec;
-    bool late;     /* somebody has not come to these */
-    bool reported; /* somebody has not come, and that was said */
+    bool late;     /* a rank has not come to these */
+    bool reported; /* a rank has not come, and that was reported */
     int wait;      /* its place among the waits; -1: none */
     int waits_in;  /* that round */
     uint64_t since_nsec, looked_nsec;
@@ -361,7 +362,7 @@ static void warn(struct tt_plan *plan, int round)
             member->rank, member->nranks, from, host, pid, text, TIMEOUT_NSEC / 1000000000ull);
 }
 
-/* Send and compare what can be. Returns the first round in which somebody has not come; nrounds:
+/* Send and compare what can be. Returns the first round in which a rank has not come; nrounds:
  * there is none. */
 static int look(struct tt_plan *plan)
 {

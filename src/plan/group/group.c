@@ -32,8 +32,9 @@ static int repeated_calls(const struct tt_group *group)
     return (int)(group->next_call - group->first_call); /* the plan may have ended */
 }
 
-/* `who` ends inside its group: say what it collected and nobody will see. Not of one in which a
- * call has failed: nothing of it would have run, and who gives up then need not end it. */
+/* `who` ends inside its group: report what it collected and what will not run. Not of one in which
+ * a call has failed: nothing of it would have run, and a thread that gives up then need not end it.
+ */
 static void report_open(const struct tt_group *group, const char *who)
 {
     char first[128] = "";

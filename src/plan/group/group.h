@@ -9,7 +9,7 @@
 
 struct tt_job;
 
-/* ---- uses.c: who uses a plan ---- */
+/* ---- uses.c: threads that use a plan ---- */
 
 /* Keep the plan's storage. The communicator must be alive. */
 void tt_plan_hold(struct tt_plan *plan);

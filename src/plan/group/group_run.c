@@ -259,7 +259,8 @@ ncclResult_t tt_group_run_in_thread(struct tt_group *group)
         if (job->plan) tt_background_attach(background, job->plan);
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group)
         tt_background_attach(background, plan);
-    pthread_mutex_lock(&background->lock); /* who sees it done sees which thread to join */
+    pthread_mutex_lock(
+        &background->lock); /* a thread that sees it done sees which thread to join */
     int err = pthread_create(&background->thread, NULL, group_main, background);
     background->joined = err != 0;
     pthread_mutex_unlock(&background->lock);

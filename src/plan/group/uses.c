@@ -1,5 +1,5 @@
-/* Who uses a plan: holds keep its storage, pins the communicator, and one thread at a time is
- * inside.
+/* The threads that use a plan: holds keep its storage, pins the communicator, and one thread at a
+ * time is inside.
  */
 #include "base/error.h"
 #include "base/system/fence.h"
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 /* A plan without users is kept until RETIRED others came after it, as its communicator does: a call
- * that another thread's abort overtook finds that it ended, not somebody's bytes. Before that a
- * communicator whose works wait on a stream that stands still, or lie in graphs, is kept with its
- * plan until they have gone. */
+ * that another thread's abort overtook finds that it ended, not the bytes of another object. Before
+ * that a communicator whose works wait on a stream that stands still, or lie in graphs, is kept
+ * with its plan until they have gone. */
 enum { RETIRED = 64 };
 
 static void retire(struct tt_plan *plan)
@@ -61,7 +61,7 @@ bool tt_plan_pin(struct tt_plan *plan)
 
 void tt_plan_unpin(struct tt_plan *plan)
 {
-    /* pairs with the acquire load of who waits for the last pin to go */
+    /* pairs with the acquire load of the thread that waits for the last pin to go */
     atomic_fetch_sub_explicit(&plan->uses, TT_PLAN_PIN, memory_order_release);
 }
 

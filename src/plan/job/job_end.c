@@ -90,7 +90,7 @@ static ncclResult_t abort_run(struct tt_job *base)
     struct tt_comm *comm = base->comm;
     if (!tt_plan_close(comm->plan, ncclInternalError)) return ncclSuccess;
     tt_plan_wait(comm->plan);
-    /* what has finalized has drained, and does not wait for works of who shares its queue */
+    /* what has finalized has drained, and does not wait for works of those that share its queue */
     if (atomic_load(&comm->phase) != TT_COMM_FINALIZED) tt_plan_drain(comm);
     base->comm = NULL;
     tt_plan_end(comm);
@@ -127,7 +127,8 @@ ncclResult_t tt_job_abort(struct tt_comm *comm)
     ncclResult_t rc = plain_create(comm, abort_run, &job);
     if (rc) return tt_group_error(rc);
     job->must_block = job->gone_is_ok = true;
-    tt_job_hold(job); /* who returns because of the abort may end the communicator first */
+    tt_job_hold(
+        job); /* a thread that returns because of the abort may end the communicator first */
     tt_comm_abort(comm, ncclInternalError); /* at once: threads that wait in it return */
     return tt_group_job(job);
 }

@@ -290,7 +290,7 @@ static ncclResult_t survey_streams(struct tt_plan *plan, const struct tt_group_c
     return ncclSuccess;
 }
 
-/* The cache serves a message that nobody watches and that shares its work with no other. */
+/* The cache serves a message that no profiler watches and that shares its work with no other. */
 static bool is_single_message(const struct tt_plan *plan, const struct tt_group_call *first,
                               const struct tt_group_launch *launch)
 {
@@ -328,8 +328,8 @@ ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_group_call *first
     return rc;
 }
 
-/* Several small ones that nobody looks at: none is chosen together with others, or reads from where
- * its input is copied to first. */
+/* Several small ones that no profiler watches: none is chosen together with others, or reads from
+ * where its input is copied to first. */
 static bool may_overlap(const struct tt_plan *plan, const struct tt_group_launch *launch)
 {
     const struct tt_group_call *node = launch->collectives;

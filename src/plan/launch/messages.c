@@ -147,7 +147,7 @@ static void count_exchange(struct tt_plan *plan, const struct tt_task *task, int
 }
 
 /* Own block first, then towards the next ranks and from the previous ones, so that no rank is
- * everybody's first. */
+ * the first of all. */
 static ncclResult_t add_exchange(struct tt_plan *plan, const struct tt_task *task)
 {
     const int n = plan->comm->member.nranks;

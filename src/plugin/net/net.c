@@ -154,7 +154,7 @@ static bool has_devices(struct tt_net_plugin *plugin, int *ndevs, struct tt_plug
                  tt_result_text(rc));
         return false;
     }
-    *ndevs = tt_net_virtual_below(plugin, *ndevs); /* the others are for who asks */
+    *ndevs = tt_net_virtual_below(plugin, *ndevs); /* the others are for callers that ask */
     if (props.netDeviceType == NCCL_NET_DEVICE_HOST) return true;
     /* no code for others runs on hosts */
     snprintf(refusal->text, bytes, "device 0 has netDeviceType %d, which is not the host's (%d)",
@@ -320,7 +320,8 @@ ncclResult_t tt_net_check_sizes(struct tt_net *net, int rank)
     ncclResult_t rc = ncclSuccess;
     for (int dev = 0; !rc && dev < net->ndevs; dev++) {
         memset(&props, 0, sizeof(props));
-        if (net->plugin->ops.properties(net->plugin, dev, &props)) continue; /* who uses it tells */
+        if (net->plugin->ops.properties(net->plugin, dev, &props))
+            continue; /* reported where it is used */
         if (!tt_net_size_fits(props.maxP2pBytes)) {
             rc = bad_size(net, rank, dev, props.name, "maxP2pBytes", props.maxP2pBytes);
         } else if (!tt_net_size_fits(props.maxCollBytes)) {

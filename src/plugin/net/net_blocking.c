@@ -41,7 +41,7 @@ static const ncclNet_v6_t *own(const struct tt_net_plugin *self)
     return self->table;
 }
 
-/* The lock is held: for a call that never returns it is the one who gives it up that looks. */
+/* The lock is held: for a call that never returns the holder looks when it releases the lock. */
 static void judge_time(struct tt_net_pending *pending)
 {
     if (pending->since_nsec)

@@ -2,7 +2,7 @@
  * InitializeInjectionNvtx2. It is called with one function, which hands out tables by number; the
  * table of callbacks hands out, by number of a module, an array with the addresses of function
  * pointers, and the tool writes its functions there. Of all these functions three are used: create
- * a domain, push and pop a range. The others are places that nobody reads. */
+ * a domain, push and pop a range. The others are places that no tool reads. */
 #include "plugin/profiler/nvtx.h"
 
 #include "base/log.h"

@@ -190,8 +190,8 @@ static void write_report(struct tt_profiler_timers *timers)
         "p99 us", "max us");
     for (int row = 0; row < ROW_COUNT_; row++)
         say_row(&report, row, &timers->rows[row]);
-    memset(timers->rows, 0, sizeof(timers->rows));                  /* nobody is left who adds */
-    if (write(STDERR_FILENO, report.text, report.used) < 0) return; /* nobody listens */
+    memset(timers->rows, 0, sizeof(timers->rows)); /* no thread is left that adds */
+    if (write(STDERR_FILENO, report.text, report.used) < 0) return; /* standard error is closed */
 }
 
 void tt_profiler_timers_begin(void)

@@ -1,8 +1,8 @@
 /* See after.h. What a thread does after it took a message is: the posts of that transfer, and all
- * that follows it in the thread. Who takes one of these posts comes after the message as well, and
- * so on. A transfer posts slices as it takes them, so of that very transfer only the slice of the
- * same number is known to come after; of those that follow it all are. Other waits (`await`, the
- * barrier, the network) are not followed: then less is known. */
+ * that follows it in the thread. A thread that takes one of these posts comes after the message as
+ * well, and so on. A transfer posts slices as it takes them, so of that very transfer only the
+ * slice of the same number is known to come after; of those that follow it all are. Other waits
+ * (`await`, the barrier, the network) are not followed: then less is known. */
 #include "after.h"
 
 #include "step.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { MOST_TRANSFERS = 4096, MOST_POSTS = 8192, MOST_EDGES = 16384 };
-#define NOBODY UINT32_MAX
+#define NONE UINT32_MAX
 
 struct tt_after {
     const struct tt_program *program; /* borrowed */
@@ -23,22 +23,22 @@ struct tt_after {
     uint32_t *lane_at;                /* by lane, and the end: its first transfer */
     uint32_t *lane_of;                /* by transfer */
     uint32_t *post_at;                /* by transfer, and the end: its first post */
-    uint32_t *taker;                  /* by post: the transfer that takes it, or NOBODY */
+    uint32_t *taker;                  /* by post: the transfer that takes it, or NONE */
     uint32_t *next;                   /* by post: the next one over its edge, plus 1 */
     uint32_t *head, *tail;            /* by edge: first post that was not taken, last one; plus 1 */
-    uint32_t *since;                  /* by lane: transfers from here on come after, or NOBODY */
+    uint32_t *since;                  /* by lane: transfers from here on come after, or NONE */
     uint32_t *todo;                   /* transfers whose lanes have not been told yet */
 };
 
 enum phase { COUNTS, POSTS, TAKES };
 
-/* An operand of the network has nobody who takes it. */
+/* No rank takes an operand of the network. */
 static void note_post(struct tt_after *after, int rank, const struct tt_location *location)
 {
     uint32_t n = (uint32_t)after->program->nranks, post = after->nposts;
     uint32_t channel = (uint32_t)location->edge / n;
     uint32_t edge = (channel * n + (uint32_t)rank) * n + (uint32_t)location->rank;
-    after->taker[post] = NOBODY;
+    after->taker[post] = NONE;
     after->next[post] = 0;
     if (location->space != TT_SPACE_SLOT) return;
     if (after->tail[edge]) after->next[after->tail[edge] - 1] = post + 1;
@@ -109,7 +109,7 @@ static bool is_even(const struct tt_after *after, size_t nedges)
 {
     uint32_t ntaken = 0;
     for (uint32_t post = 0; post < after->post_at[after->ntransfers]; post++)
-        ntaken += after->taker[post] != NOBODY;
+        ntaken += after->taker[post] != NONE;
     bool even = ntaken == after->ntakes;
     for (size_t edge = 0; edge < nedges; edge++)
         even = even && !after->head[edge];
@@ -167,11 +167,11 @@ static uint32_t lane_number(const struct tt_after *after, int rank, int thread)
     return lane;
 }
 
-/* From that transfer on its lane comes after the message; so do those who take what it posts. */
+/* From that transfer on its lane comes after the message; so do those that take what it posts. */
 static void spread(struct tt_after *after, uint32_t transfer)
 {
     uint32_t ntodo = 0;
-    memset(after->since, 0xff, after->nlanes * sizeof(*after->since)); /* NOBODY */
+    memset(after->since, 0xff, after->nlanes * sizeof(*after->since)); /* NONE */
     after->todo[ntodo++] = transfer;
     while (ntodo > 0) {
         uint32_t first = after->todo[--ntodo];
@@ -182,7 +182,7 @@ static void spread(struct tt_after *after, uint32_t transfer)
         *since = first;
         /* each post is looked at once in all, so there is room */
         for (uint32_t post = after->post_at[first]; post < after->post_at[end]; post++) {
-            if (after->taker[post] != NOBODY) after->todo[ntodo++] = after->taker[post];
+            if (after->taker[post] != NONE) after->todo[ntodo++] = after->taker[post];
         }
     }
 }
@@ -193,7 +193,7 @@ bool tt_after_taken(struct tt_after *after, const struct tt_after_transfer *post
     uint32_t first = after->lane_at[lane] - 1; /* numbers count from 1 */
     uint32_t transfer = first + posted->number;
     for (uint32_t post = after->post_at[transfer]; post < after->post_at[transfer + 1]; post++) {
-        if (after->taker[post] == NOBODY) return false;
+        if (after->taker[post] == NONE) return false;
         spread(after, after->taker[post]);
         if (after->since[lane] > first + later) return false;
     }

@@ -14,7 +14,7 @@ enum { MOST_EDGES = 1 << 23, MOST_TIMES = 1 << 25, MOST_CELLS = 1 << 24 };
 
 struct parcel { /* in a slot */
     int32_t time;
-    int32_t chunk; /* as of a message; -1: nobody knows */
+    int32_t chunk; /* as of a message; -1: unknown */
     uint64_t parts;
 };
 
@@ -286,7 +286,7 @@ static bool run_step(struct follow *follow, struct lane *lane)
     return done;
 }
 
-/* Run all to the end; false: nobody comes further. */
+/* Run all to the end; false: no thread comes further. */
 static bool run(struct follow *follow)
 {
     bool progress = true, open = true;

@@ -7,7 +7,7 @@
  *
  * Over a network that takes the bytes from where they lie and puts them into the receiver's memory,
  * they may change once the message was taken. In place a ring sends its input first and writes the
- * result there when it has gone round: that comes after all who took it. */
+ * result there when it has gone round: that comes after all that took it. */
 #include "after.h"
 #include "step.h"
 

@@ -2,7 +2,7 @@
  * which ranks a set stands for and in which order, and which chunk an operand names there. */
 #include "step.h"
 
-enum { NOBODY = -1 };
+enum { NO_RANK = -1 };
 
 static bool is_set(const struct tt_operand *operand)
 {
@@ -149,17 +149,17 @@ static int ring_rank(const struct tt_stepper *stepper, int64_t distance)
 static int partner(const struct tt_stepper *stepper, int64_t mask)
 {
     int64_t rank = stepper->rank ^ mask;
-    return mask < 0 || rank >= stepper->nranks ? NOBODY : (int)rank;
+    return mask < 0 || rank >= stepper->nranks ? NO_RANK : (int)rank;
 }
 
-/* NOBODY: the operand stands for nothing. Sets are member_of()'s. */
+/* NO_RANK: the operand stands for nothing. Sets are member_of()'s. */
 static int peer_of(const struct tt_stepper *stepper, const struct tt_operand *operand)
 {
     int64_t me = stepper->rank, n = stepper->nranks;
     int64_t e = operand->peer_number + (int64_t)operand->peer_coef * stepper->i;
     switch ((enum tt_peer)operand->peer) {
     case TT_PEER_SELF: return stepper->rank;
-    case TT_PEER_RANK: return e >= 0 && e < n ? (int)e : NOBODY;
+    case TT_PEER_RANK: return e >= 0 && e < n ? (int)e : NO_RANK;
     case TT_PEER_RING: return ring_rank(stepper, e);
     case TT_PEER_SHIFT: return wrap(me + e, n);
     case TT_PEER_XOR: return partner(stepper, e);
@@ -173,7 +173,7 @@ static int peer_of(const struct tt_stepper *stepper, const struct tt_operand *op
     case TT_PEER_MULTICAST:
     case TT_PEER_COUNT_: break;
     }
-    return NOBODY;
+    return NO_RANK;
 }
 
 /* What the operand says without its stride, k chunks on. */
@@ -191,10 +191,10 @@ static int chunk_by(const struct tt_stepper *stepper, const struct tt_operand *o
     case TT_CHUNK_RING_RANK: return ring_rank(stepper, e);
     case TT_CHUNK_SHIFT: return wrap(me + e, n);
     case TT_CHUNK_XOR: return (int)(me ^ e);
-    case TT_CHUNK_GROUP: power_e = power(e); return power_e ? (int)(me & -power_e) + k : NOBODY;
+    case TT_CHUNK_GROUP: power_e = power(e); return power_e ? (int)(me & -power_e) + k : NO_RANK;
     case TT_CHUNK_SIBLING:
         power_e = power(e);
-        return power_e ? (int)((me ^ power_e) & -power_e) + k : NOBODY;
+        return power_e ? (int)((me ^ power_e) & -power_e) + k : NO_RANK;
     case TT_CHUNK_TABLE:
         return (int)(tt_program_table(stepper->program, (enum tt_table)operand->chunk_table)[me] +
                      e);
@@ -203,7 +203,7 @@ static int chunk_by(const struct tt_stepper *stepper, const struct tt_operand *o
         return wrap(e, stepper->program->nparts);
     case TT_CHUNK_COUNT_: break;
     }
-    return NOBODY;
+    return NO_RANK;
 }
 
 /* Numbers that are no chunk are the reader's to refuse: the verifier does. */
@@ -212,7 +212,7 @@ static int chunk_of(const struct tt_stepper *stepper, const struct tt_operand *o
     if (!operand->stride) return chunk_by(stepper, operand, peer, stepper->k);
     int64_t block = chunk_by(stepper, operand, peer, 0);
     int64_t chunk = block * operand->stride + operand->offset + stepper->k;
-    return block < 0 || chunk > INT32_MAX ? NOBODY : (int)chunk;
+    return block < 0 || chunk > INT32_MAX ? NO_RANK : (int)chunk;
 }
 
 /* The operand where it stands at `peer`; in a set the own location among slots is the own IN. */
@@ -222,7 +222,7 @@ static struct tt_location location_at(const struct tt_stepper *stepper,
     int rank = is_set(operand) ? peer : peer_of(stepper, operand);
     if (operand->space == TT_SPACE_NETWORK &&
         tt_program_table(stepper->program, TT_TABLE_NETWORK)[stepper->rank] < 0)
-        rank = NOBODY;
+        rank = NO_RANK;
     bool own_in = operand->space == TT_SPACE_SLOT && rank == stepper->rank && is_set(operand);
     return (struct tt_location){.space = own_in ? TT_SPACE_IN : operand->space,
                                 .rank = rank,
@@ -292,12 +292,12 @@ int tt_network_member(const struct tt_program *program, int rank, int *at)
 {
     const int32_t *group = tt_program_table(program, TT_TABLE_NETWORK);
     const int32_t *ring = tt_program_table(program, TT_TABLE_RING);
-    if (!group || group[rank] < 0) return NOBODY;
+    if (!group || group[rank] < 0) return NO_RANK;
     for (; *at < program->nranks; ++*at) {
         int member = ring ? ring[*at] : *at;
         if (group[member] == group[rank]) return member;
     }
-    return NOBODY;
+    return NO_RANK;
 }
 
 struct tt_network_call tt_program_network(const struct tt_program *program, int rank)

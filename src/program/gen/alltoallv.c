@@ -3,7 +3,7 @@
  * other one. What no rank has is not moved: no message of another number of parts is sent, none
  * that is empty.
  *
- * Pairwise: in step k everybody sends to the rank k on and receives from the one k back. Bruck: a
+ * Pairwise: in step k each rank sends to the rank k on and receives from the one k back. Bruck: a
  * block whose receiver is t on travels by the bits of t, in log2(n) steps; what is under way is in
  * scratch, twice, as a rank may get the next one of that t before it has passed on the last one
  * (blocks that are exchanged may have different lengths): by the number of hops it has behind it.

@@ -16,8 +16,8 @@
  *
  * AllGather and ReduceScatter are the two halves of DIRECT: rank l of a host is the head for blocks
  * of ranks l of all hosts, so each block crosses the network once, and the network itself gathers
- * them or scatters their sums. They go host by host, one block of each head at a time: nobody gives
- * two before it took one, so an edge of one slot is enough. */
+ * them or scatters their sums. They go host by host, one block of each head at a time: no rank
+ * gives two before it took one, so an edge of one slot is enough. */
 #include "gen.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* Direct programs: everybody reads and writes the others' user buffers, nothing is staged.
+/* Direct programs: each rank reads and writes the others' user buffers, nothing is staged.
  * Between a rank's ENTER and LEAVE its buffers belong to all; a rank whose buffers others touch
  * waits in LEAVE, any other only says that it is done (ONE_WAY) and goes on.
  *
@@ -75,7 +75,7 @@ void tt_gen_direct_alltoall(const struct tt_shape *shape, struct tt_builder *bui
              tt_gen_own(TT_SPACE_OUT, tt_gen_peer()));
 }
 
-/* Everybody stores one slice to all: the root's input is read once, and no core is idle. Were each
+/* Each rank stores one slice to all: the root's input is read once, and no core is idle. Were each
  * rank to fetch the whole, two ranks would use one core. */
 void tt_gen_direct_broadcast(const struct tt_shape *shape, struct tt_builder *builder)
 {

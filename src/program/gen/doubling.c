@@ -1,6 +1,6 @@
 /* Recursive doubling: AllReduce of short messages in log2(n) steps. In the step of 2^s partners at
  * distance 2^s exchange all that they have and both reduce it, so that after the last step
- * everybody has the whole sum. Beyond the largest power of two p that n holds, rank p+j gives its
+ * each rank has the whole sum. Beyond the largest power of two p that n holds, rank p+j gives its
  * input to rank j before and gets the result from it after.
  *
  * The two partners of a step reduce the same two sums, each its own first: equal for everything

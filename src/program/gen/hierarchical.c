@@ -1,8 +1,8 @@
 /* Hierarchical programs: what crosses between hosts is first reduced inside each host, and every
  * rank of a host carries its part of it. The ranks stand in a ring of positions, host after host, L
  * of them on each: position h*L + l. Those with the same l are a rail: a ring over the hosts, in
- * which the neighbours of a position are L places on and L back. Inside a host everybody sends to
- * everybody (one-shot), through slots that on a host refer to the sender's memory.
+ * which the neighbours of a position are L places on and L back. Inside a host each rank sends to
+ * all others (one-shot), through slots that on a host refer to the sender's memory.
  *
  * In an AllReduce the rank at position q is to complete chunk q. Where a ring reduces what comes
  * with the own input, here it is reduced with the inputs of all ranks of the host, in one move: no

@@ -1,4 +1,4 @@
-/* One-shot programs: everybody sends what it has through slots, receivers reduce or place it. One
+/* One-shot programs: each rank sends what it has through slots, receivers reduce or place it. One
  * dependent phase, no entry and no exit: a slot is the message, and the sender's buffer is free as
  * soon as the slot is filled.
  *

@@ -1,4 +1,4 @@
-/* Pairwise AlltoAll: n-1 steps; in step k everybody sends to the rank k places on and receives from
+/* Pairwise AlltoAll: n-1 steps; in step k each rank sends to the rank k places on and receives from
  * the one k places before, so that each link carries one block at a time. A block is sent before
  * one is received: as many slots do as a chunk has slices. In place needs a copy of the input. */
 #include "gen.h"

@@ -6,7 +6,7 @@
  *
  * AllGather: the ranks of a host give each other their blocks. Then a rail sends those of the host,
  * last rank first, and behind them what came, all from OUT: what comes waits there for its turn.
- * What comes goes to the others of the host as well, who take it in a thread of their own.
+ * What comes goes to the others of the host as well, which take it in a thread of their own.
  *
  * ReduceScatter goes the same way round: a host begins the sums of the host before it and passes on
  * what it gets of all others but its own. What comes is reduced with the inputs of the host's ranks

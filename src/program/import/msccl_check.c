@@ -39,7 +39,7 @@ static bool set_parts(struct msccl_file *file)
                            tt_func_name(func), file->nranks, file->nchunks);
 }
 
-/* A buffer that nobody names may have no chunks; scratch has any number. */
+/* A buffer that no step names may have no chunks; scratch has any number. */
 static bool check_chunks(struct msccl_file *file, const struct msccl_rank *rank, int64_t *total)
 {
     static const char *const names[] = {"i_chunks", "o_chunks"};

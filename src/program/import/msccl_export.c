@@ -12,7 +12,8 @@
 
 enum { MOST_DEPS = 256 };
 
-struct awaited { /* of the text that is written: step of each instruction's end, and who needs it */
+struct awaited { /* of the text that is written: step of each instruction's end, and the thread that
+                    needs it */
     int32_t step;
     bool needed;
 };

@@ -1,6 +1,6 @@
 /* Follows all steps of all ranks, chunk by chunk. A step waits for one other step, and nothing is
  * chosen, so one order decides. That shows what the file leaves open and a program must say:
- * where a step reads input that nobody has reduced yet (PRE), where a sum becomes whole (POST),
+ * where a step reads input that no step has reduced yet (PRE), where a sum becomes whole (POST),
  * which chunk of the input a message is as long as, and, where input and output are one buffer,
  * which of the two a step means: input before the first write, output after it. */
 #include "msccl.h"
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#define NOBODY UINT32_MAX
+#define NO_STEP UINT32_MAX
 
 struct trace {
     struct msccl_file *file;
@@ -48,7 +48,7 @@ static struct msccl_value *value_at(const struct trace *trace, int rank, int buf
     return &values[(buffer == MSCCL_OUT && !trace->one ? trace->in : 0) + chunk];
 }
 
-/* The same in our spaces. `raw`: read as input that nobody has written. */
+/* The same in our spaces. `raw`: read as input that no step has written. */
 static struct msccl_location location_at(const struct trace *trace, int rank, int buffer, int chunk,
                                          bool raw)
 {
@@ -142,7 +142,7 @@ static bool run_move(struct trace *trace, const struct msccl_block *block,
     return !kind->writes || write_chunk(trace, block, step, step->dst + k, move);
 }
 
-/* The step that this one has to wait for; NOBODY: none, or it is done. */
+/* The step that this one has to wait for; NO_STEP: none, or it is done. */
 static uint32_t awaited(const struct trace *trace, const struct msccl_block *block,
                         const struct msccl_step *step)
 {
@@ -154,13 +154,13 @@ static uint32_t awaited(const struct trace *trace, const struct msccl_block *blo
         if (!trace->done[other]) return other;
     }
     bool receives = tt_msccl_kinds[step->type].receives;
-    return receives && !trace->done[step->partner] ? step->partner : NOBODY;
+    return receives && !trace->done[step->partner] ? step->partner : NO_STEP;
 }
 
 static void wake(struct trace *trace, uint32_t step)
 {
     trace->done[step] = true;
-    for (uint32_t b = trace->waiting[step]; b != NOBODY; b = trace->next_waiting[b])
+    for (uint32_t b = trace->waiting[step]; b != NO_STEP; b = trace->next_waiting[b])
         trace->ready[trace->nready++] = b;
 }
 
@@ -171,7 +171,7 @@ static bool run_block(struct trace *trace, uint32_t number)
     for (; *at < block->end; ++*at) {
         const struct msccl_step *step = msccl_step(trace->file, *at);
         uint32_t other = awaited(trace, block, step);
-        if (other != NOBODY) {
+        if (other != NO_STEP) {
             trace->next_waiting[number] = trace->waiting[other];
             trace->waiting[other] = number;
             return true;
@@ -237,7 +237,7 @@ static bool start(struct trace *trace)
         !trace->next_waiting || !trace->ready || !trace->done || !trace->waiting)
         return tt_msccl_no_memory(file);
     for (size_t s = 0; s < nsteps; s++)
-        trace->waiting[s] = NOBODY;
+        trace->waiting[s] = NO_STEP;
     for (uint32_t b = 0; b < nblocks; b++) {
         trace->next_step[b] = msccl_block(file, b)->first;
         trace->ready[trace->nready++] = b;

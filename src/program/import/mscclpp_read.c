@@ -318,7 +318,8 @@ static bool read_head(struct mscclpp_plan *plan, const struct json_node *root)
     return read_sizes(plan, root);
 }
 
-/* Every rank's chunks are those of the collective; a buffer that nobody uses may have none. */
+/* Every rank's chunks are those of the collective; a buffer that no operation uses may have none.
+ */
 static bool check_chunks(struct mscclpp_plan *plan)
 {
     struct msccl_file *file = plan->file;

@@ -53,7 +53,8 @@ static struct mscclpp_epoch epoch_now(const struct runner *runner, uint32_t bloc
                                   clocks->now[(size_t)block * clocks->nblocks + block]};
 }
 
-/* Who uses a channel after another block is ordered behind it: else either could be the first. */
+/* A block that uses a channel after another block is ordered behind it: else either could be the
+ * first. */
 static bool use_channel(struct runner *runner, uint32_t block, const struct mscclpp_op *op,
                         struct mscclpp_epoch *last)
 {
@@ -168,7 +169,8 @@ static bool is_lines(const struct mscclpp_op *op, uint32_t source)
     return op->kind->reads_lines && (source > 0 || !op->kind->adds);
 }
 
-/* Whether all chunks of the source hold lines; `join`: be ordered behind who wrote them. */
+/* Whether all chunks of the source hold lines; `join`: be ordered behind the blocks that wrote
+ * them. */
 static bool take_lines(struct runner *runner, uint32_t block, const struct mscclpp_ref *src,
                        bool join)
 {

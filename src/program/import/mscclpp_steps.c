@@ -368,7 +368,7 @@ bool tt_mscclpp_emit(struct mscclpp_follow *follow, uint32_t block, const struct
 
 /* ---- what stays where it is ---- */
 
-/* How many chunks of input from k on nobody has written. */
+/* How many chunks of input from k on no operation has written. */
 static int kept_chunks(const struct mscclpp_follow *follow, int rank, int k, int limit)
 {
     int count = 0;
@@ -379,7 +379,7 @@ static int kept_chunks(const struct mscclpp_follow *follow, int rank, int k, int
     return count;
 }
 
-/* What a plan for in place leaves where it lies, as output that is input, is copied once nobody
+/* What a plan for in place leaves where it lies, as output that is input, is copied once no thread
  * reads it any more: so the program is right out of place as well. */
 static bool emit_kept(struct mscclpp_follow *follow, int rank)
 {

@@ -88,7 +88,7 @@ static bool run_step(struct tt_verify *verify, struct tt_verify_cursor *cursor)
     return done;
 }
 
-/* Run every thread as far as it goes. True: somebody came further. */
+/* Run every thread as far as it goes. True: a thread came further. */
 static bool run_round(struct tt_verify *verify)
 {
     bool progress = false;

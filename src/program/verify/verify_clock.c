@@ -43,7 +43,7 @@ bool tt_verify_join(struct tt_verify *verify, struct tt_verify_clock *clock,
 {
     if (verify->alone) return true;
     bool all = other->thread < 0;
-    /* who knows a moment of a thread has joined all that was known there then */
+    /* a clock with a moment of a thread has joined all that was known there then */
     if (!all && tt_verify_knows(clock, other->thread, other->own)) return true;
     if (all && other->vector == clock->vector) return true;
     if (!make_own(verify, clock)) return false;

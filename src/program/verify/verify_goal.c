@@ -241,7 +241,7 @@ static bool check_untouched(struct tt_verify *verify, int rank)
     return true;
 }
 
-/* Nobody touches a rank's buffers after its program ended. */
+/* No rank touches the buffers of one whose program ended. */
 static bool check_over(struct tt_verify *verify, int rank)
 {
     int first = verify->main_thread[rank];

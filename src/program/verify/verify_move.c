@@ -58,7 +58,7 @@ static bool sum_ready(struct tt_verify *verify, struct tt_verify_cursor *cursor,
     return own && !verify->failed;
 }
 
-/* The slot that comes next is no longer part of a call of which somebody of the group will take. */
+/* The slot that comes next is no longer part of a call of which a rank of the group will take. */
 static bool network_free(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                          const struct tt_location *location)
 {

@@ -50,7 +50,7 @@ struct tt_verify_cell { /* one unit of one buffer */
     bool referred;    /* slots may refer to it until the owner's program ends */
     bool wanted;      /* part of the result */
     uint32_t nposted; /* slots that were not taken and may refer to it until then */
-    uint32_t takes;   /* who took such slots since it was written last: a list in `reads` */
+    uint32_t takes; /* threads that took such slots since it was written last: a list in `reads` */
 };
 
 struct tt_verify_slot {
@@ -157,7 +157,8 @@ void tt_verify_state_fini(struct tt_verify *verify);
 size_t tt_verify_unit(const struct tt_verify *verify, uint32_t pass, int chunk, size_t slice);
 /* The number of an instruction of the rank's text among those of all ranks. */
 size_t tt_verify_insn(const struct tt_verify *verify, int rank, int pc);
-/* The end of an instruction of the rank's, for who awaits it; NULL: nothing is awaited. */
+/* The end of an instruction of the rank's, for the thread that awaits it; NULL: nothing is awaited.
+ */
 struct tt_verify_clock *tt_verify_end_of(const struct tt_verify *verify, int rank, uint32_t pass,
                                          int pc);
 
@@ -177,7 +178,7 @@ bool tt_verify_knows(const struct tt_verify_clock *clock, int thread, uint32_t m
 /* Learn what `other` knows. False: out of memory (reported). */
 bool tt_verify_join(struct tt_verify *verify, struct tt_verify_clock *clock,
                     const struct tt_verify_clock *other);
-/* Learn what all ranks' `clocks` know; `sum` keeps that for the next one who asks. Likewise. */
+/* Learn what all ranks' `clocks` know; `sum` keeps that for the next call. Likewise. */
 bool tt_verify_join_all(struct tt_verify *verify, struct tt_verify_clock *clock,
                         const struct tt_verify_clock *clocks, struct tt_verify_clock *sum);
 /* Copy the thread's clock out (what lay there is dropped), then begin a new epoch. */

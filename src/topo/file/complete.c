@@ -1,5 +1,5 @@
 /* A partial file made whole. What the file says stays; what it leaves open comes from /sys and
- * /proc, and what nobody knows reads as NCCL reads it (a link of Gen3 x16). The file may describe a
+ * /proc, and what is not known reads as NCCL reads it (a link of Gen3 x16). The file may describe a
  * machine that is not here: /sys is believed for an element only when it has a device of that kind
  * there. */
 #include "complete.h"
@@ -23,7 +23,7 @@ struct partial {
     struct tt_sysfs_chain chain; /* of the device in work */
     bool recorded;               /* /sys is a recorded tree: of this very machine */
     bool full;                   /* out of memory */
-    int spare;                   /* number for the next GPU that nobody uses */
+    int spare;                   /* number for the next GPU that no rank uses */
 };
 
 static bool is(const struct tt_xml_node *node, const char *name)
@@ -319,7 +319,7 @@ static void drop_strangers(struct partial *partial, struct tt_xml_node *node)
 
 /* ---- all of it ---- */
 
-/* Far ends that nobody knows are NVSwitches. */
+/* Far ends that are not in the file are NVSwitches. */
 static void fill_nvlink(struct partial *partial, struct tt_xml_node *row)
 {
     char path[PATH_MAX], class[TT_SYSFS_TEXT] = "";

@@ -1,6 +1,6 @@
-/* Who may reach whom, and by which NIC. All questions are answered from the paths as they are at
- * that moment, because some are asked while paths are still being diverted.
- * Source: spec topology, sections 3.3 to 3.6. */
+/* Which ranks may reach which, and by which NIC. All questions are answered from the paths as they
+ * are at that moment, because some are asked while paths are still being diverted. Source: spec
+ * topology, sections 3.3 to 3.6. */
 #include "access.h"
 
 #include "base/mem.h"

@@ -220,7 +220,7 @@ static void add_gpus(struct builder *builder, const struct tt_xml_node *pci,
     for (int k = 0; k < pci->nchildren && !builder->full; k++) {
         const struct tt_xml_node *row = pci->children[k];
         if (!is(row, "gpu")) continue;
-        if (!tt_xml_get(row, "rank")) break; /* this one and the rest are nobody's */
+        if (!tt_xml_get(row, "rank")) break; /* this one and the rest belong to no rank */
         add_gpu(builder, row, busid);
     }
     struct tt_topo_node *dev = NULL;

@@ -34,7 +34,7 @@ static bool append(struct tt_topo_node *node, struct tt_topo_link link)
     return false;
 }
 
-/* The lower switch's other links become the upper's; nobody links to the lower one any more. */
+/* The lower switch's other links become the upper's; no link leads to the lower one any more. */
 static bool dissolve(struct tt_topo_system *system, struct tt_topo_node *upper,
                      struct tt_topo_node *lower)
 {

@@ -1,4 +1,4 @@
-/* Double binary tree: node numbers in binary say who is whose child, so no rank stores a tree.
+/* Double binary tree: node numbers in binary say which is whose child, so no rank stores a tree.
  * Tree 0 puts node v at the height of its lowest set bit (node 0 on top); tree 1 is its mirror
  * image, or for odd counts its rotation by one, which makes inner nodes leaves. */
 #include "tree.h"

@@ -1,6 +1,6 @@
 /* The shared barrier: what a rank says to all others when it enters and leaves an operation on
  * each other's buffers. Each rank writes only its own lines: a cell per entered operation (eight
- * deep, so a rank whose buffers nobody touches may run ahead) and a count of operations left. */
+ * deep, so a rank whose buffers no other touches may run ahead) and a count of operations left. */
 #include "transport/transport_state.h"
 
 static struct tt_barrier *own_barrier(struct tt_transport *transport)
@@ -17,7 +17,7 @@ static uint64_t range_offset(const struct tt_transport *transport, const void *p
     return offset <= self->range_bytes ? offset : TT_NO_OFFSET;
 }
 
-/* A cell is written again eight operations later: everybody must have left that one. */
+/* A cell is written again eight operations later: all ranks must have left that one. */
 static bool cell_is_free(struct tt_transport *transport, uint64_t seq)
 {
     if (seq <= transport->all_left + TT_SLOTS) return true;

@@ -131,7 +131,7 @@ static ncclResult_t too_long(struct tt_edge *edge, uint64_t number, uint32_t byt
                    edge->config->slice_bytes);
 }
 
-/* Receives are posted for messages that somebody waits for, or that the program says will come: so
+/* Receives are posted for messages that a work waits for, or that the program says will come: so
  * none is outstanding when the communicator ends. */
 static ncclResult_t net_peek(struct tt_edge *base, uint64_t match, const char **payload_out,
                              size_t *bytes_out)

@@ -12,8 +12,9 @@
 
 enum { CAUSE_LOOKS = 100, CAUSE_LOOK_USEC = 2000 };
 
-/* Who closes a connection has often lost another rank and left. When one died its neighbours in the
- * bootstrap's tree learn it at once, so a moment later this rank knows as well whom to blame. */
+/* A rank that closes a connection has often lost another rank and left. When one died its
+ * neighbours in the bootstrap's tree learn it at once, so a moment later this rank knows as well
+ * whom to blame. */
 static void await_cause(const struct tt_transport_config *config)
 {
     for (int look = 0; look < CAUSE_LOOKS; look++) {
@@ -101,7 +102,7 @@ static void want_line(struct net_edge *edge, enum net_phase phase)
 
 enum mac_of { MAC_OF_HEAD, MAC_OF_PAYLOAD };
 
-/* A message has its place by who sends it to whom, over which channel, and its number. A payload of
+/* A message has its place by its sender, its receiver, its channel and its number. A payload of
  * up to 8 bytes stands in the head in place of its MAC: the head's is over it. */
 static uint64_t mac_of(const struct net_edge *edge, uint64_t number, enum mac_of part,
                        const void *bytes, size_t len_bytes)
@@ -278,7 +279,7 @@ static ncclResult_t changed(struct net_edge *edge, uint64_t number)
                    edge->edge.key.peer);
 }
 
-/* A message came: look at its header before anybody else does. `size` < 0: the network said
+/* A message came: look at its header before any other code does. `size` < 0: the network said
  * nothing. */
 static ncclResult_t check_slot(struct net_edge *edge, int size)
 {

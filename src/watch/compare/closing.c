@@ -1,13 +1,14 @@
 /* The last comparison: before a communicator ends, all its ranks must have made the same calls. A
- * rank that only gave (the root of a Broadcast, who gives to a Reduce) has compared nothing by
- * then, and after its end nobody can report it any more.
+ * rank that only gave (the root of a Broadcast, a rank that gives to a Reduce) has compared nothing
+ * by then, and after its end no thread can report it any more.
  *
  * Ranks that share memory read each other's call logs. Where a rank is out of reach, rank 0 knows:
- * who ends sends it a message with its last calls (LAST). Rank 0 asks those that have sent none
- * (WANTED), who answer when they have come as far (LATEST), whether their program ends the
+ * a rank that ends sends it a message with its last calls (LAST). Rank 0 asks those that have sent
+ * none (WANTED), which answer when they have come as far (LATEST), whether their program ends the
  * communicator or not. When all agree, it says so to all (AGREED). The watchdogs write and read
- * the messages; who ends the communicator waits for their outcome, but for nobody who has left, and
- * not for ever: a rank that is later than that finds what differs itself where memory is shared. */
+ * the messages; a rank that ends the communicator waits for their outcome, but not for ranks that
+ * have left, and not for ever: a rank that is later than that finds what differs itself where
+ * memory is shared. */
 #include "base/member.h"
 #include "base/system/clock.h"
 #include "base/wait.h"
@@ -93,7 +94,7 @@ static void report_mismatch(const struct tt_watch_subject *subject, int ender, u
         rank, text, (uint32_t)number + 1, ender, (uint32_t)number);
 }
 
-/* The rank that ends the communicator after the fewest operations; -1: nobody ends it yet. */
+/* The rank that ends the communicator after the fewest operations; -1: none ends it yet. */
 static int first_ender(const struct tt_closing *closing, const struct tt_watch_subject *subject,
                        uint64_t *number_out)
 {
@@ -109,7 +110,7 @@ static int first_ender(const struct tt_closing *closing, const struct tt_watch_s
     return ender;
 }
 
-/* Somebody ends the communicator before an operation that another rank is in. Looks once at each
+/* A rank ends the communicator before an operation that another rank is in. Looks once at each
  * rank. */
 static bool someone_misses(const struct tt_closing *closing, const struct tt_watch_subject *subject)
 {
@@ -128,7 +129,7 @@ static bool someone_misses(const struct tt_closing *closing, const struct tt_wat
     return false;
 }
 
-/* Ask those whose last calls are not known as far as somebody's last one. */
+/* Ask those whose last calls are not known as far as the last one of any rank. */
 static void ask_the_others(struct tt_closing *closing, const struct tt_watch_subject *subject,
                            uint64_t number)
 {
@@ -209,7 +210,7 @@ void tt_closing_fini(struct tt_closing *closing)
     closing->messages = NULL;
 }
 
-/* ---- who ends the communicator ---- */
+/* ---- the rank that ends the communicator ---- */
 
 static bool has_ended_well(struct tt_closing *closing, const struct tt_watch_subject *subject,
                            uint64_t begun)

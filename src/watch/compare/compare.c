@@ -12,7 +12,7 @@
  * The same message finds circles of more ranks (edge chasing: Chandy, Misra and Haas, 1983). A rank
  * that gets one, has not come to what the sender waits for, and waits itself sends it on to whom it
  * waits for, with the name of the rank that began it. Where it comes back to that rank, which has
- * waited in one and the same call all the time, so has everybody on its way: no wait on it could
+ * waited in one and the same call all the time, so have all on the way to it: no wait on it could
  * end before the next one. The lowest rank of a circle finds it; others do not pass its message
  * on. */
 #include "watch/compare/compare.h"
@@ -67,7 +67,7 @@ static bool receive_call_log(struct tt_watch_compare *compare,
     return news;
 }
 
-/* ---- who waits for whom ---- */
+/* ---- which rank waits for which ---- */
 
 struct side { /* one of two ranks of which at least one waits for the other */
     int rank;
@@ -277,7 +277,7 @@ static void receive_ask(const struct tt_watch_subject *subject, const struct sid
     }
 }
 
-/* Those who wait for this rank. */
+/* Those that wait for this rank. */
 static void receive_asks(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
                          const struct tt_wait *waits, int nwaits)
 {

@@ -21,7 +21,7 @@ struct tt_watch_compare { /* of one subject; zero: nothing known. The watchdog's
     uint64_t ask_pause_nsec;
     uint32_t round;                     /* counts the messages that this rank began */
     uint32_t npassed;                   /* messages of others that were passed on: */
-    uint64_t passed[TT_COMPARE_PASSED]; /* who began them, and their round */
+    uint64_t passed[TT_COMPARE_PASSED]; /* the rank that began them, and their round */
 };
 
 /* Compare with the neighbour ranks when this rank makes no calls for a while, and with the peer of

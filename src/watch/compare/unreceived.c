@@ -1,11 +1,11 @@
-/* Messages that nobody received. A small Send ends well although its receiver never calls Recv, and
- * the receiver's end cannot know that there was one; so the two compare their counts when they end
- * the communicator.
+/* Messages that no rank received. A small Send ends well although its receiver never calls Recv,
+ * and the receiver's end cannot know that there was one; so the two compare their counts when they
+ * end the communicator.
  *
- * Who ends it tells those that it received messages from how many (TAKEN), and asks those to whom
- * it sent more than it was told (SENT). The watchdog of a rank that still is there answers when it
- * has received so many; one that has gone says by its end that it never will. Whichever of the two
- * ends later so knows; an asker waits 100 ms at most, and then leaves it to the other. */
+ * A rank that ends it tells those that it received messages from how many (TAKEN), and asks those
+ * to whom it sent more than it was told (SENT). The watchdog of a rank that still is there answers
+ * when it has received so many; one that has gone says by its end that it never will. Whichever of
+ * the two ends later so knows; an asker waits 100 ms at most, and then leaves it to the other. */
 #include "base/log.h"
 #include "base/member.h"
 #include "base/system/clock.h"
@@ -19,7 +19,7 @@
 
 #define ANSWER_NSEC 100000000ull
 enum { ASKED_MOST = 64 };              /* ranks: what an end may cost */
-enum { TAG_SENT = TT_TAG_OWNER + 16 }; /* who has left says that it has */
+enum { TAG_SENT = TT_TAG_OWNER + 16 }; /* a rank that has left says that it has */
 enum { TAG_TAKEN = TT_TAG_OWNER - 1 }; /* of which that need not be known */
 
 struct message { /* little-endian */
@@ -69,7 +69,7 @@ void tt_unreceived_fini(struct tt_unreceived *unreceived)
     *unreceived = (struct tt_unreceived){.sent = NULL};
 }
 
-/* ---- who is asked ---- */
+/* ---- ranks that are asked ---- */
 
 static void receive_askers(struct tt_unreceived *unreceived, const struct tt_watch_subject *subject)
 {
@@ -102,7 +102,7 @@ void tt_unreceived_look(struct tt_unreceived *unreceived, const struct tt_watch_
     if (open) atomic_store_explicit(&unreceived->open, true, memory_order_relaxed);
 }
 
-/* ---- who ends the communicator ---- */
+/* ---- the rank that ends the communicator ---- */
 
 static void report_receiver(const struct tt_watch_subject *subject, int rank, uint32_t sent)
 {

@@ -42,7 +42,7 @@ static void text(struct flight_out *out, const char *from)
         put(out, *from++);
 }
 
-/* Somebody else's text inside quotes. */
+/* A text from outside, inside quotes. */
 static void quoted(struct flight_out *out, const char *from)
 {
     put(out, '"');

@@ -106,7 +106,8 @@ static void own_status(const struct tt_watch *watch, const struct tt_status_proc
         status->quiet_msec = (uint32_t)((now - watch->begun_nsec) / 1000000);
 }
 
-/* A communicator that is not connected yet: nothing is known of it but who is to be in it. */
+/* A communicator that is not connected yet: nothing is known of it but which ranks are to be in it.
+ */
 static void init_status(const struct tt_watch_init *init, const struct tt_status_process *self,
                         uint64_t now, struct tt_status *status)
 {

@@ -56,7 +56,7 @@ struct tt_inquiry {
     } next;
     const struct tt_watch_init *inits; /* borrowed: communicators of this process in their init */
     const char *own_settings;          /* borrowed; NULL: none are known */
-    struct tt_inquiry_settings *settings; /* owned: of those who answered */
+    struct tt_inquiry_settings *settings; /* owned: of those that answered */
     size_t nsettings;
     uint64_t began_nsec, received_nsec, until_nsec, took_nsec;
     struct tt_status_process self;

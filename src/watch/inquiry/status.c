@@ -1,5 +1,5 @@
 /* One rank's state: counters of the order, its waits and its last call, as a record of fixed size
- * that peers and reports read. A field that a peer sends is bounded here, before anybody uses it.
+ * that peers and reports read. A field that a peer sends is bounded here, before it is used.
  */
 #include "watch/inquiry/status.h"
 

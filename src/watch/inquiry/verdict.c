@@ -264,7 +264,8 @@ static const struct tt_status *blocked_elsewhere(const struct search *search,
     return longest;
 }
 
-/* Whom a wait without a peer is for: who is not there, or has not begun the operation; -1: nobody.
+/* The rank that a wait without a peer is for: it is not there, or has not begun the operation; -1:
+ * none.
  */
 static int missing_from(const struct search *search, const struct tt_status *status,
                         uint64_t number)

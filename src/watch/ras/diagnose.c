@@ -122,7 +122,7 @@ static int by_first(const void *left, const void *right)
     return a->first != b->first ? a->first - b->first : a->rank - b->rank;
 }
 
-/* Bring those who have the same together, who has a low rank first. */
+/* Bring ranks with the same value together, the lowest first. */
 static void sort_held(struct held *held, int count)
 {
     qsort(held, (size_t)count, sizeof(*held), by_value);

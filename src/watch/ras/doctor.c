@@ -51,7 +51,7 @@ static void print_rank(FILE *out, const struct tt_status *status)
     fprintf(out, "}");
 }
 
-/* Who has stood still longest, and at least so long that it is worth a word. */
+/* The rank that has stood still longest, and at least so long that it is worth a report. */
 static const struct tt_status *stillest(const struct tt_inquiry *inquiry,
                                         const struct tt_inquiry_comm *comm)
 {
@@ -82,7 +82,7 @@ static void judge_stopped(const struct tt_inquiry *inquiry, const struct tt_watc
     }
 }
 
-/* Nobody waits for anybody, but a rank cannot end the communicator. */
+/* No rank waits for another one, but one cannot end the communicator. */
 static void judge_graphs(const struct tt_inquiry *inquiry, const struct tt_inquiry_comm *comm,
                          struct tt_verdict *verdict)
 {

@@ -1,6 +1,6 @@
-/* The two ports and who may ask there. Only processes of this user (and root's) are answered: the
- * local socket knows who connects, and of a TCP connection over loopback /proc/net shows whose it
- * is. */
+/* The two ports, and which processes may ask there. Only processes of this user (and root's) are
+ * answered: the local socket knows the process that connects, and of a TCP connection over loopback
+ * /proc/net shows whose it is. */
 #include "watch/ras/ports.h"
 
 #include "base/log.h"
@@ -122,7 +122,7 @@ static void table_address(const union tt_addr *addr, bool v6, char text[48])
 }
 
 /* Owner of the socket with these two addresses; -1: there is none. One that its process has closed
- * has no inode, and says root's uid for anybody's. */
+ * has no inode, and says root's uid for any user's. */
 static long owner_in(const char *path, const char *local, const char *remote)
 {
     enum { LOCAL = 1, REMOTE = 2, UID = 7, INODE = 9, FIELDS };

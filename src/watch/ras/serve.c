@@ -271,7 +271,7 @@ static void take_lines(struct tt_serve *serve, struct tt_serve_client *client,
     memmove(client->line, line, client->got + 1);
 }
 
-/* Who has not answered has not got it. */
+/* A rank that has not answered has not got it. */
 static void print_control(FILE *out, const struct tt_inquiry *inquiry)
 {
     int missing = 0;
@@ -392,7 +392,8 @@ void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_i
     for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
         struct tt_serve_client *client = serve->clients[i];
         if (!client) continue;
-        if (fds[2 + i].revents & (POLLHUP | POLLERR | POLLNVAL)) { /* nobody reads any more */
+        if (fds[2 + i].revents &
+            (POLLHUP | POLLERR | POLLNVAL)) { /* the client reads nothing any more */
             client_close(&serve->clients[i]);
             continue;
         }

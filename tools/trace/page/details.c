@@ -1,5 +1,5 @@
 /* The events of joined blocks, in texts of a few thousand each: a browser makes numbers only of
- * those that somebody looks at closely. */
+ * those that the reader looks at closely. */
 #include "numbers.h"
 #include "pack.h"
 

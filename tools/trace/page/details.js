@@ -1,4 +1,4 @@
-// What joined blocks are made of: read from the page's texts when somebody looks closely, the last ones used are kept.
+// What joined blocks are made of: read from the page's texts when the reader looks closely, the last ones used are kept.
 const DETAILS_KEPT = 400;
 const detailsKept = new Map(); // by chunk, the one used last at the end
 

@@ -119,7 +119,7 @@ static int allocate(struct CUmemPoolHandle_st *pool, const struct request *want,
     return rc;
 }
 
-/* Give the memory of a listed block back, or only forget it when somebody else frees it. False when
+/* Give the memory of a listed block back, or only forget it when another call frees it. False when
  * it is none. */
 static bool release(void *ptr, int (*give)(void *ptr))
 {

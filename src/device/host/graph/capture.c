@@ -80,7 +80,7 @@ static void enter(struct CUstream_st *stream, struct tt_host_capture *capture)
     atomic_store(&stream->capture, capture);
 }
 
-/* The last one ends the capture: what nobody took goes, though events may still hold positions in
+/* The last one ends the capture: what no graph took goes, though events may still hold positions in
  * it.
  */
 void tt_host_capture_leave(struct CUstream_st *stream)

@@ -398,7 +398,7 @@ enum tt_step tt_host_exec_step(struct tt_host_exec *exec, uint64_t number, bool 
 const struct tt_host_launch_ops tt_host_exec_ops = {
     .step = tt_host_exec_step, .hold = tt_host_exec_hold, .drop = tt_host_exec_drop};
 
-/* The executable holds its body; who leaves a launch behind holds it for that as well. */
+/* The executable holds its body; a stream with a launch of it holds it for that as well. */
 static int launch_park(struct tt_host_exec *exec, struct CUstream_st *stream, uint64_t number)
 {
     const struct tt_host_op op = {.kind = TT_HOST_OP_GRAPH,

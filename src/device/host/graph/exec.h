@@ -28,7 +28,7 @@ struct tt_host_launches {
     _Atomic uint64_t ended;
 };
 
-struct tt_host_exec {    /* a body; who holds more than one reference must not change it */
+struct tt_host_exec {    /* a body; with more than one reference it must not be changed */
     _Atomic int refs;    /* the handle, and queued launches */
     struct exec_op *ops; /* owned */
     size_t nops;

@@ -58,7 +58,7 @@ static void leave(struct tt_host_memory_item *item)
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
 }
 
-/* What nobody has to free any more goes back; the rest is the program's from now on. */
+/* What no node has to free any more goes back; the rest is the program's from now on. */
 static void end_memory(const struct tt_host_memory_item *own)
 {
     if (own->ptr && !own->gone && !own->claimed && !own->frees_due) tt_host_memory_free(own->ptr);

@@ -1,5 +1,6 @@
-/* Counted objects of the program that graphs keep alive. Who drops the last reference may hold what
- * the destructor takes, so that runs on a worker, from a queue that nobody waits for. */
+/* Counted objects of the program that graphs keep alive. The thread that drops the last reference
+ * may hold what the destructor takes, so that runs on a worker, from a queue that no thread waits
+ * for. */
 #include "graph.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Levels of bits: bit i of level k+1 says that word i of level k is not empty. Both are
  * stored bottom up, so a reader may be led to a word that was just emptied: it then looks before
- * it, and waits for nobody. */
+ * it, and never waits. */
 #include "bitset.h"
 
 static size_t words_of(size_t limit)
@@ -34,7 +34,7 @@ void tt_host_bitset_add(struct tt_host_bitset *set, size_t n)
     for (int level = 0; level < set->levels; level++, n /= 64) {
         _Atomic uint64_t *word = &set->words[level][n / 64];
         uint64_t before = atomic_load_explicit(word, memory_order_relaxed);
-        /* release: who finds the member sees what was stored for it before */
+        /* release: a thread that finds the member sees what was stored for it before */
         atomic_store_explicit(word, before | UINT64_C(1) << n % 64, memory_order_release);
         if (before) return;
     }

@@ -250,7 +250,7 @@ static bool declaration(struct ptx_reader *ptx)
         }
         if (!number(ptx, &count, &unused) ||
             __builtin_mul_overflow(declared.bytes, count, &declared.bytes))
-            return true; /* nobody has such a variable */
+            return true; /* no real program has such a variable */
         next(ptx);
     }
     struct tt_host_image_symbol *symbol = tt_host_image_add(ptx->image, name.at, name.len);

@@ -1,7 +1,7 @@
 /* Memory that was freed while streams still have work: any of it may use the memory, and the caller
- * does not wait for it (ranks that are threads wait for each other). Nobody finds it any more; it
- * returns to its arena when all that was queued before the free is done. What was freed later waits
- * for the same positions or later ones of the same streams, so the list is looked at from its
+ * does not wait for it (ranks that are threads wait for each other). No lookup finds it any more;
+ * it returns to its arena when all that was queued before the free is done. What was freed later
+ * waits for the same positions or later ones of the same streams, so the list is looked at from its
  * oldest end up to the first that has to stay. */
 #include "deferred_free.h"
 

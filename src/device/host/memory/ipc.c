@@ -221,8 +221,8 @@ int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_o
     return rc;
 }
 
-/* Nobody finds it any more; it stays mapped while work that was queued before may use it, for who
- * closes must not wait for that: it may be waiting for the closer. Lock held. */
+/* No lookup finds it any more; it stays mapped while work that was queued before may use it, for
+ * the closing thread must not wait for that: the work may be waiting for it. Lock held. */
 static int close_last(struct tt_host_opened **link)
 {
     struct tt_host_opened *last = *link;
@@ -298,7 +298,7 @@ bool tuttiHostIpcMapped(const void *ptr, struct tt_pointer *pointer_out)
 /* ---- memory of pools ---- */
 
 /* A descriptor opened anew has a position of its own, which goes along wherever it is passed and
- * which nobody needs for mapping: it says which pool was exported. */
+ * which is not needed for mapping: it says which pool was exported. */
 int tt_host_ipc_export(uint32_t pool)
 {
     const struct tt_range *range = tuttiHostRange();
@@ -376,7 +376,7 @@ static struct tt_host_cell_page *new_cells(void)
     return page;
 }
 
-/* All records are reached; who waits for one that never will be keeps the cell from reuse. */
+/* All records are reached; a waiter for one that never will be keeps the cell from reuse. */
 static bool is_complete(const struct tt_host_cell *cell)
 {
     return atomic_load(&cell->reached) == atomic_load(&cell->recorded) << TT_HOST_CELL_BITS;

@@ -80,7 +80,7 @@ void tuttiHostManagedInit(void *module)
 
 /* ---- what variables start with ---- */
 
-/* Protection of the memory at `ptr`, and the end of its mapping; 0 when nobody knows. */
+/* Protection of the memory at `ptr`, and the end of its mapping; 0 when it is unknown. */
 static int protection(const void *ptr, uintptr_t *end)
 {
     char line[256], *rest;

@@ -1,5 +1,5 @@
-/* Mappings of blocks at reserved addresses, and who may use them. One lock guards the books; none
- * of this is near a hot path. */
+/* Mappings of blocks at reserved addresses, and the devices that may use them. One lock guards the
+ * lists; none of this is near a hot path. */
 #include "vmm.h"
 
 #include "vmm_parts.h"
@@ -126,7 +126,7 @@ static size_t index_of(int device)
     return device == TT_MAP_HOST ? TT_HOST_MAX_DEVICES : (size_t)device;
 }
 
-/* What anybody may do with a mapping once `device` may do `access`. */
+/* What any thread may do with a mapping once `device` may do `access`. */
 static int widest_with(const struct tt_host_mapping *one, int device, int access)
 {
     int widest = access;

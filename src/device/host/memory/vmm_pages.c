@@ -30,7 +30,7 @@ void tt_host_vmm_unlock(void)
 
 void tt_host_vmm_reclaim(void)
 {
-    if (!tt_host_vmm_lock()) tt_host_vmm_unlock(); /* who takes the lock does it */
+    if (!tt_host_vmm_lock()) tt_host_vmm_unlock(); /* the holder of the lock does it */
 }
 
 /* ---- pages; lock held ---- */

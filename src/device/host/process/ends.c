@@ -1,4 +1,4 @@
-/* Notes of streams' ends. Who takes memory away cannot know which work uses it, so all that is
+/* Notes of streams' ends. A thread that frees memory cannot know which work uses it, so all that is
  * queued counts; and the caller does not wait for it, as it may be waiting for the caller. */
 #include "ends.h"
 

@@ -1,6 +1,6 @@
 /* Hints about memory, page by page, kept to be asked for; they go with the allocation. Nothing
- * depends on them: the memory is in the same place for everybody. Pieces are sorted, do not overlap
- * and are not empty; where there is none, nothing was ever said. */
+ * depends on them: the memory is in the same place for all devices. Pieces are sorted, do not
+ * overlap and are not empty; where there is none, nothing was ever said. */
 #include "hints.h"
 
 #include "state.h"

@@ -22,7 +22,7 @@ void tuttiHostWarn(const char *fmt, ...)
     }
     if (len > (int)sizeof(line) - 2) len = (int)sizeof(line) - 2;
     line[len] = '\n';
-    if (write(STDERR_FILENO, line, (size_t)len + 1) < 0) return; /* nobody listens */
+    if (write(STDERR_FILENO, line, (size_t)len + 1) < 0) return; /* standard error is closed */
 }
 
 static bool is_news(const char *name)

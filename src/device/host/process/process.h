@@ -227,7 +227,7 @@ struct tt_host {
     struct tt_host_slab events; /* event.c */
     struct tt_host_slab chunks; /* queue.c: pieces of queues */
     struct tt_host_captures captures;
-    /* what threads write often must not slow down who reads the parts above */
+    /* what threads write often must not slow down reads of the parts above */
     _Alignas(TT_LINE_BYTES) struct tt_host_runnable runnable;
     _Alignas(TT_LINE_BYTES) struct tt_host_workers workers;
     struct tt_host_waits waits;

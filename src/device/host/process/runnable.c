@@ -10,7 +10,7 @@ static uint64_t bit_of(size_t number)
     return UINT64_C(1) << number % 64;
 }
 
-/* From the lowest level up: who clears a bit looks at the level below afterwards. */
+/* From the lowest level up: a thread that clears a bit looks at the level below afterwards. */
 static void set_upper(size_t number)
 {
     struct tt_host_runnable *all = &tt_host.runnable;
@@ -31,9 +31,9 @@ bool tt_host_runnable_add(size_t number)
     return !(before & bit_of(number));
 }
 
-/* Who queues takes a sequence number first and looks at the bit then. A bit of an upper level goes
- * when the lower one is empty. A thread that puts one back puts back all above it: another thread
- * that saw the level empty in between may be clearing those. */
+/* A thread that queues takes a sequence number first and looks at the bit then. A bit of an upper
+ * level goes when the lower one is empty. A thread that puts one back puts back all above it:
+ * another thread that saw the level empty in between may be clearing those. */
 void tt_host_runnable_remove(size_t number)
 {
     const struct tt_host_timeline *line = tt_host_slab_object(&tt_host.streams.slab, number);

@@ -1,5 +1,5 @@
 /* Progress of a stream, for memory/, which must not depend on streams: a stream struct begins with
- * its timeline. Who writes it: stream/stream.h. Private to the room. */
+ * its timeline. Which thread writes it: stream/stream.h. Private to the room. */
 #pragma once
 
 #include <stdatomic.h>

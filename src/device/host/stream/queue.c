@@ -66,7 +66,7 @@ static bool add_position(struct tt_host_positions **positions, size_t *room,
     return true;
 }
 
-/* What the next operation has to wait for, and who asks for the stream itself, too. */
+/* What the next operation has to wait for, and the thread that asks for the stream itself, too. */
 static int collect(struct CUstream_st *stream, bool itself,
                    struct tt_host_positions **positions_out)
 {
@@ -265,10 +265,10 @@ bool tt_host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
                         struct tt_host_position *blocker_out)
 {
     bool did = false;
-    uint32_t nobody = 0;
+    uint32_t none = 0;
     if (tt_host_stream_idle(stream) ||
         atomic_load_explicit(&stream->running, memory_order_relaxed) != 0 ||
-        !atomic_compare_exchange_strong_explicit(&stream->running, &nobody, 1, memory_order_acquire,
+        !atomic_compare_exchange_strong_explicit(&stream->running, &none, 1, memory_order_acquire,
                                                  memory_order_relaxed))
         return false;
     for (int turn = 0; turn < TURNS && !tt_host_share_spent(); turn++) {

@@ -4,7 +4,8 @@
  * `done` the last one finished; equal means idle. A thread that swaps tail from done to done + 1
  * has found the stream idle and holds the only unfinished sequence number: it runs its operation
  * here and now and touches no queue. Every other thread takes the next sequence number and queues.
- * Only the operation with sequence number done + 1 may run, and only who finishes it writes `done`.
+ * Only the operation with sequence number done + 1 may run, and only the thread that finishes it
+ * writes `done`.
  *
  * So a position in a stream is the pair (stream, sequence number), reached when done >= seq.
  * Streams are type-stable and sequence numbers go on when a stream is reused, hence a position is

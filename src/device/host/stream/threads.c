@@ -95,7 +95,7 @@ void tt_host_worker_share(int streams)
     pthread_mutex_unlock(&tt_host.workers.lock);
 }
 
-/* Somebody must be awake who is not stuck. */
+/* A thread must be awake that is not stuck. */
 static void need_worker(void)
 {
     if (atomic_load(&tt_host.workers.awake) > atomic_load(&tt_host.workers.inside)) {

@@ -49,7 +49,7 @@ static void sleep_at(struct CUstream_st *stream, const struct tt_host_position *
     }
     atomic_fetch_add(&stream->sleepers, 1);
     uint32_t wake_count = atomic_load_explicit(&stream->wake_count, memory_order_acquire);
-    /* A finish that saw no sleeper yet rings for nobody: the timeout is what bounds that. */
+    /* A finish that saw no sleeper yet wakes no thread: the timeout is what bounds that. */
     if (!tt_host_position_reached(position))
         syscall(SYS_futex, &stream->wake_count, FUTEX_WAIT_PRIVATE, wake_count, &timeout, NULL, 0);
     atomic_fetch_sub(&stream->sleepers, 1);
@@ -130,7 +130,7 @@ static void leave(const struct attendance *attendance)
     atomic_fetch_sub_explicit(&tt_host.waits.threads, 1, memory_order_relaxed);
     if (!stream) return;
     atomic_fetch_sub_explicit(&stream->waiters, 1, memory_order_relaxed);
-    if (!tt_host_stream_idle(stream)) tt_host_worker_wake_all(); /* nobody attends to it now */
+    if (!tt_host_stream_idle(stream)) tt_host_worker_wake_all(); /* no thread attends to it now */
 }
 
 void tt_host_wait_position(const struct tt_host_position *position)

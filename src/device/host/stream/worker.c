@@ -1,4 +1,4 @@
-/* What is done for streams that nobody waits for, by workers, and by threads that wait for
+/* What is done for streams that no thread waits for, by workers, and by threads that wait for
  * something else.
  *
  * A thread that queues sets the stream's bit (runnable.h) and a worker that finds the stream idle
@@ -21,11 +21,11 @@ struct round {
     const struct CUstream_st *except;
     uint64_t calls_upto;
     bool did;
-    int unattended; /* streams that nobody waits for */
+    int unattended; /* streams that no thread waits for */
 };
 
-/* A stream that is used again and again keeps its bit, so that its users need not wake anybody; one
- * at which nothing happened since a worker's last visit loses it. */
+/* A stream that is used again and again keeps its bit, so that its users need not wake a worker;
+ * one at which nothing happened since a worker's last visit loses it. */
 static void forget_idle(struct CUstream_st *stream, size_t number)
 {
     uint64_t done = atomic_load_explicit(&stream->line.done, memory_order_relaxed);
@@ -45,7 +45,7 @@ static bool note_position(struct CUstream_st *stream)
     return same;
 }
 
-/* Its waiter polls it, somebody is just running it, or it came on since the last look without us,
+/* Its waiter polls it, a thread is just running it, or it came on since the last look without us,
  * as when every call is waited for: a worker leaves it alone. What others began must not be
  * disturbed every few microseconds: large copies lost a third of their speed. */
 static bool is_attended(struct CUstream_st *stream)
@@ -86,7 +86,7 @@ bool tuttiHostHelp(void)
 
 /* ---- workers ---- */
 
-/* What only work kept that is over: nobody else may come by. */
+/* What only work kept that is over: no other thread may come by. */
 static void reclaim_memory(void)
 {
     tt_host_deferred_run();
@@ -97,7 +97,7 @@ static void reclaim_memory(void)
 static void *worker_main(void *arg)
 {
     long sleep_nsec = SLEEP_NSEC;
-    uint32_t fruitless = 0; /* sleeps since something that nobody waits for came on */
+    uint32_t fruitless = 0; /* sleeps since something that no thread waits for came on */
     (void)arg;
     tt_host_thread.is_worker = true;
     prctl(PR_SET_NAME, "tutti-worker");

@@ -1,4 +1,4 @@
-/* Version 6: as 7, but devices take no part, and nobody learns that a receive was used up. accept
+/* Version 6: as 7, but devices take no part, and no call reports that a receive was used up. accept
  * has a thread of its own, because there are plugins in which it waits. */
 #include "nccl/net_v6.h"
 

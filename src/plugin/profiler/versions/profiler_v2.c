@@ -1,5 +1,5 @@
 /* Profiler plugins of version 2 as version 3: KernelCh and NetPlugin are left out, and a Coll has
- * trafficBytes, which nobody fills any more. */
+ * trafficBytes, which is no longer filled. */
 #include "plugin/profiler/profiler_abi.h"
 
 static const ncclProfiler_v2_t *below(void)

@@ -83,7 +83,7 @@ void tt_host_check_copy(struct CUstream_st *stream, const struct tt_copy *copy, 
         tt_check_op_drop(
             tt_check_apply(check, stream, &touches, waits ? "copy that waits" : "copy"));
         /* pageable memory is written, and between host memories all is done, when the call returns;
-         * between devices nobody waits */
+         * between devices the caller does not wait */
         bool done = to == SIDE_PAGEABLE || (to != SIDE_DEVICE && from != SIDE_DEVICE) ||
                     (waits && (to != SIDE_DEVICE || from != SIDE_DEVICE));
         struct tt_check_clock **host = &check->tasks[TT_CHECK_HOST].now;

@@ -1,4 +1,4 @@
-/* What a program reports because nobody can see it: its own loads and stores, those of host
+/* What a program reports because it cannot be observed: its own loads and stores, those of host
  * functions and kernels. */
 #include "tutti.h"
 
@@ -38,7 +38,8 @@ static void drop_call(struct tt_host_check *check, const struct tt_check_op *op)
     if (i < check->ncalls) check->calls[i] = check->calls[--check->ncalls];
 }
 
-/* While it runs, what precedes it is over, and the host may learn so by ways that nobody sees. */
+/* While it runs, what precedes it is over, and the host may learn so in ways that are not observed.
+ */
 static void run_annotated(void *arg)
 {
     struct annotated_call *call = arg;

@@ -213,7 +213,7 @@ struct tt_check_op *tt_check_apply(struct tt_host_check *check, struct CUstream_
     return op;
 }
 
-/* The operation that is put on the stream next does what nobody knows. From now on the host may
+/* The operation that is put on the stream next does something unknown. From now on the host may
  * learn of it from words. */
 void tt_check_note_opaque(struct tt_host_check *check, struct CUstream_st *stream)
 {

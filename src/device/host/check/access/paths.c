@@ -23,7 +23,7 @@ struct sync_points {
     size_t count;
 };
 
-/* ---- who meets whom ---- */
+/* ---- which nodes meet ---- */
 
 static int by_size(uint64_t one, uint64_t other)
 {
@@ -141,7 +141,7 @@ static bool follow_edges(struct tt_check_paths *paths, const struct tt_host_exec
     return changed;
 }
 
-/* What those who wait write comes behind what those who give have read. A graph that is a node
+/* What nodes that wait write comes behind what nodes that give have read. A graph that is a node
  * counts as a whole: what in it is before the point and what behind is not known here. */
 static bool follow_sync(struct tt_check_paths *paths, const struct tt_host_exec *exec,
                         const struct sync_point *at, size_t count)

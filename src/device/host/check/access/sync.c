@@ -51,7 +51,7 @@ struct tt_check_lane { /* messages from one rank to another: either side may be 
     struct tt_peer_message key;
     bool sends, elsewhere;         /* which side; elsewhere: the other is in another process */
     struct tt_check_clock **clock; /* owned; ring; counted: what each sender knew, ... */
-    uint64_t *fence;               /* owned; ring; ... or of who receives */
+    uint64_t *fence;               /* owned; ring; ... or of the receiver */
     size_t first, count, room;
 };
 
@@ -83,7 +83,7 @@ static bool grow_lanes(struct tt_host_check *check)
     return true;
 }
 
-/* Room for one more in the rings; false: out of memory, or nobody comes for them. */
+/* Room for one more in the rings; false: out of memory, or no rank comes for them. */
 static bool widen(struct tt_check_lane *lane)
 {
     size_t room = lane->room ? 2 * lane->room : 4;
@@ -121,7 +121,7 @@ static struct tt_check_lane *lane_of(struct tt_host_check *check, const struct t
 }
 
 /* Messages from rank to rank keep their order, so the k-th that is sent is the k-th received. What
- * its sender knew, who receives it knows behind it; the sender may be over before anybody
+ * its sender knew, its receiver knows behind it; the sender may be over before any rank
  * receives. Whichever side comes later passes it on. */
 void tt_check_pass_message(struct tt_host_check *check, size_t task,
                            const struct tt_check_touch *touch)
@@ -162,7 +162,7 @@ uint64_t tt_check_messages_ahead(struct tt_host_check *check, const struct tt_pe
 
 /* ---- events, and ends ---- */
 
-/* Who waits for the event from now on knows what the task did, and nothing else. */
+/* A task that waits for the event from now on knows what the task did, and nothing else. */
 void tt_check_report_event(struct tt_host_check *check, size_t task,
                            const struct tt_check_touch *touch)
 {
@@ -173,7 +173,7 @@ void tt_check_report_event(struct tt_host_check *check, size_t task,
     tt_check_task_report(check, task, &mark->clock);
 }
 
-/* Who waits for all work of the member knows what the task did. */
+/* A task that waits for all work of the member knows what the task did. */
 void tt_check_report_member(struct tt_host_check *check, size_t task, const void *member)
 {
     struct tt_check_mark *mark = tt_check_mark(&check->counts, member, 0);

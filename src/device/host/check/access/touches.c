@@ -88,7 +88,7 @@ static bool add_rest(struct tt_check_touches *touches, const struct box *box, co
     return true;
 }
 
-/* Rows that lie apart are accesses of their own: what is between them is somebody else's. */
+/* Rows that lie apart are accesses of their own: what is between them does not belong to them. */
 static void add_box(struct tt_check_touches *touches, const struct box *box, bool write)
 {
     size_t height = box->height ? box->height : 1;

@@ -134,8 +134,8 @@ static bool is_reset(const struct tt_host_check *check, const struct tt_check_wo
     return !tuttiHostWordHolds(what, tuttiHostWordNow(what));
 }
 
-/* The host may look at the word, which nobody sees, so it is taken to know; of a word in a device's
- * memory only when a kernel or host function may have reported it. */
+/* The host may look at the word, which is not observed, so it is taken to know; of a word in a
+ * device's memory only when a kernel or host function may have reported it. */
 void tt_check_write_word(struct tt_host_check *check, size_t task, const struct tt_word *what)
 {
     struct tt_check_word *word = word_of(check, what);
@@ -162,7 +162,7 @@ void tt_check_write_word(struct tt_host_check *check, size_t task, const struct 
         tt_check_task_report(check, task, &check->tasks[TT_CHECK_HOST].now);
 }
 
-/* A word that no stream has written somebody else will write, the host or a host function, who may
+/* A word that no stream has written will be written by the host or a host function, which may
  * have waited for everything. */
 void tt_check_await_word(struct tt_host_check *check, size_t task, const struct tt_word *what)
 {

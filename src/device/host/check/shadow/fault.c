@@ -41,7 +41,7 @@ static void open_page(const void *ptr)
     mprotect(page, PAGE, OPEN);
 }
 
-/* How many pages to open: who goes through much memory is not stopped at each of them. */
+/* How many pages to open: a thread that goes through much memory is not stopped at each of them. */
 static size_t run_at(const char *ptr)
 {
     struct tt_check_faults *own = &tt_host_thread.check.faults;

@@ -4,10 +4,10 @@
  * allocated is in flight: used by work on streams that the host has not waited for, be it done or
  * not. A thread that waits opens it before it goes on. So a sound program never meets a closed
  * page, nor does a system call of its, which the kernel would refuse; so a page that is in flight
- * in part stays open. What runs on streams comes by the view (memory.h), which nobody closes; host
- * functions and kernels, which are the program's code, come by faults (fault.c) that open the page
- * until they return; host functions of a program that may hand it to the kernel (imports.c) find
- * what is used behind them open. */
+ * in part stays open. What runs on streams comes by the view (memory.h), which is never closed;
+ * host functions and kernels, which are the program's code, come by faults (fault.c) that open the
+ * page until they return; host functions of a program that may hand it to the kernel (imports.c)
+ * find what is used behind them open. */
 #include "guard.h"
 
 #include "shadow.h"

@@ -41,7 +41,7 @@ struct io {
     struct tt_check_range *passing; /* borrowed; what stays open until the call returns */
 };
 
-/* A handler of a signal may have interrupted who holds the lock in this thread. */
+/* A handler of a signal may have interrupted the holder of the lock in this thread. */
 static bool lock(struct tt_host_check *check)
 {
     bool locked = false;

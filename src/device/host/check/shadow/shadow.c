@@ -1,6 +1,6 @@
 /* What was done last to every byte that was touched: pages of 2 MiB, each a sorted list of pieces
  * that do not overlap. A write makes one piece of what it covers; a read splits at its ends. A
- * reader that is before the new one is dropped: who must come behind the new one comes behind it.
+ * reader that is before the new one is dropped: what must come behind the new one comes behind it.
  * Kernels that report nothing are seen late: what they may race with is kept until they have run.
  */
 #include "shadow.h"
@@ -238,7 +238,7 @@ static void add_user(struct tt_check_piece *piece, struct tt_check_op *op, bool 
     readers->at[readers->count++] = (struct tt_check_user){op, wrote};
 }
 
-/* Drop the users that `op` stands for: who comes behind it comes behind them. A write stands for
+/* Drop the users that `op` stands for: what comes behind it comes behind them. A write stands for
  * all. */
 static void drop_users(const struct tt_host_check *check, struct tt_check_piece *piece,
                        const struct tt_check_op *op, bool write)

@@ -1,5 +1,5 @@
-/* The shadow: for each piece of memory, who wrote it last and who has read it since. Private to
- * check/; called under the checker's lock. */
+/* The shadow: for each piece of memory, which operation wrote it last and which have read it since.
+ * Private to check/; called under the checker's lock. */
 #pragma once
 
 #include "device/host/check/state.h"

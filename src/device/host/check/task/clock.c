@@ -1,4 +1,4 @@
-/* Vector clocks: for each task the last operation that is certain to be over. One that somebody
+/* Vector clocks: for each task the last operation that is certain to be over. One that another task
  * else holds is copied before it changes. */
 #include "device/host/check/state.h"
 

@@ -1,4 +1,4 @@
-/* Order that is known later than it is needed: a stream waits for a word that nobody has written
+/* Order that is known later than it is needed: a stream waits for a word that was not written
  * yet, a rank receives before the other one sends, or comes to a collective before the others. Such
  * a wait is a fence: what its task does behind it knows whatever the fence learns later. A race of
  * operations that know an open fence is kept until the fence closes, the host has waited for it, or
@@ -50,7 +50,7 @@ static struct tt_check_fence *find(struct tt_check_fences *fences, uint64_t numb
     return NULL;
 }
 
-/* Is who knows `clock`, or operation `epoch` of the task, behind the fence? */
+/* Is a task that knows `clock`, or operation `epoch` of the task, behind the fence? */
 static bool is_behind(const struct tt_check_fence *fence, const struct tt_check_op *op,
                       const struct tt_check_clock *clock)
 {

@@ -84,7 +84,7 @@ void tt_check_report_leaks(struct tt_host_check *check)
         if (reported++ >= TT_CHECK_REPORTS_MOST) continue;
         add(&text, "tutti check: leak: nobody freed what was allocated\n");
         add_memory(&text, check, block->key, block->bytes);
-        if (write(STDERR_FILENO, text.bytes, text.len) < 0) return; /* nobody listens */
+        if (write(STDERR_FILENO, text.bytes, text.len) < 0) return; /* standard error is closed */
     }
 }
 
@@ -194,6 +194,6 @@ void tt_check_report(struct tt_host_check *check, const struct tt_check_finding 
     atomic_fetch_add(&check->findings, 1);
     if (!is_news(check, finding)) return;
     write_text(&text, check, finding);
-    if (write(STDERR_FILENO, text.bytes, text.len) < 0) return; /* nobody listens */
+    if (write(STDERR_FILENO, text.bytes, text.len) < 0) return; /* standard error is closed */
     if (check->aborts) abort();
 }

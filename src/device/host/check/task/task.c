@@ -1,5 +1,5 @@
 /* Tasks and their operations. A stream's place may be used again by another stream; that is the
- * same task only when the host knows all that the old one did. Asks nobody but the stream's own
+ * same task only when the host knows all that the old one did. Asks nothing but the stream's own
  * fields: memory, which is below streams, reports through here. */
 #include "device/host/check/state.h"
 
