@@ -1,6 +1,6 @@
 /* `tutti run` hands the hash of the settings on. Other launchers do not, so the first rank of the
- * host is looked for among the launcher's children, and its environment is read. Whatever is not to
- * be seen there means that it is not the same. */
+ * host is looked for among the launcher's children, and its environment is read. What cannot be
+ * read there counts as different. */
 #include "base/beside.h"
 
 #include "base/mem.h"

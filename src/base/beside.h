@@ -1,4 +1,4 @@
-/* Whether another process of the same job says what is wrong with the environment that both have.
+/* Whether another process of the same job reports what is wrong with the environment of both.
  */
 #pragma once
 
@@ -9,7 +9,8 @@
  * differently for each rank. environment: NAME=VALUE texts, NULL-terminated; NULL: empty */
 uint64_t tt_settings_sum(char *const *environment);
 
-/* True in a rank that is not the first one of its host, where that one was started with the same
- * settings: by `tutti run`, which says so, or by a launcher that is the parent of both, while that
- * one runs. May look through /proc: not for paths that are taken often. Any thread. */
+/* True in a rank that is not the first one of its host, when the first one has the same settings:
+ * `tutti run` passes their hash on; under another launcher, the parent of both, the environment of
+ * the first rank is read while it runs. May read /proc, so not for paths that run often. Any
+ * thread. */
 bool tt_settings_are_reported(void);

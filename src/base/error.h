@@ -27,8 +27,8 @@ void tt_error_keep(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define tt_trail(rc) tt_trail_at((rc), __FILE__, __LINE__, __func__)
 ncclResult_t tt_trail_at(ncclResult_t rc, const char *file, int line, const char *func);
 
-/* Text of the last tt_fail() of this thread, else of the process; "" before the first. A rank that
- * is a thread so reads why its own call failed, not another rank's. Valid until the thread's next
+/* Text of the last tt_fail() of this thread, else of the process; "" before the first. So a rank
+ * that is a thread reads why its own call failed, not another rank's. Valid until the thread's next
  * call. */
 const char *tt_last_error(void);
 

@@ -48,7 +48,7 @@ struct tt_log_location { /* where a line comes from: static text */
 
 /* Print one line. Data never becomes a format. */
 #define tt_warn(...) tt_log_line(TT_LOG_WARN, TT_LOG_ALL, __FILE__, __LINE__, __func__, __VA_ARGS__)
-/* Worth a look, nothing failed: no text for ncclGetLastError(). */
+/* A warning where nothing failed: it sets no text for ncclGetLastError(). */
 #define tt_attn(...) tt_log_line(TT_LOG_ATTN, TT_LOG_ALL, __FILE__, __LINE__, __func__, __VA_ARGS__)
 #define tt_info(sub, ...) tt_log_line(TT_LOG_INFO, (sub), __FILE__, __LINE__, __func__, __VA_ARGS__)
 #define tt_trace(sub, ...)                                                                         \

@@ -109,8 +109,8 @@ enum tt_item_call {
  * each graph launch. `step(item, TT_ITEM_RELEASE)` comes exactly once: after DONE, or when the last
  * graph that holds the item is destroyed. A captured item that wants it gets TT_ITEM_HOLD and
  * TT_ITEM_ISSUE once for each run to come, from the launching thread, in the order of the launches
- * and of the graph's nodes, before the run's first step; one launch at a time in the process, which
- * gets its place on the stream between the two. */
+ * and of the graph's nodes, before the run's first step. One graph is launched at a time in the
+ * process; the launch takes its position on the stream between the two calls. */
 struct tt_item {
     enum tt_step (*step)(struct tt_item *item, enum tt_item_call call);
     bool wants_issue;

@@ -1,6 +1,6 @@
 /* Collectives as data. A program lists which chunks move where. Generators make programs; programs
  * are printed, hashed, verified for all ranks, executed and simulated. Pure room: no I/O, no
- * threads. The form and meaning of programs: block.h. */
+ * threads. The format and meaning of programs: format/block.h. */
 #pragma once
 
 #include "nccl.h"
