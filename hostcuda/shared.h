@@ -1,4 +1,4 @@
-/* What both versions do alike behind signatures or layouts that differ. */
+/* What both versions do in the same way behind signatures or layouts that differ. */
 #pragma once
 
 #include "face.h"

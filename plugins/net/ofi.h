@@ -197,7 +197,7 @@ bool ofi_comm_may_send(struct ofi_comm *comm, int tag);
 void ofi_comm_count(struct ofi_comm *comm, int tag);
 /* A receive of this tag is posted: where messages stand in line the sender learns of it. */
 void ofi_comm_posted(struct ofi_comm *comm, int tag);
-/* Nothing moves: is somebody at the other end? */
+/* Nothing moves: is the other end still there? */
 ncclResult_t ofi_comm_look(struct ofi_comm *comm);
 /* Post one message of a request. 0, -FI_EAGAIN, or libfabric's error. */
 ssize_t ofi_comm_post(struct ofi_comm *comm, struct ofi_request *request, int part, void *data,

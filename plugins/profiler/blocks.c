@@ -1,7 +1,7 @@
 /* TUTTI_TRACE_OUTPUTS=records: what the rings have, as it is, instead of lines; `tutti trace` reads
  * it. A block is a line `records` and as many words of 8 bytes as it says, the lowest byte first:
  * whole records as record.h describes them, but for the time in their first word, which is
- * nanoseconds since the line's `base`. A text is told by a line `word` before the block that has
+ * nanoseconds since the line's `base`. A text is defined by a line `word` before the block that has
  * its number; the states' names stand at the beginning, with numbers from TRACE_STATE_WORDS on. */
 #include "aside.h"
 #include "trace.h"

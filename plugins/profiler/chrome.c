@@ -251,7 +251,7 @@ static char *name_lane(const struct trace_chrome *chrome, char *at, uint64_t key
     return text(trace_number(text(at, ",\"args\":{\"sort_index\":"), order), "}},\n");
 }
 
-/* The number of the event's lane, whose name is told if it is new. */
+/* The number of the event's lane, whose name is written if it is new. */
 static uint32_t lane_of(struct trace_chrome *chrome, const struct open_event *event,
                         uint64_t end_nsec, char **at)
 {

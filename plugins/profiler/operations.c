@@ -1,5 +1,5 @@
 /* Operations out of records. Those of different threads come in any order within a turn of the
- * writer, so a kernel may be heard of before its operation: whichever comes first makes the entry.
+ * writer, so a kernel may be seen before its operation: whichever comes first makes the entry.
  * What never ends (a message to oneself has no kernel) goes when there is no room any more. */
 #include "outputs.h"
 

@@ -63,7 +63,7 @@ static ncclResult_t check_existing(struct tt_comm *own, int nranks, const ncclUn
                        "ncclCommGetUniqueId",
                        func);
     }
-    return ncclSuccess; /* its id is checked when the others can be told the result */
+    return ncclSuccess; /* its id is checked when the result can be sent to the others */
 }
 
 static ncclResult_t check_new(int nranks, const ncclUniqueId *id, int rank)

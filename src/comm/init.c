@@ -241,7 +241,8 @@ ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *re
                            .parent = request->parent ? request->parent->bootstrap : NULL};
     int before = tuttiHostGetDevice();
     ncclResult_t rc = tt_init_run(&init);
-    if (rc && !init.joined && request->ids) { /* a rank that has joined has told the others */
+    if (rc && !init.joined &&
+        request->ids) { /* a rank that has joined has reported it to the others */
         bool aborted = tt_member_aborted(&comm->member);
         const struct tt_bootstrap_decline words = {.ids = request->ids,
                                                    .nids = request->nids,

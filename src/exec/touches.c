@@ -1,4 +1,5 @@
-/* What a work tells the race checker: the memory that it reads and writes, and with whom it meets.
+/* What a work reports to the race checker: the memory that it reads and writes, and with whom it
+ * meets.
  */
 #include "exec/host/cursor.h"
 #include "exec/step.h"

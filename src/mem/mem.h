@@ -23,7 +23,7 @@ struct tt_segment_record {
     uint64_t probe;           /* random word that lies at offset probe_offset */
     uint64_t probe_offset;
     uint64_t bytes;            /* 0: there is nothing to map */
-    uint64_t fs_device, inode; /* of the memfd: tell it from another file with the same fd */
+    uint64_t fs_device, inode; /* of the memfd: distinguish it from another file with the same fd */
     int32_t pid, fd;           /* of the process, in its own namespace */
 };
 

@@ -7,7 +7,7 @@
  *
  *   sender                                            receiver
  *   the lane's descriptor fails
- *   connects to the other address, proves itself ---> has heard nothing for a while: looks there
+ *   connects to the other address, proves itself ---> has received nothing: looks there
  *                                                     takes what the old descriptor still has
  *   <--------- report: so many bytes of this lane's stream came, signed
  *   goes on with the next byte ---------------------> reads from the new descriptor
@@ -109,7 +109,7 @@ ncclResult_t tt_socket_resume_sender(struct socket_link *link, struct socket_con
     return ncclSuccess;
 }
 
-/* TCP would let a lone segment wait for 40 ms before it acknowledges it. */
+/* TCP would let a single segment wait for 40 ms before it acknowledges it. */
 static void acknowledge_at_once(int fd)
 {
     const int yes = 1;

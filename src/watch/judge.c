@@ -57,7 +57,7 @@ static bool waits_for_gone(const struct tt_watch *watch, uint64_t now)
     if (!watch->gone || !subject->transport || !tt_wait_list(subject->member, &wait, 1))
         return false;
     if (tt_bootstrap_rank_ended(subject->bootstrap, watch->gone - 1))
-        return false; /* heard: progress.c ends the wait, with that rank's own words */
+        return false; /* received: progress.c ends the wait, with that rank's own text */
     uint64_t limit_nsec = tt_transport_in_flight_nsec(subject->transport, watch->gone - 1);
     if (limit_nsec > ON_ITS_WAY_NSEC) limit_nsec = ON_ITS_WAY_NSEC;
     return now > wait.since_nsec && now - wait.since_nsec >= limit_nsec;

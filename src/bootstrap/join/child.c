@@ -1,4 +1,4 @@
-/* A rank that fails by itself before a child's members meet tells them over the parent, where they
+/* A rank that fails by itself before a child's members meet reports it over the parent, where they
  * look while they wait (tree/failure.c). */
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tree/exchange.h"

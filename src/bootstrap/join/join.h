@@ -39,7 +39,7 @@ struct join {
     char sentence[TT_SENTENCE_BYTES];
 };
 
-/* The root that tells this rank its parent: the last one. */
+/* The root that sends this rank the address of its parent: the last one. */
 static inline struct root_conn *tt_join_last_root(struct join *join)
 {
     return &join->roots[join->nroots - 1];

@@ -1,5 +1,5 @@
 /* The root of an id: takes a connection from each rank of its block and from the heads of the
- * blocks below (blocks.h), checks what they say, and tells each its parent or the reason of a
+ * blocks below (blocks.h), checks what they say, and sends each its parent or the reason of a
  * refusal. Runs in the service thread; nothing here blocks. With m ids and n ranks a root serves at
  * most ceil(n / m) + 8 connections. */
 #pragma once

@@ -368,7 +368,7 @@ static bool last_words(const struct join *join, ncclResult_t rc,
     return false;
 }
 
-/* Roots in this process, which may end with it before their clients have heard of anything, and
+/* Roots in this process, which may end with it before their clients have received anything, and
  * which this rank itself cannot reach when no descriptors are left. */
 static void report_own_roots(const struct join *join, bool received,
                              const unsigned char bytes[TT_REFUSE_BYTES])

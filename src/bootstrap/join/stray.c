@@ -1,5 +1,5 @@
 /* A new rank that was to come to a grow with an id of ncclGetUniqueId: it is refused at once, and
- * the root where the others wait does not know of it. The one process that it can tell is the
+ * the root where the others wait does not know of it. The one process that it can inform is the
  * one that made its id; when a grow waits there that lacks just this rank, and no other grow does,
  * that one ends with the new rank's sentence. A caller that is quick to call again, by the right
  * id, has lost nothing. */

@@ -66,8 +66,8 @@ static void tree_frame(struct tt_conn *conn, uint16_t type, const unsigned char 
 }
 
 /* During init a rank that fails may close a connection that it has not looked at yet, and a child
- * that learned of another's failure may leave before this rank has heard of it. Then the reason
- * comes another way, by the root or the parent communicator, and is the one to tell. */
+ * that learned of another's failure may leave before this rank has received it. Then the reason
+ * comes another way, by the root or the parent communicator, and is the one to report. */
 static bool await_reason(struct tt_bootstrap *b, const struct tt_conn *conn, const char *why)
 {
     const bool identified = !conn->server && conn->got_count > 0;
@@ -225,7 +225,7 @@ static void second_tick(struct tt_bootstrap *b, uint64_t now_nsec)
 
 /* ---- life ---- */
 
-/* Children wait that this process cannot let in; the roots tell them. */
+/* Children wait that this process cannot let in; the roots report that to them. */
 static void fail_exhausted(struct tt_bootstrap *b)
 {
     tt_tree_fail(b, b->rank, ncclSystemError,

@@ -143,7 +143,7 @@ void tt_exchange_send_again(struct tt_bootstrap *b)
 }
 
 /* Shares of children are here, perhaps since before this rank left its last exchange, and it is in
- * none: it is told when they have waited for long. */
+ * none: it gets a report when they have waited for long. */
 static void watch_kept(struct tt_bootstrap *b)
 {
     bool kept = false;

@@ -324,7 +324,8 @@ void tt_failure_watch_parent(struct tt_bootstrap *b)
         tt_tree_fail(b, r, ncclRemoteError, "%s", parent->sentence);
         return;
     }
-    /* about another rank, but members that hear it first do not come; later ends are not told */
+    /* about another rank, but members that receive it first do not come; later ends are not
+     * reported */
     if (b->whole_parent) tt_tree_fail(b, b->rank, ncclRemoteError, "%s", parent->sentence);
 }
 

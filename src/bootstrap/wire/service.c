@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define LOG_EVERY_NSEC 10000000000ull
-#define EXHAUSTED_NSEC 2500000000ull /* strangers that hold descriptors are gone after 2 s */
+#define EXHAUSTED_NSEC 2500000000ull /* unauthenticated peers are gone after 2 s */
 #define CALLS_NSEC 500000000ull      /* waiting callers are looked at far more often */
 
 /* The process has one: descriptors and the thread are process-wide by nature. */

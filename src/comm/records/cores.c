@@ -1,7 +1,7 @@
 /* Oversubscription is judged by what ranks may use, not by what the machine has: bound to one core,
  * or in a control group with a quota, two ranks have to share. Ranks with the same affinity mask
  * share its cores, those in one control group its quota; masks that differ and overlap are taken as
- * apart. All ranks judge alike, from their records. */
+ * apart. All ranks come to the same result, from their records. */
 #include "comm/records/cores.h"
 
 #include <limits.h>

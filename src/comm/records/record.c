@@ -169,7 +169,7 @@ ncclResult_t tt_record_check(const struct tt_comm *comm)
     return rc ? rc : check_devices(comm);
 }
 
-/* ---- what all derive alike ---- */
+/* ---- what all ranks derive in the same way ---- */
 
 struct host { /* hash set of hosts by identity, in order of appearance */
     uint64_t host_id;

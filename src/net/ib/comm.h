@@ -86,7 +86,7 @@ struct ib_comm {
     struct ibv_mr *table_mrs[IB_MERGED], *record_mrs[IB_MERGED];
     struct ib_end to, from; /* notices */
     struct ib_notice notice_out, notice_in;
-    uint32_t unsent[IB_QPS / 32]; /* lost queue pairs that the peer was not told of yet */
+    uint32_t unsent[IB_QPS / 32]; /* lost queue pairs, not yet reported to the peer */
     uint64_t look_nsec, gone_nsec;
     uint64_t probe_nsec; /* send: when to read the receiver's record; 0: never */
     bool probing;

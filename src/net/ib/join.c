@@ -1,5 +1,5 @@
 /* How connections are made: over a TCP connection of the socket network in each direction, so that
- * both ends have proved that they are the communicator's before an adapter is told of the other.
+ * both ends have proved that they are the communicator's before an adapter connects to the other.
  * The TCP connections stay: they show that the peer has gone, and carry notices.
  *
  *   connector (sender)                          listener (receiver)

@@ -117,7 +117,7 @@ static void call_exchange(struct tt_plan *plan, struct tt_group_call *node)
 
 void tt_events_fini(struct tt_plan *plan)
 {
-    /* Its group goes on without it, and cannot tell the plugin any more. */
+    /* Its group goes on without it, and cannot call the plugin any more. */
     if (plan->comm->process == getpid()) tt_prof_stop(plan->comm->profiler, plan->group_api);
     plan->group_api = NULL;
     if (plan->messages) free(plan->messages->handles);

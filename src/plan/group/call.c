@@ -78,7 +78,7 @@ static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclR
 
 /* ---- others ---- */
 
-/* A lone call that has to be looked at: a group of one, without the group. */
+/* A single call that has to be checked: a group of one, without the group. */
 static ncclResult_t launch_single(struct tt_plan *plan, const struct tt_task *task, bool logged)
 {
     struct tt_group_call node = {.task = *task, .logged = logged};

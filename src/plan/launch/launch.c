@@ -113,7 +113,8 @@ static bool choice_equal(const struct tt_tune_choice *a, const struct tt_tune_ch
            a->chunk_bytes == b->chunk_bytes && a->program == b->program;
 }
 
-/* What all ranks choose alike, and this rank's part of it. A message has nothing to choose. */
+/* What all ranks choose in the same way, and this rank's part of it. A message has nothing to
+ * choose. */
 static ncclResult_t bind_call(struct tt_plan *plan, const struct tt_group_call *node,
                               struct tt_bound *bound)
 {

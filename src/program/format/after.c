@@ -27,7 +27,7 @@ struct tt_after {
     uint32_t *next;                   /* by post: the next one over its edge, plus 1 */
     uint32_t *head, *tail;            /* by edge: first post that was not taken, last one; plus 1 */
     uint32_t *since;                  /* by lane: transfers from here on come after, or NONE */
-    uint32_t *todo;                   /* transfers whose lanes have not been told yet */
+    uint32_t *todo;                   /* transfers whose lanes are not updated yet */
 };
 
 enum phase { COUNTS, POSTS, TAKES };

@@ -167,7 +167,7 @@ static const char *explain(const struct tt_verify *verify, struct tt_verify_valu
     return NULL;
 }
 
-/* Tell it of the instruction that wrote the unit last. Returns false. */
+/* Report it for the instruction that wrote the unit last. Returns false. */
 static bool __attribute__((format(printf, 4, 5)))
 fail_output(struct tt_verify *verify, const struct tt_verify_units *units,
             const struct tt_verify_cell *cell, const char *fmt, ...)

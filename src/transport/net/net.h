@@ -147,9 +147,9 @@ struct tt_net_edges {
     _Atomic bool wanted;   /* the proxy waits for the lock: others do not take it */
     _Atomic bool asleep;   /* the proxy sleeps until it is woken */
     bool woken;            /* under wake_lock */
-    bool hinted;           /* the network was told how many connections may come; under the lock */
+    bool hinted;           /* the network knows how many connections may come; under the lock */
     _Atomic uint64_t uses; /* struct tt_net_uses of the latest operations, packed; 0: none */
-    uint64_t announced;    /* `uses` as the network was told last; under the lock */
+    uint64_t announced;    /* `uses` as announced to the network last; under the lock */
     bool inherited;        /* by fork: connections are the parent's, and stay open */
     pid_t process;         /* whose threads use the locks; a child of fork does not have them */
     pthread_mutex_t region_lock; /* innermost */

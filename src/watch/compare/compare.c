@@ -4,10 +4,10 @@
  * to the rank after it, which compares them with its own. When all neighbours agree, all ranks do;
  * so each rank sends one message however many there are.
  *
- * ASK: a rank that waits long tells the one it waits for in which call it is and how many messages
- * the two have exchanged by its count. The asked one compares that with what it waits for itself.
- * Works of a communicator run in the order of its calls, so if neither can go on before the other,
- * both calls are wrong together. Counts distinguish this from data that is still on its way.
+ * ASK: a rank that waits long sends to the one it waits for in which call it is and how many
+ * messages the two have exchanged by its count. The asked one compares that with what it waits for
+ * itself. Works of a communicator run in the order of its calls, so if neither can go on before the
+ * other, both calls are wrong together. Counts distinguish this from data that is still on its way.
  *
  * The same message finds circles of more ranks (edge chasing: Chandy, Misra and Haas, 1983). A rank
  * that gets one, has not come to what the sender waits for, and waits itself sends it on to whom it

@@ -1,5 +1,6 @@
-/* Nothing is sent: deaths are what bootstrap tells, and on the own host /proc says which process is
- * stopped or gone. So a process of another host that is stopped is not noticed here; a report asks.
+/* Nothing is sent: deaths are what bootstrap reports, and on the own host /proc says which process
+ * is stopped or gone. So a process of another host that is stopped is not noticed here; a report
+ * asks.
  */
 #include "watch/ras/monitor.h"
 
