@@ -56,7 +56,7 @@ typedef struct ncclComm *ncclComm_t;
 typedef struct ncclWindow_vidmem *ncclWindow_t;
 typedef struct ncclParamHandle *ncclParamHandle_t;
 
-/* Names one communicator to be; copied by value, any byte may be zero. */
+/* Identifies a communicator that is to be made; copied by value, any byte may be zero. */
 typedef struct {
     char internal[NCCL_UNIQUE_ID_BYTES];
 } ncclUniqueId;
@@ -312,7 +312,7 @@ typedef struct {
 ncclResult_t ncclMemAlloc(void **ptr, size_t size);
 ncclResult_t pncclMemAlloc(void **ptr, size_t size);
 
-/* Release memory of ncclMemAlloc(). NULL is fine. Errors: ncclUnhandledCudaError for memory that no
+/* Release memory of ncclMemAlloc(). Accepts NULL. Errors: ncclUnhandledCudaError for memory that no
  * device gave out. */
 ncclResult_t ncclMemFree(void *ptr);
 ncclResult_t pncclMemFree(void *ptr);
@@ -321,8 +321,8 @@ ncclResult_t pncclMemFree(void *ptr);
 ncclResult_t ncclGetVersion(int *version);
 ncclResult_t pncclGetVersion(int *version);
 
-/* Encrypt all TCP connections of this process, with peers that hold the same key. Before
- * ncclGetUniqueId() and anything else that talks. NULL, or mode NONE: plain.
+/* Encrypt all TCP connections of this process, with peers that hold the same key. Call it before
+ * ncclGetUniqueId() and before any connection is made. NULL, or mode NONE: plain.
  * Errors: ncclInvalidArgument (magic, mode, a key that is missing or shorter than 32 characters),
  * ncclInvalidUsage (another setting is in use by connections of this process). */
 ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t *config);
@@ -526,7 +526,7 @@ ncclResult_t pncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcou
                             ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
 
 /* Block j of sendbuff goes to rank j, block i of recvbuff comes from rank i; `count` elements each.
- * Not in place. */
+ * In place (sendbuff == recvbuff) it costs a copy; NCCL does not support that. */
 ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
@@ -655,8 +655,8 @@ ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
 ncclResult_t ncclParamBind(ncclParamHandle_t *out, const char *key);
 ncclResult_t pncclParamBind(ncclParamHandle_t *out, const char *key);
 
-/* Value of a parameter of natively that type (here numbers and switches are I64, texts Str); any
- * other type is ncclInvalidArgument. */
+/* Value of a parameter whose own type is the one in the name (here numbers and switches are I64,
+ * texts Str). Errors: ncclInvalidArgument for a parameter of any other type. */
 ncclResult_t ncclParamGetI8(ncclParamHandle_t h, int8_t *out);
 ncclResult_t pncclParamGetI8(ncclParamHandle_t h, int8_t *out);
 
