@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* STATUS_NOBODY   exit status: there was nobody to ask */
-enum { MAX_PIDS = 4096, BRIEF_SEC = 2, STATUS_NOBODY = 3 };
+/* STATUS_NO_JOB   exit status: there was no process to ask */
+enum { MAX_PIDS = 4096, BRIEF_SEC = 2, STATUS_NO_JOB = 3 };
 
 static const char help_text[] =
     "usage: tutti doctor [--pid PID | --address HOST[:PORT]] [--timeout SEC] [--stacks]\n"
@@ -228,7 +228,7 @@ static int examine_one(const struct doctor_options *options, json_t *jobs)
     }
     json_array_append_new(jobs, job);
     if (job) return 0;
-    return !address && doctor_is_stopped(pid) ? 1 : STATUS_NOBODY;
+    return !address && doctor_is_stopped(pid) ? 1 : STATUS_NO_JOB;
 }
 
 struct flights {
@@ -337,7 +337,7 @@ static int save_flights(const struct doctor_options *options)
     if (njobs > 1)
         fprintf(stderr, "tutti doctor: %zu jobs: a folder each, for `tutti trace check`\n", njobs);
     if (made && !count) say_no_job();
-    if (made && !count) return STATUS_NOBODY;
+    if (made && !count) return STATUS_NO_JOB;
     return flights.written && !flights.missing ? 0 : 1;
 }
 
@@ -395,7 +395,7 @@ static void add_stacks(json_t *jobs)
     json_array_foreach(jobs, i, job) doctor_add_stacks(job, pids, count);
 }
 
-/* Exit status: somebody stands still. */
+/* Exit status: a rank stands still. */
 static int report(const json_t *jobs, bool json)
 {
     const json_t *job;
@@ -426,16 +426,16 @@ int cmd_doctor(int argc, char **argv)
     if (options.flight) return save_flights(&options);
     json_t *jobs = json_array();
     bool one = options.pid || options.address;
-    int silent = 0, nobody = 0;
+    int silent = 0, absent = 0;
     if (one) {
-        nobody = examine_one(&options, jobs);
+        absent = examine_one(&options, jobs);
     } else {
         silent = examine_host(&options, jobs);
-        if (!silent && !json_array_size(jobs)) nobody = STATUS_NOBODY;
+        if (!silent && !json_array_size(jobs)) absent = STATUS_NO_JOB;
     }
     if (options.stacks) add_stacks(jobs);
     status = report(jobs, options.json);
-    if (nobody) status = nobody;
+    if (absent) status = absent;
     if (silent) status = 1;
     if (!json_array_size(jobs) && !one && !silent) say_no_job();
     json_decref(jobs);

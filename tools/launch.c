@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 /* HOLD, HOLD_BLAMED   how long a failure on another host is held back, for one that caused it to be
- *                     heard of: nobody is blamed yet, a rank is that has not ended */
+ *                     reported: no rank is blamed yet, or one is that has not ended */
 enum { KILL_AFTER_MSEC = 1000, LOOK_EVERY = 32, HOLD_MSEC = 250, HOLD_BLAMED_MSEC = 800 };
 
 struct child {

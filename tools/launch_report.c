@@ -46,7 +46,7 @@ struct launch_report {
     int nsentences, nmore;
     struct finding findings[FINDINGS_MAX];
     int nfindings;
-    int first_failed; /* -1: nobody */
+    int first_failed; /* -1: none */
     int blamed;       /* by the first report that names a rank; -1: none does */
     bool interrupted;
     time_t started;

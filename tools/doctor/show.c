@@ -90,7 +90,7 @@ bool doctor_is_stuck(const json_t *job)
     return false;
 }
 
-/* Of a job in which nobody stands still: whoever asks wants that word, too. */
+/* Of a job in which no rank stands still: that is said, too. */
 static void show_well(const json_t *job)
 {
     const json_t *comm;

@@ -49,7 +49,7 @@ void tuttiHostFail(const char *why)
     atomic_store(&tt_host.fails_as, why);
 }
 
-/* In one write, as ranks may share standard error. False: nobody listens. */
+/* In one write, as ranks may share standard error. False: standard error is closed. */
 static bool write_end(size_t findings, int own, int status)
 {
     char text[256];
