@@ -61,3 +61,11 @@ struct tt_net_message {
  * request with the table's test(): its size is that of head and payload together. */
 ncclResult_t tt_net_socket_post(void *comm, const struct tt_net_message *message,
                                 void **request_out);
+
+/* True when connections of this context may serve both directions: one interface, no encryption. */
+bool tt_net_socket_is_two_way(const void *ctx);
+/* The other direction of a connection, as one of its own over the same TCP connections, to be
+ * closed by itself. Both ends must make it, and one of them must have made sure that the other can:
+ * *reverse_out is NULL where that end cannot, as a sender's peer has a second interface. Both
+ * directions belong to one thread at a time. */
+ncclResult_t tt_net_socket_reverse(void *comm, void **reverse_out);

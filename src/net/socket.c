@@ -145,6 +145,7 @@ static ncclResult_t socket_connect(void *ctx, int dev, void *opaque, void **send
     if (rc) return rc == ncclInProgress ? ncclSuccess : rc;
     struct socket_link *link = tt_socket_link_create(&ends, context->profiler);
     sodium_memzero(ends.keys, sizeof(ends.keys));
+    if (link) link->one_way = origin.handle.spare.sa.sa_family != AF_UNSPEC;
     if (link && origin.has_spare) rc = tt_socket_resume_sender(link, context, &origin);
     return hand_out(link, rc, send_comm);
 }
@@ -164,6 +165,21 @@ static ncclResult_t socket_accept(void *listen_comm, void **recv_comm,
     if (link && tt_socket_port_has_spare(listener->port))
         rc = tt_socket_resume_receiver(link, listener);
     return hand_out(link, rc, recv_comm);
+}
+
+bool tt_net_socket_is_two_way(const void *ctx)
+{
+    const struct socket_context *context = ctx;
+    return interfaces()->count == 1 && !context->sealed;
+}
+
+ncclResult_t tt_net_socket_reverse(void *comm, void **reverse_out)
+{
+    struct socket_link *link = comm;
+    *reverse_out = NULL;
+    if (link->one_way || link->resume || link->twin || link->lanes[0].seal) return ncclSuccess;
+    *reverse_out = tt_socket_link_reverse(link);
+    return *reverse_out ? ncclSuccess : ncclSystemError;
 }
 
 static ncclResult_t socket_close(void *comm)

@@ -145,6 +145,9 @@ struct socket_link {
     size_t inline_bytes; /* payloads up to it go over lane 0, with n = 0 all */
     size_t least_slice;
     struct socket_resume *resume; /* owned; NULL: there is only one path */
+    struct socket_link *twin;     /* borrowed: the other direction over the same descriptors; the
+                                     last of the two closes them. NULL: none */
+    bool one_way;                 /* has no twin: the peer has a second interface */
     uint32_t turn;                /* data lane of the next slice, minus one */
     uint32_t posted, headed; /* receiving: requests in `order`; of the first `headed` the size is
                                 known */
@@ -176,6 +179,8 @@ struct socket_ends { /* authenticated descriptors of a new connection, by lane *
 struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
                                           ncclProfilerCallback_t profiler);
 void tt_socket_link_destroy(struct socket_link *link);
+/* The link of the other direction over the same descriptors. NULL: out of memory (reported). */
+struct socket_link *tt_socket_link_reverse(struct socket_link *link);
 /* socket_resume.c: the peer can be reached over two interfaces. When the connection over one
  * breaks, it continues over the other. */
 ncclResult_t tt_socket_resume_sender(struct socket_link *link, struct socket_context *context,

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { INLINE_MOST = 1024, LONG_BYTES = 2 << 20, UNPREDICTED = 32 };
@@ -81,11 +82,35 @@ void tt_socket_link_destroy(struct socket_link *link)
     for (int i = 0; i < SOCKET_REQUESTS; i++) /* of an aborted communicator */
         if (link->requests[i].event) event_stop(&link->requests[i]);
     for (int i = 0; i < link->nlanes; i++) {
-        close(link->lanes[i].fd);
+        if (!link->twin) close(link->lanes[i].fd);
+        if (link->twin && link->sending) shutdown(link->lanes[i].fd, SHUT_WR);
         tt_socket_seal_destroy(link->lanes[i].seal);
         free(link->lanes[i].kept);
     }
+    if (link->twin) link->twin->twin = NULL;
     free(link);
+}
+
+struct socket_link *tt_socket_link_reverse(struct socket_link *link)
+{
+    size_t bytes = sizeof(struct socket_link) + (size_t)link->nlanes * sizeof(struct socket_lane);
+    struct socket_link *twin = tt_calloc(1, bytes);
+    if (!twin) {
+        tt_fail(ncclSystemError, "NET/Socket: out of memory for a connection");
+        return NULL;
+    }
+    twin->sending = !link->sending;
+    twin->rank = link->rank;
+    memcpy(twin->peer, link->peer, sizeof(twin->peer));
+    twin->profiler = link->profiler;
+    twin->nlanes = link->nlanes;
+    twin->inline_bytes = link->inline_bytes;
+    twin->least_slice = link->least_slice;
+    for (int i = 0; i < link->nlanes; i++)
+        twin->lanes[i].fd = link->lanes[i].fd;
+    twin->twin = link;
+    link->twin = twin;
+    return twin;
 }
 
 /* ---- posting ---- */

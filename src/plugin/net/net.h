@@ -63,6 +63,11 @@ struct tt_net_ops {
     /* Abandon an unfinished connect; its handle becomes invalid. */
     void (*give_up)(struct tt_net_plugin *self, const void *handle);
     ncclResult_t (*accept)(struct tt_net_plugin *self, void *listen_comm, void **recv_comm);
+    /* The other direction of a connection, as one of its own: the same call at the other end gives
+     * its peer. NULL output: this one has none. comm NULL asks whether connections of the context
+     * can have one (ncclSuccess). NULL: connections of this network have one direction. */
+    ncclResult_t (*reverse)(struct tt_net_plugin *self, const void *ctx, void *comm,
+                            void **reverse_out);
     ncclResult_t (*reg_mr)(struct tt_net_plugin *self, void *comm, void *data, size_t bytes,
                            void **mhandle); /* host memory */
     ncclResult_t (*dereg_mr)(struct tt_net_plugin *self, void *comm, void *mhandle);

@@ -47,6 +47,14 @@ static ncclResult_t socket_test(struct tt_net_plugin *self, void *request, int *
     return tt_net_socket.test(request, done, bytes);
 }
 
+static ncclResult_t socket_reverse(struct tt_net_plugin *self, const void *ctx, void *comm,
+                                   void **reverse_out)
+{
+    (void)self;
+    if (!comm) return tt_net_socket_is_two_way(ctx) ? ncclSuccess : ncclInvalidUsage;
+    return tt_net_socket_reverse(comm, reverse_out);
+}
+
 void tt_net_adopt_socket(struct tt_net_plugin *self)
 {
     tt_net_v12(&self->ops);
@@ -54,6 +62,7 @@ void tt_net_adopt_socket(struct tt_net_plugin *self)
     self->ops.isend = self->ops.irecv = socket_post;
     self->ops.irecv_group = NULL;
     self->ops.test = socket_test;
+    self->ops.reverse = socket_reverse;
     self->ops.consumed = NULL; /* its requests end with the test */
     self->object = self->table = &tt_net_socket;
     self->begun = false;

@@ -29,6 +29,7 @@ enum net_phase {
     NET_CONNECTING,
     NET_ACCEPTING,
     NET_CONFIRMING, /* the direct line's sender: until the receiver has it as well */
+    NET_REVERSING,  /* sender: until the edge of the other direction is READY */
     NET_READY,
     NET_BROKEN
 };
@@ -39,7 +40,9 @@ struct net_line { /* a connection; of the mover */
     void *listen_comm, *comm, *mhandle;
     bool registered; /* `mhandle` is that of the slots; it may be NULL */
     _Alignas(16) char handle[NCCL_NET_HANDLE_MAXSIZE]; /* networks keep structs in it */
-    uint64_t mail; /* of the bootstrap, when the handle was last not found */
+    uint64_t mail;       /* of the bootstrap, when the handle was last not found */
+    uint64_t since_nsec; /* when the proxy first saw it; 0: not yet */
+    bool said_alone;     /* sender: the receiver knows that no other direction is used here */
 };
 
 struct net_slot { /* header on the wire, in front of the payload */

@@ -1,16 +1,31 @@
 /* Network edges come to life on the proxy's thread alone: some networks bind connections to the
  * thread that makes them. The receiver listens and sends its handle through the bootstrap; the
- * sender connects; both are polled and never wait. */
+ * sender connects; both are polled and never wait.
+ *
+ * Where two ranks use both directions of a channel and the network's connections can have two, one
+ * serves both: TCP then acknowledges with data, and half the descriptors are needed. A receiver
+ * whose own sends have a connection offers it instead of listening. Where both are being made, the
+ * lower rank waits for its own sends' first, unless the higher rank says that it will not receive:
+ *
+ *   lower rank                                        higher rank
+ *   connects (its sends) ---------------------------> accepts
+ *   "the other way round" --- by the bootstrap -----> sends over that connection
+ */
 #include "base/log.h"
 #include "base/member.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/net/net.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#define BOTH_NSEC 2000000ull  /* edges of one program are made together */
+#define ALONE_NSEC 5000000ull /* a sender says by then that it has no receiving edge */
+
 struct message { /* from the receiver to the sender */
     char handle[NCCL_NET_HANDLE_MAXSIZE];
+    char reverse; /* no handle: the other direction of the connection that the sender receives by */
     char net[sizeof(((struct tt_net *)0)->name)]; /* what the handle is for */
 };
 
@@ -69,8 +84,87 @@ void tt_net_give_hints(const struct net_edge *edge, uint64_t uses)
     config->net->plugin->ops.set_attr(config->net->plugin, config->net->ctx, &attr);
 }
 
+/* The edge of the same channel to the same peer in the other direction; NULL: none so far. */
+static struct net_edge *opposite(const struct net_edge *edge)
+{
+    const struct tt_edge_key *key = &edge->edge.key;
+    for (struct net_edge *at = edge->transport->net_edges->first; at; at = at->next) {
+        const struct tt_edge_key *other = &at->edge.key;
+        if (other->peer == key->peer && other->channel == key->channel &&
+            other->conn == key->conn && other->sending != key->sending)
+            return at;
+    }
+    return NULL;
+}
+
+/* Of a sender, to the receiver: it will not receive by this channel, as far as one knows. */
+static uint32_t alone_tag(const struct net_edge *edge)
+{
+    return handle_tag(edge, &edge->slots) | 0x00200000u;
+}
+
+static ncclResult_t say_alone(struct net_edge *edge, struct net_line *line)
+{
+    const char word = 1;
+    if (line != &edge->slots || line->said_alone || !edge->edge.config->net->plugin->ops.reverse ||
+        tt_now_nsec() - line->since_nsec < ALONE_NSEC || opposite(edge))
+        return ncclSuccess;
+    line->said_alone = true;
+    return tt_bootstrap_send(edge->edge.config->bootstrap, edge->edge.key.peer, alone_tag(edge),
+                             &word, sizeof(word));
+}
+
+static bool peer_is_alone(struct net_edge *edge, struct net_line *line)
+{
+    struct tt_bootstrap *bootstrap = edge->edge.config->bootstrap;
+    char word;
+    size_t bytes;
+    uint64_t mail = tt_bootstrap_mail(bootstrap) + 1;
+    if (mail == line->mail) return false;
+    line->mail = mail;
+    return !tt_bootstrap_poll(bootstrap, edge->edge.key.peer, alone_tag(edge), &word, sizeof(word),
+                              &bytes);
+}
+
+/* Receiver: ncclSuccess with the edge of the other direction whose connection serves, or without:
+ * listen; ncclInProgress: that is not known yet. */
+static ncclResult_t look_back(struct net_edge *edge, struct net_line *line,
+                              struct net_edge **other_out)
+{
+    const struct tt_net *net = edge->edge.config->net;
+    struct net_edge *other = opposite(edge);
+    *other_out = NULL;
+    if (line != &edge->slots || !net->plugin->ops.reverse ||
+        net->plugin->ops.reverse(net->plugin, net->ctx, NULL, NULL))
+        return ncclSuccess;
+    if (other && other->slots.phase == NET_READY) *other_out = other;
+    if (*other_out || edge->edge.config->member->rank >= edge->edge.key.peer) return ncclSuccess;
+    if (!other) return tt_now_nsec() - line->since_nsec < BOTH_NSEC ? ncclInProgress : ncclSuccess;
+    if (!net_is_joining(&other->slots) || peer_is_alone(edge, line)) return ncclSuccess;
+    return ncclInProgress;
+}
+
+static ncclResult_t reverse_of(struct net_edge *other, void **comm_out)
+{
+    const struct tt_net *net = other->edge.config->net;
+    return net->plugin->ops.reverse(net->plugin, net->ctx, other->slots.comm, comm_out);
+}
+
+static ncclResult_t ready_step(struct net_edge *edge, struct net_line *line);
+
 static ncclResult_t listen_step(struct net_edge *edge, struct net_line *line)
 {
+    struct net_edge *other;
+    ncclResult_t found = look_back(edge, line, &other);
+    if (!found && other) found = reverse_of(other, &line->comm);
+    if (found) return found;
+    if (line->comm) {
+        struct message message = {.reverse = 1};
+        memcpy(message.net, edge->edge.config->net->name, sizeof(message.net));
+        ncclResult_t rc = tt_bootstrap_send(edge->edge.config->bootstrap, edge->edge.key.peer,
+                                            handle_tag(edge, line), &message, sizeof(message));
+        return rc ? rc : ready_step(edge, line);
+    }
     const struct tt_transport_config *config = edge->edge.config;
     const struct tt_net *net = config->net;
     ncclResult_t rc =
@@ -105,10 +199,11 @@ static ncclResult_t handle_step(struct net_edge *edge, struct net_line *line)
     struct message message;
     size_t bytes = 0;
     uint64_t mail = tt_bootstrap_mail(config->bootstrap) + 1;
-    if (mail == line->mail) return ncclInProgress;
+    ncclResult_t rc = say_alone(edge, line);
+    if (rc || mail == line->mail) return rc ? rc : ncclInProgress;
     line->mail = mail; /* what comes after this look is another number */
-    ncclResult_t rc = tt_bootstrap_poll(config->bootstrap, edge->edge.key.peer,
-                                        handle_tag(edge, line), &message, sizeof(message), &bytes);
+    rc = tt_bootstrap_poll(config->bootstrap, edge->edge.key.peer, handle_tag(edge, line), &message,
+                           sizeof(message), &bytes);
     if (rc) return rc;
     if (bytes != sizeof(message)) return ncclRemoteError;
     if (line == &edge->direct && !message.net[0]) {
@@ -118,7 +213,7 @@ static ncclResult_t handle_step(struct net_edge *edge, struct net_line *line)
     rc = check_net(edge, &message);
     if (rc) return rc;
     memcpy(line->handle, message.handle, sizeof(line->handle));
-    line->phase = NET_CONNECTING;
+    line->phase = message.reverse ? NET_REVERSING : NET_CONNECTING;
     return ncclSuccess;
 }
 
@@ -150,6 +245,16 @@ static ncclResult_t confirm_step(struct net_edge *edge, struct net_line *line)
     /* pairs with the acquire load in goes_direct() */
     atomic_store_explicit(&edge->direct_state, NET_DIRECT_READY, memory_order_release);
     return ncclSuccess;
+}
+
+static ncclResult_t reverse_step(struct net_edge *edge, struct net_line *line)
+{
+    struct net_edge *other = opposite(edge);
+    if (!other || other->slots.phase == NET_BROKEN) return ncclRemoteError;
+    if (other->slots.phase != NET_READY) return ncclInProgress;
+    ncclResult_t rc = reverse_of(other, &line->comm);
+    if (!rc && !line->comm) rc = ncclInternalError;
+    return rc ? rc : ready_step(edge, line);
 }
 
 /* connect and accept answer success with no connection for "again". */
@@ -203,12 +308,14 @@ bool tt_net_join(struct net_edge *edge, struct net_line *line)
     ncclResult_t rc = ncclSuccess;
     if (!edge->transport->net_edges->hinted) tt_net_give_hints(edge, 0);
     edge->transport->net_edges->hinted = true;
+    if (!line->since_nsec) line->since_nsec = tt_now_nsec();
     switch (line->phase) {
     case NET_LISTENING: rc = listen_step(edge, line); break;
     case NET_WAITING_HANDLE: rc = handle_step(edge, line); break;
     case NET_CONNECTING: rc = connect_step(edge, line); break;
     case NET_ACCEPTING: rc = accept_step(edge, line); break;
     case NET_CONFIRMING: rc = confirm_step(edge, line); break;
+    case NET_REVERSING: rc = reverse_step(edge, line); break;
     case NET_UNUSED:
     case NET_READY:
     case NET_BROKEN: return false;

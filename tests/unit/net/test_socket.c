@@ -52,6 +52,43 @@ static void every_size_arrives(void **state)
     pair_close(&pair);
 }
 
+static void pass(struct pair *pair, unsigned int seed)
+{
+    static unsigned char sent[200000], got[200000];
+    int size = 0, sent_done = 0, got_done = 0;
+    fill(sent, sizeof(sent), seed);
+    memset(got, 0, sizeof(got));
+    void *out = pair_send(pair, sent, sizeof(sent)), *in = pair_recv(pair, got, sizeof(got));
+    while (!sent_done || !got_done) {
+        if (!sent_done) assert_int_equal(tt_net_socket.test(out, &sent_done, NULL), ncclSuccess);
+        if (!got_done) assert_int_equal(tt_net_socket.test(in, &got_done, &size), ncclSuccess);
+    }
+    assert_int_equal(size, sizeof(sent));
+    assert_memory_equal(sent, got, sizeof(sent));
+}
+
+/* The other direction of a connection; each ends by itself. */
+static void a_connection_serves_both_directions(void **state)
+{
+    struct pair pair, back = {.listen_comm = NULL};
+    char byte;
+    int size = 0;
+    (void)state;
+    pair_open(&pair);
+    pair_join(&pair);
+    assert_true(tt_net_socket_is_two_way(pair.from.ctx));
+    assert_int_equal(tt_net_socket_reverse(pair.send_comm, &back.recv_comm), ncclSuccess);
+    assert_int_equal(tt_net_socket_reverse(pair.recv_comm, &back.send_comm), ncclSuccess);
+    pass(&back, 1);
+    pass(&pair, 2);
+    tt_net_socket.closeSend(back.send_comm);
+    assert_int_equal(pair_wait(pair_recv(&back, &byte, 1), &size), ncclRemoteError);
+    pass(&pair, 3);
+    tt_net_socket.closeRecv(back.recv_comm);
+    pass(&pair, 4);
+    pair_close(&pair);
+}
+
 enum { MANY = 300, MANY_MOST = 70000 };
 
 static size_t many_size(int k)
@@ -336,6 +373,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_size_arrives),
+        cmocka_unit_test(a_connection_serves_both_directions),
         cmocka_unit_test(requests_stay_in_order),
         cmocka_unit_test(more_than_32_are_put_off),
         cmocka_unit_test(longer_than_asked_for_is_an_error),

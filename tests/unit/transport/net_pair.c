@@ -99,7 +99,7 @@ ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_
 
 struct rank ranks[2];
 bool gathers = true;
-_Atomic int nposted, nregistered, nuser, nclosed, nlistening;
+_Atomic int nposted, nregistered, nuser, nclosed, nlistening, nlistened;
 _Atomic int fault, nfaults;
 bool refuses;
 _Atomic bool withholds;
@@ -178,6 +178,7 @@ static ncclResult_t count_listen(struct tt_net_plugin *self, void *ctx, int dev,
 {
     ncclResult_t rc = as_it_is.listen(self, ctx, dev, handle, listen_comm);
     if (!rc) atomic_fetch_add(&nlistening, 1);
+    if (!rc) atomic_fetch_add(&nlistened, 1);
     return rc;
 }
 

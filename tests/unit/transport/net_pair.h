@@ -40,6 +40,7 @@ extern _Atomic int nregistered; /* regions that it has registered */
 extern _Atomic int nuser;       /* messages that it took from, or put into, users' memory */
 extern _Atomic int nclosed;     /* connections for receiving */
 extern _Atomic int nlistening;  /* listeners that are open */
+extern _Atomic int nlistened;   /* listeners so far */
 extern bool refuses;            /* registrations of users' memory */
 /* Set once both ends of the first connection are there: what fails of the next one. */
 enum fault { FAULT_NONE, FAULT_CONNECT, FAULT_ACCEPT, FAULT_REGISTER };

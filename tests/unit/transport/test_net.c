@@ -103,6 +103,51 @@ static void held_messages_leave_together(void **state)
     rank_close(1);
 }
 
+static void pass(struct tt_edge *out, struct tt_edge *in, int first, int count)
+{
+    for (int sent = first, got = first; got < first + count;) {
+        bool moved = sent < first + count && try_send(out, sent);
+        sent += moved;
+        bool came = try_receive(in, got);
+        got += came;
+        if (!moved && !came) sched_yield();
+    }
+}
+
+/* Who sends second does so over the connection of who sent first, and nobody listens for it. */
+static void both_directions_share_a_connection(void **state)
+{
+    (void)state;
+    if (!gathers) skip();
+    for (int first = 0; first < 2; first++) {
+        rank_open(0);
+        rank_open(1);
+        struct tt_edge *out = edge_of(first, 0, true), *in = edge_of(1 - first, 0, false);
+        pass(out, in, 0, 3);
+        int before = atomic_load(&nlistened);
+        struct tt_edge *back_in = edge_of(first, 0, false), *back_out = edge_of(1 - first, 0, true);
+        pass(back_out, back_in, 0, 200);
+        assert_int_equal(atomic_load(&nlistened), before);
+        pass(out, in, 3, 200);
+        rank_close(0);
+        rank_close(1);
+    }
+}
+
+/* Rank 1 sends before it receives anything, although rank 0 would like to send as well. */
+static void a_direction_waits_for_no_other(void **state)
+{
+    (void)state;
+    rank_open(0);
+    rank_open(1);
+    struct tt_edge *out = edge_of(0, 0, true), *back_in = edge_of(0, 0, false);
+    struct tt_edge *back_out = edge_of(1, 0, true);
+    pass(back_out, back_in, 0, 20);
+    pass(out, edge_of(1, 0, false), 0, 20);
+    rank_close(0);
+    rank_close(1);
+}
+
 static void *echo(void *arg)
 {
     struct tt_edge *in = edge_of(1, 1, false);
@@ -285,6 +330,8 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(slots_arrive_in_order),
         cmocka_unit_test(held_messages_leave_together),
+        cmocka_unit_test(both_directions_share_a_connection),
+        cmocka_unit_test(a_direction_waits_for_no_other),
         cmocka_unit_test(threads_play_ping_pong),
         cmocka_unit_test(what_was_posted_leaves),
         cmocka_unit_test(another_operation_is_reported),
