@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TT_CAST_BYTES 4096 /* longest message of TT_CONN_CAST and TT_CONN_STREAM */
+
 struct tt_call;
 struct tt_edge;
 struct tt_transport;

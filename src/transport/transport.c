@@ -117,7 +117,7 @@ static ncclResult_t edge_connect(struct tt_transport *transport, const struct tt
         ncclResult_t rc = tt_net_edges_lane(transport, &lane);
         return rc ? rc : tt_collnet_edge(lane, key, edge_out);
     }
-    if (key->conn == TT_CONN_CAST) return tt_memory_cast(config, transport->inbox, key, edge_out);
+    if (key->conn >= TT_CONN_CAST) return tt_memory_cast(config, transport->inbox, key, edge_out);
     for (size_t i = 0; i < TT_LEN(transports); i++) {
         if (!transports[i]->can_connect(config, key->peer)) continue;
         return transports[i]->connect(config, transport->inbox, key, edge_out);

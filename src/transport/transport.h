@@ -78,13 +78,13 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
 /* Close all edges, which must not be in use; the proxy has stopped. Accepts NULL. */
 void tt_transport_destroy(struct tt_transport *transport);
 
-/* Connection index: collectives, and sends and receives, have edges of their own. NCCL's numbers.
- * Ours: what a rank (key.peer, at both ends) writes once for all others, who must all take it. */
-enum tt_conn_index { TT_CONN_COLL, TT_CONN_P2P, TT_CONN_CAST, TT_CONN_COUNT_ };
+/* Collectives, and sends and receives, have edges of their own. NCCL's numbers. Then ours: what a
+ * rank (key.peer, at both ends) writes once for all others, who must all take it; a STREAM's rank
+ * only gives, and runs ahead. */
+enum tt_conn_index { TT_CONN_COLL, TT_CONN_P2P, TT_CONN_CAST, TT_CONN_STREAM, TT_CONN_COUNT_ };
 
 struct tt_edge_key {
-    int peer, channel;
-    int conn; /* enum tt_conn_index */
+    int peer, channel, conn; /* conn: enum tt_conn_index */
     bool sending;
 };
 

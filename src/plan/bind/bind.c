@@ -4,13 +4,13 @@
 #include "base/mem.h"
 #include "plan/bind/operator.h"
 #include "plan/plan_state.h"
+#include "transport/small.h"
 #include "transport/transport.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define GRAIN_BYTES 64  /* chunk and channel boundaries: a cache line */
-#define CAST_BYTES 4096 /* most that is written once for all ranks to read */
+#define GRAIN_BYTES 64 /* chunk and channel boundaries: a cache line */
 
 /* Blocks of `count` elements in the send and receive buffer of this rank; 0: the pointer is not
  * looked at. */
@@ -143,6 +143,11 @@ static ncclResult_t edge_fill(struct tt_plan *plan, struct tt_edge **edge_out,
     return *edge_out ? ncclSuccess : tt_transport_edge(plan->comm->transport, key, edge_out);
 }
 
+static int cast_conn(const struct tt_frame *frame)
+{
+    return tt_func_from_root((enum tt_func)frame->program->func) ? TT_CONN_STREAM : TT_CONN_CAST;
+}
+
 ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame)
 {
     const int n = plan->comm->member.nranks, nchannels = frame->program->nchannels;
@@ -153,7 +158,7 @@ ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame)
                        "plan: a program needs channels %d to %d of %d that the communicator has",
                        first, first + nchannels - 1, plan->comm->edge_channels);
     }
-    const int conn = frame->casts ? TT_CONN_CAST : frame->conn;
+    const int conn = frame->casts ? cast_conn(frame) : frame->conn;
     ncclResult_t rc = edge_table(plan, conn, &table);
     if (!rc) rc = find_links(plan, frame);
     if (rc) return rc;
@@ -186,7 +191,8 @@ static bool is_cast(const struct tt_plan *plan, const struct tt_task *task,
     bool same = task->func == TT_FUNC_BROADCAST || task->func == TT_FUNC_ALLREDUCE ||
                 task->func == TT_FUNC_ALLGATHER;
     return same && choice->algo == TT_ALGO_ONESHOT && plan->comm->all_memory &&
-           plan->comm->member.nranks > 2 && task->count * tt_type_bytes(task->type) <= CAST_BYTES;
+           plan->comm->member.nranks > 2 &&
+           task->count * tt_type_bytes(task->type) <= TT_CAST_BYTES;
 }
 
 static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_group_call *node,

@@ -10,8 +10,10 @@ struct tt_inbox_layout tt_inbox_layout(int nranks, int nchannels, size_t slice_b
     struct tt_inbox_layout layout = {.nranks = nranks, .nchannels = nchannels};
     layout.slot_bytes = tt_round_up(slice_bytes, TT_LINE_BYTES);
     layout.ring_bytes = tt_round_up(TT_SLOTS * layout.slot_bytes, PAGE_BYTES);
-    layout.payloads =
+    const size_t stream_bytes = TT_STREAM_LINES * sizeof(struct tt_slot_line);
+    layout.streams =
         tt_round_up(TT_BARRIER_BYTES + nrings * sizeof(struct tt_ring_lines), PAGE_BYTES);
+    layout.payloads = tt_round_up(layout.streams + (size_t)nchannels * stream_bytes, PAGE_BYTES);
     layout.bytes = layout.payloads + nrings * layout.ring_bytes;
     return layout;
 }
@@ -34,6 +36,12 @@ size_t tt_inbox_ring(const struct tt_inbox_layout *layout, int peer, int channel
 struct tt_ring_lines *tt_inbox_lines(void *inbox, size_t ring)
 {
     return (struct tt_ring_lines *)(void *)((char *)inbox + TT_BARRIER_BYTES) + ring;
+}
+
+struct tt_slot_line *tt_inbox_stream(const struct tt_inbox_layout *layout, void *inbox, int channel)
+{
+    return (struct tt_slot_line *)(void *)((char *)inbox + layout->streams) +
+           (size_t)channel * TT_STREAM_LINES;
 }
 
 char *tt_inbox_payload(const struct tt_inbox_layout *layout, void *inbox, size_t ring)

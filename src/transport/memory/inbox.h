@@ -2,12 +2,14 @@
  * payloads.
  * Every cache line has one writer. The block has room for all possible edges; pages that are never
  * touched take no memory.
- * A ring of this rank itself (TT_CONN_COLL) holds what it sends to all others, who read it here.
+ * What this rank sends to all others they read here: its lines, and in smaller pieces the payloads,
+ * of the rings of this rank itself; a stream (TT_CONN_STREAM) has longer lines of its own.
  *
  *   barrier  512 B match headers of the last 64 operations | 64 B operations left |
  *            2048 B calls of these 64 | 8 cells of 64 B
  *   lines    per ring (sending peer, channel, conn): 64 slot headers of 128 B, head, head of what
  *            that peer sends to all
+ *   streams  per channel: 256 slot headers of what this rank sends to all and runs ahead with
  *   payloads per ring: 8 * slice_bytes, page-aligned; messages that need one take them in turn
  *
  * The sender writes headers and payloads, the receiver writes `head`. */
@@ -39,12 +41,16 @@ _Static_assert(sizeof(struct tt_slot_line) == 2 * (size_t)TT_LINE_BYTES,
 
 #define TT_LINES 64 /* slots of a ring; a power of two. Small messages need no more than these */
 
+#define TT_STREAM_LINES 256 /* the same of a stream */
+#define TT_CAST_PAYLOADS 32 /* of what is sent to all; at most, and at least TT_SLOTS */
+
 struct tt_ring_lines {
     struct tt_slot_line line[TT_LINES];
     _Atomic uint64_t head; /* slots consumed; the receiver's release pairs with acquire() */
     char pad[TT_LINE_BYTES - sizeof(uint64_t)];
-    _Atomic uint64_t cast_head; /* the same of the ring that the peer has in its own inbox */
-    char cast_pad[TT_LINE_BYTES - sizeof(uint64_t)];
+    _Atomic uint64_t cast_head[2]; /* the same of rings that the peer has in its own inbox:
+                                      TT_CONN_CAST, TT_CONN_STREAM */
+    char cast_pad[TT_LINE_BYTES - 2 * sizeof(uint64_t)];
 };
 
 struct tt_barrier_cell {
@@ -78,6 +84,7 @@ struct tt_inbox_layout {
     int nranks, nchannels;
     size_t slot_bytes; /* distance of payloads */
     size_t ring_bytes; /* payloads of one ring */
+    size_t streams;    /* offset of the streams' slot headers */
     size_t payloads;   /* offset of the first payload */
     size_t bytes;      /* all of it */
 };
@@ -89,4 +96,6 @@ struct tt_barrier *tt_inbox_barrier(void *inbox);
 /* Ring number of messages from `peer`, in the inbox of any rank. */
 size_t tt_inbox_ring(const struct tt_inbox_layout *layout, int peer, int channel, int conn);
 struct tt_ring_lines *tt_inbox_lines(void *inbox, size_t ring);
+struct tt_slot_line *tt_inbox_stream(const struct tt_inbox_layout *layout, void *inbox,
+                                     int channel);
 char *tt_inbox_payload(const struct tt_inbox_layout *layout, void *inbox, size_t ring);

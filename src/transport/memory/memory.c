@@ -27,21 +27,23 @@ struct memory_readers { /* of what is sent to all */
 
 struct memory_edge {
     struct tt_edge edge;
-    struct tt_ring_lines *lines;    /* borrowed: the receiver's inbox; of a cast the sender's */
+    struct tt_slot_line *line;      /* borrowed: the receiver's inbox; of a cast the sender's */
+    uint64_t line_mask;             /* their number less 1 */
     _Atomic uint64_t *head;         /* borrowed: the receiver's inbox; not used with `readers` */
     struct memory_readers *readers; /* owned; NULL: this is no sender of a cast */
     char *payload;
     size_t slot_bytes;
-    uint64_t next;           /* number of the next message */
-    uint64_t credit;         /* sender: last `head` seen */
-    uint64_t npayloads;      /* messages with a payload so far: they take the payloads in turn */
-    uint64_t user[TT_SLOTS]; /* sender: number + 1 of a payload's last message */
-    uint32_t within;         /* receiver: messages of the next slot that were given back */
-    uint64_t last_ref;       /* sender: messages up to the last reference; 0 none */
-    char *base;              /* sender: own range, receiver: the sender's range as mapped here */
+    uint64_t next;         /* number of the next message */
+    uint64_t credit;       /* sender: last `head` seen */
+    uint64_t npayloads;    /* messages with a payload so far: they take the payloads in turn */
+    uint64_t payload_mask; /* the payloads' number less 1 */
+    uint32_t within;       /* receiver: messages of the next slot that were given back */
+    uint64_t last_ref;     /* sender: messages up to the last reference; 0 none */
+    char *base;            /* sender: own range, receiver: the sender's range as mapped here */
     size_t base_bytes;
     bool same_process;
-    bool refs; /* references allowed */
+    bool refs;                       /* references allowed */
+    uint64_t user[TT_CAST_PAYLOADS]; /* sender: number + 1 of a payload's last message */
 };
 
 static struct memory_edge *memory_of(struct tt_edge *edge)
@@ -51,7 +53,7 @@ static struct memory_edge *memory_of(struct tt_edge *edge)
 
 static char *next_payload(const struct memory_edge *edge)
 {
-    return edge->payload + edge->npayloads % TT_SLOTS * edge->slot_bytes;
+    return edge->payload + (edge->npayloads & edge->payload_mask) * edge->slot_bytes;
 }
 
 /* Messages that the receiver, or each of them, has given back. */
@@ -71,8 +73,9 @@ static uint64_t look_at_heads(struct memory_edge *edge)
 
 static bool has_room(const struct memory_edge *edge, size_t bytes)
 {
-    if (edge->next - edge->credit >= TT_LINES) return false;
-    return bytes <= TT_SLOT_INLINE_BYTES || edge->user[edge->npayloads % TT_SLOTS] <= edge->credit;
+    if (edge->next - edge->credit > edge->line_mask) return false;
+    return bytes <= TT_SLOT_INLINE_BYTES ||
+           edge->user[edge->npayloads & edge->payload_mask] <= edge->credit;
 }
 
 static char *memory_acquire(struct tt_edge *base, size_t bytes)
@@ -87,7 +90,7 @@ static char *memory_acquire(struct tt_edge *base, size_t bytes)
 
 static struct tt_slot_line *next_line(struct memory_edge *edge)
 {
-    return &edge->lines->line[edge->next % TT_LINES];
+    return &edge->line[edge->next & edge->line_mask];
 }
 
 static void publish(struct memory_edge *edge, struct tt_slot_line *line)
@@ -97,7 +100,7 @@ static void publish(struct memory_edge *edge, struct tt_slot_line *line)
     atomic_store_explicit(&line->seq, edge->next, memory_order_release);
 }
 
-#define CREDIT_STEP 4 /* small messages given back at once; TT_LINES is a multiple */
+#define CREDIT_STEP 4 /* small messages given back at once; numbers of lines are multiples */
 
 static bool memory_send_small(struct tt_edge *base, uint64_t match, const void *bytes,
                               size_t len_bytes);
@@ -114,11 +117,11 @@ static bool memory_send_small(struct tt_edge *base, uint64_t match, const void *
                               size_t len_bytes)
 {
     struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
-    struct tt_slot_line *line = &edge->lines->line[edge->next % TT_LINES];
+    struct tt_slot_line *line = &edge->line[edge->next & edge->line_mask];
     char *restrict dst = line->inline_bytes;
     const char *restrict src = bytes;
     assert(len_bytes <= TT_SLOT_INLINE_BYTES);
-    if (edge->next - edge->credit >= TT_LINES)
+    if (edge->next - edge->credit > edge->line_mask)
         return send_small_late(base, match, bytes, len_bytes);
     line->match = match;
     line->bytes = (uint32_t)len_bytes;
@@ -157,8 +160,8 @@ static void memory_post_small(struct tt_edge *base, uint64_t match, const void *
 static char *memory_open(struct tt_edge *base)
 {
     struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
-    bool room = edge->next - edge->credit < TT_LINES || memory_acquire(base, 0);
-    return room ? edge->lines->line[edge->next % TT_LINES].inline_bytes : NULL;
+    bool room = edge->next - edge->credit <= edge->line_mask || memory_acquire(base, 0);
+    return room ? edge->line[edge->next & edge->line_mask].inline_bytes : NULL;
 }
 
 static void memory_close(struct tt_edge *base, const struct tt_bundle *bundle)
@@ -185,7 +188,7 @@ static void memory_post(struct tt_edge *base, uint64_t match, size_t bytes)
     line->match = match;
     line->bytes = (uint32_t)bytes;
     line->kind = TT_SLOT_PAYLOAD;
-    edge->user[edge->npayloads++ % TT_SLOTS] = edge->next + 1;
+    edge->user[edge->npayloads++ & edge->payload_mask] = edge->next + 1;
     publish(edge, line);
 }
 
@@ -290,7 +293,7 @@ static const char *memory_take(struct tt_edge *base, uint64_t match, size_t byte
 {
     const struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
     const uint64_t next = edge->next;
-    const struct tt_slot_line *line = &edge->lines->line[next % TT_LINES];
+    const struct tt_slot_line *line = &edge->line[next & edge->line_mask];
     /* pairs with the release store in memory_send_small() and publish() */
     if (atomic_load_explicit(&line->seq, memory_order_acquire) != next + 1 ||
         line->match != match || line->bytes != bytes)
@@ -303,7 +306,7 @@ static const char *memory_take_all(struct tt_edge *base, const struct tt_bundle 
 {
     const struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
     const uint64_t next = edge->next;
-    const struct tt_slot_line *line = &edge->lines->line[next % TT_LINES];
+    const struct tt_slot_line *line = &edge->line[next & edge->line_mask];
     /* pairs with the release store in publish() */
     bool there = atomic_load_explicit(&line->seq, memory_order_acquire) == next + 1 &&
                  line->match == bundle->match && line->kind == TT_SLOT_BUNDLE &&
@@ -327,12 +330,12 @@ static __attribute__((noinline)) bool release_other(struct memory_edge *edge, ui
 static void memory_release(struct tt_edge *base)
 {
     struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
-    struct tt_ring_lines *lines = edge->lines;
-    const uint32_t kind = lines->line[edge->next % TT_LINES].kind;
+    const uint32_t kind = edge->line[edge->next & edge->line_mask].kind;
     if (kind != TT_SLOT_INLINE && !release_other(edge, kind)) return;
     const uint64_t next = edge->next + 1;
     edge->next = next;
-    __builtin_prefetch(&lines->line[next % TT_LINES]); /* a sender that runs ahead has filled it */
+    /* a sender that runs ahead has filled it */
+    __builtin_prefetch(&edge->line[next & edge->line_mask]);
     if ((kind == TT_SLOT_INLINE || kind == TT_SLOT_BUNDLE) && next % CREDIT_STEP) return;
     /* pairs with the acquire loads in look_at_heads() */
     atomic_store_explicit(edge->head, next, memory_order_release);
@@ -401,8 +404,10 @@ static ncclResult_t connect_memory(const struct tt_transport_config *config, voi
     void *block = own ? inbox : peer->range_base + peer->inbox_offset;
     size_t ring = tt_inbox_ring(&layout, key->sending ? config->member->rank : key->peer,
                                 key->channel, key->conn);
-    edge->lines = tt_inbox_lines(block, ring);
-    edge->head = &edge->lines->head;
+    edge->line = tt_inbox_lines(block, ring)->line;
+    edge->line_mask = TT_LINES - 1;
+    edge->head = &tt_inbox_lines(block, ring)->head;
+    edge->payload_mask = TT_SLOTS - 1;
     edge->payload = tt_inbox_payload(&layout, block, ring);
     edge->slot_bytes = layout.slot_bytes;
     edge->edge.message_bytes = UINT32_MAX;
@@ -470,7 +475,7 @@ static void *inbox_of(const struct tt_transport_config *config, void *own, int r
 }
 
 static struct memory_readers *find_readers(const struct tt_transport_config *config, void *inbox,
-                                           size_t ring)
+                                           size_t ring, int cast)
 {
     const int n = config->member->nranks;
     struct memory_readers *readers =
@@ -478,10 +483,27 @@ static struct memory_readers *find_readers(const struct tt_transport_config *con
     for (int rank = 0; readers && rank < n; rank++) {
         if (rank == config->member->rank) continue;
         struct tt_ring_lines *lines = tt_inbox_lines(inbox_of(config, inbox, rank), ring);
-        readers->reader[readers->count].head = &lines->cast_head;
+        readers->reader[readers->count].head = &lines->cast_head[cast];
         readers->reader[readers->count++].rank = rank;
     }
     return readers;
+}
+
+/* Where the sender has its slots. Messages are short, so the room of an edge's payloads has more of
+ * them. */
+static void place_cast(struct memory_edge *edge, const struct tt_inbox_layout *layout, void *inbox,
+                       const struct tt_edge_key *key)
+{
+    const bool stream = key->conn == TT_CONN_STREAM;
+    const size_t ring = tt_inbox_ring(layout, key->peer, key->channel, key->conn - TT_CONN_CAST);
+    edge->line =
+        stream ? tt_inbox_stream(layout, inbox, key->channel) : tt_inbox_lines(inbox, ring)->line;
+    edge->line_mask = (stream ? TT_STREAM_LINES : TT_LINES) - 1;
+    edge->payload = tt_inbox_payload(layout, inbox, ring);
+    edge->slot_bytes = tt_min_size(layout->slot_bytes, TT_CAST_BYTES);
+    while (edge->payload_mask + 1 < TT_CAST_PAYLOADS &&
+           2 * (edge->payload_mask + 1) * edge->slot_bytes <= layout->ring_bytes)
+        edge->payload_mask = 2 * edge->payload_mask + 1;
 }
 
 ncclResult_t tt_memory_cast(const struct tt_transport_config *config, void *inbox,
@@ -492,7 +514,7 @@ ncclResult_t tt_memory_cast(const struct tt_transport_config *config, void *inbo
     const struct tt_inbox_layout layout =
         tt_inbox_layout(config->member->nranks, config->nchannels, config->slice_bytes);
     const size_t ring = tt_inbox_ring(&layout, key->peer, key->channel, TT_CONN_COLL);
-    void *const block = inbox_of(config, inbox, key->peer);
+    const int cast = key->conn - TT_CONN_CAST;
     struct tt_edge *base = NULL;
     ncclResult_t rc = connect_memory(config, inbox, &ring_key, &base);
     if (rc) return rc;
@@ -500,10 +522,9 @@ ncclResult_t tt_memory_cast(const struct tt_transport_config *config, void *inbo
     edge->edge.ops = config->allow_direct ? &direct_ops : &shm_ops;
     edge->edge.config = config;
     edge->edge.key = *key;
-    edge->head = &edge->lines->cast_head; /* the lines that connect_memory() took are this rank's */
-    edge->lines = tt_inbox_lines(block, ring);
-    edge->payload = tt_inbox_payload(&layout, block, ring);
-    if (key->sending && !(edge->readers = find_readers(config, inbox, ring))) {
+    edge->head = &tt_inbox_lines(inbox, ring)->cast_head[cast];
+    place_cast(edge, &layout, inbox_of(config, inbox, key->peer), key);
+    if (key->sending && !(edge->readers = find_readers(config, inbox, ring, cast))) {
         memory_destroy(base);
         return tt_fail(ncclSystemError, "edge to all ranks: out of memory");
     }

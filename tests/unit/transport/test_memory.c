@@ -192,38 +192,53 @@ static void names_are_nccls(void **state)
     }
 }
 
-static struct tt_edge *cast_of(struct world *world, int rank, int sender)
+static struct tt_edge *cast_of(struct world *world, int rank, int sender, int conn)
 {
-    return edge_of(world, rank, sender, rank == sender, TT_CONN_CAST);
+    return edge_of(world, rank, sender, rank == sender, conn);
 }
 
 /* What is written once comes to every reader; the slowest of them decides which slots are free. */
+static void come_to_all(enum world_kind kind, size_t slice_bytes, bool stream)
+{
+    static const struct {
+        size_t bytes;
+        int slots[2];                              /* of a cast, and of a stream */
+    } cases[] = {{8, {64, 256}}, {300, {32, 32}}}; /* in the header, and in the payload */
+    const int conn = stream ? TT_CONN_STREAM : TT_CONN_CAST;
+    struct world *world = world_create(3, kind, slice_bytes);
+    struct tt_edge *send = cast_of(world, 1, 1, conn);
+    struct ends fast = {world, send, cast_of(world, 0, 1, conn)};
+    struct tt_edge *slow = cast_of(world, 2, 1, conn), *other = cast_of(world, 1, 2, conn);
+    const char *payload;
+    size_t got;
+    char data[300] = {0};
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        const size_t bytes = cases[k].bytes;
+        int sent = fill_and_empty(&fast, bytes); /* the slow one has taken nothing yet */
+        bool few = slice_bytes < TT_CAST_BYTES && k == 1;
+        print_message("case: %zu bytes, slices of %zu\n", bytes, slice_bytes);
+        assert_int_equal(sent, few ? 8 : cases[k].slots[stream]);
+        assert_null(tt_edge_acquire(send, bytes));
+        assert_int_equal(tt_edge_peer(send), 2);
+        for (int m = 0; m < sent; m++) {
+            data[0] = (char)m;
+            expect(slow, 3, data, bytes);
+        }
+        assert_int_equal(tt_edge_peek(slow, 3, &payload, &got), ncclInProgress);
+        assert_non_null(tt_edge_acquire(send, bytes));
+    }
+    assert_int_equal(tt_edge_peek(other, 3, &payload, &got), ncclInProgress);
+    world_destroy(world);
+}
+
 static void casts_come_to_all(void **state)
 {
     (void)state;
     for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
-        struct world *world = world_create(3, (enum world_kind)kind, 8192);
-        struct tt_edge *send = cast_of(world, 1, 1);
-        struct ends fast = {world, send, cast_of(world, 0, 1)};
-        struct tt_edge *slow = cast_of(world, 2, 1), *other = cast_of(world, 1, 2);
-        const size_t sizes[] = {8, 300}; /* in the slot's header, and in its payload */
-        const char *payload;
-        size_t got;
-        char data[300] = {0};
-        for (size_t size = 0; size < TT_LEN(sizes); size++) {
-            int sent = fill_and_empty(&fast, sizes[size]); /* the slow one has taken nothing yet */
-            assert_true(sent >= TT_SLOTS);
-            assert_null(tt_edge_acquire(send, sizes[size]));
-            assert_int_equal(tt_edge_peer(send), 2);
-            for (int k = 0; k < sent; k++) {
-                data[0] = (char)k;
-                expect(slow, 3, data, sizes[size]);
-            }
-            assert_int_equal(tt_edge_peek(slow, 3, &payload, &got), ncclInProgress);
-            assert_non_null(tt_edge_acquire(send, sizes[size]));
+        for (int stream = 0; stream < 2; stream++) {
+            come_to_all((enum world_kind)kind, 16384, stream);
+            come_to_all((enum world_kind)kind, 512, stream);
         }
-        assert_int_equal(tt_edge_peek(other, 3, &payload, &got), ncclInProgress);
-        world_destroy(world);
     }
 }
 
