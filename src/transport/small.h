@@ -23,6 +23,8 @@ struct tt_bundle {
 struct tt_edge_small { /* all hot */
     /* tt_edge_acquire() and tt_edge_post_small(). False: no slot is free yet. */
     bool (*send)(struct tt_edge *edge, uint64_t match, const void *bytes, size_t len_bytes);
+    /* The same, of a sender that runs ahead: in no operation it waits for a message. */
+    bool (*send_ahead)(struct tt_edge *edge, uint64_t match, const void *bytes, size_t len_bytes);
     /* Payload of the next full slot, if it has that match header and size; else NULL, and
      * tt_edge_peek() says why. release: free the slot. */
     const char *(*take)(struct tt_edge *edge, uint64_t match, size_t bytes);

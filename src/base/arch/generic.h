@@ -5,6 +5,12 @@
 
 static inline void tt_cpu_pause(void) {}
 
+/* Begin to take a cache line from the cores that have it, to write there. A hint. */
+static inline void tt_cpu_fetch_to_write(const void *line)
+{
+    __builtin_prefetch(line, 1);
+}
+
 static inline int tt_cpu_ask_tier(void)
 {
     return 0;

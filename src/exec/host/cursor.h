@@ -83,6 +83,8 @@ struct tt_eager_op {
     int ncalls;               /* the others' frames follow `frame` */
     struct tt_edge *edge;     /* borrowed; NULL: memory, and no `small` */
     const struct tt_edge_small *small;
+    /* SEND: one of small's */
+    bool (*send)(struct tt_edge *edge, uint64_t match, const void *bytes, size_t len_bytes);
     void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: any, REDUCE */
 };
 /* A sequence of operations. */

@@ -40,6 +40,7 @@ static bool add(struct tt_work *work, struct tt_eager_op op)
 {
     if (work->eager->nops >= work->eager->limit) return false;
     if (op.edge) op.small = tt_edge_small(op.edge);
+    if (op.edge) op.send = op.small->send;
     work->eager->ops[work->eager->nops++] = op;
     return true;
 }
@@ -219,6 +220,20 @@ static bool cut_bundle(struct tt_work *work, int at, int ncalls)
     return true;
 }
 
+/* A collective of which this rank only gives. */
+static void run_ahead(struct tt_work *work, const struct tt_cursor *cursor)
+{
+    struct tt_eager_op *const end = work->eager->ops + cursor->end_op;
+    struct tt_eager_op *const first = work->eager->ops + cursor->first_op;
+    if (cursor->frame->conn != TT_CONN_COLL) return;
+    for (const struct tt_eager_op *op = first; op < end; op++) {
+        if (op->kind != TT_EAGER_SEND && op->kind != TT_EAGER_COPY) return;
+    }
+    for (struct tt_eager_op *op = first; op < end; op++) {
+        if (op->edge) op->send = op->small->send_ahead;
+    }
+}
+
 static bool flatten(struct tt_work *work, struct tt_cursor *cursor)
 {
     const struct tt_frame *frame = cursor->frame;
@@ -232,6 +247,7 @@ static bool flatten(struct tt_work *work, struct tt_cursor *cursor)
         if (next != TT_NEXT_MOVE || !flatten_transfer(work, cursor)) return false;
     }
     cursor->end_op = work->eager->nops;
+    run_ahead(work, cursor);
     for (int k = cursor->first_op; k < cursor->end_op; k++)
         work->eager->ops[k].frame = frame;
     return true;
@@ -324,7 +340,7 @@ run_ops(struct tt_work *work, struct tt_eager_op **at, int after_sends)
         const struct tt_frame *frame = op->frame;
         if (op->kind == TT_EAGER_SEND) {
             const bool small = op->bytes <= TT_SLOT_INLINE_BYTES;
-            if (small && op->small->send(op->edge, frame->match, frame->in + op->in_at, op->bytes))
+            if (small && op->send(op->edge, frame->match, frame->in + op->in_at, op->bytes))
                 continue;
             run = small ? tt_eager_await_free(work, op) : send_payload(work, op);
         } else if (op->kind > TT_EAGER_TAKE) {

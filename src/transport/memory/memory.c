@@ -7,6 +7,7 @@
  * used up, the receiver stores it for every fourth small message only, since each store takes the
  * line away from the other. Small messages of following operations may share a slot (a bundle),
  * which the receiver takes as one, or message by message when it did not group its calls so. */
+#include "base/arch/arch.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "transport/edge.h"
@@ -100,6 +101,7 @@ static void publish(struct memory_edge *edge, struct tt_slot_line *line)
     atomic_store_explicit(&line->seq, edge->next, memory_order_release);
 }
 
+#define LINES_AHEAD 4 /* how early a sender that runs ahead takes a line */
 #define CREDIT_STEP 4 /* small messages given back at once; numbers of lines are multiples */
 
 static bool memory_send_small(struct tt_edge *base, uint64_t match, const void *bytes,
@@ -147,6 +149,18 @@ static bool memory_send_small(struct tt_edge *base, uint64_t match, const void *
     /* pairs with the acquire loads in memory_peek() and memory_take() */
     atomic_store_explicit(&line->seq, edge->next, memory_order_release);
     return true;
+}
+
+/* The receiver had the lines last: they are on their way here before they are needed. Where both
+ * send in turn that only takes lines from a receiver that looks at them. */
+static bool memory_send_ahead(struct tt_edge *base, uint64_t match, const void *bytes,
+                              size_t len_bytes)
+{
+    struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
+    const struct tt_slot_line *later = &edge->line[(edge->next + LINES_AHEAD) & edge->line_mask];
+    tt_cpu_fetch_to_write(later);
+    if (len_bytes > 32) tt_cpu_fetch_to_write((const char *)later + TT_LINE_BYTES);
+    return memory_send_small(base, match, bytes, len_bytes);
 }
 
 static void memory_post_small(struct tt_edge *base, uint64_t match, const void *bytes,
@@ -372,8 +386,8 @@ static const struct tt_edge_ops direct_ops = {
     .post_ref = memory_post_ref,
     .drained = memory_drained,
     .peek = memory_peek,
-    .small = {memory_send_small, memory_take, memory_release, memory_open, memory_close,
-              memory_take_all, memory_release_all},
+    .small = {memory_send_small, memory_send_ahead, memory_take, memory_release, memory_open,
+              memory_close, memory_take_all, memory_release_all},
     .name = direct_name,
     .destroy = memory_destroy,
 };
@@ -385,8 +399,8 @@ static const struct tt_edge_ops shm_ops = {
     .post_ref = memory_post_ref, /* answers false: refs is off */
     .drained = memory_drained,
     .peek = memory_peek,
-    .small = {memory_send_small, memory_take, memory_release, memory_open, memory_close,
-              memory_take_all, memory_release_all},
+    .small = {memory_send_small, memory_send_ahead, memory_take, memory_release, memory_open,
+              memory_close, memory_take_all, memory_release_all},
     .name = shm_name,
     .destroy = memory_destroy,
 };

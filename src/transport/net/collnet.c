@@ -152,7 +152,10 @@ static const struct tt_edge_ops lane_ops = {
     .post_ref = lane_post_ref,
     .drained = lane_drained,
     .peek = lane_peek,
-    .small = {.send = lane_send_small, .take = lane_take, .release = lane_release},
+    .small = {.send = lane_send_small,
+              .send_ahead = lane_send_small,
+              .take = lane_take,
+              .release = lane_release},
     .name = lane_name,
     .destroy = lane_edge_free,
 };

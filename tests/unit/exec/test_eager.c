@@ -4,6 +4,7 @@
 #include "ranks.h"
 
 #include "base/mem.h"
+#include "exec/host/cursor.h"
 
 #include <string.h>
 
@@ -232,6 +233,37 @@ static void a_result_waits_for_what_is_sent(void **state)
     world_destroy(world);
 }
 
+/* A rank that takes nothing in a collective sends as one that runs ahead. */
+static void who_only_gives_runs_ahead(void **state)
+{
+    static const struct {
+        enum tt_func func;
+        int root;
+        bool ahead;
+    } cases[] = {
+        {TT_FUNC_ALLREDUCE, -1, false}, {TT_FUNC_BROADCAST, 0, true}, {TT_FUNC_REDUCE, 1, true}};
+    (void)state;
+    struct world *world = world_create(2, WORLD_MAPPED, 4096);
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        struct world_call call = allreduce(world);
+        struct tt_frame frame;
+        struct tt_work *work = NULL;
+        call.func = cases[k].func;
+        call.root = cases[k].root;
+        world_frame(world, 0, &call, &frame);
+        struct tt_work_spec spec = world_spec(world, 0, &frame, 1);
+        spec.kept = true;
+        assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
+        const struct tt_eager_op *op = &work->eager->ops[0];
+        print_message("case: %s\n", tt_func_name(cases[k].func));
+        assert_int_equal(op->kind, TT_EAGER_SEND);
+        assert_ptr_equal(op->send, cases[k].ahead ? op->small->send_ahead : op->small->send);
+        assert_ptr_not_equal(op->small->send_ahead, op->small->send);
+        tt_work_destroy(work);
+    }
+    world_destroy(world);
+}
+
 /* ---- messages ---- */
 
 static void message(struct world *world, int rank, int peer, bool sending, char *buffer,
@@ -306,6 +338,7 @@ int main(void)
         cmocka_unit_test(groups_cut_otherwise_meet),
         cmocka_unit_test(collectives_overlap),
         cmocka_unit_test(a_result_waits_for_what_is_sent),
+        cmocka_unit_test(who_only_gives_runs_ahead),
         cmocka_unit_test(a_blocked_message_stops_its_peers_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
