@@ -72,6 +72,7 @@ struct tt_frame {
     struct tt_call call;  /* the user's, for reports */
     int channel;
     int conn;    /* enum tt_conn_index */
+    bool ahead;  /* of short messages to one rank: over edges with more slots (TT_CONN_AHEAD) */
     bool casts;  /* what a move sends to several ranks goes to all, over one edge (TT_CONN_CAST) */
     int after;   /* 0, or 1 + index of the frame of this work that must end before this one starts:
                     messages to one peer share an edge and keep their order */

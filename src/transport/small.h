@@ -6,6 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Connection indices (enum tt_conn_index) for a collective's short messages, in memory that all
+ * ranks share. */
+enum tt_conn_short {
+    TT_CONN_AHEAD = 2, /* to a rank that only takes: has more slots; TT_SLOT_INLINE_BYTES at most */
+    TT_CONN_CAST,      /* written once for all others, who must all take it; key.peer: the sender */
+    TT_CONN_STREAM,    /* the same from a rank that only gives: has more slots */
+    TT_CONN_END_
+};
+
 #define TT_CAST_BYTES 4096 /* longest message of TT_CONN_CAST and TT_CONN_STREAM */
 
 struct tt_call;

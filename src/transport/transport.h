@@ -78,10 +78,9 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
 /* Close all edges, which must not be in use; the proxy has stopped. Accepts NULL. */
 void tt_transport_destroy(struct tt_transport *transport);
 
-/* Collectives, and sends and receives, have edges of their own. NCCL's numbers. Then ours: what a
- * rank (key.peer, at both ends) writes once for all others, who must all take it; a STREAM's rank
- * only gives, and runs ahead. */
-enum tt_conn_index { TT_CONN_COLL, TT_CONN_P2P, TT_CONN_CAST, TT_CONN_STREAM, TT_CONN_COUNT_ };
+/* Connection index: collectives, and sends and receives, have edges of their own. NCCL's numbers.
+ * The others are for short messages: enum tt_conn_short in small.h. */
+enum tt_conn_index { TT_CONN_COLL, TT_CONN_P2P, TT_CONN_COUNT_ = 5 };
 
 struct tt_edge_key {
     int peer, channel, conn; /* conn: enum tt_conn_index */

@@ -143,8 +143,10 @@ static ncclResult_t edge_fill(struct tt_plan *plan, struct tt_edge **edge_out,
     return *edge_out ? ncclSuccess : tt_transport_edge(plan->comm->transport, key, edge_out);
 }
 
-static int cast_conn(const struct tt_frame *frame)
+static int edge_conn(const struct tt_frame *frame)
 {
+    if (frame->ahead) return TT_CONN_AHEAD;
+    if (!frame->casts) return frame->conn;
     return tt_func_from_root((enum tt_func)frame->program->func) ? TT_CONN_STREAM : TT_CONN_CAST;
 }
 
@@ -158,7 +160,7 @@ ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame)
                        "plan: a program needs channels %d to %d of %d that the communicator has",
                        first, first + nchannels - 1, plan->comm->edge_channels);
     }
-    const int conn = frame->casts ? cast_conn(frame) : frame->conn;
+    const int conn = edge_conn(frame);
     ncclResult_t rc = edge_table(plan, conn, &table);
     if (!rc) rc = find_links(plan, frame);
     if (rc) return rc;
@@ -195,6 +197,16 @@ static bool is_cast(const struct tt_plan *plan, const struct tt_task *task,
            task->count * tt_type_bytes(task->type) <= TT_CAST_BYTES;
 }
 
+/* Ranks that only give run ahead, and where several are on a core that saves switches. Equal on all
+ * ranks. */
+static bool is_ahead(const struct tt_plan *plan, const struct tt_task *task,
+                     const struct tt_tune_choice *choice)
+{
+    return task->func == TT_FUNC_REDUCE && choice->algo == TT_ALGO_ONESHOT &&
+           plan->comm->all_memory && plan->comm->member.nranks > 2 &&
+           task->count * tt_type_bytes(task->type) <= TT_SLOT_INLINE_BYTES;
+}
+
 static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_group_call *node,
                                const struct tt_tune_choice *choice, struct channel_part part,
                                struct tt_frame *frame)
@@ -207,6 +219,7 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_group_call 
                                .elem_bytes = elem,
                                .channel = part.channel,
                                .conn = TT_CONN_COLL,
+                               .ahead = is_ahead(plan, task, choice),
                                .casts = is_cast(plan, task, choice)};
     ncclResult_t rc = tt_program_get(plan, choice, task->func, task->root, part.channel, frame);
     if (rc) return rc;

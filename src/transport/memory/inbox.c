@@ -13,7 +13,8 @@ struct tt_inbox_layout tt_inbox_layout(int nranks, int nchannels, size_t slice_b
     const size_t stream_bytes = TT_STREAM_LINES * sizeof(struct tt_slot_line);
     layout.streams =
         tt_round_up(TT_BARRIER_BYTES + nrings * sizeof(struct tt_ring_lines), PAGE_BYTES);
-    layout.payloads = tt_round_up(layout.streams + (size_t)nchannels * stream_bytes, PAGE_BYTES);
+    layout.payloads =
+        tt_round_up(layout.streams + (size_t)nranks * (size_t)nchannels * stream_bytes, PAGE_BYTES);
     layout.bytes = layout.payloads + nrings * layout.ring_bytes;
     return layout;
 }
@@ -38,10 +39,11 @@ struct tt_ring_lines *tt_inbox_lines(void *inbox, size_t ring)
     return (struct tt_ring_lines *)(void *)((char *)inbox + TT_BARRIER_BYTES) + ring;
 }
 
-struct tt_slot_line *tt_inbox_stream(const struct tt_inbox_layout *layout, void *inbox, int channel)
+struct tt_slot_line *tt_inbox_stream(const struct tt_inbox_layout *layout, void *inbox, int peer,
+                                     int channel)
 {
     return (struct tt_slot_line *)(void *)((char *)inbox + layout->streams) +
-           (size_t)channel * TT_STREAM_LINES;
+           ((size_t)peer * (size_t)layout->nchannels + (size_t)channel) * TT_STREAM_LINES;
 }
 
 char *tt_inbox_payload(const struct tt_inbox_layout *layout, void *inbox, size_t ring)

@@ -9,7 +9,8 @@
  *            2048 B calls of these 64 | 8 cells of 64 B
  *   lines    per ring (sending peer, channel, conn): 64 slot headers of 128 B, head, head of what
  *            that peer sends to all
- *   streams  per channel: 256 slot headers of what this rank sends to all and runs ahead with
+ *   streams  per sending peer and channel: 256 slot headers (TT_CONN_AHEAD); of this rank itself
+ *            what it sends to all (TT_CONN_STREAM)
  *   payloads per ring: 8 * slice_bytes, page-aligned; messages that need one take them in turn
  *
  * The sender writes headers and payloads, the receiver writes `head`. */
@@ -46,8 +47,9 @@ _Static_assert(sizeof(struct tt_slot_line) == 2 * (size_t)TT_LINE_BYTES,
 
 struct tt_ring_lines {
     struct tt_slot_line line[TT_LINES];
-    _Atomic uint64_t head; /* slots consumed; the receiver's release pairs with acquire() */
-    char pad[TT_LINE_BYTES - sizeof(uint64_t)];
+    _Atomic uint64_t head;       /* slots consumed; the receiver's release pairs with acquire() */
+    _Atomic uint64_t ahead_head; /* the same of TT_CONN_AHEAD */
+    char pad[TT_LINE_BYTES - 2 * sizeof(uint64_t)];
     _Atomic uint64_t cast_head[2]; /* the same of rings that the peer has in its own inbox:
                                       TT_CONN_CAST, TT_CONN_STREAM */
     char cast_pad[TT_LINE_BYTES - 2 * sizeof(uint64_t)];
@@ -96,6 +98,6 @@ struct tt_barrier *tt_inbox_barrier(void *inbox);
 /* Ring number of messages from `peer`, in the inbox of any rank. */
 size_t tt_inbox_ring(const struct tt_inbox_layout *layout, int peer, int channel, int conn);
 struct tt_ring_lines *tt_inbox_lines(void *inbox, size_t ring);
-struct tt_slot_line *tt_inbox_stream(const struct tt_inbox_layout *layout, void *inbox,
+struct tt_slot_line *tt_inbox_stream(const struct tt_inbox_layout *layout, void *inbox, int peer,
                                      int channel);
 char *tt_inbox_payload(const struct tt_inbox_layout *layout, void *inbox, size_t ring);

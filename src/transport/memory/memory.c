@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert((int)TT_CONN_END_ == (int)TT_CONN_COUNT_, "each index has an edge");
+
 struct memory_readers { /* of what is sent to all */
     int count;
     struct {
@@ -74,6 +76,7 @@ static uint64_t look_at_heads(struct memory_edge *edge)
 
 static bool has_room(const struct memory_edge *edge, size_t bytes)
 {
+    assert(edge->edge.key.conn != TT_CONN_AHEAD || bytes <= TT_SLOT_INLINE_BYTES);
     if (edge->next - edge->credit > edge->line_mask) return false;
     return bytes <= TT_SLOT_INLINE_BYTES ||
            edge->user[edge->npayloads & edge->payload_mask] <= edge->credit;
@@ -416,11 +419,13 @@ static ncclResult_t connect_memory(const struct tt_transport_config *config, voi
         tt_inbox_layout(config->member->nranks, config->nchannels, config->slice_bytes);
     bool own = !key->sending || key->peer == config->member->rank;
     void *block = own ? inbox : peer->range_base + peer->inbox_offset;
-    size_t ring = tt_inbox_ring(&layout, key->sending ? config->member->rank : key->peer,
-                                key->channel, key->conn);
-    edge->line = tt_inbox_lines(block, ring)->line;
-    edge->line_mask = TT_LINES - 1;
-    edge->head = &tt_inbox_lines(block, ring)->head;
+    const bool ahead = key->conn == TT_CONN_AHEAD;
+    const int sender = key->sending ? config->member->rank : key->peer;
+    size_t ring = tt_inbox_ring(&layout, sender, key->channel, ahead ? TT_CONN_COLL : key->conn);
+    struct tt_ring_lines *lines = tt_inbox_lines(block, ring);
+    edge->line = ahead ? tt_inbox_stream(&layout, block, sender, key->channel) : lines->line;
+    edge->line_mask = (ahead ? TT_STREAM_LINES : TT_LINES) - 1;
+    edge->head = ahead ? &lines->ahead_head : &lines->head;
     edge->payload_mask = TT_SLOTS - 1;
     edge->payload = tt_inbox_payload(&layout, block, ring);
     edge->slot_bytes = layout.slot_bytes;
@@ -510,8 +515,8 @@ static void place_cast(struct memory_edge *edge, const struct tt_inbox_layout *l
 {
     const bool stream = key->conn == TT_CONN_STREAM;
     const size_t ring = tt_inbox_ring(layout, key->peer, key->channel, key->conn - TT_CONN_CAST);
-    edge->line =
-        stream ? tt_inbox_stream(layout, inbox, key->channel) : tt_inbox_lines(inbox, ring)->line;
+    edge->line = stream ? tt_inbox_stream(layout, inbox, key->peer, key->channel)
+                        : tt_inbox_lines(inbox, ring)->line;
     edge->line_mask = (stream ? TT_STREAM_LINES : TT_LINES) - 1;
     edge->payload = tt_inbox_payload(layout, inbox, ring);
     edge->slot_bytes = tt_min_size(layout->slot_bytes, TT_CAST_BYTES);

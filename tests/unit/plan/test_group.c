@@ -84,7 +84,8 @@ static void messages_come_last_and_together(void **state)
     fake_comm_free(comm);
 }
 
-/* Where all ranks share memory, what a short call sends to all others goes over one edge. */
+/* Where all ranks share memory, what a short call sends to all others goes over one edge, and what
+ * it sends to one rank over edges of its own. */
 static void short_calls_are_written_once(void **state)
 {
     (void)state;
@@ -101,6 +102,14 @@ static void short_calls_are_written_once(void **state)
         assert_int_equal(frame->casts, shared);
         assert_int_equal(send[2] == send[3], shared);
         assert_ptr_not_equal(recv[2], recv[3]);
+        assert_false(frame->ahead);
+        tt_group_start();
+        add(comm, TT_FUNC_REDUCE, 0);
+        assert_int_equal(tt_group_end(), ncclSuccess);
+        frame = &fake.works[1].frames[0];
+        assert_int_equal(frame->call.algo, TT_ALGO_ONESHOT);
+        assert_int_equal(frame->ahead, shared);
+        assert_int_equal(frame->send_edges[0] != send[0], shared);
         fake_comm_free(comm);
     }
 }

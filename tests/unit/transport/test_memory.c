@@ -138,6 +138,27 @@ static void a_full_edge_has_no_slot(void **state)
     world_destroy(ends.world);
 }
 
+/* Short messages to a rank that only takes: more slots, apart from those of other collectives. */
+static void who_runs_ahead_has_more_slots(void **state)
+{
+    (void)state;
+    for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
+        struct ends usual = open_ends((enum world_kind)kind);
+        struct world *world = usual.world;
+        struct ends ahead = {world, edge_of(world, 0, 1, true, TT_CONN_AHEAD),
+                             edge_of(world, 1, 0, false, TT_CONN_AHEAD)};
+        struct ends back = {world, edge_of(world, 1, 0, true, TT_CONN_AHEAD),
+                            edge_of(world, 0, 1, false, TT_CONN_AHEAD)};
+        assert_true(tt_edge_small(usual.send)->send_ahead(usual.send, 3, "usual", 5));
+        for (size_t bytes = 8; bytes <= TT_SLOT_INLINE_BYTES; bytes += 44) {
+            assert_int_equal(fill_and_empty(&ahead, bytes), 256);
+            assert_int_equal(fill_and_empty(&back, bytes), 256);
+        }
+        expect(usual.recv, 3, "usual", 5);
+        world_destroy(world);
+    }
+}
+
 static void references_drain(void **state)
 {
     (void)state;
@@ -425,6 +446,7 @@ int main(void)
         cmocka_unit_test(bytes_arrive_in_order),
         cmocka_unit_test(expected_bytes_are_taken),
         cmocka_unit_test(a_full_edge_has_no_slot),
+        cmocka_unit_test(who_runs_ahead_has_more_slots),
         cmocka_unit_test(references_drain),
         cmocka_unit_test(other_headers_are_reported_once),
         cmocka_unit_test(names_are_nccls),
