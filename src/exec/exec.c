@@ -37,16 +37,13 @@ static void help_until_served(struct tt_issue_queue *queue, uint64_t seq)
 }
 
 /* The stream refused the work: its sequence number is served unused, in order. */
-static void give_back(struct tt_issue_queue *queue, uint64_t seq)
-{
-    help_until_served(queue, seq);
-    atomic_store_explicit(&queue->served, seq + 1, memory_order_release);
-}
-
 static __attribute__((noinline)) ncclResult_t refused(struct tt_work *work, int code)
 {
     int rank = work->member->rank;
-    if (!work->captured) give_back(work->queue, work->seq);
+    if (!work->captured) {
+        help_until_served(work->queue, work->seq);
+        atomic_store_explicit(&work->queue->served, work->seq + 1, memory_order_release);
+    }
     work->phase = TT_WORK_IDLE;
     atomic_store_explicit(&work->in_flight, 0, memory_order_relaxed);
     if (!work->kept) tt_work_destroy(work);

@@ -59,13 +59,6 @@ static void diagnose(struct tt_watch *watch, uint64_t now)
         tt_diagnose_text(&tt_watches.watchdog.inquiry, watch->subject.member->comm_id);
 }
 
-/* Without the lock, as the reader of standard output may be slow. */
-static void print_report(char *text)
-{
-    if (text) tt_diagnose_print(text);
-    free(text);
-}
-
 /* Until an event comes or it is time to look. The lock is let go of meanwhile. */
 static void sleep_until_event(struct pollfd fds[1 + TT_SERVE_FDS])
 {
@@ -78,7 +71,8 @@ static void sleep_until_event(struct pollfd fds[1 + TT_SERVE_FDS])
     while (nfds > 1 && fds[nfds - 1].fd < 0) /* no more than descriptors are allowed, else poll */
         nfds--;                              /* would not wait */
     pthread_mutex_unlock(&tt_watches.watchdog.lock);
-    print_report(text);
+    if (text) tt_diagnose_print(text); /* without the lock: its reader may be slow */
+    free(text);
     poll(fds, (nfds_t)nfds, (int)(pause_nsec / 1000000));
     if (fds[0].revents) eventfd_read(fds[0].fd, &count);
     pthread_mutex_lock(&tt_watches.watchdog.lock);

@@ -127,18 +127,6 @@ ncclResult_t tt_plan_failed(struct tt_comm *comm, ncclResult_t rc)
     return rc;
 }
 
-/* The next call of a group that goes on as an earlier one did, but for buffers. */
-static bool repeats_elsewhere(struct tt_group *group, const struct tt_task *task)
-{
-    struct tt_plan *plan = group->repeats;
-    if (!plan || tt_plan_closed(plan) || task->comm != group->repeat_comm ||
-        task->stream != group->repeat_stream ||
-        !tt_batch_accepts(plan->repeat, (int)(group->next_call - plan->repeat->calls), task))
-        return false;
-    group->next_call++;
-    return true;
-}
-
 /* The plan cannot be entered: say why. Another thread may free the communicator at any moment. */
 static __attribute__((noinline)) ncclResult_t refused(const struct tt_task *task, const char *name)
 {
@@ -180,10 +168,17 @@ static __attribute__((noinline)) ncclResult_t add_first(const struct tt_task *ta
     return tt_group_begin_same(group, task) ? ncclSuccess : add(task, name, group);
 }
 
+/* The group may go on as an earlier one did, but for buffers. */
 static __attribute__((noinline)) ncclResult_t
 add_elsewhere(const struct tt_task *task, const char *name, struct tt_group *group)
 {
-    return repeats_elsewhere(group, task) ? ncclSuccess : add(task, name, group);
+    struct tt_plan *plan = group->repeats;
+    if (!plan || tt_plan_closed(plan) || task->comm != group->repeat_comm ||
+        task->stream != group->repeat_stream ||
+        !tt_batch_accepts(plan->repeat, (int)(group->next_call - plan->repeat->calls), task))
+        return add(task, name, group);
+    group->next_call++;
+    return ncclSuccess;
 }
 
 /* In a group that is like an earlier one so far: the communicator is not looked at before its end.

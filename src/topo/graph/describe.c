@@ -36,7 +36,7 @@ static void print_node(FILE *out, const struct tt_topo_node *node)
     }
 }
 
-static const char *link_name(enum tt_path_type type)
+const char *tt_topo_link_name(enum tt_path_type type)
 {
     return type == TT_PATH_PIX ? "PCI" : tt_path_type_name(type);
 }
@@ -56,8 +56,8 @@ static void print_below(FILE *out, const struct tt_topo_node *node, const struct
     for (int l = 0; l < node->nlinks && indent < INDENT; l++) {
         const struct tt_topo_link *link = &node->links[l];
         if (link->peer == from) continue;
-        int width =
-            fprintf(out, "%*s+ %s[%.1f] - ", indent, "", link_name(link->type), (double)link->bw);
+        int width = fprintf(out, "%*s+ %s[%.1f] - ", indent, "", tt_topo_link_name(link->type),
+                            (double)link->bw);
         bool down = leads_down(node, link);
         if (down) {
             print_node(out, link->peer);

@@ -110,11 +110,6 @@ static void put_nets(const struct page *page)
     (void)fputs("],\n", page->out);
 }
 
-static const char *link_name(enum tt_path_type type)
-{
-    return type == TT_PATH_PIX ? "PCI" : tt_path_type_name(type);
-}
-
 static void put_node_links(const struct page *page, const struct tt_topo_node *node, int *count)
 {
     for (int l = 0; l < node->nlinks; l++) {
@@ -122,8 +117,8 @@ static void put_node_links(const struct page *page, const struct tt_topo_node *n
         comma(page, (*count)++);
         (void)fprintf(page->out, "[\"%s/%d\", \"%s/%d\", \"%s\", %.7g]",
                       tt_topo_type_name(node->type), node->index,
-                      tt_topo_type_name(link->peer->type), link->peer->index, link_name(link->type),
-                      (double)link->bw);
+                      tt_topo_type_name(link->peer->type), link->peer->index,
+                      tt_topo_link_name(link->type), (double)link->bw);
     }
 }
 

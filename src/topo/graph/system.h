@@ -117,6 +117,8 @@ bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_p
 struct tt_topo_link *tt_topo_link_back(const struct tt_topo_node *node,
                                        const struct tt_topo_link *link);
 const char *tt_topo_type_name(enum tt_topo_type type);
+/* Type of a link; the shortest path over PCI is a "PCI" link. */
+const char *tt_topo_link_name(enum tt_path_type type);
 /* Report what there is too much of, after a node or link could not be added. Returns the error. */
 ncclResult_t tt_topo_too_large(const struct tt_topo_system *system);
 /* Free all paths. */

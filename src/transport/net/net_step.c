@@ -177,7 +177,7 @@ static int group_size(struct net_edge *edge, uint64_t limit)
     return limit - edge->issued < size ? 0 : (int)size;
 }
 
-static ncclResult_t issue_recv(struct net_edge *edge, int count)
+static ncclResult_t issue_recv(struct net_edge *edge, struct net_step *first, int count)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     struct net_op *op = atomic_load_explicit(&edge->op, memory_order_acquire);
@@ -201,8 +201,8 @@ static ncclResult_t issue_recv(struct net_edge *edge, int count)
     ncclResult_t rc = count == 1
                           ? net->ops.irecv(net, edge->slots.comm, parts, &request)
                           : net->ops.irecv_group(net, edge->slots.comm, parts, count, &request);
-    net_step_at(edge, edge->issued)->request = request;
-    net_step_at(edge, edge->issued)->group = (uint8_t)count;
+    first->request = request;
+    first->group = (uint8_t)count;
     return rc;
 }
 
@@ -247,7 +247,7 @@ static bool issue_step(struct net_edge *edge)
         struct net_step *step = net_step_at(edge, edge->issued);
         int count = sending || edge->group_most < 2 ? 1 : group_size(edge, limit);
         if (!count) return moved;
-        ncclResult_t rc = sending ? issue_send(edge, step) : issue_recv(edge, count);
+        ncclResult_t rc = sending ? issue_send(edge, step) : issue_recv(edge, step, count);
         if (rc) tt_net_broke(edge, rc, sending ? "sending" : "receiving");
         if (rc || !step->request) return moved || rc != ncclSuccess;
         edge->issued += (uint64_t)count;

@@ -317,11 +317,6 @@ static enum tt_step step_op(struct tt_host_exec *exec, size_t i, bool calls)
     return tt_host_op_step(&op->op, calls);
 }
 
-static void report_op(const struct exec_op *op, enum tt_item_call call)
-{
-    if (op->share && op->share->item->wants_issue) op->share->item->step(op->share->item, call);
-}
-
 /* Report to the items, in the order of the host's calls, how far a launch is. */
 static void report_items(const struct tt_host_exec *exec, enum tt_item_call call)
 {
@@ -329,7 +324,7 @@ static void report_items(const struct tt_host_exec *exec, enum tt_item_call call
         const struct exec_op *op = &exec->ops[i];
         if (op->disabled) continue;
         if (op->op.kind == TT_HOST_OP_GRAPH) report_items(op->op.launch.exec, call);
-        report_op(op, call);
+        if (op->share && op->share->item->wants_issue) op->share->item->step(op->share->item, call);
     }
 }
 
