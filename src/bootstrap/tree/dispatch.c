@@ -71,7 +71,7 @@ static void tree_frame(struct tt_conn *conn, uint16_t type, const unsigned char 
 static bool await_reason(struct tt_bootstrap *b, const struct tt_conn *conn, const char *why)
 {
     const bool identified = !conn->server && conn->got_count > 0;
-    if (b->contacts || identified || conn->starved) return false;
+    if (b->contacts || identified || conn->starved || why == tt_conn_robbed) return false;
     if (b->lost_nsec) return true; /* the first one is blamed */
     snprintf(b->lost_why, sizeof(b->lost_why), "%s", why);
     b->lost_peer = conn->peer;
@@ -214,7 +214,6 @@ static void second_tick(struct tt_bootstrap *b, uint64_t now_nsec)
     if (!b->second_nsec || !up || up->state != TT_CONN_OPEN || b->leaving || atomic_load(&b->error))
         return;
     if (up->second) return;
-    tt_service()->retries = true;
     if (now_nsec < b->second_nsec) return;
     const struct tt_contact *parent = &b->contacts[b->parent];
     bool over_spare = tt_addr_same_ip(&up->from, &parent->spare);

@@ -229,6 +229,12 @@ void tt_failure_lost(struct tt_bootstrap *b, int peer, const char *why)
         tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
         return;
     }
+    if (why == tt_conn_robbed) {
+        tt_tree_fail(b, b->rank, ncclSystemError,
+                     "rank %d: its process has closed or replaced a descriptor of this library",
+                     b->rank);
+        return;
+    }
     tt_failure_who(b, peer, text, sizeof(text));
     report_death(b, peer, "%s is gone: %s", text, why);
 }

@@ -47,6 +47,7 @@ static void conn_break(struct tt_conn *conn, const char *why)
 }
 
 const char tt_conn_starved[] = "out of memory";
+const char tt_conn_robbed[] = "this process closed a descriptor of the library";
 const char tt_conn_unproven[] = "the other side does not know the secret, or its encryption key is "
                                 "another, or one of the two has none (ncclSetEncryption)";
 
@@ -150,7 +151,10 @@ static void conn_flush(struct tt_conn *conn)
         struct tt_packet *packet = conn->out;
         ssize_t sent = packet_send(conn, packet);
         if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0) break;
+        if (sent < 0) { /* a descriptor that is none of ours any more: epoll never reports it */
+            if (errno == EBADF || errno == ENOTSOCK) tt_service()->robbed = true;
+            break;
+        }
         conn->send_fd = -1;
         packet->done += (size_t)sent;
         if (packet->done < packet->len) continue;
@@ -563,4 +567,9 @@ void tt_conn_expire(struct tt_conn *conn)
         return;
     }
     conn_break(conn, conn->server ? "no proof within 2 s" : "no answer");
+}
+
+void tt_conn_rob(struct tt_conn *conn)
+{
+    conn_break(conn, tt_conn_robbed);
 }

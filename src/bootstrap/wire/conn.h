@@ -25,6 +25,8 @@ enum tt_conn_state {
 struct tt_conn;
 /* The reason that closed() gets when this process, not the peer, is out of memory. */
 extern const char tt_conn_starved[];
+/* The reason when this process has closed or replaced a descriptor of the service. */
+extern const char tt_conn_robbed[];
 /* The reason when the peer proved a different key. */
 extern const char tt_conn_unproven[];
 struct tt_conn_ops {                      /* all required */
@@ -104,5 +106,6 @@ void tt_conn_finish(struct tt_conn *conn);
 /* For the service thread. */
 void tt_conn_event(struct tt_conn *conn, uint32_t events);
 void tt_conn_expire(struct tt_conn *conn);
+void tt_conn_rob(struct tt_conn *conn); /* closed() follows with tt_conn_robbed */
 void tt_conn_unpark(struct tt_conn *conn);
 void tt_conn_free(struct tt_conn *conn);

@@ -59,12 +59,11 @@ static void free_closed(struct tt_service *service)
     }
 }
 
-/* Act on passed deadlines; milliseconds to the next turn, -1 when nothing has one. */
+/* Act on passed deadlines; milliseconds to the next turn. */
 static int serve_deadlines(struct tt_service *service)
 {
     uint64_t now = tt_now_nsec();
     bool pending = false;
-    service->retries = false;
     for (int i = 0; i < TT_SERVICE_CLIENTS; i++) {
         const struct tt_service_client *client = service->clients[i];
         if (client && client->tick) pending |= client->tick(now);
@@ -79,8 +78,8 @@ static int serve_deadlines(struct tt_service *service)
         }
         pending |= conn->deadline_nsec != 0;
     }
-    if (pending) return (int)(TICK_NSEC / 1000000);
-    return service->retries ? (int)(IDLE_NSEC / 1000000) : -1;
+    /* never for ever: a set of descriptors that the process has closed ends no wait */
+    return (int)((pending ? TICK_NSEC : IDLE_NSEC) / 1000000);
 }
 
 static void close_all(struct tt_service *service)
@@ -99,6 +98,18 @@ static void close_all(struct tt_service *service)
     service->exhausted_nsec = 0;
 }
 
+/* The process has closed descriptors of the service, or put others in their place: nothing would be
+ * heard any more. */
+static void lose_all(struct tt_service *service)
+{
+    service->robbed = false;
+    while (service->conns)
+        tt_conn_rob(service->conns);
+    tt_service_unlock();
+    tt_sleep_usec(TICK_NSEC / 1000);
+    tt_service_lock();
+}
+
 static void *service_main(void *arg)
 {
     struct tt_service *service = arg;
@@ -110,7 +121,9 @@ static void *service_main(void *arg)
         if (service->users == 0) break;
         tt_service_unlock();
         int n = epoll_wait(service->epoll_fd, events, EVENTS, timeout_msec);
+        const bool robbed = n < 0 && errno != EINTR;
         tt_service_lock();
+        if ((robbed || service->robbed) && !service->quit) lose_all(service);
         for (int i = 0; i < n && !service->quit; i++)
             serve_event(service, &events[i]);
         if (!service->quit) free_closed(service);

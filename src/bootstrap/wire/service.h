@@ -57,7 +57,7 @@ struct tt_service {
     uint32_t expected; /* connections that roots wait for */
     uint32_t refused;  /* peers without proof since the last log line */
     uint64_t refused_logged_nsec;
-    bool retries;                 /* some client wants a look once a second; set in its tick */
+    bool robbed;                  /* the process has closed a descriptor of a connection */
     bool exhausted;               /* no descriptor was left for a connection: reported once */
     uint64_t exhausted_nsec;      /* first accept that failed since one succeeded; 0: none */
     uint64_t exhausted_last_nsec; /* the last accept that failed; long ago: no peer connects */

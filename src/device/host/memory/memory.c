@@ -12,6 +12,7 @@
 #include "device/host/process/hints.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -46,15 +47,27 @@ static void unmap(void)
     memory->range = (struct tt_range){NULL, 0, -1};
 }
 
+int tt_host_memory_file(const char *name, size_t bytes)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return -1;
+    if (!ftruncate(fd, (off_t)bytes) &&
+        !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        return fd;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
 /* Where memfd_create() is forbidden (strict containers) the memory is this process's alone: peers
  * then reach it over the network. */
 static bool map_range(size_t bytes)
 {
     struct tt_host_memory *memory = &tt_host.memory;
-    memory->range = (struct tt_range){NULL, bytes, memfd_create("tutti-range", MFD_CLOEXEC)};
+    memory->range = (struct tt_range){NULL, bytes, tt_host_memory_file("tutti-range", bytes)};
     bool alone = memory->range.memfd < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES);
-    if (!alone && (memory->range.memfd < 0 || ftruncate(memory->range.memfd, (off_t)bytes)))
-        return false;
+    if (!alone && memory->range.memfd < 0) return false;
     /* aligned to a huge page, or the kernel gives none */
     char *free_space = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -2,6 +2,7 @@
  * released and nothing maps it. */
 #include "vmm_parts.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -67,7 +68,7 @@ static int make_file(const struct tt_block_info *info, const struct tt_device_in
     int number = info->on_host ? info->number : device->nvml_index;
     snprintf(name, sizeof(name), "tutti-block:%d:%d:%u:%d", info->location, number, info->share,
              info->rdma);
-    return memfd_create(name, MFD_CLOEXEC);
+    return tt_host_memory_file(name, info->bytes);
 }
 
 int tuttiHostBlockCreate(const struct tt_block_info *info, uint64_t *block_out)
@@ -81,8 +82,8 @@ int tuttiHostBlockCreate(const struct tt_block_info *info, uint64_t *block_out)
     if (!info->on_host && (!arena || !tt_host_arena_charge(arena, info->bytes)))
         return TT_HOST_OUT_OF_MEMORY;
     int fd = make_file(info, &device);
-    if (fd < 0) rc = TT_HOST_OPERATING_SYSTEM;
-    if (!rc && ftruncate(fd, (off_t)info->bytes)) rc = TT_HOST_OUT_OF_MEMORY;
+    const bool large = errno == ENOMEM || errno == ENOSPC || errno == EFBIG || errno == EINVAL;
+    if (fd < 0) rc = large ? TT_HOST_OUT_OF_MEMORY : TT_HOST_OPERATING_SYSTEM;
     if (!rc) rc = add_block(fd, info, arena != NULL, block_out);
     if (rc && fd >= 0) close(fd);
     if (rc && arena) tt_host_arena_credit(arena, info->bytes);
