@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct tt_transport_ops *const transports[] = {
     &tt_transport_direct, /* best first: the first that can connect wins */
@@ -59,6 +60,7 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
     }
     transport->inbox = inbox;
     transport->call_log = tt_inbox_barrier(inbox);
+    transport->process = getpid();
     transport->edges = tt_calloc(nranks, sizeof(struct tt_edge **));
     transport->barriers = tt_calloc(nranks, sizeof(struct tt_barrier *));
     transport->messages = tt_calloc(2 * nranks, sizeof(*transport->messages));
@@ -89,9 +91,27 @@ static void destroy_edges(struct tt_transport *transport, struct tt_edge **row)
     free(row);
 }
 
+/* Who waits for this rank and shares memory with it reads that nothing more comes, where the tree
+ * of the bootstrap is cut between the two. */
+static void leave_word(const struct tt_transport *transport)
+{
+    if (transport->call_log && transport->process == getpid())
+        atomic_store_explicit(&transport->call_log->ended, ~transport->config.member->comm_id,
+                              memory_order_release); /* pairs with tt_transport_rank_left() */
+}
+
+bool tt_transport_rank_left(const struct tt_transport *transport, int rank)
+{
+    const struct tt_barrier *theirs = transport->barriers[rank];
+    /* the memory may be in use for another communicator by now, so any other word says nothing */
+    return theirs && atomic_load_explicit(&theirs->ended, memory_order_acquire) ==
+                         ~transport->config.member->comm_id;
+}
+
 void tt_transport_destroy(struct tt_transport *transport)
 {
     if (!transport) return;
+    leave_word(transport);
     tt_net_edges_end(transport->net_edges);
     for (int rank = 0; transport->edges && rank < transport->config.member->nranks; rank++) {
         destroy_edges(transport, transport->edges[rank]);

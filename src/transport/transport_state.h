@@ -5,6 +5,8 @@
 #include "transport/memory/inbox.h"
 #include "transport/reduces.h"
 
+#include <sys/types.h>
+
 struct tt_collnet_lane;
 
 struct tt_transport {
@@ -12,6 +14,7 @@ struct tt_transport {
     struct tt_transport_group group; /* what config.group points to, where there is one */
     void *inbox;                     /* borrowed */
     struct tt_barrier *call_log;     /* at its start */
+    pid_t process;                   /* whose it is: a child of fork has a copy */
     struct tt_edge ***edges; /* owned: per peer, made on first use: [channel][conn][sending] */
     bool all_direct, all_process;
     struct tt_net_edges *net_edges; /* owned; NULL without a network */

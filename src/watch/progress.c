@@ -149,6 +149,36 @@ static bool report_ended(const struct tt_watch *watch, char *text, size_t text_b
     return true;
 }
 
+/* A rank that this one waits for has ended the communicator, as the memory that they share says: it
+ * need not be heard of, where the tree of the bootstrap is cut. The word is there for a second. */
+static bool waits_for_left(struct tt_watch *watch, uint64_t now)
+{
+    const struct tt_watch_subject *subject = &watch->subject;
+    struct tt_wait waits[LISTED_WAITS];
+    bool waits_now = false;
+    if (!subject->transport) return false;
+    int count = tt_wait_list(subject->member, waits, LISTED_WAITS);
+    for (int i = 0; i < count && i < LISTED_WAITS; i++) {
+        const int peer = waits[i].peer;
+        if (peer >= 0 && !watch->left && tt_transport_rank_left(subject->transport, peer)) {
+            watch->left = peer + 1;
+            watch->left_nsec = now;
+        }
+        waits_now |= watch->left == peer + 1;
+    }
+    return watch->left && waits_now && now - watch->left_nsec >= LEFT_TIMEOUT_NSEC;
+}
+
+static void report_left(const struct tt_watch *watch, char *text, size_t text_bytes)
+{
+    int pid;
+    const char *host = tt_bootstrap_peer(watch->subject.bootstrap, watch->left - 1, &pid);
+    snprintf(text, text_bytes,
+             "rank %d on host %s (pid %d) has aborted or destroyed the communicator; rank %d waits "
+             "for it",
+             watch->left - 1, host, pid, watch->subject.member->rank);
+}
+
 /* A call that waits for those of other ranks is not issued yet, but it is outstanding. */
 static bool waits_for_calls(const struct tt_member *member)
 {
@@ -170,7 +200,7 @@ void tt_progress_look(struct tt_watch *watch, uint64_t now)
         watch->reported = watch->looked = watch->asked = false;
         watch->alone_nsec = 0;
         watch->judged = TT_REPORTED_NOTHING;
-        watch->gone = 0;
+        watch->gone = watch->left = 0;
         watch->verdict[0] = 0;
         watch->wants = watch->again_nsec = watch->pause_nsec = watch->circle = 0;
     }
@@ -190,6 +220,9 @@ void tt_progress_look(struct tt_watch *watch, uint64_t now)
         raise_abort(watch, ncclTimeout, sentence);
     } else if (cannot_succeed(watch, idle_nsec, now) &&
                report_ended(watch, sentence, sizeof(sentence))) {
+        raise_abort(watch, ncclRemoteError, sentence);
+    } else if (waits_for_left(watch, now)) {
+        report_left(watch, sentence, sizeof(sentence));
         raise_abort(watch, ncclRemoteError, sentence);
     }
 }

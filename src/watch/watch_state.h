@@ -29,11 +29,13 @@ struct tt_watch {
     uint64_t begun_nsec; /* when that last changed */
     uint64_t issued;     /* as last seen */
     /* since the last progress: */
-    bool reported;                   /* it was reported that nothing finishes */
-    bool looked, asked;              /* the early inquiry was made; the one that is due was made */
-    int gone;                        /* the rank that has ended by the verdict, plus 1; 0: none */
-    int judged;                      /* how much was reported: TT_REPORTED_... */
-    char verdict[400];               /* ": " and the verdict, for the message of an abort; "" */
+    bool reported;      /* it was reported that nothing finishes */
+    bool looked, asked; /* the early inquiry was made; the one that is due was made */
+    int left;           /* a rank that this one waits for and that has left, plus 1; 0: none */
+    uint64_t left_nsec; /* when that was seen */
+    int gone;           /* the rank that has ended by the verdict, plus 1; 0: none */
+    int judged;         /* how much was reported: TT_REPORTED_... */
+    char verdict[400];  /* ": " and the verdict, for the message of an abort; "" */
     uint64_t again_nsec, pause_nsec; /* no cause was found: when to ask again, and the pause */
     uint64_t circle;                 /* of the last verdict (struct tt_verdict); 0 */
     uint64_t wants;                  /* the inquiry whose verdict is to be reported; 0: none */

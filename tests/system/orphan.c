@@ -1,6 +1,7 @@
 /* The first of three processes exits in a collective, the second gets its error and ends. The third
  * may wait for the second alone, and nobody is left who could tell it: it must end as well, with a
- * sentence that names one of them. In memory and over sockets.
+ * sentence that names one of them: also where the second has aborted the communicator and its
+ * process goes on. In memory and over sockets.
  *
  * usage: orphan [sockets] */
 #include "harness.h"
@@ -11,7 +12,9 @@
 
 enum { RANKS = 3, COUNT = 1 << 20, LIMIT_SEC = 60 };
 
-static void play(int rank, int ids[2], bool aborts)
+enum life { EXITS, ABORTS, LINGERS }; /* of the second: what it does about its error */
+
+static void play(int rank, int ids[2], enum life life)
 {
     ncclUniqueId id;
     ncclComm_t comm;
@@ -43,25 +46,30 @@ static void play(int rank, int ids[2], bool aborts)
     if (state != ncclRemoteError || !(strstr(why, "rank 0") || strstr(why, "rank 1")))
         harness_fail(__FILE__, __LINE__, "rank %d: code %d, \"%s\"", rank, (int)state, why);
     printf("rank %d after %.2f s: %s\n", rank, harness_now_sec() - start, why);
-    if (aborts) NCCL(ncclCommAbort(comm));
+    if (life != EXITS) NCCL(ncclCommAbort(comm));
+    if (life == LINGERS && rank == 1) { /* until the third has ended, and closed its pipe */
+        char byte;
+        close(ids[1]);
+        CHECK(read(ids[0], &byte, 1) == 0);
+    }
     exit(0);
 }
 
-static void run(bool aborts)
+static void run(enum life life)
 {
     int ids[2], status;
     CHECK(pipe(ids) == 0);
     for (int rank = 0; rank < RANKS; rank++) {
         pid_t pid = fork();
         CHECK(pid >= 0);
-        if (pid == 0) play(rank, ids, aborts);
+        if (pid == 0) play(rank, ids, life);
     }
+    close(ids[1]);
     for (int rank = 0; rank < RANKS; rank++) {
         CHECK(wait(&status) > 0);
         CHECK(status == 0);
     }
     close(ids[0]);
-    close(ids[1]);
 }
 
 int main(int argc, char **argv)
@@ -70,7 +78,7 @@ int main(int argc, char **argv)
     setenv("TUTTI_DEVICES", "3", 1);
     setenv("NCCL_P2P_DISABLE", "1", 1);
     if (sockets) setenv("NCCL_SHM_DISABLE", "1", 1);
-    run(false);
-    run(true);
+    for (enum life life = EXITS; life <= LINGERS; life++)
+        run(life);
     return 0;
 }

@@ -74,7 +74,8 @@ struct tt_barrier {
     _Atomic uint64_t begun[TT_CALL_LOG_LEN]; /* match header of operation k at k mod their number;
                                                stored last */
     _Atomic uint64_t left;                   /* barrier operations left */
-    uint64_t pad[7];
+    _Atomic uint64_t ended; /* ~id of the communicator, once this rank has left it */
+    uint64_t pad[6];
     struct tt_begun calls[TT_CALL_LOG_LEN];
     struct tt_barrier_cell cell[TT_SLOTS];
 };

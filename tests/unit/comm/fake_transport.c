@@ -95,6 +95,13 @@ uint64_t tt_transport_in_flight_nsec(struct tt_transport *transport, int rank)
     return 0;
 }
 
+bool tt_transport_rank_left(const struct tt_transport *transport, int rank)
+{
+    (void)transport;
+    (void)rank;
+    return false;
+}
+
 /* No network edges: the proxy sleeps until its end. */
 enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_t *rc_out)
 {
