@@ -1,5 +1,6 @@
 /* `tutti doctor`: what do the ranks of a running job do, and who keeps whom waiting? */
 #include "doctor/ask.h"
+#include "doctor/merge.h"
 #include "doctor/preflight.h"
 #include "doctor/show.h"
 #include "doctor/stacks.h"
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 /* STATUS_NO_JOB   exit status: there was no process to ask */
-enum { MAX_PIDS = 4096, BRIEF_SEC = 2, STATUS_NO_JOB = 3 };
+enum { MAX_PIDS = 4096, MAX_ASKED = 256, BRIEF_SEC = 2, STATUS_NO_JOB = 3 };
 
 static const char help_text[] =
     "usage: tutti doctor [--pid PID | --address HOST[:PORT]] [--timeout SEC] [--stacks]\n"
@@ -179,6 +180,21 @@ static bool is_known(const json_t *jobs, int pid)
     return known;
 }
 
+/* Ranks that run and have not answered: the question passed through a process that is stopped. Each
+ * is asked itself, for a second, as it cannot reach others either. */
+static void examine_missing(const struct doctor_options *options, json_t *jobs)
+{
+    struct doctor_options brief = *options;
+    int asked[MAX_ASKED], nasked = 0, pid;
+    if (brief.timeout_sec > 1) brief.timeout_sec = 1;
+    while (nasked < MAX_ASKED && (pid = doctor_missing_pid(jobs, asked, nasked))) {
+        const char *why = "";
+        asked[nasked++] = pid;
+        int fd = doctor_connect_pid(pid, brief.timeout_sec, &why);
+        if (fd >= 0) doctor_merge(jobs, examine(fd, &brief, &why));
+    }
+}
+
 /* All jobs of this user: a process that another has answered for is not asked again, and one that
  * is stopped is not asked at all. Returns how many are in no answer. */
 static int examine_host(const struct doctor_options *options, json_t *jobs)
@@ -194,7 +210,8 @@ static int examine_host(const struct doctor_options *options, json_t *jobs)
             continue;
         }
         json_t *job = examine(fd, options, &why);
-        json_array_append_new(jobs, job);
+        doctor_merge(jobs, job);
+        examine_missing(options, jobs);
         if (job) continue;
         if (!options->flight) say_silent(pids[p], why);
         pids[p] = 0;
@@ -226,8 +243,10 @@ static int examine_one(const struct doctor_options *options, json_t *jobs)
             job = examine(doctor_connect_pid(pid, options->timeout_sec, &why), options, &why);
         if (!job) say_silent(pid, why);
     }
-    json_array_append_new(jobs, job);
-    if (job) return 0;
+    const bool answered = job != NULL;
+    doctor_merge(jobs, job);
+    if (!address) examine_missing(options, jobs);
+    if (answered) return 0;
     return !address && doctor_is_stopped(pid) ? 1 : STATUS_NO_JOB;
 }
 

@@ -204,19 +204,16 @@ ncclResult_t tt_call_log_compare(struct tt_transport *transport, int rank,
                                  const uint64_t words[TT_CALL_LOG_WORDS]);
 /* UNSEEN: the other rank's memory is not mapped here. LATE: it has not begun the operation. */
 enum tt_calls_match { TT_CALLS_AGREE, TT_CALLS_UNSEEN, TT_CALLS_LATE, TT_CALLS_DIFFER };
-/* Compare the operations up to `number`, this rank's last, with each other rank's; the greatest
- * result. Any thread. */
+/* Compare the operations up to `number` with each other rank's; the greatest result. Any thread. */
 enum tt_calls_match tt_transport_agree(struct tt_transport *transport, uint64_t number);
 /* The call of the operation with that number; false when it is no longer in the log. Any thread. */
 bool tt_call_log_get(const struct tt_transport *transport, uint64_t number,
                      struct tt_call *call_out);
-/* True when that rank has ended the communicator, as the memory that it shares with this one says;
- * false: not, or nothing is known. Any thread. */
+/* True when memory that is shared with that rank says it has ended the communicator. Any thread. */
 bool tt_transport_rank_left(const struct tt_transport *transport, int rank);
 /* Messages that this rank has begun to send to `rank`, or to receive from it. Any thread. */
 uint32_t tt_transport_messages(const struct tt_transport *transport, int rank, bool sending);
-/* Fail with ncclInvalidUsage and that sentence at all ranks, unless the communicator has failed.
- * Any thread. */
+/* Fail with ncclInvalidUsage and that sentence at all ranks, unless it has failed. Any thread. */
 ncclResult_t tt_transport_mismatch(struct tt_transport *transport, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -336,6 +336,21 @@ def preflight():
     check("a host that is gone", hosts[2]["checks"][0]["name"] == "remote shell", hosts[2])
 
 
+def cut_off(processes):
+    """The question to rank 3 passes through rank 1, which is stopped now as well: it is asked itself, and there is one job."""
+    processes[1].send_signal(signal.SIGSTOP)
+    pids = {p.pid for p in processes}
+    for args in (["--pid", str(processes[0].pid)], []):
+        r = tutti("doctor", "--json", "--timeout", "2", *args)
+        jobs = [j for j in json.loads(r.stdout) if any(p["pid"] in pids for p in j["processes"])]
+        check("one job", len(jobs) == 1, r.stdout)
+        comm = jobs[0]["communicators"][0]
+        check("ranks behind a stopped one", [k["rank"] for k in comm["ranks"]] == [0, 3], comm)
+        check("who is missing", [(m["rank"], m["state"]) for m in comm["missing"]] == [(1, "stopped"), (2, "stopped")], comm)
+        check("who is to blame", comm["verdict"]["kind"] == "stopped", comm["verdict"])
+    processes[1].send_signal(signal.SIGCONT)
+
+
 def main():
     port, port6 = free_port(), free_port()
     folder = tempfile.TemporaryDirectory()
@@ -356,6 +371,7 @@ def main():
         check("stopped", verdict["kind"] == "stopped" and verdict["rank"] == VICTIM, answer)
         check("missing", [m["state"] for m in answer["communicators"][0]["missing"]] == ["stopped"], answer)
         behind(processes)
+        cut_off(processes)
         hung_up(processes[1].pid)
         patient(processes[1].pid)
         oversubscribed(processes[VICTIM].pid)

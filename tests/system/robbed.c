@@ -87,8 +87,8 @@ static void live(int rank, enum deed deed, struct shared *shared)
         exit(0);
     }
     /* over sockets a data connection may have noticed it first: "Bad file descriptor" */
-    const bool right =
-        victim ? strstr(why, "descriptor") || strstr(why, "NET/Socket") : strstr(why, "rank 2");
+    const bool right = victim ? strstr(why, "descriptor") || strstr(why, "NET/Socket")
+                              : strstr(why, "rank 2") != NULL;
     if (state != (victim ? ncclSystemError : ncclRemoteError) || !right)
         harness_fail(__FILE__, __LINE__, "rank %d: code %d, \"%s\"", rank, (int)state, why);
     (void)ncclCommAbort(comm);

@@ -1,0 +1,12 @@
+/* Answers of several processes about one job. */
+#pragma once
+
+#include <jansson.h>
+
+/* Add the answer of a process to the list of jobs. Where it is about a communicator that one of
+ * them has as well, that job gets what it lacks: states of ranks that did not answer there, and
+ * processes. Owns `job`; accepts NULL. */
+void doctor_merge(json_t *jobs, json_t *job);
+/* A process of this host that runs and whose rank is missing in a job, so that it can be asked
+ * itself, over its own socket; 0: none. Those in `asked` are passed over. */
+int doctor_missing_pid(const json_t *jobs, const int *asked, int nasked);
