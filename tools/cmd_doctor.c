@@ -210,9 +210,10 @@ static int examine_host(const struct doctor_options *options, json_t *jobs)
             continue;
         }
         json_t *job = examine(fd, options, &why);
+        const bool answered = job != NULL;
         doctor_merge(jobs, job);
         examine_missing(options, jobs);
-        if (job) continue;
+        if (answered) continue;
         if (!options->flight) say_silent(pids[p], why);
         pids[p] = 0;
         silent++;

@@ -161,6 +161,10 @@ ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_
  * one load. */
 uint64_t tt_bootstrap_mail(const struct tt_bootstrap *bootstrap);
 
+/* Since when a caller of this rank waits for the others in an exchange (of tt_now_nsec()); 0: none
+ * does. Any thread. */
+uint64_t tt_bootstrap_exchange_nsec(const struct tt_bootstrap *bootstrap);
+
 /* Tell all ranks that this one has failed with that code and sentence. They get ncclRemoteError
  * from their next call and from tt_bootstrap_error(). */
 void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence);

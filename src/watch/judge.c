@@ -183,8 +183,9 @@ void tt_judge_receive(struct tt_watch *watch)
     while (!tt_bootstrap_poll(watch->subject.bootstrap, TT_ANY_PEER, TAG_VERDICT, &message,
                               sizeof(message), &bytes)) {
         int level = message.due ? TT_REPORTED_DUE : TT_REPORTED_EARLY;
-        if (bytes != sizeof(message) || watch->judged >= level || watch->served == watch->issued ||
-            blames_own(&message))
+        const bool waits = watch->served != watch->issued ||
+                           tt_bootstrap_exchange_nsec(watch->subject.bootstrap) != 0;
+        if (bytes != sizeof(message) || watch->judged >= level || !waits || blames_own(&message))
             continue;
         message.sentence[sizeof(message.sentence) - 1] = 0;
         for (char *c = message.sentence; *c; c++) {

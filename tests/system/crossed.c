@@ -1,11 +1,14 @@
 /* Ranks that use two or more communicators in different order. Where each has both calls on one
  * stream nothing can end: all get ncclInvalidUsage with the calls. Where a rank waits for one call
  * before it makes the other, it might still make it: each that waits is warned within seconds.
- * Where the ranks are merely late, nobody says anything. In memory and over sockets.
+ * Where the ranks are merely late, nobody says anything. A split against a sum is warned of as
+ * well. In memory and over sockets.
  *
  * usage: crossed [sockets] */
 #include "harness.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -16,6 +19,7 @@ enum { RANKS = 3, COUNT = 1000, LIMIT_SEC = 60, WARNED_SEC = 30, LATE_USEC = 260
 struct play {
     bool waits; /* for each call before the next one */
     bool late;  /* the order is right, but the last rank comes late */
+    bool meets; /* the first rank splits the communicator in which the others sum */
 };
 
 struct shared {
@@ -100,10 +104,45 @@ static void must_be_warned(const struct rank *own)
     CHECK(cudaStreamQuery(own->stream) == cudaErrorNotReady);
 }
 
+/* The rank that stands in a split is told by a thread of the library, into its log. */
+static void *await_word(void *arg)
+{
+    const struct rank *own = arg;
+    const double end = harness_now_sec() + WARNED_SEC;
+    while (!is_warned(own, "waits for all ranks in a split or registration")) {
+        if (harness_now_sec() > end)
+            harness_fail(__FILE__, __LINE__, "rank %d: no word", own->rank);
+        usleep(5000);
+    }
+    own->shared->done++;
+    while (own->shared->done < RANKS)
+        usleep(2000);
+    NCCL(ncclCommAbort(own->comms[0])); /* ends a split of its own and others' */
+    return NULL;
+}
+
+static void meet(const struct rank *own)
+{
+    pthread_t thread;
+    ncclComm_t part = NULL;
+    CHECK(pthread_create(&thread, NULL, await_word, (void *)(uintptr_t)own) == 0);
+    if (own->rank == 0) {
+        CHECK(ncclCommSplit(own->comms[0], 0, 0, &part, NULL) != ncclSuccess);
+    } else {
+        call(own, 0);
+    }
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
 static void use(const struct rank *own)
 {
     const char *why = "";
     const double start = harness_now_sec();
+    if (own->play->meets) {
+        meet(own);
+        printf("rank %d: %.2f s\n", own->rank, harness_now_sec() - start);
+        return;
+    }
     if (own->play->waits) {
         must_be_warned(own);
     } else if (own->play->late) {
@@ -143,7 +182,7 @@ static void live(int rank, const struct play *play, struct shared *shared)
     CUDA(cudaStreamCreate(&own.stream));
     CUDA(cudaMalloc((void **)&own.buffer, COUNT * sizeof(float)));
     use(&own);
-    for (int k = 0; k < RANKS; k++)
+    for (int k = play->meets ? 1 : 0; k < RANKS; k++)
         (void)ncclCommAbort(own.comms[k]);
     unlink(log_path(rank));
     exit(0);
@@ -170,14 +209,18 @@ static void run(const struct play *play)
 
 int main(int argc, char **argv)
 {
-    static const struct play plays[] = {{false, false}, {true, false}, {false, true}};
+    static const struct play plays[] = {
+        {false, false, false}, {true, false, false}, {false, true, false}, {false, false, true}};
     setenv("TUTTI_DEVICES", "3", 1);
     if (argc > 1 && !strcmp(argv[1], "sockets")) {
         setenv("NCCL_P2P_DISABLE", "1", 1);
         setenv("NCCL_SHM_DISABLE", "1", 1);
     }
     for (size_t i = 0; i < sizeof(plays) / sizeof(plays[0]); i++) {
-        printf("%s\n", plays[i].late ? "late" : plays[i].waits ? "one by one" : "on one stream");
+        printf("%s\n", plays[i].late    ? "late"
+                       : plays[i].waits ? "one by one"
+                       : plays[i].meets ? "against a split"
+                                        : "on one stream");
         fflush(NULL);
         run(&plays[i]);
     }

@@ -320,6 +320,7 @@ static ncclResult_t gather_locked(struct tt_bootstrap *b, const void *mine, size
     x->bytes = bytes;
     x->sent = x->arrived = false;
     x->entered = true;
+    atomic_store_explicit(&x->since_nsec, start_nsec, memory_order_relaxed);
     b->kept_nsec = 0;
     send_up(b);
     tt_exchange_miss(b);
@@ -347,8 +348,14 @@ static ncclResult_t gather_locked(struct tt_bootstrap *b, const void *mine, size
     x->table = NULL;
     x->mine = NULL;
     x->entered = false;
+    atomic_store_explicit(&x->since_nsec, 0, memory_order_relaxed);
     if (!rc) watch_kept(b);
     return rc;
+}
+
+uint64_t tt_bootstrap_exchange_nsec(const struct tt_bootstrap *b)
+{
+    return atomic_load_explicit(&b->exchange.since_nsec, memory_order_relaxed);
 }
 
 ncclResult_t tt_bootstrap_allgather(struct tt_bootstrap *b, const void *mine, size_t bytes,

@@ -59,6 +59,7 @@ struct tt_late {            /* the search for the rank that an exchange waits fo
 struct tt_exchange { /* the all-gather that the caller is in */
     uint64_t seq;    /* of the last one entered */
     bool entered, sent, arrived;
+    _Atomic uint64_t since_nsec; /* when it was entered; 0: the caller is in none */
     unsigned char *kept; /* owned: what was sent up in the first one, which the parent may not have
                             got (dispatch.c); NULL: nothing */
     size_t kept_bytes;

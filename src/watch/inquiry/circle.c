@@ -18,9 +18,8 @@ static bool needs_all(const struct tt_call *call)
     return call->known && call->count && is_one;
 }
 
-/* The same process and device as `rank`, in another communicator; NULL: it is not there. */
-static const struct tt_status *in_comm(const struct tt_inquiry *inquiry,
-                                       const struct tt_status *rank, uint64_t comm_id)
+const struct tt_status *tt_circle_in_comm(const struct tt_inquiry *inquiry,
+                                          const struct tt_status *rank, uint64_t comm_id)
 {
     for (size_t i = 0; i < inquiry->nfound; i++) {
         const struct tt_status *other = &inquiry->found[i];
@@ -35,7 +34,8 @@ static const struct tt_status *in_comm(const struct tt_inquiry *inquiry,
 static bool must_await(const struct tt_inquiry *inquiry, const struct tt_standing *standing,
                        const struct tt_standing *next)
 {
-    const struct tt_status *late = in_comm(inquiry, next->status, standing->status->comm_id);
+    const struct tt_status *late =
+        tt_circle_in_comm(inquiry, next->status, standing->status->comm_id);
     if (!late || !standing->status->nwaits || !needs_all(&standing->wait.call)) return false;
     const bool called = late->issued != late->served && !late->nwaits;
     const bool behind = late->head_stream && late->head_stream == next->status->head_stream;
@@ -52,7 +52,7 @@ static uint64_t mix_process(const struct tt_inquiry *inquiry, const struct tt_st
                             const struct tt_verdict *verdict, uint64_t hash)
 {
     for (int c = 0; c < verdict->ncomms; c++) {
-        const struct tt_status *status = in_comm(inquiry, rank, verdict->comms[c]);
+        const struct tt_status *status = tt_circle_in_comm(inquiry, rank, verdict->comms[c]);
         if (!status) continue;
         hash = mix(mix(hash, verdict->comms[c]), (uint64_t)status->rank);
         hash = mix(mix(hash, status->served), status->begun);
@@ -89,5 +89,15 @@ void tt_circle_describe(const struct tt_inquiry *inquiry, const struct tt_standi
         verdict->certain &= must_await(inquiry, &ranks[enters], &ranks[at]);
         enters = at;
     }
+    verdict->circle = hash | 1;
+}
+
+void tt_circle_exchange(const struct tt_standing *from, const struct tt_status *standing,
+                        struct tt_verdict *verdict)
+{
+    uint64_t hash = mix(FNV_OFFSET, from->status->comm_id);
+    hash = mix(mix(hash, (uint64_t)from->status->rank), (uint64_t)standing->rank);
+    hash = mix(mix(hash, from->status->served), from->status->begun);
+    hash = mix(mix(hash, standing->served), standing->begun);
     verdict->circle = hash | 1;
 }

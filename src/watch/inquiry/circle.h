@@ -13,3 +13,10 @@ struct tt_standing { /* a rank on the way of a verdict, and what it waits in */
  * at least. */
 void tt_circle_describe(const struct tt_inquiry *inquiry, const struct tt_standing *ranks,
                         int count, struct tt_verdict *verdict);
+/* The same process and device as `rank`, in another communicator; NULL: it is not there. */
+const struct tt_status *tt_circle_in_comm(const struct tt_inquiry *inquiry,
+                                          const struct tt_status *rank, uint64_t comm_id);
+/* The circle of two ranks: `from` waits in an operation for one that meets others in a split, a
+ * registration or the like, to which `from` has not come. */
+void tt_circle_exchange(const struct tt_standing *from, const struct tt_status *standing,
+                        struct tt_verdict *verdict);

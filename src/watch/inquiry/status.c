@@ -89,6 +89,8 @@ void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
         if (since && now > since + GRAPHS_NSEC)
             status.graphs = atomic_load_explicit(subject->graph_refs, memory_order_relaxed);
     }
+    const uint64_t since = tt_bootstrap_exchange_nsec(subject->bootstrap);
+    if (since && now > since) status.exchange_msec = (uint32_t)((now - since) / 1000000);
     fill_waits(subject, now, &status);
     *status_out = status;
 }
@@ -107,7 +109,7 @@ bool tt_status_has_work(const struct tt_status *status)
 
 /* ---- on the wire: 64-bit little-endian words, names as bytes ---- */
 
-enum { WORDS = 15, CALL_WORDS = 3, WAIT_WORDS = 2 + CALL_WORDS };
+enum { WORDS = 16, CALL_WORDS = 3, WAIT_WORDS = 2 + CALL_WORDS };
 _Static_assert((WORDS + CALL_WORDS + TT_STATUS_WAITS * WAIT_WORDS) * 8 + TT_STATUS_NAME_BYTES <=
                    TT_STATUS_BYTES,
                "a status must fit");
@@ -136,6 +138,7 @@ void tt_status_pack(const struct tt_status *status, unsigned char bytes[TT_STATU
     *at++ = both(status->init, (uint32_t)status->nwaits);
     *at++ = both(status->graphs, status->grouped ? 1 : 0);
     *at++ = status->head_stream;
+    *at++ = status->exchange_msec;
     memcpy(at, &status->last, sizeof(status->last));
     at += CALL_WORDS;
     for (int i = 0; i < TT_STATUS_WAITS; i++, at += WAIT_WORDS) {
@@ -193,7 +196,8 @@ bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STA
                                  .nwaits = (int)(uint32_t)words[12],
                                  .graphs = (uint32_t)(words[13] >> 32),
                                  .grouped = (words[13] & 1) != 0,
-                                 .head_stream = words[14]};
+                                 .head_stream = words[14],
+                                 .exchange_msec = (uint32_t)words[15]};
     unpack_calls(status, words + 7);
     memcpy(&status->last, at, sizeof(status->last));
     at += CALL_WORDS;

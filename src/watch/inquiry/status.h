@@ -49,6 +49,8 @@ struct tt_status {
     uint32_t init;           /* ncclInProgress in its init, else ncclSuccess */
     uint32_t abort;          /* ncclResult_t of a communicator that failed */
     bool grouped;            /* a group is open that holds calls on it */
+    uint32_t exchange_msec;  /* how long it has waited for the others in a split, a registration or
+                             another exchange; 0: it does not */
     uint32_t graphs;         /* works in graphs for which its end has waited for a second */
     struct tt_call last;     /* the newest collective */
     uint32_t launched[TT_STATUS_FUNCS]; /* calls, by function */

@@ -201,6 +201,45 @@ static void conclude_not_called(const struct search *search, const struct tt_sta
              (unsigned long long)wait->number, last_text);
 }
 
+/* Where the process of a rank waits in an exchange to which that of `from` has not come; NULL. */
+static const struct tt_status *exchange_of(const struct search *search,
+                                           const struct tt_status *status,
+                                           const struct tt_standing *from)
+{
+    for (size_t i = 0; i < search->inquiry->nfound; i++) {
+        const struct tt_status *other = &search->inquiry->found[i];
+        if (other->process.key != status->process.key || other->device != status->device ||
+            other->exchange_msec < BLOCKED_MSEC)
+            continue;
+        const struct tt_status *own =
+            tt_circle_in_comm(search->inquiry, from->status, other->comm_id);
+        if (own && !own->exchange_msec) return other;
+    }
+    return NULL;
+}
+
+/* It stands in a split or the like, to which the rank that waits for it does not come: that might
+ * still come, as another thread may make the call. */
+static bool conclude_exchange(const struct search *search, const struct tt_status *status,
+                              const struct tt_standing *from)
+{
+    struct tt_verdict found = {
+        .kind = TT_VERDICT_CIRCLE, .comm_id = status->comm_id, .rank = status->rank};
+    char call[TT_CALL_BYTES], where[40] = "";
+    const struct tt_status *standing = exchange_of(search, status, from);
+    if (!standing) return false;
+    if (standing->comm_id != status->comm_id)
+        snprintf(where, sizeof(where), " of comm 0x%llx", (unsigned long long)standing->comm_id);
+    tt_call_text(&from->wait.call, false, call);
+    tt_circle_exchange(from, standing, &found);
+    conclude(search, &found,
+             "ranks called different operations: rank %d called %s and waits for rank %d, which "
+             "waits for all ranks in a split or registration%s; all ranks must make "
+             "the same calls in the same order",
+             from->status->rank, call, status->rank, where);
+    return true;
+}
+
 static void conclude_queued(const struct search *search, const struct tt_status *status)
 {
     const struct tt_verdict found = {
@@ -316,6 +355,7 @@ static bool go_on(const struct search *search, const struct tt_standing *from,
         *next = step_to(other);
         return true;
     }
+    if (!works && conclude_exchange(search, status, from)) return false;
     bool message = from->wait.call.known && tt_func_is_message((enum tt_func)from->wait.call.func);
     if (!works && (message || status->begun < number)) {
         conclude_not_called(search, status, from->status, &from->wait);
