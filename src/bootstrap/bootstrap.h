@@ -157,6 +157,8 @@ ncclResult_t tt_bootstrap_send(struct tt_bootstrap *bootstrap, int peer, uint32_
 ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_t tag,
                                void *message, size_t max_bytes, size_t *bytes_out);
 
+/* The rank behind `from` on the way of a message to `to`. */
+int tt_bootstrap_next(const struct tt_bootstrap *bootstrap, int from, int to);
 /* Count of messages that have arrived: while it does not change, polling finds nothing new. Costs
  * one load. */
 uint64_t tt_bootstrap_mail(const struct tt_bootstrap *bootstrap);

@@ -4,8 +4,9 @@ over memory, across a communicator and its parts, in a circle. usage: blame.py P
 import concurrent.futures, os, random, re, signal, subprocess, sys, tempfile, time
 
 SOCKETS = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
+HOSTS = {**SOCKETS, "NCCL_HOSTID": "host", "NCCL_ALGO": "Ring"}  # each rank on one of its own, so /proc says nothing of the others
 CASES = [("late", SOCKETS), ("stopped", SOCKETS), ("split", SOCKETS), ("circle", SOCKETS), ("late", {}), ("stopped", {}),
-         ("split", {})]
+         ("split", {}), ("silent", HOSTS)]
 LIMIT_SEC = 60
 
 
@@ -13,6 +14,7 @@ def wanted(scenario, victim):
     """What the sentence must say."""
     return {"late": rf"rank {victim} on host \S+ \(pid \d+\) has not called AllReduce\(count 1000, float, sum\) as operation 3",
             "stopped": rf"rank {victim} on host \S+ \(pid \d+\) is stopped",
+            "silent": rf"rank {victim} on host \S+ \(pid \d+\) (is stopped|does not answer: its process is stopped)",
             "split": rf"rank {victim} .*has not called AllReduce|ranks [\d, ]*\b{victim}\b[\d, ]* have not called AllReduce",
             "circle": r"ranks wait for each other: rank \d+ in Recv.*; Sends and Recvs that need each other go into one group"}[scenario]
 
@@ -36,8 +38,10 @@ def play(program, scenario, env, ranks, victim):
     """Problems found."""
     with tempfile.TemporaryDirectory() as folder:
         logs = [os.path.join(folder, f"log{r}") for r in range(ranks)]
-        started = [subprocess.Popen([program, scenario, str(ranks), str(r), str(victim), os.path.join(folder, "id")],
-                                    env={**os.environ, **env, "NCCL_DEBUG": "WARN", "TUTTI_WATCHDOG": "1", "TUTTI_CHECK_MATCH": "0",
+        started = [subprocess.Popen([program, "stopped" if scenario == "silent" else scenario, str(ranks), str(r), str(victim),
+                                     os.path.join(folder, "id")],
+                                    env={**os.environ, **env, **({"NCCL_HOSTID": f"host{r}"} if "NCCL_HOSTID" in env else {}),
+                                         "NCCL_DEBUG": "WARN", "TUTTI_WATCHDOG": "1", "TUTTI_CHECK_MATCH": "0",
                                          "NCCL_DEBUG_FILE": logs[r]}) for r in range(ranks)]
         try:
             end = time.monotonic() + LIMIT_SEC
@@ -79,6 +83,7 @@ def main():
             for scenario, env in CASES if rounds > 1 else CASES[:5]:
                 ranks = source.choice([4, 5, 6])
                 jobs.append(pool.submit(play, program, scenario, env, ranks, source.randrange(ranks)))
+        jobs.append(pool.submit(play, program, "silent", HOSTS, 4, 0))  # all messages pass through rank 0
         jobs.append(pool.submit(time_out, program))
     wrong, played = sum((job.result() for job in jobs), []), len(jobs)
     print("\n".join(wrong))

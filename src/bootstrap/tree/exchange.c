@@ -470,3 +470,12 @@ ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *b, int peer, uint32_t tag, v
     free(queued);
     return rc;
 }
+
+int tt_bootstrap_next(const struct tt_bootstrap *b, int from, int to)
+{
+    int children[TT_BRANCHES];
+    const int child = tt_blocks_child_toward(&b->blocks, from, to);
+    if (child < 0) return tt_blocks_parent(&b->blocks, from);
+    tt_blocks_children(&b->blocks, from, children);
+    return children[child];
+}

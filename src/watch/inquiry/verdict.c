@@ -109,25 +109,40 @@ static void conclude(const struct search *search, const struct tt_verdict *found
     va_end(args);
 }
 
-/* The question to a rank may have passed through one that is stopped: it is that one then. */
-static struct tt_absent stopped_before(const struct search *search, uint64_t comm_id, int *rank)
+/* The first rank on the way to a silent one that has not answered either. */
+static int silent_before(const struct search *search, const struct tt_inquiry_comm *comm, int rank)
+{
+    const struct tt_watch *watch = watch_in(search->watches, comm->comm_id);
+    if (!watch || watch->subject.member->rank == rank) return rank;
+    const struct tt_bootstrap *bootstrap = watch->subject.bootstrap;
+    int at = tt_bootstrap_next(bootstrap, watch->subject.member->rank, rank);
+    while (at != rank && comm->rank[at] & TT_INQUIRY_FOUND)
+        at = tt_bootstrap_next(bootstrap, at, rank);
+    return at;
+}
+
+/* The question to a rank may have passed through one that is stopped, or silent itself: it is that
+ * one then. */
+static struct tt_absent absent_before(const struct search *search, uint64_t comm_id, int *rank)
 {
     const struct tt_inquiry_comm *comm = tt_inquiry_comm(search->inquiry, comm_id);
-    for (int other = 0; comm && other < comm->nranks; other++) {
+    struct tt_absent absent = tt_verdict_absent(search->inquiry, search->watches, comm_id, *rank);
+    if (!comm || absent.kind != TT_VERDICT_SILENT) return absent;
+    for (int other = 0; other < comm->nranks; other++) {
         if (comm->rank[other] & TT_INQUIRY_FOUND) continue;
-        struct tt_absent absent =
+        const struct tt_absent stopped =
             tt_verdict_absent(search->inquiry, search->watches, comm_id, other);
-        if (absent.kind != TT_VERDICT_STOPPED) continue;
+        if (stopped.kind != TT_VERDICT_STOPPED) continue;
         *rank = other;
-        return absent;
+        return stopped;
     }
+    *rank = silent_before(search, comm, *rank);
     return tt_verdict_absent(search->inquiry, search->watches, comm_id, *rank);
 }
 
 static void conclude_absent(const struct search *search, uint64_t comm_id, int rank)
 {
-    struct tt_absent absent = tt_verdict_absent(search->inquiry, search->watches, comm_id, rank);
-    if (absent.kind == TT_VERDICT_SILENT) absent = stopped_before(search, comm_id, &rank);
+    const struct tt_absent absent = absent_before(search, comm_id, &rank);
     const struct tt_verdict found = {.kind = absent.kind, .comm_id = comm_id, .rank = rank};
     const char *what = "does not answer: its process is stopped, or cannot be reached";
     if (absent.runs) {
