@@ -146,10 +146,13 @@ static int open_generated(const struct program_options *options, struct program_
     for (int k = 0; k < TT_ALGO_COUNT_; k++) {
         if (same_word(options->algo, tt_algo_name((enum tt_algo)k))) algo = k;
     }
-    if (func < 0)
-        return tutti_usage_error(options->command, "--op: '%s' is no collective", options->op);
-    if (algo < 0)
-        return tutti_usage_error(options->command, "--algo: '%s' is no algorithm", options->algo);
+    struct tutti_words words = {""};
+    for (int k = 0; func < 0 && k < TT_FUNC_COUNT_; k++)
+        tutti_words_add(&words, tt_func_name((enum tt_func)k));
+    if (func < 0) return tutti_unknown(options->command, "collective", options->op, &words);
+    for (int k = 0; algo < 0 && k < TT_ALGO_COUNT_; k++)
+        tutti_words_add(&words, tt_algo_name((enum tt_algo)k));
+    if (algo < 0) return tutti_unknown(options->command, "algorithm", options->algo, &words);
     if (!find_proto((enum tt_func)func, (enum tt_algo)algo, options->proto, &proto)) {
         return tutti_usage_error(
             options->command, "there is no %s by %s%s%s; see: tutti program list",

@@ -1,31 +1,34 @@
-/* Levenshtein distance by rows: names are short, and few are compared. */
+/* Levenshtein distance by rows, with swaps of neighbours: names are short, and few are compared. */
 #include "base/text/spelling.h"
 
 #include "base/mem.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 size_t tt_edit_distance(const char *a, const char *b)
 {
-    size_t row[TT_SPELLING_BYTES + 1];
+    size_t before[TT_SPELLING_BYTES + 1] = {0}, last[TT_SPELLING_BYTES + 1],
+                                      row[TT_SPELLING_BYTES + 1];
     const size_t len = strlen(b);
     if (len > TT_SPELLING_BYTES) return SIZE_MAX;
-    for (size_t j = 0; j <= len; j++) {
-        row[j] = j;
-    }
+    for (size_t j = 0; j <= len; j++)
+        last[j] = j;
     for (size_t i = 0; a[i]; i++) {
-        size_t diagonal = row[0];
         row[0] = i + 1;
         for (size_t j = 0; j < len; j++) {
-            const size_t change = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = tt_min_size(change, tt_min_size(row[j], row[j + 1]) + 1);
+            const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+            row[j + 1] =
+                tt_min_size(last[j] + (a[i] != b[j]), tt_min_size(last[j + 1], row[j]) + 1);
+            if (swapped) row[j + 1] = tt_min_size(row[j + 1], before[j - 1] + 1);
         }
+        memcpy(before, last, (len + 1) * sizeof(*last));
+        memcpy(last, row, (len + 1) * sizeof(*row));
     }
-    return row[len];
+    return last[len];
 }
 
 /* Copy in lower case, cut to what tt_edit_distance() takes. */
@@ -42,7 +45,8 @@ void tt_param_suggest(const char *words, const char *text, size_t len, char *out
 {
     char wrong[TT_SPELLING_BYTES + 1] = "";
     char word[TT_SPELLING_BYTES + 1] = "";
-    size_t best = len / 3 + 2; /* further away is no typing mistake */
+    const size_t dashes = tt_min_size(strspn(text, "-"), len); /* nobody mistypes these */
+    size_t best = (len - dashes + 1) / 3 + 1;                  /* further is no typing mistake */
     if (out_bytes) out[0] = '\0';
     to_lower(wrong, text, len);
     for (const char *at = words + strspn(words, ", "); *wrong && *at; at += strspn(at, ", ")) {

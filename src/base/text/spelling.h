@@ -5,8 +5,8 @@
 
 enum { TT_SPELLING_BYTES = 128 }; /* longer words are cut */
 
-/* Number of letters to add, drop or change that turn `a` into `b`; SIZE_MAX when `b` is longer than
- * TT_SPELLING_BYTES. */
+/* Number of letters to add, drop, change or swap with the next one that turn `a` into `b`; SIZE_MAX
+ * when `b` is longer than TT_SPELLING_BYTES. */
 size_t tt_edit_distance(const char *a, const char *b);
 
 /* For messages about a word that is not in the list `words` ("ONE,TWO, THREE"): "; did you mean

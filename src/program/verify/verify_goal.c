@@ -185,6 +185,30 @@ fail_output(struct tt_verify *verify, const struct tt_verify_units *units,
                           location->chunk, location->rank, what);
 }
 
+/* What a unit that nothing wrote should hold, and where that is instead: an offset may be wrong. */
+static bool fail_unwritten(struct tt_verify *verify, const struct tt_verify_units *units,
+                           const struct tt_verify_value *want)
+{
+    const struct tt_verify_location *location = &units->location;
+    const struct tt_program *program = verify->programs[location->rank];
+    const int chunk = source_chunk(program, location->rank, location->chunk);
+    struct tt_verify_units other = tt_verify_units(location->rank, TT_VERIFY_OUT);
+    char whose[48] = "the sum of all ranks'", instead[64] = "";
+    if (!is_reduction(program))
+        (void)snprintf(whose, sizeof(whose), "rank %d's", source_rank(program, location->chunk));
+    while (!instead[0] && tt_verify_next_unit(verify, &other)) {
+        const struct tt_verify_cell *cell = tt_verify_cell(verify, &other.location);
+        if (cell->write_pc < 0 || !cell->value.known || !tt_verify_value_equal(&cell->value, want))
+            continue;
+        (void)snprintf(instead, sizeof(instead), "; OUT chunk %d holds that", other.location.chunk);
+    }
+    return tt_verify_fail(verify, NULL,
+                          "rank %d: OUT chunk %d of pass %u was never written, and should hold %s "
+                          "IN chunk %d%s",
+                          location->rank, location->chunk, (unsigned int)units->pass, whose, chunk,
+                          instead);
+}
+
 static bool check_output(struct tt_verify *verify, const struct tt_verify_units *units)
 {
     const struct tt_verify_location *location = &units->location;
@@ -198,10 +222,7 @@ static bool check_output(struct tt_verify *verify, const struct tt_verify_units 
         sum ? sum_of(verify, origin)
             : tt_verify_value_input(source_rank(program, location->chunk), TT_VERIFY_IN, origin);
     if (have.known && tt_verify_value_equal(&have, &want)) return true;
-    if (cell->write_pc < 0) {
-        return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u was never written",
-                              location->rank, location->chunk, (unsigned int)units->pass);
-    }
+    if (cell->write_pc < 0) return fail_unwritten(verify, units, &want);
     int from;
     struct tt_verify_value unfinished = have;
     unfinished.post = want.post;

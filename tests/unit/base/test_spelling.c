@@ -11,7 +11,8 @@ static void distances(void **state)
         const char *a, *b;
         size_t distance;
     } cases[] = {{"", "", 0},          {"ring", "ring", 0}, {"ring", "rings", 1},
-                 {"tree", "three", 1}, {"tree", "ring", 4}, {"", "abc", 3}};
+                 {"tree", "three", 1}, {"tree", "ring", 4}, {"perf", "pref", 1},
+                 {"", "abc", 3}};
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         print_message("case: %s, %s\n", cases[i].a, cases[i].b);
@@ -27,6 +28,8 @@ static void suggestions(void **state)
                  {"Tre", "; did you mean TREE?"},
                  {"collnetdirect", ""},
                  {"trxyz", ""},
+                 {"--frob", ""},
+                 {"rign", "; did you mean RING?"},
                  {"", ""}};
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
