@@ -171,10 +171,14 @@ def check_documents():
         must(drawn == open(os.path.join(folder, name + ".svg")).read(),
              f"docs/pictures/{name}.svg is not what `tutti topo {command} {machine} --svg {' '.join(more)}` draws")
     rack = open(os.path.join(folder, "gb200-rack-2.svg")).read()
-    must(float(re.search(r'width="(\d+)"', rack)[1]) < 1500 and rack.count("(4 alike)") == 8 and "each of the other 17" in rack,
+    must(float(re.search(r'width="(\d+)"', rack)[1]) < 1500 and rack.count(", and 3 more like it") == 8 and "each of the other 17" in rack,
          "the channels of a rack are not folded")
     must(">of each of 17 hosts<" in rack and rack.count(">GPU 3<") == 2 and rack.count(">mlx5_0<") == 1 and ">PCI 8<" not in rack,
          "the host that stands for others has numbers of its own or ports that nothing uses")
+    text = " ".join(run("explain", os.path.join(MACHINES, "c06-dgxh100.xml")).stdout.split())
+    must("the one that the GPU heads a second time: 9 x 40 GB/s" in text and "so would NVLink" not in text, "explain: NVLS, or NVLink where all have it")
+    text = " ".join(run("explain", os.path.join(MACHINES, "aws-g5.xml")).stdout.split())
+    must("a newer PCI generation would help, and so would NVLink" in text, "explain: NVLink where GPUs have none")
     page = open(os.path.join(folder, "../topology.md")).read()
     must({p for p in pictures} == set(re.findall(r"\(pictures/([^)]*)\.svg\)", page)), "docs/topology.md shows other pictures")
     examples = re.findall(r"^\| (\w+) \| [^|]* \| \[([^]]*)\]\([^)]*\): GPU (\d) to (GPU|NET) (\d) \|$", page, re.M)

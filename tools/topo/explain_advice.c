@@ -13,15 +13,24 @@ static const char *const remedies[PARTS] = {
     [PART_PORT] = "network ports are full: more or faster NICs raise what nodes exchange",
     [PART_NIC] = "PCI links of NICs are full: more NICs or a newer PCI generation raise what nodes "
                  "exchange, faster ports alone do not",
-    [PART_GPU] = "PCI links of GPUs are full: a newer PCI generation would help, or NVLink where "
-                 "GPUs have none",
+    [PART_GPU] = "PCI links of GPUs are full: a newer PCI generation would help",
     [PART_UPLINK] = "PCI links between switches and CPUs are full: GPUs that talk to each other, "
                     "and their NICs, are better off below one switch",
-    [PART_CPUS] = "links between CPUs are full: NVLink between GPUs of different CPUs, or all GPUs "
-                  "below one CPU, would spare them",
+    [PART_CPUS] = "links between CPUs are full: GPUs and NICs that work together below one CPU "
+                  "would spare them",
     [PART_NVLINK] = "NVLinks are full: the GPUs already give what they have",
     [PART_C2C] = "chip-to-chip links are full: NICs beside the GPUs would spare them",
 };
+
+/* What NVLinks would change where some GPUs have none; "": nothing. */
+static const char *of_nvlinks(const struct box *box, int part)
+{
+    bool all = true;
+    for (int k = 0; k < box->count; k++)
+        all = all && (box->node[k].kind != BOX_GPU || box->node[k].nvlink > 0);
+    if (all || (part != PART_GPU && part != PART_CPUS)) return "";
+    return part == PART_GPU ? ", and so would NVLink" : ", and so would NVLink between GPUs";
+}
 
 static bool has(const struct load_group *group, const char *kind)
 {
@@ -86,8 +95,8 @@ static bool advise_full(const struct report *report, const struct full_parts *fu
     for (int part = 0; part < PARTS; part++) {
         bool paired = part == PART_PORT || part == PART_NIC;
         if (add_graphs(&graphs, full->part[part].graph, paired ? both : NULL)) {
-            report_add(report, "advice", "%s, %s (%.4g GB/s each).", text_get(&graphs),
-                       remedies[part], full->part[part].bw);
+            report_add(report, "advice", "%s, %s%s (%.4g GB/s each).", text_get(&graphs),
+                       remedies[part], of_nvlinks(report->box, part), full->part[part].bw);
             any = true;
         }
         text_free(&graphs);
@@ -206,9 +215,11 @@ static bool advise_settings(const struct report *report, const struct topo_scena
     } else if (blocked) {
         report_add(report, "advice",
                    "%d ordered pairs have no direct access, data goes through the CPU's memory; "
-                   "NCCL_P2P_LEVEL=SYS would allow it where the hardware can. NVLink or a common "
-                   "PCI switch would be faster than either.",
-                   blocked);
+                   "NCCL_P2P_LEVEL=SYS would allow it where the hardware can.%s",
+                   blocked,
+                   *of_nvlinks(report->box, PART_GPU)
+                       ? " NVLink or a common PCI switch would be faster than either."
+                       : "");
     }
     if (scenario->ndomains > 1) {
         report_add(report, "advice",

@@ -84,6 +84,14 @@ static void explain_limit(const struct report *report, const struct tt_topo_grap
         report_add(report, "limit", "%s: nothing is in the way: no link is used.", name);
     }
     text_free(&full);
+    const double once = (double)graph->bw_intra * graph->nchannels;
+    const double used = count ? (double)groups[0].first.used : 0;
+    if (graph->kind == TT_GRAPH_NVLS && used > once && used <= 1.01 * (once + graph->bw_intra)) {
+        report_add(report, "why",
+                   "nvls: the link of a GPU carries each of the %d channels, and the one that the "
+                   "GPU heads a second time: %d x %.4g GB/s.",
+                   graph->nchannels, graph->nchannels + 1, (double)graph->bw_intra);
+    }
 }
 
 /* ---- ends and orders ---- */

@@ -206,7 +206,16 @@ static void put_name(const struct lanes *lanes, size_t channel, int count)
                                       .colour = lanes->colour,
                                       .bold = true};
     if (count > 1) {
-        picture_print(lanes->picture, &name, "channel %d (%d alike)", (int)channel, count);
+        size_t last = channel;
+        for (size_t c = channel; c < lanes->nroutes; c++) {
+            if (same_channel(lanes, c, channel)) last = c;
+        }
+        if (last - channel + 1 == (size_t)count) {
+            picture_print(lanes->picture, &name, "channels %zu to %zu, all alike", channel, last);
+        } else {
+            picture_print(lanes->picture, &name, "channel %zu, and %d more like it", channel,
+                          count - 1);
+        }
     } else {
         picture_print(lanes->picture, &name, "channel %d", (int)channel);
     }
