@@ -148,9 +148,10 @@ block readers/plugins.md 2 | typed "plugins.md, a check"
 place
 cp -r "$source/examples" examples
 block net-plugin-guide.md 1 | typed "net-plugin-guide.md, the example"
-cp examples/libnccl-net-example.so libnccl-net-mine.so
-block net-plugin-guide.md 2 | typed "net-plugin-guide.md, a check"
-block net-plugin-guide.md 3 | sed 's/16M/64K/' | typed "net-plugin-guide.md, a job"
+cp examples/net_plugin.c mine.c
+block net-plugin-guide.md 2 | typed "net-plugin-guide.md, a file of one's own"
+block net-plugin-guide.md 3 | typed "net-plugin-guide.md, a check"
+block net-plugin-guide.md 4 | sed 's/16M/64K/' | typed "net-plugin-guide.md, a job"
 grep -q 'NET/Example: .* calls were checked, 0 breaches of the contract' "$there/said" || { tail "$there/said"; exit 1; }
 block profiler-plugin-guide.md 1 | sed 's/1M/64K/' | typed "profiler-plugin-guide.md"
 grep -q '^comm,rank' "$there/said" || { tail "$there/said"; exit 1; }
