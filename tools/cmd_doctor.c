@@ -195,6 +195,16 @@ static void examine_missing(const struct doctor_options *options, json_t *jobs)
     }
 }
 
+/* Its socket goes with the process. */
+static bool has_ended(int pid)
+{
+    const char *why = "";
+    const int fd = doctor_connect_pid(pid, BRIEF_SEC, &why);
+    const bool ended = fd < 0 && errno != EAGAIN;
+    if (fd >= 0) close(fd);
+    return ended;
+}
+
 /* All jobs of this user: a process that another has answered for is not asked again, and one that
  * is stopped is not asked at all. Returns how many are in no answer. */
 static int examine_host(const struct doctor_options *options, json_t *jobs)
@@ -214,6 +224,10 @@ static int examine_host(const struct doctor_options *options, json_t *jobs)
         doctor_merge(jobs, job);
         examine_missing(options, jobs);
         if (answered) continue;
+        if (has_ended(pids[p])) {
+            pids[p] = 0;
+            continue;
+        }
         if (!options->flight) say_silent(pids[p], why);
         pids[p] = 0;
         silent++;
