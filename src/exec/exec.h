@@ -172,6 +172,8 @@ bool tt_work_is_flat(const struct tt_work *work);
 /* What the profiler needs of the next run of a kept work that is idle and was made with a profiler;
  * no replays. */
 void tt_work_set_events(struct tt_work *work, const struct tt_work_events *events);
+/* The parent of the events of one of its frames, in its next run. */
+void tt_work_set_event(struct tt_work *work, int frame, void *event);
 /* Give all frames of a kept work new buffers of the same sizes. False: it is busy. hot */
 bool tt_work_rebind(struct tt_work *work, const void *in, void *out);
 struct tt_buffers { /* of one frame; borrowed until the work ends */

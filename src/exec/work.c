@@ -402,6 +402,11 @@ void tt_work_set_events(struct tt_work *work, const struct tt_work_events *event
     work->events = *events;
 }
 
+void tt_work_set_event(struct tt_work *work, int frame, void *event)
+{
+    work->frames[frame].event = event;
+}
+
 bool tt_work_rebind(struct tt_work *work, const void *in, void *out)
 {
     /* pairs with the release store in step.c */

@@ -318,8 +318,13 @@ static void *start_p2p(struct tt_plan *plan, const struct tt_group_call *node,
                                     .nframes = message->nframes};
     fill_p2p(plan, &node->task, message, &replay.descr);
     void *event = begin_call(plan, node, events, &replay);
-    for (int k = 0; k < message->nframes; k++)
-        plan->batch.frames[message->first_frame + k].event = event;
+    for (int k = message->first_frame; k < message->first_frame + message->nframes; k++) {
+        if (events->frames_of) {
+            tt_work_set_event(events->frames_of, k, event);
+        } else {
+            plan->batch.frames[k].event = event;
+        }
+    }
     return event;
 }
 

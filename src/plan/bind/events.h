@@ -23,6 +23,7 @@ struct tt_op_events { /* of one work, from before its launch until after it */
     void *launch, *group;
     const struct tt_plan *plan;  /* borrowed: that of the launch */
     struct tt_group_call *first; /* calls whose Coll or P2p is open, by next_same_kind */
+    struct tt_work *frames_of;   /* borrowed: kept, and runs again; NULL: plan->batch has them */
     struct tt_prof_replay *kept; /* owned: of a captured work */
 };
 

@@ -1,7 +1,8 @@
 /* Groups of sends and receives, and groups of small collectives, that were launched before: their
  * work is kept and only gets new buffers. An entry serves a group whose calls are the same in the
- * same order, but for buffers. Groups with exchanges in them, or that a profiler or a capture looks
- * at, are bound each time. */
+ * same order, but for buffers. Groups with exchanges in them, that a capture looks at, or whose
+ * collectives a profiler sees, are bound each time; messages that a profiler sees have an entry of
+ * their own. */
 #include "plan/launch/batch.h"
 
 #include "base/error.h"
@@ -54,16 +55,28 @@ struct tt_own_pair tt_own_pair_next(const struct tt_own_pair *pair, int rank)
 static bool is_keepable(const struct tt_group_call *node, enum tt_conn_index conn)
 {
     const struct tt_task *task = &node->task;
-    if (node->mask) return false;
     if (conn == TT_CONN_P2P) return tt_func_is_message(task->func);
-    return !node->logged && !task->options && task->op < ncclNumOps;
+    return !node->mask && !node->logged && !task->options && task->op < ncclNumOps;
+}
+
+struct batch_key {
+    uint64_t hash;
+    int ncalls;
+    bool watched; /* by a profiler */
+};
+
+static bool has_key(const struct tt_batch *batch, const struct batch_key *key)
+{
+    return batch->hash == key->hash && batch->ncalls == key->ncalls &&
+           batch->watched == key->watched;
 }
 
 /* The entry for a group; NULL when it is none to be kept. */
 static struct tt_batch *batch_entry(struct tt_plan *plan, const struct tt_group_call *first,
-                                    enum tt_conn_index conn, uint64_t *hash_out, int *ncalls_out)
+                                    enum tt_conn_index conn, struct batch_key *key_out)
 {
     uint64_t hash = 0x243f6a8885a308d3ull;
+    uint32_t masks = 0;
     int ncalls = 0;
     for (const struct tt_group_call *node = first; node; node = node->next_same_kind, ncalls++) {
         if (!is_keepable(node, conn) || ncalls == CALLS_MOST) return NULL;
@@ -72,10 +85,11 @@ static struct tt_batch *batch_entry(struct tt_plan *plan, const struct tt_group_
         hash ^= hash >> 29;
         hash ^= (uint64_t)call.func << 32 ^ (uint64_t)call.reduction << 40 ^ (uint32_t)call.peer;
         hash *= 0x9e3779b97f4a7c15ull;
+        masks |= node->mask;
     }
+    if (masks) hash ^= 0x13198a2e03707344ull;
     if (!plan->batches) plan->batches = tt_calloc(TT_BATCHES, sizeof(struct tt_batch));
-    *hash_out = hash;
-    *ncalls_out = ncalls;
+    *key_out = (struct batch_key){hash, ncalls, masks != 0};
     return plan->batches ? &plan->batches[(hash >> 32) % TT_BATCHES] : NULL;
 }
 
@@ -144,10 +158,9 @@ static bool all_live(struct tt_batch *batch, const struct tt_plan *plan,
 struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first,
                               enum tt_conn_index conn)
 {
-    uint64_t hash = 0;
-    int ncalls = 0;
-    struct tt_batch *batch = batch_entry(plan, first, conn, &hash, &ncalls);
-    if (!batch || !batch->work || !batch->calls || batch->hash != hash || batch->ncalls != ncalls ||
+    struct batch_key key;
+    struct tt_batch *batch = batch_entry(plan, first, conn, &key);
+    if (!batch || !batch->work || !batch->calls || !has_key(batch, &key) ||
         !tt_work_idle(batch->work) || !all_live(batch, plan, first) ||
         !batch_serves(batch, plan, first, conn))
         return NULL;
@@ -158,12 +171,11 @@ struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first,
 
 bool tt_batch_refuses(struct tt_plan *plan, const struct tt_group_call *first)
 {
-    uint64_t hash = 0;
-    int ncalls = 0;
-    const struct tt_batch *batch = batch_entry(plan, first, TT_CONN_COLL, &hash, &ncalls);
+    struct batch_key key;
+    const struct tt_batch *batch = batch_entry(plan, first, TT_CONN_COLL, &key);
     if (!batch || (batch->work && !tt_work_idle(batch->work))) return true;
     /* with a work that was not found: their buffers do not let them overlap */
-    return (batch->refused || batch->work) && batch->hash == hash && batch->ncalls == ncalls;
+    return (batch->refused || batch->work) && has_key(batch, &key);
 }
 
 static void batch_fini(struct tt_batch *batch)
@@ -200,7 +212,8 @@ static void find_frames(struct tt_batch *batch, const struct tt_plan *plan,
                         struct tt_group_call *first, enum tt_conn_index conn)
 {
     int frame = 0, k = 0, rank = conn == TT_CONN_P2P ? plan->comm->member.rank : -2;
-    batch->repeats = !tt_nvtx_on(); /* each call of a group has its range */
+    /* each call of a group has its range, or its events */
+    batch->repeats = !tt_nvtx_on() && !batch->watched;
     for (struct tt_group_call *node = first; node; node = node->next_same_kind, k++) {
         int own = node->task.root == rank ? batch->nframes : frame++;
         batch->calls[k].buffers = &batch->buffers[own];
@@ -288,28 +301,29 @@ void tt_batch_mispredicted(struct tt_plan *plan)
 
 void tt_batch_refuse(struct tt_plan *plan, const struct tt_group_call *first)
 {
-    uint64_t hash = 0;
-    int ncalls = 0;
-    struct tt_batch *batch = batch_entry(plan, first, TT_CONN_COLL, &hash, &ncalls);
+    struct batch_key key;
+    struct tt_batch *batch = batch_entry(plan, first, TT_CONN_COLL, &key);
     if (!batch || (batch->work && !tt_work_idle(batch->work))) return;
     batch_fini(batch);
-    batch->hash = hash;
-    batch->ncalls = ncalls;
+    batch->hash = key.hash;
+    batch->ncalls = key.ncalls;
     batch->refused = true;
 }
 
 ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
                            const struct tt_work_spec *spec, struct tt_work **work_out)
 {
-    uint64_t hash = 0;
-    int ncalls = 0, k = 0;
+    struct batch_key key = {0};
+    int k = 0;
     enum tt_conn_index conn = (enum tt_conn_index)spec->frames[0].conn;
-    struct tt_batch *batch = spec->captured ? NULL : batch_entry(plan, first, conn, &hash, &ncalls);
+    struct tt_batch *batch = spec->captured ? NULL : batch_entry(plan, first, conn, &key);
     *work_out = NULL;
     if (!batch || (batch->work && !tt_work_idle(batch->work))) return ncclSuccess;
     batch_fini(batch);
-    batch->hash = hash;
+    const int ncalls = key.ncalls;
+    batch->hash = key.hash;
     batch->ncalls = ncalls;
+    batch->watched = key.watched;
     batch->nframes = spec->nframes;
     batch->looked.frees = atomic_load_explicit(plan->frees, memory_order_relaxed);
     batch->calls = tt_calloc((size_t)ncalls, sizeof(*batch->calls));

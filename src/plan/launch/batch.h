@@ -35,6 +35,7 @@ struct tt_batch_call { /* one call of a batch */
 struct tt_batch {
     uint64_t hash;
     int ncalls, nframes;
+    bool watched;                /* a profiler sees its calls */
     struct tt_batch_call *calls; /* owned; in the order of the group */
     struct tt_buffers *buffers;  /* owned; of each frame, and one that no frame has */
     struct tt_buffers none;      /* NULL */
@@ -60,9 +61,9 @@ bool tt_batch_refuses(struct tt_plan *plan, const struct tt_group_call *first);
 /* Remember that collectives like these cannot be one work. */
 void tt_batch_refuse(struct tt_plan *plan, const struct tt_group_call *first);
 /* Keep a group that was just bound, for the next time.
- * *work_out  to be submitted; owned by the plan. NULL when the group is not kept: a profiler or a
- *            capture sees its calls, or its collectives are not small, or one reads what an earlier
- *            one writes
+ * *work_out  to be submitted; owned by the plan. NULL when the group is not kept: a capture sees
+ *            its calls, or a profiler its collectives, or these are not small, or one reads what
+ *            an earlier one writes
  * Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
                            const struct tt_work_spec *spec, struct tt_work **work_out);

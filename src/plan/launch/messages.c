@@ -236,10 +236,30 @@ static ncclResult_t batch_begin(struct tt_plan *plan, const struct tt_group_call
     return tt_bound_reserve(&plan->batch, (int)frames);
 }
 
+/* A group whose work is kept, with the events of these calls. */
+static ncclResult_t launch_kept(struct tt_plan *plan, struct tt_group_call *first,
+                                struct tt_work *kept, const struct tt_group_launch *launch)
+{
+    struct tt_op_events events = {.frames_of = kept};
+    int frame = 0;
+    for (struct tt_group_call *node = first; node; node = node->next_same_kind) {
+        tt_count_calls(plan, node->task.func, 1);
+        node->nframes = node->task.root != plan->comm->member.rank; /* add_own() */
+        node->first_frame = frame;
+        frame += node->nframes;
+    }
+    tt_events_messages(plan, first, &events);
+    if (events.work.profiler) tt_work_set_events(kept, &events.work);
+    ncclResult_t rc = tt_launch_work(plan, kept, launch->stream, launch->allow_inline);
+    if (events.work.profiler) tt_events_launched(&events);
+    return rc;
+}
+
 ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *first,
                                 const struct tt_group_launch *launch)
 {
     struct tt_work *kept = launch->captured ? NULL : tt_batch_find(plan, first, TT_CONN_P2P);
+    if (kept && plan->used->watched) return launch_kept(plan, first, kept, launch);
     if (kept) {
         for (const struct tt_group_call *node = first; node; node = node->next_same_kind)
             tt_count_calls(plan, node->task.func, 1);
@@ -265,8 +285,8 @@ ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *firs
     if (plan->comm->profiler) tt_events_messages(plan, first, &events);
     spec.events = events.work;
     rc = tt_batch_keep(plan, first, &spec, &kept);
-    if (kept) return tt_launch_work(plan, kept, launch->stream, launch->allow_inline);
-    if (!rc) rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
+    if (kept) rc = tt_launch_work(plan, kept, launch->stream, launch->allow_inline);
+    if (!rc && !kept) rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
     if (plan->comm->profiler) tt_events_launched(&events);
     return rc;
 }

@@ -116,6 +116,11 @@ void tt_work_set_events(struct tt_work *work, const struct tt_work_events *event
     work->fake.spec.events = *events;
 }
 
+void tt_work_set_event(struct tt_work *work, int frame, void *event)
+{
+    if (frame < FAKE_FRAMES) work->fake.frames[frame].event = event;
+}
+
 bool tt_work_rebind(struct tt_work *work, const void *in, void *out)
 {
     for (int k = 0; k < work->fake.spec.nframes && k < FAKE_FRAMES; k++) {

@@ -223,6 +223,43 @@ static void a_group_of_messages_is_kept(void **state)
     fake_comm_free(comm);
 }
 
+/* Messages that a profiler sees have a kept work beside the one without it, whose frames get the
+ * events of each group. */
+static void a_profiler_keeps_messages(void **state)
+{
+    static const ncclProfiler_v7_t table = {
+        .startEvent = start_event, .stopEvent = stop_event, .recordEventState = record_state};
+    int mask = ncclProfileP2p;
+    struct tt_comm *comm = fake_comm(2, 0, true);
+    struct tt_profiler profiler = {.table = &table, .mask = &mask};
+    (void)state;
+    fake_reset();
+    comm->profiler = &profiler;
+    for (int k = 0; k < 3; k++) {
+        const struct fake_work *work = &fake.works[k];
+        int started = events_started;
+        exchange(comm, 64 * (size_t)k, 8);
+        /* GroupApi and Group, a P2pApi and a P2p for each of four messages */
+        assert_int_equal(events_started, started + 2 + 4 + 4);
+        assert_true(work->spec.kept);
+        assert_ptr_equal(work->spec.events.profiler, &profiler);
+        assert_ptr_equal(work->frames[0].in, buffer[0] + 64 * k + 8);
+        assert_ptr_equal(work->frames[0].event, &events_started);
+        assert_ptr_equal(work->frames[1].event, &events_started);
+        assert_null(work->frames[2].event); /* within the rank */
+    }
+    assert_int_equal(fake.created, 1);
+    mask = 0;
+    int started = events_started;
+    exchange(comm, 0, 8);
+    exchange(comm, 64, 8);
+    assert_int_equal(events_started, started);
+    assert_null(fake.works[4].spec.events.profiler);
+    assert_null(fake.works[4].frames[0].event);
+    assert_int_equal(fake.created, 2);
+    fake_comm_free(comm);
+}
+
 static void one_rank_is_bound_once(void **state)
 {
     struct tt_comm *comm = fake_comm(1, 0, true);
@@ -246,6 +283,7 @@ int main(void)
         cmocka_unit_test(a_profiler_keeps_the_cache),
         cmocka_unit_test(a_tuner_keeps_what_it_chose_before),
         cmocka_unit_test(small_collectives_of_a_group_are_one_work),
+        cmocka_unit_test(a_profiler_keeps_messages),
         cmocka_unit_test(a_group_of_messages_is_kept),
         cmocka_unit_test(one_rank_is_bound_once),
     };
