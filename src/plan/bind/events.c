@@ -21,17 +21,18 @@ static bool is_captured(const struct tt_task *task)
 }
 
 static void start_group(struct tt_profiler *profiler, struct tt_group_events *events, int depth,
-                        const struct tt_group_call *node)
+                        const struct tt_group_call *node, bool captured)
 {
     ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileGroupApi};
-    descr.groupApi.graphCaptured = is_captured(&node->task);
+    descr.groupApi.graphCaptured = captured;
     descr.groupApi.groupDepth = depth;
     events->group_api = tt_prof_start(profiler, node->mask, &descr);
     events->profiler = events->group_api ? profiler : NULL;
     tt_prof_state(profiler, events->group_api, ncclProfilerGroupStartApiStop, NULL);
 }
 
-static void fill_coll_api(const struct tt_task *task, ncclProfilerEventDescr_v7_t *descr)
+static void fill_coll_api(const struct tt_task *task, bool captured,
+                          ncclProfilerEventDescr_v7_t *descr)
 {
     descr->type = ncclProfileCollApi;
     descr->collApi.func = tt_func_name(task->func);
@@ -39,11 +40,11 @@ static void fill_coll_api(const struct tt_task *task, ncclProfilerEventDescr_v7_
     descr->collApi.datatype = tt_prof_type_name(task->type);
     descr->collApi.root = task->root > 0 ? task->root : 0;
     descr->collApi.stream = task->stream;
-    descr->collApi.graphCaptured = is_captured(task);
+    descr->collApi.graphCaptured = captured;
     descr->collApi.userTag = task->options ? task->options->profiler_tag : 0;
 }
 
-static void fill_p2p_api(const struct tt_task *task, enum tt_func func,
+static void fill_p2p_api(const struct tt_task *task, enum tt_func func, bool captured,
                          ncclProfilerEventDescr_v7_t *descr)
 {
     descr->type = ncclProfileP2pApi;
@@ -51,7 +52,7 @@ static void fill_p2p_api(const struct tt_task *task, enum tt_func func,
     descr->p2pApi.count = task->count;
     descr->p2pApi.datatype = tt_prof_type_name(task->type);
     descr->p2pApi.stream = task->stream;
-    descr->p2pApi.graphCaptured = is_captured(task);
+    descr->p2pApi.graphCaptured = captured;
     descr->p2pApi.userTag = task->options ? task->options->profiler_tag : 0;
 }
 
@@ -95,7 +96,7 @@ static bool take_handles(struct tt_plan *plan, struct tt_group_call *node)
     return true;
 }
 
-static void call_exchange(struct tt_plan *plan, struct tt_group_call *node)
+static void call_exchange(struct tt_plan *plan, struct tt_group_call *node, bool captured)
 {
     const struct tt_block_exchange exchange = tt_exchange_of(plan, &node->task);
     if (!take_handles(plan, node)) return; /* events less */
@@ -107,7 +108,7 @@ static void call_exchange(struct tt_plan *plan, struct tt_group_call *node)
         handles[message_at(peer, sending)] = NULL;
         if (!tt_exchange_has(&exchange, peer, sending)) continue;
         memset(&descr, 0, sizeof(descr));
-        fill_p2p_api(&node->task, sending ? TT_FUNC_SEND : TT_FUNC_RECV, &descr);
+        fill_p2p_api(&node->task, sending ? TT_FUNC_SEND : TT_FUNC_RECV, captured, &descr);
         descr.parentObj = node->group_api;
         void *event = tt_prof_start(plan->comm->profiler, node->mask, &descr);
         tt_prof_stop(plan->comm->profiler, event);
@@ -141,17 +142,18 @@ void tt_events_call(struct tt_plan *plan, struct tt_group_events *events, int de
     node->mask = tt_prof_mask(profiler);
     node->first_message = 0;
     if (!node->mask) return;
-    if (!events->profiler) start_group(profiler, events, depth, node);
+    const bool captured = is_captured(&node->task);
+    if (!events->profiler) start_group(profiler, events, depth, node, captured);
     node->group_api = events->group_api;
     if (made_of_messages(plan, &node->task)) {
-        call_exchange(plan, node);
+        call_exchange(plan, node, captured);
         return;
     }
     memset(&descr, 0, sizeof(descr));
     if (tt_func_is_message(node->task.func)) {
-        fill_p2p_api(&node->task, node->task.func, &descr);
+        fill_p2p_api(&node->task, node->task.func, captured, &descr);
     } else {
-        fill_coll_api(&node->task, &descr);
+        fill_coll_api(&node->task, captured, &descr);
     }
     descr.parentObj = node->group_api;
     node->api_event = tt_prof_start(profiler, node->mask, &descr);
