@@ -141,8 +141,10 @@ static ncclResult_t net_peek(struct tt_edge *base, uint64_t match, const char **
     /* these loads pair with the release store in finish_step() */
     if (atomic_load_explicit(&edge->filled, memory_order_acquire) == emptied) {
         /* pairs with the acquire loads in net_step.c */
-        if (atomic_load_explicit(&edge->wanted, memory_order_relaxed) <= emptied)
+        if (atomic_load_explicit(&edge->wanted, memory_order_relaxed) <= emptied) {
             atomic_store_explicit(&edge->wanted, emptied + 1, memory_order_release);
+            net_look_now(edge->transport->net_edges);
+        }
         tt_net_drive(edge->transport->net_edges, edge, false);
         if (atomic_load_explicit(&edge->filled, memory_order_acquire) == emptied) {
             int error = atomic_load_explicit(&edge->error, memory_order_acquire);
@@ -176,6 +178,7 @@ static void net_expect(struct tt_edge *base, uint64_t nmessages)
     if (edge->gathers) return; /* it has one slot */
     if (expected < emptied) expected = emptied;
     atomic_store_explicit(&edge->expected, expected + nmessages, memory_order_relaxed);
+    net_look_now(edge->transport->net_edges);
     tt_net_drive(edge->transport->net_edges, edge, false);
 }
 
@@ -212,6 +215,7 @@ static void net_land(struct tt_edge *base, uint64_t match, char *at, size_t room
     }
     /* pairs with the acquire loads in net_step.c */
     if (end > wanted) atomic_store_explicit(&edge->wanted, end, memory_order_release);
+    net_look_now(edge->transport->net_edges);
 }
 
 static void net_release(struct tt_edge *base)

@@ -144,6 +144,8 @@ struct tt_net_edges {
     _Atomic int error;            /* of the first edge that broke; reported */
     _Atomic uint64_t missed;      /* posts that found the lock taken */
     _Atomic uint64_t drives;      /* runs by threads other than the proxy */
+    uint64_t waits_nsec;          /* since when threads have waited; under the lock */
+    _Atomic uint64_t look_nsec;   /* who waits does not ask before; 0: at once */
     pthread_mutex_t wake_lock;
     pthread_cond_t wake_up;
     _Atomic bool joining;  /* some edge is being connected: the proxy must get the lock */
@@ -159,6 +161,12 @@ struct tt_net_edges {
     struct net_region *regions;  /* owned */
     _Atomic uint32_t nregions;
 };
+
+/* There is something to ask the network for. */
+static inline void net_look_now(struct tt_net_edges *edges)
+{
+    atomic_store_explicit(&edges->look_nsec, 0, memory_order_relaxed);
+}
 
 static inline struct net_slot *net_slot_at(const struct net_edge *edge, uint64_t number)
 {

@@ -16,7 +16,8 @@
 
 #define ACCEPT_TIMEOUT_NSEC 2000000000ull /* packets of the proof may be sent again and again */
 #define DATA_TIMEOUT_NSEC 10000000000ull
-enum { LOCK_TRIES = 1000, FEW_EDGES = 16 };
+enum { LOCK_TRIES = 1000, FEW_EDGES = 16, PAUSE_PART = 8 };
+enum { MOMENT_NSEC = 4000, EAGER_NSEC = 16000, PAUSE_MOST_NSEC = 50000 };
 
 struct run { /* one look at all edges */
     bool moved, pending, joining;
@@ -67,10 +68,37 @@ static ncclResult_t first_error(struct tt_net_edges *edges)
     return (ncclResult_t)atomic_load_explicit(&edges->error, memory_order_relaxed);
 }
 
+/* A question costs a system call or several, and the processor may be what the sender lacks: who
+ * has waited a moment gives way after each, and who has waited longer asks again after an eighth of
+ * the time that it has waited. True: give way. The lock is held. */
+static bool pace(struct tt_net_edges *edges, bool moved)
+{
+    uint64_t look_nsec = atomic_load_explicit(&edges->look_nsec, memory_order_relaxed);
+    uint64_t now_nsec = tt_now_nsec();
+    if (!look_nsec) edges->waits_nsec = now_nsec;
+    uint64_t waited_nsec = now_nsec - edges->waits_nsec;
+    uint64_t pause_nsec = waited_nsec < EAGER_NSEC ? 0 : waited_nsec / PAUSE_PART;
+    if (pause_nsec > PAUSE_MOST_NSEC) pause_nsec = PAUSE_MOST_NSEC;
+    atomic_store_explicit(&edges->look_nsec, moved ? 0 : now_nsec + pause_nsec,
+                          memory_order_relaxed);
+    return !moved && waited_nsec > MOMENT_NSEC;
+}
+
+static bool is_early(struct tt_net_edges *edges)
+{
+    uint64_t look_nsec = atomic_load_explicit(&edges->look_nsec, memory_order_relaxed);
+    return look_nsec && tt_now_nsec() < look_nsec;
+}
+
 void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted)
 {
     bool left = posted; /* something that was posted here is left to do */
+    bool moved = false, gives_way = false;
     if (!posted && atomic_load_explicit(&edges->wanted, memory_order_relaxed)) return;
+    if (!posted && is_early(edges)) {
+        sched_yield(); /* a turn of who waits takes as long as with a question */
+        return;
+    }
     if (pthread_mutex_trylock(&edges->lock)) {
         if (!posted) return;
         /* its holder may have passed our edge; pairs with the loads in tt_transport_serve()
@@ -78,16 +106,20 @@ void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted
         atomic_fetch_add_explicit(&edges->missed, 1, memory_order_seq_cst);
     } else {
         if (!edge) {
-            tt_collnet_step(edges->lane);
+            moved = tt_collnet_step(edges->lane);
         } else if (edges->count <= FEW_EDGES || ++edges->turn % (edges->count / 2) == 0) {
-            left = run_edges(edges, false).pending;
+            struct run run = run_edges(edges, false);
+            left = run.pending;
+            moved = run.moved;
         } else {
             report_uses(edges);
-            if (edge->slots.phase == NET_READY) tt_net_step(edge);
+            if (edge->slots.phase == NET_READY) moved = tt_net_step(edge);
             left = tt_net_step_pending(edge);
         }
+        gives_way = pace(edges, moved || posted);
         pthread_mutex_unlock(&edges->lock);
         atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
+        if (gives_way) sched_yield();
     }
     /* errors are spread by the proxy, and lines joined */
     if (atomic_load_explicit(&edges->asleep, memory_order_seq_cst) &&
@@ -145,6 +177,7 @@ enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_
     if (!proxy_lock(edges)) return TT_NET_BUSY;
     struct run run = run_edges(edges, true);
     atomic_store_explicit(&edges->joining, run.joining, memory_order_relaxed);
+    if (run.moved) net_look_now(edges);
     bool idle = !run.moved && !run.pending && !run.joining;
     if (idle) {
         /* pairs with tt_net_drive(): either it sees us asleep or we see that its post was

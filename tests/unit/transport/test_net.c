@@ -1,4 +1,5 @@
 /* Network edges between two ranks of one process: messages in slots. */
+#include "base/system/clock.h"
 #include "net_pair.h"
 #include "transport/serve.h"
 #include "transport/small.h"
@@ -144,6 +145,36 @@ static void a_direction_waits_for_no_other(void **state)
     struct tt_edge *back_out = edge_of(1, 0, true);
     pass(back_out, back_in, 0, 20);
     pass(out, edge_of(1, 0, false), 0, 20);
+    rank_close(0);
+    rank_close(1);
+}
+
+/* Who waits for a message asks at once, then at growing intervals: 16 us of asking as fast as it
+ * goes, later 50 us. So few questions in so much time, however busy the machine is. */
+static void who_waits_asks_less(void **state)
+{
+    enum { LOOKS = 200000, EAGER = 2000 };
+    (void)state;
+    rank_open(0);
+    rank_open(1);
+    struct tt_edge *out = edge_of(0, 0, true);
+    struct tt_edge *in = edge_of(1, 0, false);
+    while (!try_send(out, 0))
+        sched_yield();
+    while (!try_receive(in, 0))
+        sched_yield();
+    uint64_t drives = tt_transport_drives(ranks[1].transport), start_nsec = tt_now_nsec();
+    for (int i = 0; i < LOOKS; i++)
+        assert_false(try_receive(in, 1));
+    drives = tt_transport_drives(ranks[1].transport) - drives;
+    uint64_t took_usec = (tt_now_nsec() - start_nsec) / 1000;
+    print_message("%d looks: %llu questions in %llu us\n", LOOKS, (unsigned long long)drives,
+                  (unsigned long long)took_usec);
+    assert_true(drives <= EAGER + took_usec / 5);
+    while (!try_send(out, 1))
+        sched_yield();
+    while (!try_receive(in, 1))
+        sched_yield();
     rank_close(0);
     rank_close(1);
 }
@@ -332,6 +363,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(held_messages_leave_together),
         cmocka_unit_test(both_directions_share_a_connection),
         cmocka_unit_test(a_direction_waits_for_no_other),
+        cmocka_unit_test(who_waits_asks_less),
         cmocka_unit_test(threads_play_ping_pong),
         cmocka_unit_test(what_was_posted_leaves),
         cmocka_unit_test(another_operation_is_reported),
