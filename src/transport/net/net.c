@@ -214,8 +214,10 @@ static void net_land(struct tt_edge *base, uint64_t match, char *at, size_t room
             (struct tt_net_landing){match, at + skip, tt_min_size(slice_bytes, room - skip), 0};
     }
     /* pairs with the acquire loads in net_step.c */
-    if (end > wanted) atomic_store_explicit(&edge->wanted, end, memory_order_release);
-    net_look_now(edge->transport->net_edges);
+    if (end > wanted) {
+        atomic_store_explicit(&edge->wanted, end, memory_order_release);
+        net_look_now(edge->transport->net_edges);
+    }
 }
 
 static void net_release(struct tt_edge *base)
