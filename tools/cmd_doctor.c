@@ -116,10 +116,12 @@ static int parse(int argc, char **argv, struct doctor_options *options)
     return -1;
 }
 
-static void say_no_job(void)
+/* Returns the exit status. */
+static int say_no_job(void)
 {
     fprintf(stderr, "tutti doctor: no running job of this user was found on this host; of one in a "
                     "container or network namespace: nsenter -t PID -n tutti doctor\n");
+    return STATUS_NO_JOB;
 }
 
 static void say_silent(int pid, const char *why)
@@ -370,8 +372,7 @@ static int save_flights(const struct doctor_options *options)
     json_decref(jobs);
     if (njobs > 1)
         fprintf(stderr, "tutti doctor: %zu jobs: a folder each, for `tutti trace check`\n", njobs);
-    if (made && !count) say_no_job();
-    if (made && !count) return STATUS_NO_JOB;
+    if (made && !count) return say_no_job();
     return flights.written && !flights.missing ? 0 : 1;
 }
 
@@ -445,6 +446,24 @@ static int report(const json_t *jobs, bool json)
     return status;
 }
 
+/* What running jobs do. Returns the exit status. */
+static int ask_jobs(const struct doctor_options *options)
+{
+    json_t *jobs = json_array();
+    int status = 0;
+    if (options->pid || options->address) {
+        status = examine_one(options, jobs);
+    } else if (examine_host(options, jobs)) {
+        status = 1; /* somebody is silent */
+    } else if (!json_array_size(jobs)) {
+        status = say_no_job();
+    }
+    if (options->stacks) add_stacks(jobs);
+    const int stuck = report(jobs, options->json);
+    json_decref(jobs);
+    return status ? status : stuck;
+}
+
 int cmd_doctor(int argc, char **argv)
 {
     struct doctor_options options = {.timeout_sec = 5};
@@ -458,20 +477,5 @@ int cmd_doctor(int argc, char **argv)
     if (options.flight && options.address)
         return tutti_usage_error("doctor", "--flight is for processes of this host");
     if (options.flight) return save_flights(&options);
-    json_t *jobs = json_array();
-    bool one = options.pid || options.address;
-    int silent = 0, absent = 0;
-    if (one) {
-        absent = examine_one(&options, jobs);
-    } else {
-        silent = examine_host(&options, jobs);
-        if (!silent && !json_array_size(jobs)) absent = STATUS_NO_JOB;
-    }
-    if (options.stacks) add_stacks(jobs);
-    status = report(jobs, options.json);
-    if (absent) status = absent;
-    if (silent) status = 1;
-    if (!json_array_size(jobs) && !one && !silent) say_no_job();
-    json_decref(jobs);
-    return status;
+    return ask_jobs(&options);
 }

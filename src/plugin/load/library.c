@@ -176,9 +176,10 @@ static bool load(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
         slot->stays = kind->stays;
         return true;
     }
-    if (reports)
+    if (reports) {
         tt_plugin_unsupported(kind->noun, library, kind->abis, kind->nabis,
                               tt_param_is_set(kind->variable));
+    }
     tt_library_close(library);
     return false;
 }
