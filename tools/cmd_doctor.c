@@ -454,7 +454,7 @@ static int ask_jobs(const struct doctor_options *options)
     if (options->pid || options->address) {
         status = examine_one(options, jobs);
     } else if (examine_host(options, jobs)) {
-        status = 1; /* somebody is silent */
+        status = 1; /* a process is silent */
     } else if (!json_array_size(jobs)) {
         status = say_no_job();
     }

@@ -45,7 +45,7 @@ void tt_param_suggest(const char *words, const char *text, size_t len, char *out
 {
     char wrong[TT_SPELLING_BYTES + 1] = "";
     char word[TT_SPELLING_BYTES + 1] = "";
-    const size_t dashes = tt_min_size(strspn(text, "-"), len); /* nobody mistypes these */
+    const size_t dashes = tt_min_size(strspn(text, "-"), len); /* they are typed right */
     size_t best = (len - dashes + 1) / 3 + 1;                  /* further is no typing mistake */
     if (out_bytes) out[0] = '\0';
     to_lower(wrong, text, len);
