@@ -27,8 +27,16 @@
 #include <unistd.h>
 
 /* HOLD, HOLD_BLAMED   how long a failure on another host is held back, for one that caused it to be
- *                     reported: no rank is blamed yet, or one is that has not ended */
-enum { KILL_AFTER_MSEC = 1000, LOOK_EVERY = 32, HOLD_MSEC = 250, HOLD_BLAMED_MSEC = 800 };
+ *                     reported: no rank is blamed yet, or one is that has not ended
+ * HOLD_EXITING        how long one is held back for a rank that said before it that it exits, whose
+ *                     exit handlers may still change its status */
+enum {
+    KILL_AFTER_MSEC = 1000,
+    LOOK_EVERY = 32,
+    HOLD_MSEC = 250,
+    HOLD_BLAMED_MSEC = 800,
+    HOLD_EXITING_MSEC = 1000
+};
 
 struct child {
     pid_t pid; /* 0: ended */
@@ -317,10 +325,28 @@ static void signal_all(const struct launch *launch, int signal)
     }
 }
 
+/* Note in which order ranks said that they exit. */
+static void note_exits(struct launch *launch)
+{
+    int status;
+    for (pid_t pid; (pid = launch_env_exiting(&launch->env, &status)) > 0;) {
+        const pid_t group = getpgid(pid); /* a rank is a group; its program may have ended */
+        for (int r = 0; r < launch->options->nranks; r++) {
+            struct child *child = &launch->children[r];
+            if (launch->ending || child->pid <= 0 || child->said ||
+                (child->pid != pid && child->pid != group))
+                continue;
+            child->said = ++launch->nsaid;
+            child->said_status = status;
+        }
+    }
+}
+
 static void end_all(struct launch *launch, int status)
 {
     if (launch->first_status < 0) launch->first_status = status;
     if (launch->ending) return;
+    note_exits(launch); /* those do not end because of the signal */
     launch->ending = true;
     clock_gettime(CLOCK_MONOTONIC, &launch->ending_since);
     signal_all(launch, SIGTERM);
@@ -357,22 +383,6 @@ static void report_failure(const struct launch *launch, int rank, int status, bo
             how, number, meaning ? " (" : "", meaning ? meaning : "", meaning ? ")" : "");
 }
 
-/* Note in which order ranks said that they exit. */
-static void note_exits(struct launch *launch)
-{
-    int status;
-    for (pid_t pid; (pid = launch_env_exiting(&launch->env, &status)) > 0;) {
-        const pid_t group = getpgid(pid); /* a rank is a group; its program may have ended */
-        for (int r = 0; r < launch->options->nranks; r++) {
-            struct child *child = &launch->children[r];
-            if (child->pid <= 0 || child->said || (child->pid != pid && child->pid != group))
-                continue;
-            child->said = ++launch->nsaid;
-            child->said_status = status;
-        }
-    }
-}
-
 /* Who said before this rank that it exits: it may have failed because of that one. */
 static int first_exiting(const struct launch *launch, int rank)
 {
@@ -407,11 +417,34 @@ static void blame(struct launch *launch, int rank)
     end_all(launch, status ? status : 1);
 }
 
+/* One that said that it exits is to blame, with the status that it ends with; when it takes long,
+ * with the one that it said. */
+static void finish_exiting(struct launch *launch)
+{
+    int first = 0;
+    for (int r = 0; r < launch->options->nranks; r++) {
+        if (launch->children[r].held == 1) first = first_exiting(launch, r);
+    }
+    const struct child *cause = &launch->children[first];
+    if (cause->pid > 0 && since_msec(&launch->held_since) < HOLD_EXITING_MSEC) return;
+    if (cause->pid <= 0 && cause->status) {
+        blame(launch, first);
+        return;
+    }
+    report_failure(launch, first, cause->said_status, false);
+    launch_report_blame(launch->report, first);
+    end_all(launch, cause->said_status);
+}
+
 /* Remote shells end in any order: a rank that failed because of another one may be heard of before
  * it. The one that ranks' warnings name is to blame when it has failed, else the first. */
 static void finish_held(struct launch *launch)
 {
     if (!launch->nheld || launch->ending) return;
+    if (!launch->options->nhosts) {
+        finish_exiting(launch);
+        return;
+    }
     const int named = launch_report_blamed(launch->report);
     const struct child *cause = named >= 0 ? &launch->children[named] : NULL;
     const long limit = cause && cause->pid > 0 ? HOLD_BLAMED_MSEC : HOLD_MSEC;
@@ -434,19 +467,17 @@ static void reap_rank(struct launch *launch, int rank)
     child->script_fd = -1;
     launch->nalive--;
     bool finalized = !launch->pmi || launch_pmi_ended(launch->pmi, rank);
-    launch_report_end(launch->report, rank, child->status, launch->ending && child->status);
+    const bool sent =
+        launch->ending && child->status && (!child->said || WIFSIGNALED(child->status));
+    launch_report_end(launch->report, rank, child->status, sent);
     if (!child->status && finalized) return;
     launch_output_drain(&child->err);
-    if (launch->options->nhosts && !launch->ending && !child->err.awaited) {
+    const bool may_follow =
+        launch->options->nhosts ? !child->err.awaited : first_exiting(launch, rank) != rank;
+    if (may_follow && !launch->ending) {
         child->held = ++launch->nheld;
         if (child->held == 1) clock_gettime(CLOCK_MONOTONIC, &launch->held_since);
         return;
-    }
-    const int first = first_exiting(launch, rank);
-    if (first != rank) {
-        report_failure(launch, first, launch->children[first].said_status, false);
-        launch_report_blame(launch->report, first);
-        end_all(launch, launch->children[first].said_status);
     }
     blame(launch, rank);
 }

@@ -370,8 +370,8 @@ void launch_report_write(const struct launch_report *report, int status, FILE *t
     json_object_set_new(object, "first_failed",
                         report->first_failed < 0 ? json_null()
                                                  : json_integer(report->first_failed));
-    json_object_set_new(object, "blamed",
-                        report->blamed < 0 ? json_null() : json_integer(report->blamed));
+    const bool blames = report->blamed >= 0 && status != 0; /* a job that is well: it was late */
+    json_object_set_new(object, "blamed", blames ? json_integer(report->blamed) : json_null());
     json_object_set_new(object, "interrupted", json_boolean(report->interrupted));
     json_object_set_new(object, "processes", processes_array(report));
     json_object_set_new(object, "hang", hang);

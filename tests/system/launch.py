@@ -193,6 +193,21 @@ LONELY = """if 1:
     sys.exit(nccl.ncclCommInitRank(ctypes.byref(comm), 3, id, int(__import__("os").environ["RANK"])))
 """
 
+LATE_STATUS = """
+import os, socket, sys, time
+path = sys.argv[1]
+first = os.environ["RANK"] == "1"
+while not first and not os.path.exists(path):
+    time.sleep(0.01)
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+    s.sendto((1 if first else 5).to_bytes(4, sys.byteorder), "\\0" + os.environ["TUTTI_JOB_EXITS"])
+if not first:
+    os._exit(5)
+open(path, "w").close()
+time.sleep(0.2)
+os._exit(66)
+"""
+
 
 def as_json():
     """One object on standard output, whatever the end; what ranks print goes to the other one."""
@@ -232,6 +247,10 @@ def as_json():
     job, _ = told("-n", "2", "sh", "-c", f"[ $RANK = 0 ] || {{ echo '{report}' >&2; exit 66; }}; sleep 60", status=66, verdict="failed")
     check("findings", job.get("findings") == [{"rank": 1, "sentence": "race: copy reads what fill writes", "details": ["first   fill, on a stream"]}] and
           [p.get("findings") for p in job.get("processes", [])] == [0, 1] and not job.get("warnings"), job)
+    with tempfile.TemporaryDirectory() as folder:  # rank 1 says first that it exits, and ends last
+        job, err = told("-n", "2", sys.executable, "-c", LATE_STATUS, os.path.join(folder, "said"), status=66, verdict="failed")
+        check("a status that changes in the end", job.get("first_failed") == 1 and "rank 1 exited with 66; ending" in err and
+              [(p["status"], p["ended_by_launcher"]) for p in job.get("processes", [])] == [(5, False), (66, False)], (job, err))
     job, _ = told("-n", "2", "sh", "-c", '[ $RANK = 1 ] && kill -s INT $PPID; exec sleep 60', status=130, verdict="interrupted")
     check("interrupted", job.get("interrupted") is True and job.get("first_failed", 0) is None, job)
     job, _ = told("-n", "2", "/nowhere/program", status=127, verdict="not started")
@@ -242,6 +261,8 @@ def as_json():
     check("nobody is blamed", job.get("blamed", 0) is None, job)
     check("warnings", [w["ranks"] for w in job.get("warnings", [])] == [[0, 2]] and
           job["warnings"][0]["sentence"] in [f"rank {r}: a 'word'; rank 7 is not" for r in (0, 2)], job)
+    job, _ = told("-n", "2", "sh", "-c", f"[ $RANK = 1 ] || echo '{warn.split('rank $RANK')[0]}comm 0xd6 rank 0: rank 1 on host a (pid 7) is gone: x' >&2")
+    check("nobody is blamed where all is well", job.get("blamed", 0) is None and len(job.get("warnings", [])) == 1, job)
     with tempfile.TemporaryDirectory() as folder:
         pid = os.path.join(folder, "pid")
         for sentence in ("comm 0xd6 rank 0: rank 1 on host a (pid 4194399) is gone: connection closed", "comm 0xd6 rank 0: rank 1: TUTTI_STRICT: a setting",
