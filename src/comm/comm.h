@@ -186,6 +186,9 @@ void tt_comm_hide(struct tt_comm *comm);
 /* Close and free everything but the plan and the registry. Local. Accepts NULL and half-built ones.
  */
 void tt_comm_free(struct tt_comm *comm);
+/* Note that the program destroys a communicator that has failed, without ever having aborted it:
+ * its exit status tells so under TUTTI_STRICT. Any thread. */
+void tt_comm_note_broken(void);
 /* Make every wait in this communicator, and in those that share its resources, return `rc`, and
  * tell the other ranks. Any thread; does not block. */
 void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc);

@@ -138,6 +138,7 @@ struct tt_comms {
         struct tt_comm *retired, *newest; /* destroyed, oldest first, by sharers_next */
         int nresting;
         int alive;   /* made and not ended */
+        int broken;  /* destroyed after they had failed, not aborted */
         int largest; /* ranks of the largest that came about */
         pid_t owner; /* process that made them; in a forked child `alive` does not count */
     } storage;

@@ -16,6 +16,7 @@
 #include "device/device.h"
 #include "plugin/plugin.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ struct tt_comm *tt_sharers_alloc(void)
     pthread_mutex_lock(&tt_comms.storage.lock);
     struct tt_comm *comm = reuse_oldest();
     if (!comm) comm = tt_calloc(1, sizeof(*comm));
-    if (tt_comms.storage.owner != getpid()) tt_comms.storage.alive = 0;
+    if (tt_comms.storage.owner != getpid()) tt_comms.storage.alive = tt_comms.storage.broken = 0;
     tt_comms.storage.owner = getpid();
     if (comm) tt_comms.storage.alive++;
     pthread_mutex_unlock(&tt_comms.storage.lock);
@@ -72,7 +73,15 @@ void tt_sharers_count(int nranks)
     pthread_mutex_unlock(&tt_comms.storage.lock);
 }
 
-/* Processes that a launcher gave one id, and each of which stayed alone: it may be meant so. */
+void tt_comm_note_broken(void)
+{
+    pthread_mutex_lock(&tt_comms.storage.lock);
+    if (tt_comms.storage.owner == getpid()) tt_comms.storage.broken++;
+    pthread_mutex_unlock(&tt_comms.storage.lock);
+}
+
+/* Processes that a launcher gave one id, and each of which stayed alone: it may be meant so, but
+ * not by a program with an MPI library, which did not start under that launcher. */
 static void report_alone(void)
 {
     const char *world = getenv("WORLD_SIZE");
@@ -82,10 +91,13 @@ static void report_alone(void)
             "one rank only: if they belong together, the program did not take its rank and their "
             "number from RANK and WORLD_SIZE; if not, tutti run --own-ids says so",
             nprocesses);
+    if (dlsym(RTLD_DEFAULT, "MPI_Init") || tt_param_bool("TUTTI_STRICT"))
+        tuttiHostFail("communicators have one rank only, of programs that were started together");
 }
 
-/* A program that would have ended well, and left communicators behind: on a GPU their peers hang or
- * die later. Only said, and only made an error, under TUTTI_STRICT. */
+/* A program that would have ended well, and left communicators behind, whose peers hang or die
+ * later on a GPU, or did not look at the failure of one. Only said, and only made an error, under
+ * TUTTI_STRICT. */
 static void report_forgotten(int status, void *unused)
 {
     (void)unused;
@@ -93,7 +105,14 @@ static void report_forgotten(int status, void *unused)
     report_alone();
     if (tt_net_broke_contract() && tt_param_bool("TUTTI_STRICT"))
         tuttiHostFail("a network plugin broke its contract (TUTTI_STRICT)");
-    if (!tt_comms.storage.alive || !tt_param_bool("TUTTI_STRICT")) return;
+    if (!tt_param_bool("TUTTI_STRICT")) return;
+    if (tt_comms.storage.broken) {
+        tt_warn("TUTTI_STRICT: %d communicator(s) had failed when they were destroyed, and the "
+                "program ends as if all were well",
+                tt_comms.storage.broken);
+        tuttiHostFail("communicators had failed (TUTTI_STRICT)");
+    }
+    if (!tt_comms.storage.alive) return;
     tt_warn("TUTTI_STRICT: %d communicator(s) were never destroyed or aborted",
             tt_comms.storage.alive);
     tuttiHostFail("communicators were left (TUTTI_STRICT)");

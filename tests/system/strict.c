@@ -41,6 +41,19 @@ static int destroy_before_graphs(float *memory)
     return rc ? 2 : 0;
 }
 
+/* A rank ends, the other one calls and looks at no result. */
+static int ignore_failure(float *memory)
+{
+    ncclComm_t pair[2];
+    if (ncclCommInitAll(pair, 2, NULL)) return 2;
+    ncclCommDestroy(pair[1]);
+    cudaSetDevice(0);
+    ncclAllReduce(memory, memory, COUNT, ncclFloat, ncclSum, pair[0], NULL);
+    cudaStreamSynchronize(NULL);
+    ncclCommDestroy(pair[0]);
+    return 0;
+}
+
 /* Two results of a group in one place, by two ranks. */
 static int write_twice_in_group(void)
 {
@@ -119,6 +132,7 @@ int main(int argc, char **argv)
     if (rc) printf("call: %d %s\n", rc, ncclGetLastError(NULL));
     cudaStreamSynchronize(NULL);
     if (!strcmp(mode, "group")) rc = write_twice_in_group();
+    if (!strcmp(mode, "ignored")) rc = ignore_failure(memory);
     if (!strcmp(mode, "graph")) return destroy_before_graphs(memory);
     if (!strstr(mode, "leak") && strcmp(mode, "handler") != 0) end();
     return rc ? 2 : 0;

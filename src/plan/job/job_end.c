@@ -70,6 +70,8 @@ static ncclResult_t destroy_run(struct tt_job *base)
     ncclResult_t rc = comm_close(comm, ncclInvalidUsage);
     if (rc) return rc;
     tt_plan_wait(comm->plan);
+    const bool ignored = atomic_load_explicit(&comm->phase, memory_order_acquire) != TT_COMM_INIT &&
+                         !atomic_load(&comm->aborted); /* a failure, if there is one */
     rc = tt_comm_state(comm);
     if (rc) {
         tt_comm_abort(comm, rc);
@@ -80,6 +82,7 @@ static ncclResult_t destroy_run(struct tt_job *base)
         rc = finalize_now(comm);
         if (rc == ncclTimeout) tt_comm_abort(comm, rc); /* its graphs are still there */
     }
+    if (rc && ignored) tt_comm_note_broken();
     base->comm = NULL;
     tt_plan_end(comm);
     return rc;

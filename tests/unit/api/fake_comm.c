@@ -150,6 +150,8 @@ ncclResult_t tt_comm_revoke(struct tt_comm *comm)
     return ncclSuccess;
 }
 
+void tt_comm_note_broken(void) {}
+
 void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc)
 {
     comm->member.abort = rc;
