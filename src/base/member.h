@@ -22,6 +22,7 @@ struct tt_member {
                                   whatever `abort` says by then */
     pthread_mutex_t why_lock;  /* all zero: not locked */
     char why[TT_WHY_BYTES];    /* the first failure's sentence; "" before one */
+    _Atomic bool grouped;      /* a group of some thread holds calls on it, for reports */
 };
 
 static inline bool tt_member_aborted(const struct tt_member *member)

@@ -100,7 +100,6 @@ struct tt_comm {
     ncclUniqueId grow_id;
     struct tt_shrinks *shrinks;  /* owned list: how many shrinks each set of survivors has made */
     int color, key;              /* as given to split */
-    _Atomic bool grouped;        /* a group of some thread holds calls on it, for reports */
     _Atomic uint32_t graph_refs; /* captured works alive */
     _Atomic uint64_t
         graphs_nsec; /* since when its end waits for them, for reports; 0: it does not */

@@ -161,7 +161,7 @@ static ncclResult_t start_watch(struct tt_comm *comm)
         .transport = comm->transport,
         .peers = comm->peers,
         .calls = comm->func_seq,
-        .grouped = &comm->grouped,
+        .grouped = &comm->member.grouped,
         .graph_refs = &comm->graph_refs,
         .graphs_nsec = &comm->graphs_nsec,
     };

@@ -193,6 +193,23 @@ LONELY = """if 1:
     sys.exit(nccl.ncclCommInitRank(ctypes.byref(comm), 3, id, int(__import__("os").environ["RANK"])))
 """
 
+OPEN_GROUP = """if 1:
+    import ctypes, sys
+    nccl = ctypes.CDLL("libnccl.so.2")
+    class Id(ctypes.Structure): _fields_ = [("bytes", ctypes.c_char * 128)]
+    id, comm = Id(), ctypes.c_void_p()
+    assert nccl.ncclGetUniqueId(ctypes.byref(id)) == 0
+    rank, state, n = int(__import__("os").environ["RANK"]), ctypes.c_int(), 1024
+    data = (ctypes.c_float * n)()
+    assert nccl.ncclCommInitRank(ctypes.byref(comm), 2, id, rank) == 0
+    if rank:
+        assert nccl.ncclGroupStart() == 0
+    nccl.ncclAllReduce(data, data, ctypes.c_size_t(n), 7, 0, comm, None)
+    while not rank and not nccl.ncclCommGetAsyncError(comm, ctypes.byref(state)) and not state.value:
+        __import__("time").sleep(0.01)
+    sys.exit(state.value)
+"""
+
 LATE_STATUS = """
 import os, socket, sys, time
 path = sys.argv[1]
@@ -273,6 +290,9 @@ def as_json():
             check(f"who is blamed: {sentence}", (job.get("first_failed"), job.get("blamed")) == (0, 1), job)
     job, err = told("-n", "2", sys.executable, "-c", LONELY, env={"TUTTI_WATCHDOG": "1", "TUTTI_INIT_TIMEOUT": "4"}, status=8, verdict="hang")
     check("who waits", any("missing 2" in h["sentence"] for h in job.get("hang", [])) and "[0] before" in err and not job["warnings"], (job, err))
+    job, err = told("-n", "2", sys.executable, "-c", OPEN_GROUP, env={"NCCL_MULTI_RANK_GPU_ENABLE": "1"}, status=6, verdict="failed")
+    check("a group is left open", "rank 1 on host" in err and "exited (code 0) inside a group that holds calls: a ncclGroupEnd is missing there" in err and
+          job.get("blamed") == 1, (job, err))
 
 
 def no_program():

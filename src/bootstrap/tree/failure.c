@@ -349,14 +349,29 @@ void tt_failure_ended(struct tt_bootstrap *b)
     flood_fail(b, NULL, &fail);
 }
 
+/* Who ended well by its code, and has left a group open, may have called ncclCommDestroy in it. */
+static void exit_sentence(const struct tt_bootstrap *b, int code, char sentence[TT_SENTENCE_BYTES])
+{
+    const char *host = b->contacts ? b->contacts[b->rank].host : "?";
+    const int pid = getpid();
+    if (!code && b->member && atomic_load_explicit(&b->member->grouped, memory_order_relaxed)) {
+        snprintf(sentence, TT_SENTENCE_BYTES,
+                 "rank %d on host %s (pid %d) exited (code 0) inside a group that holds calls: a "
+                 "ncclGroupEnd is missing there",
+                 b->rank, host, pid);
+    } else {
+        snprintf(sentence, TT_SENTENCE_BYTES,
+                 "rank %d on host %s (pid %d) exited (code %d) without ncclCommDestroy", b->rank,
+                 host, pid, code);
+    }
+}
+
 void tt_failure_exit(int code)
 {
     char sentence[TT_SENTENCE_BYTES];
     for (struct tt_bootstrap *b = tt_service()->members; b; b = b->next) {
         if (!b->leaving && !atomic_load(&b->error)) {
-            snprintf(sentence, sizeof(sentence),
-                     "rank %d on host %s (pid %d) exited (code %d) without ncclCommDestroy",
-                     b->rank, b->contacts ? b->contacts[b->rank].host : "?", (int)getpid(), code);
+            exit_sentence(b, code, sentence);
             const struct fail fail = {b->rank, ncclRemoteError, TT_FAIL_EXIT, tt_exit_begun(b),
                                       sentence};
             flood_fail(b, NULL, &fail);

@@ -131,7 +131,7 @@ void tt_group_clear(struct tt_group *group)
     for (struct tt_plan *plan = group->plans; plan;) {
         struct tt_plan *next = plan->next_in_group;
         if (tt_plan_pin(plan)) {
-            atomic_store_explicit(&plan->comm->grouped, false, memory_order_relaxed);
+            atomic_store_explicit(&plan->comm->member.grouped, false, memory_order_relaxed);
             tt_plan_unpin(plan);
         }
         plan->group = NULL;
@@ -228,7 +228,7 @@ static inline void join_first(struct tt_group *group, struct tt_plan *plan)
     plan->first = plan->last = NULL;
     plan->next_in_group = NULL;
     group->plans = plan;
-    atomic_store_explicit(&plan->comm->grouped, true, memory_order_relaxed);
+    atomic_store_explicit(&plan->comm->member.grouped, true, memory_order_relaxed);
     *(plan->comm->config.blocking == 0 ? &group->any_background : &group->any_blocking) = true;
 }
 
@@ -254,7 +254,7 @@ static ncclResult_t group_join(struct tt_group *group, struct tt_plan *plan)
     }
     plan->next_in_group = *at;
     *at = plan;
-    atomic_store_explicit(&plan->comm->grouped, true, memory_order_relaxed);
+    atomic_store_explicit(&plan->comm->member.grouped, true, memory_order_relaxed);
     if (plan->comm->config.blocking == 0) {
         group->any_background = true;
     } else {

@@ -44,7 +44,7 @@ static inline bool repeat(struct tt_group *group, ncclResult_t *rc_out)
         return again;
     }
     plan->group = NULL;
-    atomic_store_explicit(&plan->comm->grouped, false, memory_order_relaxed);
+    atomic_store_explicit(&plan->comm->member.grouped, false, memory_order_relaxed);
     group->plans = NULL;
     tt_group_forget_repeats(group);
     group->any_blocking = group->any_background = false;
