@@ -446,9 +446,9 @@ static void finish_held(struct launch *launch)
         return;
     }
     const int named = launch_report_blamed(launch->report);
-    const struct child *cause = named >= 0 ? &launch->children[named] : NULL;
-    const long limit = cause && cause->pid > 0 ? HOLD_BLAMED_MSEC : HOLD_MSEC;
-    int first = cause && cause->held ? named : -1;
+    const bool lives = named >= 0 && launch->children[named].pid > 0;
+    const long limit = lives ? HOLD_BLAMED_MSEC : HOLD_MSEC;
+    int first = named >= 0 && launch->children[named].held ? named : -1;
     if (first < 0 && launch->nalive && since_msec(&launch->held_since) < limit) return;
     for (int r = 0; first < 0 && r < launch->options->nranks; r++) {
         if (launch->children[r].held == 1) first = r;
