@@ -78,6 +78,59 @@ static int write_twice_in_group(void)
     return 0;
 }
 
+/* What a call may do with one buffer: by one of two ranks that is right, or wrong. */
+static ncclResult_t call_on(const char *mode, float *a, float *b, int rank, ncclComm_t at)
+{
+    const size_t n = 8;
+    if (!strcmp(mode, "overlap")) return ncclAllReduce(a, a + 1, n, ncclFloat, ncclSum, at, NULL);
+    if (!strcmp(mode, "offset")) return ncclAllGather(a, a, n, ncclFloat, at, NULL);
+    if (!strcmp(mode, "misaligned"))
+        return ncclAllReduce((char *)a + 1, b, n, ncclFloat, ncclSum, at, NULL);
+    float *own = a + n * (size_t)rank;
+    ncclResult_t rc = ncclAllReduce(a, a, n, ncclFloat, ncclSum, at, NULL);
+    if (!rc) rc = ncclReduce(a, a, n, ncclFloat, ncclSum, 1, at, NULL);
+    if (!rc) rc = ncclBroadcast(a, a, n, ncclFloat, 1, at, NULL);
+    if (!rc) rc = ncclBcast(a, n, ncclFloat, 1, at, NULL);
+    if (!rc) rc = ncclAllGather(own, a, n, ncclFloat, at, NULL);
+    if (!rc) rc = ncclReduceScatter(a, own, n, ncclFloat, ncclSum, at, NULL);
+    if (!rc) rc = ncclGather(own, a, n, ncclFloat, 1, at, NULL);
+    if (!rc) rc = ncclScatter(a, own, n, ncclFloat, 1, at, NULL);
+    if (!rc) rc = ncclBroadcast((char *)a + 1, (char *)b + 1, n, ncclFloat, 1, at, NULL);
+    if (!rc) rc = ncclAlltoAll(a, a, n, ncclFloat, at, NULL);
+    if (!rc) rc = ncclAllReduce(a, a + n, n, ncclFloat, ncclSum, at, NULL); /* side by side */
+    return rc ? rc : ncclAllReduce((char *)a + 1, b, n, ncclInt8, ncclSum, at, NULL);
+}
+
+static int use_one_buffer(const char *mode)
+{
+    ncclComm_t pair[2];
+    float *memory[2][2];
+    ncclResult_t rc = ncclCommInitAll(pair, 2, NULL), failed = ncclSuccess;
+    if (rc) return 3;
+    for (int i = 0; i < 2; i++) {
+        cudaSetDevice(i);
+        for (int k = 0; k < 2; k++) {
+            cudaMalloc((void **)&memory[i][k], COUNT * sizeof(float));
+            cudaMemset(memory[i][k], 0, COUNT * sizeof(float));
+        }
+        cudaDeviceSynchronize();
+    }
+    ncclGroupStart();
+    for (int i = 0; i < 2; i++) {
+        cudaSetDevice(i);
+        rc = call_on(mode, memory[i][0], memory[i][1], i, pair[i]);
+        if (rc && !failed) {
+            failed = rc;
+            printf("rank %d: %d %s\n", i, rc, ncclGetLastError(NULL));
+        }
+    }
+    rc = ncclGroupEnd();
+    for (int i = 0; i < 2; i++)
+        ncclCommDestroy(pair[i]);
+    cudaSetDevice(0);
+    return failed || rc ? 2 : 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "fine";
@@ -133,6 +186,8 @@ int main(int argc, char **argv)
     cudaStreamSynchronize(NULL);
     if (!strcmp(mode, "group")) rc = write_twice_in_group();
     if (!strcmp(mode, "ignored")) rc = ignore_failure(memory);
+    if (strstr("overlap offset misaligned inplace", mode))
+        rc = use_one_buffer(mode) ? ncclInvalidArgument : ncclSuccess;
     if (!strcmp(mode, "graph")) return destroy_before_graphs(memory);
     if (!strstr(mode, "leak") && strcmp(mode, "handler") != 0) end();
     return rc ? 2 : 0;

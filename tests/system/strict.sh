@@ -26,6 +26,14 @@ strict freed 2 'ncclAllReduce: sendbuff '
 strict freed 2 'lies in no live allocation: it was freed'
 strict again 2 'lies in no live allocation: it was freed'
 strict stream 2 ' is one of device 1, the communicator is on 0' TUTTI_DEVICES=2
+# Buffers that overlap, but not as a call in place has them, and elements between two addresses.
+two='TUTTI_DEVICES=2 TUTTI_CHECK='
+strict overlap 2 'which begins +4 bytes from it, overlap on rank 0: in place sendbuff is recvbuff (+0 bytes), otherwise they must be apart' $two
+strict offset 2 'rank 1: 4 ncclAllGather: sendbuff ' $two
+strict offset 2 'which begins +0 bytes from it, overlap on rank 1: in place sendbuff is recvbuff + rank * sendcount (-32 bytes)' $two
+strict misaligned 2 'lies 1 bytes behind a multiple of 4, the bytes of an element: a GPU would fault' $two
+strict inplace 0 '' $two
+try overlap 0 '' $two
 strict leak 1 'TUTTI_STRICT: 1 communicator(s) were never destroyed or aborted'
 strict ignored 1 'TUTTI_STRICT: 1 communicator(s) had failed when they were destroyed, and the program ends as if all were well' TUTTI_DEVICES=2
 try ignored 0 ' ended the communicator (ncclCommDestroy) after 0 operation(s)' TUTTI_DEVICES=2

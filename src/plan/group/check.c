@@ -13,13 +13,17 @@ static bool has_root(enum tt_func func)
            func == TT_FUNC_SCATTER;
 }
 
+static bool reduces(enum tt_func func)
+{
+    return func == TT_FUNC_ALLREDUCE || func == TT_FUNC_REDUCE || func == TT_FUNC_REDUCESCATTER;
+}
+
 /* What NCCL refuses where a rank is alone: scaling 8-bit floats, on any device. */
 static ncclResult_t check_alone(const struct tt_task *task, const char *name)
 {
-    bool reduces = task->func == TT_FUNC_ALLREDUCE || task->func == TT_FUNC_REDUCE ||
-                   task->func == TT_FUNC_REDUCESCATTER;
     bool narrow = task->type == ncclFloat8e4m3 || task->type == ncclFloat8e5m2;
-    if (!reduces || !narrow || task->count == 0 || task->op < ncclAvg) return ncclSuccess;
+    if (!reduces(task->func) || !narrow || task->count == 0 || task->op < ncclAvg)
+        return ncclSuccess;
     return tt_fail(ncclInvalidArgument,
                    "nccl%s: a communicator of one rank does not scale 8-bit floats (ncclAvg, "
                    "PreMulSum); use ncclSum",
@@ -71,6 +75,61 @@ static ncclResult_t check_known(const struct tt_task *task, const char *name, co
     return ncclSuccess;
 }
 
+/* Elements lie at multiples of their size: loads of a GPU fault elsewhere. What only copies takes
+ * bytes, wherever they lie. */
+static ncclResult_t check_aligned(const struct tt_task *task, const char *name, const char *what,
+                                  const void *ptr)
+{
+    size_t elem = tt_type_bytes(task->type);
+    size_t over = (uintptr_t)ptr % elem;
+    if (!over || !reduces(task->func)) return ncclSuccess;
+    return tt_fail(
+        ncclInvalidArgument,
+        "nccl%s: %s %p lies %zu bytes behind a multiple of %zu, the bytes of an element: "
+        "a GPU would fault; begin it at such a multiple",
+        name, what, ptr, over, elem);
+}
+
+/* Where recvbuff begins, seen from sendbuff, in place; in words too. */
+static ptrdiff_t in_place_shift(const struct tt_task *task, const char **words_out)
+{
+    ptrdiff_t before = (ptrdiff_t)((size_t)task->comm->member.rank * (size_t)tt_task_bytes(task));
+    switch (task->func) {
+    case TT_FUNC_ALLGATHER:
+    case TT_FUNC_GATHER: *words_out = "sendbuff is recvbuff + rank * sendcount"; return -before;
+    case TT_FUNC_REDUCESCATTER:
+    case TT_FUNC_SCATTER: *words_out = "recvbuff is sendbuff + rank * recvcount"; return before;
+    default: *words_out = "sendbuff is recvbuff"; return 0;
+    }
+}
+
+/* Both buffers of a call: one in the place that the call gives it in the other, or apart. */
+static ncclResult_t check_apart(const struct tt_task *task, const char *name, size_t in_bytes,
+                                size_t out_bytes)
+{
+    const char *words;
+    const uintptr_t in = (uintptr_t)task->in, out = (uintptr_t)task->out;
+    const bool meet = in < out + out_bytes && out < in + in_bytes;
+    const ptrdiff_t shift = in_place_shift(task, &words), found = (ptrdiff_t)(out - in);
+    if (!in_bytes || !out_bytes || !meet || found == shift) return ncclSuccess;
+    return tt_fail(ncclInvalidArgument,
+                   "nccl%s: sendbuff %p (%zu bytes) and recvbuff %p (%zu bytes), which begins %+td "
+                   "bytes from it, overlap on rank %d: in place %s (%+td bytes), otherwise they "
+                   "must be apart",
+                   name, task->in, in_bytes, (const void *)task->out, out_bytes, found,
+                   task->comm->member.rank, words, shift);
+}
+
+static ncclResult_t check_pointers(const struct tt_task *task, const char *name, size_t in_bytes,
+                                   size_t out_bytes)
+{
+    ncclResult_t rc = in_bytes ? check_known(task, name, "sendbuff", task->in) : ncclSuccess;
+    if (!rc && out_bytes) rc = check_known(task, name, "recvbuff", task->out);
+    if (!rc && in_bytes) rc = check_aligned(task, name, "sendbuff", task->in);
+    if (!rc && out_bytes) rc = check_aligned(task, name, "recvbuff", task->out);
+    return rc ? rc : check_apart(task, name, in_bytes, out_bytes);
+}
+
 static ncclResult_t check_buffers(const struct tt_task *task, const char *name)
 {
     size_t elem = tt_type_bytes(task->type), bytes, all;
@@ -93,9 +152,7 @@ static ncclResult_t check_buffers(const struct tt_task *task, const char *name)
                        task->count);
     }
     if (!task->comm->plan->checks_pointers) return ncclSuccess;
-    ncclResult_t rc = in_bytes ? check_known(task, name, "sendbuff", task->in) : ncclSuccess;
-    if (!rc && out_bytes) rc = check_known(task, name, "recvbuff", task->out);
-    return rc;
+    return check_pointers(task, name, in_bytes, out_bytes);
 }
 
 int64_t tt_task_bytes(const struct tt_task *task)
