@@ -114,13 +114,15 @@ static bool reports_hang(const char *text)
  * -1: none. */
 static int blamed_by(const struct launch_report *report, const char *text)
 {
+    static const char alone[] = " alone called ";
     static const char *const words[] = {" on host ", ": ", " ended the communicator",
-                                        " aborted the communicator"};
+                                        " aborted the communicator", alone};
     const char *at = text;
     while ((at = strstr(at, " rank ")) != NULL) {
         char *end = NULL;
-        const bool begins = at > text && (at[-1] == ':' || at[-1] == ';');
         const long number = strtol(at + strlen(" rank "), &end, 10);
+        const bool begins =
+            at > text && (strchr(":;", at[-1]) || !strncmp(end, alone, sizeof(alone) - 1));
         bool named = false;
         for (size_t k = 0; begins && k < sizeof(words) / sizeof(words[0]); k++)
             named |= !strncmp(end, words[k], strlen(words[k]));

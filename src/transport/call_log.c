@@ -80,6 +80,8 @@ ncclResult_t tt_transport_mismatch(struct tt_transport *transport, const char *f
     return ncclInvalidUsage;
 }
 
+enum { CALLERS_BYTES = 80 };
+
 struct parting { /* two ranks that made different calls of the same number */
     int rank[2]; /* the lower one first */
     struct tt_call_entry entry[2];
@@ -114,22 +116,54 @@ static bool find_parting(const struct tt_transport *transport, uint64_t newest,
     return number <= newest;
 }
 
-/* The two calls of a pair, the lower rank first: the same sentence, whichever rank notices. */
+/* Who makes the call of `entry`, as far as logs are in reach: "rank 1", "ranks 0, 2, 3". */
+static int name_callers(const struct tt_transport *transport, int rank,
+                        const struct tt_call_entry *entry, char text[CALLERS_BYTES])
+{
+    struct tt_call_entry other;
+    int count = 0, first = 0;
+    bool cut = false;
+    char list[CALLERS_BYTES - 16];
+    size_t used = 0;
+    for (int r = 0; r < transport->config.member->nranks; r++) {
+        bool makes = r == rank || (tt_call_log_find(transport, r, entry->match >> 32, &other) &&
+                                   other.match == entry->match);
+        if (!makes) continue;
+        if (!count++) first = r;
+        cut = used + 24 > sizeof(list);
+        if (!cut) used += (size_t)snprintf(list + used, sizeof(list) - used, ", %d", r);
+    }
+    if (count > 1) {
+        snprintf(text, CALLERS_BYTES, "ranks %s%s", list + 2, cut ? ", ..." : "");
+    } else {
+        snprintf(text, CALLERS_BYTES, "rank %d", first);
+    }
+    return count;
+}
+
+/* The calls of two ranks, the lower one first, each with all that are known to make it: the same
+ * sentence, whichever rank notices. One against all others is said to be alone. */
 static ncclResult_t report_pair(struct tt_transport *transport, const struct parting *parting)
 {
     const struct tt_call_entry *a = &parting->entry[0], *b = &parting->entry[1];
     bool chosen = tt_call_same(&a->call, &b->call); /* then this is what differs */
-    char calls[2][TT_CALL_BYTES];
-    tt_call_text(&a->call, chosen, calls[0]);
-    tt_call_text(&b->call, chosen, calls[1]);
-    return tt_transport_mismatch(
-        transport,
-        "ranks called different operations: rank %d called %s as operation "
-        "%u, rank %d called %s as operation %u; %s",
-        parting->rank[0], calls[0], (uint32_t)(a->match >> 32), parting->rank[1], calls[1],
-        (uint32_t)(b->match >> 32),
-        chosen ? "settings and plugins must be the same on all ranks"
-               : "all ranks must make the same calls in the same order");
+    char calls[2][TT_CALL_BYTES], callers[2][CALLERS_BYTES];
+    int counts[2], all = transport->config.member->nranks;
+    for (int k = 0; k < 2; k++) {
+        tt_call_text(&parting->entry[k].call, chosen, calls[k]);
+        counts[k] = name_callers(transport, parting->rank[k], &parting->entry[k], callers[k]);
+    }
+    for (int k = 0; k < 2; k++) {
+        if (all > 2 && counts[k] == 1 && counts[!k] == all - 1)
+            snprintf(callers[k], CALLERS_BYTES, "rank %d alone", parting->rank[k]);
+    }
+    return tt_transport_mismatch(transport,
+                                 "ranks called different operations: %s called %s as operation "
+                                 "%u, %s called %s as operation %u; %s",
+                                 callers[0], calls[0], (uint32_t)(a->match >> 32), callers[1],
+                                 calls[1], (uint32_t)(b->match >> 32),
+                                 chosen ? "settings and plugins must be the same on all ranks"
+                                        : "all ranks must make the same calls in the same order");
 }
 
 ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct tt_call_entry *own,

@@ -283,6 +283,8 @@ def as_json():
     with tempfile.TemporaryDirectory() as folder:
         pid = os.path.join(folder, "pid")
         for sentence in ("comm 0xd6 rank 0: rank 1 on host a (pid 4194399) is gone: connection closed", "comm 0xd6 rank 0: rank 1: TUTTI_STRICT: a setting",
+                         "comm 0xd6 rank 0: ranks called different operations: ranks 0, 2 called A as operation 1, rank 1 alone called B as operation 1; all",
+                         "comm 0xd6 rank 0: ranks called different operations: rank 1 alone called B as operation 1, ranks 2, 3 called A as operation 1; all",
                          "comm 0xd6 rank 0: rank 1 ended the communicator (x) after 0", "comm 0xd6 rank 0 of 2: it is next; rank 0 on host a (pid PID) is stopped"):
             line = sentence.replace("PID", f"$(cat {pid})")
             job, _ = told("-n", "2", "sh", "-c", f'if [ $RANK = 1 ]; then echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 60; fi; '

@@ -424,6 +424,35 @@ static void packed_call_logs_are_compared(void **state)
     }
 }
 
+/* All that are known to make a call are named, and who makes another one than all others. */
+static void who_is_odd_is_named(void **state)
+{
+    static const struct {
+        int odd, known; /* ranks */
+        const char *words;
+    } cases[] = {
+        {1, 4, "ranks 0, 2, 3 called AllReduce("},
+        {1, 4, " as operation 1, rank 1 alone called AllReduce("},
+        {0, 4, "operations: rank 0 alone called AllReduce("},
+        {0, 4, " as operation 1, ranks 1, 2, 3 called AllReduce("},
+        {1, 3, "operations: ranks 0, 2 called AllReduce("},
+        {1, 3, " as operation 1, rank 1 called AllReduce("}, /* the last one may do so too */
+        {1, 2, "operations: rank 0 called AllReduce("},
+    };
+    uint64_t words[TT_CALL_LOG_WORDS];
+    (void)state;
+    for (size_t i = 0; i < TT_LEN(cases); i++) {
+        struct world *world = world_create(4, WORLD_MAPPED, 4096);
+        for (int r = 0; r < cases[i].known; r++)
+            tt_transport_begin(world->rank[r].transport, r == cases[i].odd ? 6 : 5, &sum_of_8);
+        tt_call_log_pack(world->rank[1].transport, words);
+        assert_int_equal(tt_call_log_compare(world->rank[0].transport, 1, words), ncclInvalidUsage);
+        print_message("case %zu: %s\n", i, tt_last_error());
+        assert_non_null(strstr(tt_last_error(), cases[i].words));
+        world_destroy(world);
+    }
+}
+
 static void reach_of_memory(void **state)
 {
     char stack[8];
@@ -458,6 +487,7 @@ int main(void)
         cmocka_unit_test(begun_operations_are_compared),
         cmocka_unit_test(a_call_that_begins_is_not_agreed_on),
         cmocka_unit_test(packed_call_logs_are_compared),
+        cmocka_unit_test(who_is_odd_is_named),
         cmocka_unit_test(reach_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
