@@ -442,7 +442,8 @@ static int report(const json_t *jobs, bool json)
         if (json ? doctor_is_stuck(job) : doctor_show(job)) status = 1;
         if (!json) doctor_show_stacks(job);
     }
-    if (json && json_dumpf(jobs, stdout, JSON_INDENT(2)) == 0) printf("\n");
+    if (json && json_dumpf(jobs, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) == 0)
+        printf("\n");
     return status;
 }
 

@@ -13,8 +13,8 @@ ncclResult_t tt_edge_mismatch(const struct tt_edge *edge, uint64_t expected, uin
     if (edge->key.conn == TT_CONN_P2P) {
         return tt_transport_mismatch(
             transport,
-            "send and receive do not match: rank %d receives %u bytes (mod "
-            "2^32) as message %u of rank %d, which sent %u as message %u",
+            "send and receive do not match: rank %d receives %u bytes "
+            "as message %u of rank %d, which sent %u as message %u (multiples of 4 GiB left out)",
             rank, (uint32_t)expected, (uint32_t)(expected >> 32) + 1, peer, (uint32_t)found,
             (uint32_t)(found >> 32) + 1);
     }

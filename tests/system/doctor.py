@@ -48,6 +48,8 @@ def asked(pid, waiting=0):
     while True:
         r = tutti("doctor", "--pid", str(pid), "--json", "--timeout", "1")
         jobs = json.loads(r.stdout) if r.stdout else []
+        took = re.search(r'"took_sec": ([\d.]+)', r.stdout or "")
+        check("seconds without noise", not took or len(took[1]) < 12, r.stdout[:200])
         if jobs and jobs[0]["communicators"] and is_stable(jobs[0], waiting) or time.monotonic() > end:
             return jobs[0] if jobs else {}, r.returncode
         time.sleep(0.2)

@@ -72,7 +72,7 @@ def waits(lines):
     return max([(lines[0]["start_mono_ns"] - line["since"]) / 1e9 for line in lines if line.get("waits") == "data of"], default=0)
 
 
-CALL = "AllReduce(1000 of ncclFloat32, sum)"
+CALL = "AllReduce(count 1000, float, sum)"
 BEHIND = f"rank {VICTIM} is behind, at operation 2 {CALL}, ended"
 
 
@@ -175,7 +175,7 @@ def works(env):
 def differs(env):
     codes, found, _ = ended("differs", env)
     check("all fail", codes == [3] * RANKS, codes)
-    says(found, "differ", f"operation 3 differs: rank 0 called {CALL}, rank 1 Broadcast(1000 of ncclFloat32, root 1)")
+    says(found, "differ", f"operation 3 differs: rank 0 called {CALL}, rank 1 Broadcast(count 1000, float, root 1)")
     says(found, "written", "rank 2 failed: ranks called different operations")
 
 

@@ -196,11 +196,12 @@ static void check_arguments(const struct timeline *run, const struct timeline_op
         char name[200];
         if (same) continue;
         name_operation(run, operation, name, sizeof(name));
-        trace_find(
-            findings, "differ", "%s: rank %d has %llu of %s, root %d; rank %d %llu of %s, root %d",
-            name, run->members[first->member].rank, (unsigned long long)first->count,
-            timeline_word(run, first->datatype), first->peer, run->members[event->member].rank,
-            (unsigned long long)event->count, timeline_word(run, event->datatype), event->peer);
+        trace_find(findings, "differ",
+                   "%s: rank %d has count %llu, %s, root %d; rank %d count %llu, %s, root %d", name,
+                   run->members[first->member].rank, (unsigned long long)first->count,
+                   timeline_type_text(run, first->datatype), first->peer,
+                   run->members[event->member].rank, (unsigned long long)event->count,
+                   timeline_type_text(run, event->datatype), event->peer);
         return;
     }
 }

@@ -31,7 +31,7 @@ struct calls {
     uint32_t count;
 };
 
-/* "AllReduce(1000 of ncclFloat32, sum)" */
+/* "AllReduce(count 1000, float, sum)" */
 static void call_text(const struct timeline *run, uint32_t index, char *text, size_t bytes)
 {
     static const char *const operators[] = {"sum", "prod", "max", "min", "avg"};
@@ -44,8 +44,8 @@ static void call_text(const struct timeline *run, uint32_t index, char *text, si
         (void)snprintf(operator, sizeof(operator), ", %s",
                        known ? operators[event->steps] : "an operator of its own");
     }
-    (void)snprintf(text, bytes, "%s(%llu of %s%s%s)", func, (unsigned long long)event->count,
-                   timeline_word(run, event->datatype), operator, root);
+    (void)snprintf(text, bytes, "%s(count %llu, %s%s%s)", func, (unsigned long long)event->count,
+                   timeline_type_text(run, event->datatype), operator, root);
 }
 
 static bool differ(const struct timeline_event *a, const struct timeline_event *b)

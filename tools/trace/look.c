@@ -21,6 +21,31 @@ const char *timeline_word(const struct timeline *run, uint16_t word)
     return run->words[word < run->nwords ? word : 0];
 }
 
+const char *timeline_type_text(const struct timeline *run, uint16_t datatype)
+{
+    const char *name = timeline_word(run, datatype);
+    static const struct {
+        const char *word, *text;
+    } names[] = {
+        {"ncclInt8", "int8"},
+        {"ncclUint8", "uint8"},
+        {"ncclInt32", "int32"},
+        {"ncclUint32", "uint32"},
+        {"ncclInt64", "int64"},
+        {"ncclUint64", "uint64"},
+        {"ncclFloat16", "half"},
+        {"ncclFloat32", "float"},
+        {"ncclFloat64", "double"},
+        {"ncclBfloat16", "bfloat16"},
+        {"ncclFloat8e4m3", "float8e4m3"},
+        {"ncclFloat8e5m2", "float8e5m2"},
+    };
+    for (size_t i = 0; i < TT_LEN(names); i++) {
+        if (!strcmp(name, names[i].word)) return names[i].text;
+    }
+    return name;
+}
+
 size_t timeline_type_bytes(const struct timeline *run, uint16_t datatype)
 {
     const char *name = timeline_word(run, datatype);

@@ -191,6 +191,8 @@ void timeline_close(struct timeline *run);
 /* ---- looking ---- */
 
 const char *timeline_word(const struct timeline *run, uint16_t word);
+/* A datatype's word as other commands and messages have it: "float"; one not known stays. */
+const char *timeline_type_text(const struct timeline *run, uint16_t datatype);
 /* Bytes of one element of a datatype's word ("ncclFloat32"); 0: not known. */
 size_t timeline_type_bytes(const struct timeline *run, uint16_t datatype);
 /* Rank, host and process of an event as "rank 3 (node1, pid 4711)". */
