@@ -10,15 +10,17 @@
 #include <string.h>
 #include <time.h>
 
-enum { SAYINGS = 16, SHOWN_BYTES = 72, RANGES_BYTES = 160, GATHER_MSEC = 300 };
+enum { SAYINGS = 16, SHOWN_BYTES = 100, RANGES_BYTES = 160, GATHER_MSEC = 300 };
 
 struct saying {
     struct launch_keys keys; /* empty: there is none */
     char words[SHOWN_BYTES];
-    uint16_t *times; /* owned; how often each rank gave it */
-    bool *repeats;   /* owned; ranks to be named */
-    uint16_t most;   /* of times */
-    bool untold;     /* some repeats */
+    char
+        why[LAUNCH_KEY_BYTES]; /* behind "comm 0x1 rank 0: ": what breaks the communicator; or "" */
+    uint16_t *times;           /* owned; how often each rank gave it */
+    bool *repeats;             /* owned; ranks to be named */
+    uint16_t most;             /* of times */
+    bool untold;               /* some repeats */
     struct timespec since;
 };
 
@@ -93,6 +95,18 @@ static size_t address_bytes(const char *sentence, size_t at, size_t bytes)
     return end - at;
 }
 
+/* Bytes of "; rank 12 waits in " at `at`: which rank waits differs between who says so. */
+static size_t waiter_bytes(const char *sentence, size_t at, size_t bytes)
+{
+    static const char mark[] = "; rank ", wait[] = " waits in ";
+    size_t end = at + sizeof(mark) - 1;
+    if (bytes - at < sizeof(mark) || memcmp(sentence + at, mark, sizeof(mark) - 1) != 0) return 0;
+    while (end < bytes && isdigit((unsigned char)sentence[end]))
+        end++;
+    if (bytes - end < sizeof(wait) || memcmp(sentence + end, wait, sizeof(wait) - 1) != 0) return 0;
+    return end - at;
+}
+
 /* "rank 12" becomes "rank *" where that is the rank's own number, `most` times; addresses become
  * "0x*". */
 static void make_key(int rank, const char *sentence, size_t bytes, int most,
@@ -102,10 +116,15 @@ static void make_key(int rank, const char *sentence, size_t bytes, int most,
     size_t used = 0, at = 0, own_bytes = (size_t)snprintf(own, sizeof(own), "rank %d", rank);
     while (at < bytes && used + sizeof(own) < LAUNCH_KEY_BYTES) {
         const size_t address = address_bytes(sentence, at, bytes);
+        const size_t waiter = waiter_bytes(sentence, at, bytes);
         bool is_own =
             most > 0 && bytes - at >= own_bytes && !memcmp(sentence + at, own, own_bytes) &&
             (at + own_bytes == bytes || !isdigit((unsigned char)sentence[at + own_bytes]));
-        if (is_own) {
+        if (waiter) {
+            memcpy(key + used, "; rank *", 8);
+            used += 8;
+            at += waiter;
+        } else if (is_own) {
             memcpy(key + used, "rank *", 6);
             used += 6;
             at += own_bytes;
@@ -125,9 +144,31 @@ static void make_key(int rank, const char *sentence, size_t bytes, int most,
 static void keep_words(struct saying *saying, const char *sentence, size_t bytes)
 {
     bool whole = bytes < sizeof(saying->words);
-    size_t kept = whole ? bytes : sizeof(saying->words) - 4;
+    size_t kept = whole ? bytes : sizeof(saying->words) - 5;
+    while (!whole && kept > sizeof(saying->words) / 2 && sentence[kept] != ' ')
+        kept--; /* whole words */
     (void)snprintf(saying->words, sizeof(saying->words), "%.*s%s", (int)kept, sentence,
-                   whole ? "" : "...");
+                   whole ? "" : " ...");
+    const char *why = memmem(sentence, bytes, ": ", 2);
+    bool of_comm = bytes > 5 && !memcmp(sentence, "comm ", 5) && why;
+    (void)snprintf(saying->why, sizeof(saying->why), "%.*s",
+                   of_comm ? (int)(bytes - (size_t)(why + 2 - sentence)) : 0,
+                   of_comm ? why + 2 : "");
+}
+
+/* "AllReduce: rank 0: communicator 0x1 is broken: " and why, which was printed before. */
+static bool is_consequence(const struct launch_same *same, const char *sentence, size_t bytes)
+{
+    static const char mark[] = " is broken: ";
+    const char *why = memmem(sentence, bytes, mark, sizeof(mark) - 1);
+    if (!why) return false;
+    why += sizeof(mark) - 1;
+    size_t why_bytes = bytes - (size_t)(why - sentence);
+    for (int k = 0; k < SAYINGS; k++) {
+        const char *known = same->sayings[k].why;
+        if (*known && strlen(known) == why_bytes && !memcmp(known, why, why_bytes)) return true;
+    }
+    return false;
 }
 
 const char *launch_same_keys(int rank, const char *line, size_t bytes, struct launch_keys *keys,
@@ -186,6 +227,7 @@ bool launch_same_repeats(struct launch_same *same, int rank, const char *line, s
     if (same->hushed && launch_same_is_warning(line, bytes)) return true;
     const char *sentence = launch_same_keys(rank, line, bytes, &keys, &sentence_bytes);
     if (!sentence) return false;
+    if (is_consequence(same, sentence, sentence_bytes)) return true;
     struct saying *saying = find(same, &keys);
     if (!saying) saying = add(same, &keys);
     if (!saying || saying->times[rank] == UINT16_MAX) return false;

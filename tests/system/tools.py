@@ -84,6 +84,13 @@ def same_warnings():
 
     r = tutti("run", "-n", "11", "sh", "-c", script)
     warnings = re.findall(r"^\[(\d+)\] h:1:\d+ \[0\] a.c:1 \(f\) NCCL WARN comm 0x1 rank (\d+): rank 9 exited$", r.stderr, re.M)
+    said = "h:1:1 [0] a.c:1 (f) NCCL WARN comm 0x1 rank $RANK: ranks differ in a sentence that is rather long, so that its end is not repeated where ranks are named"
+    broken = "h:1:1 [0] a.c:1 (f) NCCL WARN AllReduce: rank $RANK: communicator 0x1 is broken: ranks differ in a sentence that is rather long, so that its end is not repeated where ranks are named"
+    gone = "h:1:1 [0] a.c:1 (f) NCCL WARN comm 0x1 rank $RANK: rank 9 is gone; rank $((RANK + 1)) waits in AllReduce"
+    b = tutti("run", "-n", "3", "sh", "-c", f'echo "{said}" >&2; echo "{broken}" >&2; echo "{gone}" >&2')
+    check("a consequence is not printed", " is broken: " not in b.stderr and b.stderr.count("NCCL WARN") == 2, b.stderr)
+    check("whole words", all(re.search(r"(waits in AllReduce| \.\.\.)$", l) and not re.search(r"\w\.\.\.$", l)
+                              for l in b.stderr.splitlines() if l.startswith("tutti run: ") and "of the same" in l), b.stderr)
     check("the same warning once per time", len(warnings) == 2 and all(a == b for a, b in warnings), r.stderr)
     check("who repeats it", named(r.stderr) | {int(a) for a, _ in warnings} == set(range(11)), r.stderr)
     check("other lines stay", r.stderr.count("rank 9 exited twice") == 1 and r.stderr.count("] plain\n") == 11, r.stderr)
