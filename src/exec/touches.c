@@ -46,6 +46,13 @@ static int part_of(const struct tt_work *work, int f)
     return f;
 }
 
+/* A call of one rank is a copy, whatever it reduces: the program says no more. */
+static const char *name_of(const struct tt_frame *frame)
+{
+    const struct tt_program *program = frame->program;
+    return tt_func_name((enum tt_func)(program->nranks == 1 ? frame->call.func : program->func));
+}
+
 static void report_message(const struct tt_work *work, const struct tt_frame *frame)
 {
     const struct tt_program *program = frame->program;
@@ -63,7 +70,7 @@ void tt_work_report_touches(const struct tt_work *work)
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
         tuttiHostTouchPart(part_of(work, f));
-        tuttiHostTouchCall(tt_func_name((enum tt_func)frame->program->func), 0);
+        tuttiHostTouchCall(name_of(frame), 0);
         const struct tt_touched touched = {.func = (enum tt_func)frame->program->func,
                                            .root = frame->rank == frame->program->root,
                                            .in = on_buffers ? work->user_in : frame->in,
@@ -74,7 +81,7 @@ void tt_work_report_touches(const struct tt_work *work)
         if (frame->reduction.pre_mul && frame->reduction.scalar_on_device)
             tuttiHostTouch(frame->reduction.scalar_ptr, frame->elem_bytes, false);
     }
-    tuttiHostTouchName(tt_func_name((enum tt_func)work->frames[0].program->func));
+    tuttiHostTouchName(name_of(&work->frames[0]));
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
         bool syncs = frame->conn == TT_CONN_COLL;

@@ -117,7 +117,7 @@ static bool is_right(struct form *form)
     if (form->from) fclose(form->from);
     OK(waitpid(form->child, &status, 0) != form->child);
     status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-    snprintf(want, sizeof(want), "tutti check: %s: ", form->scenario->says);
+    snprintf(want, sizeof(want), "tutti check: %s", form->scenario->says);
     bool right = form->sound ? status == 0 && !strstr(said, "tutti check")
                              : status == STATUS_FOUND && strstr(said, want);
     if (!right)

@@ -510,7 +510,7 @@ const struct racy_scenario racy_more[] = {
     {"gathered", gathered, "race"},
     {"scattered", scattered, "race"},
     {"empty-barrier", empty_barrier, "race"},
-    {"one-rank", one_rank, "race"},
+    {"one-rank", one_rank, "race: copy reads what AllReduce writes"},
     {"shards", shards, "race"},
     {"pipeline", pipeline, "race"},
     {"shrunk-bucket", shrunk_bucket, "race"},

@@ -255,7 +255,8 @@ ncclResult_t tt_bind_alone(struct tt_plan *plan, const struct tt_group_call *nod
                                          .reduction = node->reduction,
                                          .elem_bytes = elem,
                                          .in_bytes = task->count * elem,
-                                         .out_bytes = task->count * elem};
+                                         .out_bytes = task->count * elem,
+                                         .call.func = (uint8_t)task->func};
     tt_geometry_init(&bound->frames[0].geometry, plan->local, task->count,
                      (struct tt_extent){0, task->count}, SIZE_MAX, 1);
     return ncclSuccess;

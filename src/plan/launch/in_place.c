@@ -77,6 +77,7 @@ ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_group_call *node,
                              .in = node->task.in,
                              .out = node->staged,
                              .elem_bytes = 1,
+                             .call.func = (uint8_t)node->task.func,
                              .conn = TT_CONN_P2P}; /* not an operation that all ranks count */
     size_t out_bytes;
     tt_buffer_bytes(&node->task, &frame.in_bytes, &out_bytes);

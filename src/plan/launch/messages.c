@@ -83,6 +83,7 @@ static ncclResult_t add_copy(struct tt_plan *plan, const struct message *message
     ncclResult_t rc = frame_begin(plan, &plan->batch, message->bytes, &frame);
     if (rc) return rc;
     frame->program = plan->local;
+    frame->call.func = TT_FUNC_SEND;
     frame->in = message->in;
     frame->out = message->out;
     frame->in_bytes = frame->out_bytes = message->bytes;
