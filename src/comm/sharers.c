@@ -95,9 +95,21 @@ static void report_alone(void)
         tuttiHostFail("communicators have one rank only, of programs that were started together");
 }
 
-/* A program that would have ended well, and left communicators behind, whose peers hang or die
- * later on a GPU, or did not look at the failure of one. Only said, and only made an error, under
- * TUTTI_STRICT. */
+/* On a GPU the peers of a communicator that is left hang or die later. */
+static void report_left(bool strict)
+{
+    const char *check = tt_param_str("TUTTI_CHECK");
+    const bool leaks = check && strstr(check, ",leaks");
+    if (!tt_comms.storage.alive || (!strict && !leaks)) return;
+    tt_warn("%s: %d communicator(s) were never destroyed or aborted",
+            strict ? "TUTTI_STRICT" : "TUTTI_CHECK", tt_comms.storage.alive);
+    if (strict) tuttiHostFail("communicators were left (TUTTI_STRICT)");
+    if (!strict && strstr(check, ":exit")) tuttiHostFail("communicators were left (TUTTI_CHECK)");
+}
+
+/* A program that would have ended well, and left communicators behind, or did not look at the
+ * failure of one. Only said, and only made an error, under TUTTI_STRICT; communicators that are
+ * left also where TUTTI_CHECK looks for leaks. */
 static void report_forgotten(int status, void *unused)
 {
     (void)unused;
@@ -105,17 +117,14 @@ static void report_forgotten(int status, void *unused)
     report_alone();
     if (tt_net_broke_contract() && tt_param_bool("TUTTI_STRICT"))
         tuttiHostFail("a network plugin broke its contract (TUTTI_STRICT)");
-    if (!tt_param_bool("TUTTI_STRICT")) return;
-    if (tt_comms.storage.broken) {
+    const bool strict = tt_param_bool("TUTTI_STRICT");
+    if (strict && tt_comms.storage.broken) {
         tt_warn("TUTTI_STRICT: %d communicator(s) had failed when they were destroyed, and the "
                 "program ends as if all were well",
                 tt_comms.storage.broken);
         tuttiHostFail("communicators had failed (TUTTI_STRICT)");
     }
-    if (!tt_comms.storage.alive) return;
-    tt_warn("TUTTI_STRICT: %d communicator(s) were never destroyed or aborted",
-            tt_comms.storage.alive);
-    tuttiHostFail("communicators were left (TUTTI_STRICT)");
+    report_left(strict);
 }
 
 /* At load, so that it runs after the destructors of static objects and the program's own handlers,

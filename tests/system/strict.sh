@@ -47,6 +47,9 @@ strict group 66 'memory  2000 bytes at ' TUTTI_DEVICES=2
 strict race,leak 66 'race: fill writes what fill writes, and nothing orders the two'
 strict race,leak 66 'TUTTI_STRICT: 1 communicator(s) were never destroyed or aborted
 [0] tutti check: 1 finding'
+# Where leaks are looked for, a communicator that is left is told as one, and the program's two buffers alone as memory.
+try leak 66 'TUTTI_CHECK: 1 communicator(s) were never destroyed or aborted
+[0] tutti check: 2 findings' TUTTI_CHECK=race:exit,leaks
 try race 0 '' A=1
 try malloc 0 '' A=1
 try leak 0 '' A=1

@@ -26,6 +26,7 @@ static ncclResult_t reserve(const struct tt_work *work, size_t bytes, const char
                        "rank %d: no %zu bytes of device memory %s (code %d)", work->member->rank,
                        want, what, code);
     }
+    if (tuttiHostChecks()) tuttiHostTouchNever(fresh); /* no stream orders its uses */
     *memory = fresh;
     *memory_bytes = want;
     return ncclSuccess;
