@@ -94,6 +94,21 @@ static const char **text_of(const char *name, struct doctor_options *options)
     return is_either(name, "-a", "--address") ? &options->address : NULL;
 }
 
+/* Say what is wrong with an argument, and which option is meant. Returns the exit status. */
+static int refuse(const char *a, const char *value, const struct doctor_options *options)
+{
+    const bool is_known = text_of(a, &(struct doctor_options){0}) || is_either(a, "-p", "--pid") ||
+                          is_either(a, "-t", "--timeout");
+    if (is_known && !value) return tutti_usage_error("doctor", "'%s' wants a value after it", a);
+    if (is_known) return tutti_usage_error("doctor", "'%s %s' is not understood", a, value);
+    long pid;
+    const char *meant = NULL;
+    if (options->preflight && *a != '-') meant = "--hosts";
+    if (!meant && tutti_parse_int(a, 1, 1 << 30, &pid)) meant = "--pid";
+    if (!meant) return tutti_usage_error("doctor", "'%s' is not understood", a);
+    return tutti_usage_error("doctor", "'%s' is not understood; meant: %s %s", a, meant, a);
+}
+
 /* -1: go on. */
 static int parse(int argc, char **argv, struct doctor_options *options)
 {
@@ -110,7 +125,7 @@ static int parse(int argc, char **argv, struct doctor_options *options)
         if (is_either(a, "-p", "--pid"))
             good = value && tutti_parse_int(value, 1, 1 << 30, &options->pid);
         if (is_either(a, "-t", "--timeout")) good = parse_seconds(value, &options->timeout_sec);
-        if (!good) return tutti_usage_error("doctor", "'%s' is not understood", a);
+        if (!good) return refuse(a, value, options);
         i++;
     }
     return -1;

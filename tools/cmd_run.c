@@ -30,7 +30,7 @@ static void help(FILE *out)
         "  -x NAME[=VALUE]     a variable that the ranks on other hosts get too (NCCL_ and TUTTI_ "
         "always)\n"
         "  -H, --hosts LIST    host[:slots],...: fill the hosts in order, started with $TUTTI_RSH\n"
-        "                      (default ssh) HOST sh; localhost needs none\n"
+        "                      (default ssh) HOST sh; none if all are localhost\n"
         "      --hostfile F    the same from a file, one host a line: host, host:N or host "
         "slots=N\n"
         "      --master ADDR   address of the first host that the others can reach\n"

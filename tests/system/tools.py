@@ -335,6 +335,10 @@ def wrong_from_the_start():
         check("a bad line of hosts", r.returncode == 2 and "line 5: 'localhost slots=many'" in r.stderr, r.stderr)
     r = tutti("run", "-n", "2", sys.executable, "-c", BEGIN + "sys.exit(init(2, 0))", env={"TUTTI_INIT_TIMEOUT": "10"})
     check("rank 0 twice", r.returncode == 2 and "Address already in use: rank 0 came twice" in r.stderr, r.stderr)
+    for words, sentence in ((("--preflight", "localhost"), "meant: --hosts localhost"), (("7310",), "meant: --pid 7310"),
+                            (("--flight",), "'--flight' wants a value"), (("--pid", "x"), "'--pid x' is not understood")):
+        r = tutti("doctor", *words)
+        check("doctor " + " ".join(words), r.returncode == 2 and sentence in r.stderr, r.stderr)
     r = tutti("run", "-n", "2", "--master", "192.0.2.1", sys.executable, "-c", BEGIN + "sys.exit(init(2, rank))", env={"TUTTI_INIT_TIMEOUT": "4"})
     check("no address of rank 0's", r.returncode and "(tutti run: --master)" in r.stderr and "192.0.2.1" in r.stderr, r.stderr)
     r = tutti("run", "-n", "2", "--own-ids", sys.executable, "-c", BEGIN + "sys.exit(init(2, rank))", env={"TUTTI_INIT_TIMEOUT": "2"})
