@@ -300,13 +300,41 @@ static int is_trace(const struct dirent *entry)
     return timeline_is_trace(entry->d_name);
 }
 
+static int is_visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+/* Nothing is in a folder itself: `tutti doctor --flight` makes a folder in it for each of several
+ * jobs, and each is a run of its own. */
+static void say_empty(const char *path)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(path, &entries, is_visible, alphasort);
+    (void)fprintf(stderr, "tutti trace: %s: no *.jsonl and no *.records in it\n", path);
+    for (int i = 0; i < count; i++) {
+        char name[4096];
+        struct dirent **traces = NULL;
+        int bytes = snprintf(name, sizeof(name), "%s/%s", path, entries[i]->d_name);
+        int ntraces = bytes < (int)sizeof(name) ? scandir(name, &traces, is_trace, NULL) : 0;
+        for (int k = 0; k < ntraces; k++)
+            free(traces[k]);
+        free(traces);
+        if (ntraces > 0) {
+            timeline_plain(name, sizeof(name), name, strlen(name));
+            (void)fprintf(stderr, "tutti trace: there are some in %s: give that\n", name);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+}
+
 static bool read_folder(struct timeline *run, const char *path)
 {
     struct dirent **entries = NULL;
     int count = scandir(path, &entries, is_trace, timeline_by_dump);
     bool good = count > 0;
-    if (count == 0)
-        (void)fprintf(stderr, "tutti trace: %s: no *.jsonl and no *.records in it\n", path);
+    if (count == 0) say_empty(path);
     if (count < 0) (void)fprintf(stderr, "tutti trace: %s: %s\n", path, strerror(errno));
     for (int i = 0; i < count; i++) {
         char name[4096];
