@@ -341,6 +341,10 @@ def wrong_from_the_start():
         check("doctor " + " ".join(words), r.returncode == 2 and sentence in r.stderr, r.stderr)
     r = tutti("run", "-n", "2", "--master", "192.0.2.1", sys.executable, "-c", BEGIN + "sys.exit(init(2, rank))", env={"TUTTI_INIT_TIMEOUT": "4"})
     check("no address of rank 0's", r.returncode and "(tutti run: --master)" in r.stderr and "192.0.2.1" in r.stderr, r.stderr)
+    ask = '[ $RANK = 1 ] || (sleep 2; exec "$0" doctor --pid $$ -t 2) & exec "$@"'
+    r = tutti("run", "-n", "2", "sh", "-c", ask, TUTTI, sys.executable, "-c", BEGIN + "sys.exit(init(3, rank))", env={"TUTTI_INIT_TIMEOUT": "5"})
+    check("a rank that never comes", "missing 2; has each of them started, and called ncclCommInitRank" in r.stderr, r.stderr)
+    check("the doctor of it", "rank 2    has not come" in r.stdout and "pid -1" not in r.stdout, r.stdout)
     r = tutti("run", "-n", "2", "--own-ids", sys.executable, "-c", BEGIN + "sys.exit(init(2, rank))", env={"TUTTI_INIT_TIMEOUT": "2"})
     check("each made its own id", "1 of 2 ranks did not come within 2 s: missing" in r.stderr and "or did each make its own?" in r.stderr, r.stderr)
     with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:

@@ -57,6 +57,11 @@ static void show_missing(const json_t *missing)
     json_array_foreach(missing, i, one)
     {
         const char *state = text_of(one, "state");
+        if (number_of(one, "pid") <= 0) {
+            printf("  rank %-4.0f has not come, as far as those who answered know\n",
+                   number_of(one, "rank"));
+            continue;
+        }
         printf("  rank %-4.0f %s pid %.0f  %s", number_of(one, "rank"), text_of(one, "host"),
                number_of(one, "pid"), state);
         if (!strcmp(state, "silent") && json_is_true(json_object_get(one, "runs"))) {

@@ -347,7 +347,7 @@ void tt_root_overdue(struct tt_root *root)
                  root->nslots - root->njoined, root->first.nranks, root->first.timeout_sec, missing,
                  own_id ? "; this process made the unique id itself (ncclGetUniqueId): did the "
                           "others get this one, or did each make its own?"
-                        : "",
+                        : "; has each of them started, and called ncclCommInitRank with this id?",
                  unproven);
 }
 
