@@ -462,6 +462,7 @@ static void plant(struct request *request, int *done, int *sizes)
     if (!sizes) return;
     if (outsider_fault("size-none") && !sending) *sizes = -1;
     if (outsider_fault("size-large") && !sending) *sizes = (int)part->room + 1;
+    if (outsider_fault("size-half")) *sizes /= 2;
     if (outsider_fault("size-of-send") && sending) *sizes += 1;
     if (outsider_fault("sizes-many")) sizes[request->nparts] = 0;
     if (outsider_fault("sizes-one") && request->nparts > 1) sizes[1] = -1;

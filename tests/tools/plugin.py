@@ -101,7 +101,7 @@ def mistakes():
         code, out, err = run("check", f"{plugins}/libnccl-profiler_fragile.so", "-n", "100", PROFILER_MISTAKE=hole)
         check(code == 1 and f"not taken: it has no {lacks}" in out and "signal" not in out, f"{hole}: {out}{err}")
     cases = profiler("profiler_fragile", PROFILER_MISTAKE="decline")[1]
-    check(list(cases) == ["own mask"] and cases["own mask"]["result"] == "no", f"no context: {cases}")
+    check(list(cases) == ["own mask"] and cases["own mask"]["result"] == "failed", f"no context: {cases}")
     code, out, err = run("check", f"{plugins}/libnccl-absent.so", "--kind", "profiler")
     check(code == 1 and not out and "libnccl-absent.so: No such file or directory" in err, f"no file: {out} {err}")
     check("init gave no context" in cases["own mask"]["detail"], f"why: {cases}")
@@ -209,7 +209,7 @@ def faulty_nets():
     code, out, err = run("check", f"{plugins}/libnccl-net_outsider_v12.so", "-k", "net", OUTSIDER_FAULT="sizes-many")
     check(code == 1 and "breach     sizes: test: sizes: more were set than the request has" in out and
           "verdict    not sound" in out, f"in words: {out} {err}")
-    check(out.count("more were set") == 1 and "no         tags: the contract is broken, as above\n" in out, f"once: {out}")
+    check(out.count("more were set") == 1 and "failed     tags: the contract is broken, as above\n" in out, f"once: {out}")
 
 
 COLLNET_FAULTS = {"listen-waits": "listen: it took more than 100 ms", "connect-none": "connect: returned 3",
@@ -298,19 +298,19 @@ def tuners():
         "init-code": "init: returned 99, which is no result", "init-crashes": "signal 6 (Aborted) in init",
         "one-instance": "init: returned 3", "constants-nan": "init: constants: nan is no time",
         "constants-negative": "init: constants: -2 is no time", "domains": "init: nvlDomainInfo: it was written to",
-        "ask-fails": "getCollInfo: returned 5", "revives": table + "[2][1] was impossible (-1) and is possible now",
-        "not-a-number": table + "[0][0] not a number", "infinite": table + "[0][0] infinite",
-        "negative": table + "[0][0] negative, but not -1", "beyond": table + "written beyond its 7 rows of 3",
+        "ask-fails": "getCollInfo: returned 5", "revives": table + "[2][1] (COLLNET_DIRECT/LL128) was impossible (-1) and is possible now",
+        "not-a-number": table + "[0][0] (TREE/LL) not a number", "infinite": table + "[0][0] (TREE/LL) infinite",
+        "negative": table + "[0][0] (TREE/LL) negative, but not -1", "beyond": table + "written beyond its 7 rows of 3",
         "before": table + "written beyond its 7 rows of 3", "nothing-left": table + "nothing is left to choose",
         "channels-negative": "getCollInfo: nChannels: -3 is none of 0 to 64", "channels-many": "nChannels: 1000 is none of",
-        "unsteady": "is another one the second time", "by-rank": "is another one at another rank",
+        "unsteady": "bytes is another one the second time", "by-rank": "is another one at another rank",
         "by-process": "is another one in another process", "one-state": "is another one after another communicator", "not-threads": "signal 6 (Aborted) in a call (four ranks as threads)",
-        "crashes": "signal 6 (Aborted) in getCollInfo (communicators of 1 to 1024 ranks)",
+        "crashes": "signal 6 (Aborted) in getCollInfo of Broadcast, 4294967296 bytes, 1 rank (communicators of 1 to 1024 ranks)",
         "hangs": "no end after 1 s, in getCollInfo", "chunk-zero": "getChunkSize: chunkSize: it is 0",
         "chunk-fails": "getChunkSize: returned 3", "end-fails": "finalize: returned 2",
         "end-crashes": "signal 6 (Aborted) in finalize"})
     code, out, err = run("check", f"{plugins}/libnccl-tuner_faulty.so", "-n", "100", FAULTY="revives")
-    check(code == 1 and "breach     shapes: " not in out and f"breach     few entries: {table}[2][1] was" in out, f"words: {out}")
+    check(code == 1 and "breach     shapes: " not in out and f"breach     few entries: {table}[2][1] (COLLNET_DIRECT/LL128) was" in out, f"words: {out}")
     # in a job each is one warning, whoever met it
     for fault, warns in (("init-fails", "Faulty: init returned 3; going on without it"), ("ask-fails", "Faulty: getCollInfo returned 5; the built-in choice"),
                          ("no-ask", "Faulty has no init or getCollInfo; going on"), ("chunk-fails", "Faulty: getChunkSize returned 3; the built-in"),

@@ -21,6 +21,10 @@ struct check_case_state {
     char note[CHECK_REASON_BYTES]; /* why the answer is no, or a remark */
     int call;                      /* the kind's own: last call into the plugin */
     uint64_t detail;
+    struct {
+        int func, nranks;
+        size_t bytes;
+    } asked;        /* of a tuner, last */
     uint64_t calls; /* into the plugin */
     double nsec_per_call, bytes_per_turn;
     int version;

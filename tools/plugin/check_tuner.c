@@ -2,6 +2,7 @@
  * the same answer, at every rank and whatever was asked before. */
 #include "base/mem.h"
 #include "base/system/clock.h"
+#include "program/program.h"
 #include "tuner_drive.h"
 
 #include <pthread.h>
@@ -70,9 +71,8 @@ static void compare(struct check_case_state *state, const struct tuner_answer *o
 {
     for (int k = 0; k < ASKS; k++) {
         if (tuner_same(&ones[k], &others[k])) continue;
-        check_breach(state,
-                     "getCollInfo: the answer for collective %d, %zu bytes is another one %s",
-                     k / NSIZES, sizes[k % NSIZES], when);
+        check_breach(state, "getCollInfo: the answer for %s, %zu bytes is another one %s",
+                     tt_func_name(k / NSIZES), sizes[k % NSIZES], when);
         return;
     }
 }

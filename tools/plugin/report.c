@@ -76,7 +76,7 @@ void check_say_cost(const struct check_case_state *state, const char *turn, cons
 }
 
 struct verdict {
-    const char *result; /* "ok", "no", "crash", "hang" */
+    const char *result; /* "ok", "failed", "crash", "hang" */
     char detail[CHECK_REASON_BYTES];
 };
 
@@ -96,7 +96,7 @@ static struct verdict judge(enum check_end end, int sig, const struct check_case
                  (unsigned long long)state->calls, state->calls == 1 ? "" : "s");
         break;
     case CHECK_NO:
-        verdict.result = "no";
+        verdict.result = "failed";
         snprintf(verdict.detail, sizeof(verdict.detail), "%s", why_not(state));
         break;
     case CHECK_CRASHED:

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/system/clock.h"
+#include "program/program.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +14,13 @@ static const char *const calls[] = {"a call", "init", "getCollInfo", "getChunkSi
 
 void tuner_where(const struct check_case_state *state, char *text, size_t text_bytes)
 {
-    snprintf(text, text_bytes, "%s (%s)", calls[state->call], state->doing);
+    if (state->call == CALL_ASK || state->call == CALL_CHUNK) {
+        snprintf(text, text_bytes, "%s of %s, %zu bytes, %d rank%s (%s)", calls[state->call],
+                 tt_func_name(state->asked.func), state->asked.bytes, state->asked.nranks,
+                 state->asked.nranks == 1 ? "" : "s", state->doing);
+    } else {
+        snprintf(text, text_bytes, "%s (%s)", calls[state->call], state->doing);
+    }
 }
 
 /* Note what is about to be called. */
@@ -110,8 +117,10 @@ static void judge(const struct tuner_drive *drive, const float *before, const fl
         if (after[i] < -1) wrong = "negative, but not -1";
         if (!was && after[i] >= 0) wrong = "was impossible (-1) and is possible now";
         if (wrong) {
-            check_breach(drive->state, "getCollInfo: collCostTable: [%d][%d] %s",
-                         i / TT_TUNER_PROTOS, i % TT_TUNER_PROTOS, wrong);
+            check_breach(drive->state, "getCollInfo: collCostTable: [%d][%d] (%s/%s) %s",
+                         i / TT_TUNER_PROTOS, i % TT_TUNER_PROTOS,
+                         tt_algo_name(i / TT_TUNER_PROTOS), tt_proto_name(i % TT_TUNER_PROTOS),
+                         wrong);
         }
     }
     if (possible && !left)
@@ -173,6 +182,9 @@ void tuner_ask(struct tuner_drive *drive, const struct tt_tuner_query *query, ui
     answer->nchannels = 0;
     struct tt_tuner_choice choice = {NCCL_ALGO_UNDEF, NCCL_PROTO_UNDEF, true, true};
     drive->instance.choice = &choice;
+    drive->state->asked.func = query->func;
+    drive->state->asked.nranks = (int)drive->instance.nranks;
+    drive->state->asked.bytes = query->bytes;
     begin(drive->state, CALL_ASK);
     ncclResult_t rc =
         drive->abi->ask(&drive->instance, query, (tt_tuner_row *)area.table, &answer->nchannels);

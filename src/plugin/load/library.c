@@ -196,7 +196,7 @@ static bool has_another(const struct tt_library *library, char symbol[], size_t 
 {
     static const char *const kinds[] = {"ncclNetPlugin", "ncclTunerPlugin", "ncclProfiler",
                                         "ncclEnvPlugin", "ncclCollNetPlugin"};
-    enum { NEWEST_THOUGHT_OF = 20 };
+    enum { NEWEST_THOUGHT_OF = 99 };
     for (size_t k = 0; k < TT_LEN(kinds); k++) {
         for (int version = NEWEST_THOUGHT_OF; version > 0; version--) {
             snprintf(symbol, symbol_bytes, "%s_v%d", kinds[k], version);

@@ -298,6 +298,10 @@ static void it_is_found_as_the_others_are(void **state)
     snprintf(says, sizeof(says),
              "External env plugin %s is unsupported: it has no ncclEnvPlugin_v2", path);
     assert_int_equal(times("log", says), 1);
+    clean(state);
+    snprintf(path, sizeof(path), "%s/libnccl-env_test_v66.so", folder);
+    assert_true(child(is_named));
+    assert_int_equal(times("log", "; it has ncclEnvPlugin_v66"), 1);
 }
 
 /* A bare name, and the default one, in the loader's path. */
