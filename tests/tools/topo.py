@@ -171,7 +171,8 @@ def check_documents():
         must(drawn == open(os.path.join(folder, name + ".svg")).read(),
              f"docs/pictures/{name}.svg is not what `tutti topo {command} {machine} --svg {' '.join(more)}` draws")
     rack = open(os.path.join(folder, "gb200-rack-2.svg")).read()
-    must(float(re.search(r'width="(\d+)"', rack)[1]) < 1500 and rack.count(", and 3 more like it") == 8 and "each of the other 17" in rack,
+    must(float(re.search(r'width="(\d+)"', rack)[1]) < 1500 and rack.count(">channels 0, 4, 8, 12<") == 2 and
+         rack.count(">from hosts 0 to 3<") == 8 and "those of host h begin with 4 x h" in rack and rack.count('stroke-dasharray="6 4"') == 2 and "each of the other 17" in rack,
          "the channels of a rack are not folded")
     must(">of each of 17 hosts<" in rack and rack.count(">GPU 3<") == 2 and rack.count(">mlx5_0<") == 1 and ">PCI 8<" not in rack,
          "the host that stands for others has numbers of its own or ports that nothing uses")
@@ -287,7 +288,7 @@ def check_report(machines):
             if name.startswith("a & <b>"):
                 seen = "".join(page.texts)
                 must("a & <b>.xml" in seen and "port <script>&x: net 0" in seen and "PXN 48" in seen and
-                     "NVLinks are full" in seen, "report: texts of an odd file")
+                     "NVLinks are the limit" in seen, "report: texts of an odd file")
         for name, is_long in (("c06-dgxh100", False), ("aws-p5", True)):  # 16 and 40 devices side by side
             p = run("report", os.path.join(MACHINES, name + ".xml"), "--output", "-")
             must(('class="picture long"' in p.stdout) == is_long, f"report {name}: at its own width: {not is_long}")
@@ -337,9 +338,9 @@ def check_output():
 def check_explained():
     """Sentences name the limit, why, and what would help."""
     for name, nodes, *wanted in (
-            ("c06-dgxh100", 2, "8 ports, such as mlx5_0 (48 of 50 GB/s in use)", "channels come in pairs", "behind an NVSwitch",
+            ("c06-dgxh100", 2, "8 ports, such as mlx5_0 (48 of 50 GB/s in use)", "full or nearly so", "channels come in pairs", "behind an NVSwitch",
              "ring channel 0: mlx5_0 (PIX) > 0 > 7", "are full alike", "with GPU-direct", "mlx5_7 (NET 0, 1, 2"),
-            ("c06-dgxh100", 1, "(360 of 370.8 GB/s in use)", "NVLinks are full", "one order of GPUs is repeated"),
+            ("c06-dgxh100", 1, "(360 of 370.8 GB/s in use)", "NVLinks are the limit", "one order of GPUs is repeated"),
             ("gvisor-b200-vm", 2, "(11.52 of 12 GB/s in use). PCI through an Intel CPU counts one fifth more",
              "mlx5_6, mlx5_7, mlx5_8 (NET 6, 7, 8; 50 GB/s each) are no GPU's first choice", "no PCI switch in common with any GPU"),
             ("nccltests-8x3090", 1, "without direct access: by shared host memory (SHM)", "NCCL_P2P_LEVEL=SYS",
@@ -351,6 +352,12 @@ def check_explained():
         text = run("explain", os.path.join(MACHINES, name + ".xml"), "--nodes", str(nodes)).stdout
         for words in wanted:
             must(words in text, f"explain {name} over {nodes}: no '{words}' in\n{text}")
+    rack = [os.path.join(MACHINES, "c08-gb200-tray.xml"), "--clique", "18", "--nodes", "2"]
+    text = run("explain", *rack).stdout
+    must("ring channel 0: " in text and " > 0 > 71 .. 1 > " in text, f"explain of a rack: no ranges in\n{text}")
+    must("GPUs that talk to each other" not in text, f"explain of a rack: its GPUs talk by NVLink\n{text}")
+    text = run("search", *rack).stdout
+    must(" > 0 71 .. 1 > " in text, f"search of a rack: no ranges in\n{text}")
     box = os.path.join(MACHINES, "c06-dgxh100.xml")
     text = run("explain", box, env={"NCCL_P2P_DISABLE": "1"}).stdout
     must("NCCL_P2P_DISABLE=1 is set" in text, "explain does not name the variable that shapes the machine")
@@ -358,6 +365,12 @@ def check_explained():
     kinds = {row["kind"] for row in found}
     must({"title", "pairs", "nic", "graph", "limit", "why", "channel", "advice"} <= kinds, f"explain --json: {kinds}")
     must(all(row["text"] in run("explain", box).stdout for row in found[:5]), "explain --json says other things than the text")
+
+
+def spelled(first, last):
+    """"3 > 2 > 1", of the range "3 .. 1"."""
+    step = 1 if last > first else -1
+    return " > ".join(str(rank) for rank in range(first, last + step, step))
 
 
 def check_consistent(path, nodes, env):
@@ -399,6 +412,7 @@ def check_consistent(path, nodes, env):
             orders, ends = [], []
             for channel in channels:
                 way, _, steps = channel.partition("; steps: ")
+                way = re.sub(r"(\d+) \.\. (\d+)", lambda m: spelled(int(m.group(1)), int(m.group(2))), way)
                 ranks = [int(r) for r in re.findall(r"(?<![\w.:-])\d+(?![\w.:-])", re.sub(r"\([^)]*\)", "", way))]
                 orders.append(ranks)
                 ends.append(re.findall(r"(\S+) \((?:PIX|PXB|P2C|PXN|PHB|SYS)", way))

@@ -18,17 +18,26 @@ static const char *const remedies[PARTS] = {
                     "and their NICs, are better off below one switch",
     [PART_CPUS] = "links between CPUs are full: GPUs and NICs that work together below one CPU "
                   "would spare them",
-    [PART_NVLINK] = "NVLinks are full: the GPUs already give what they have",
     [PART_C2C] = "chip-to-chip links are full: NICs beside the GPUs would spare them",
 };
 
-/* What NVLinks would change where some GPUs have none; "": nothing. */
-static const char *of_nvlinks(const struct box *box, int part)
+static const char of_nics[] = "PCI links between switches and CPUs are full with what NICs "
+                              "exchange with GPUs: NICs below the "
+                              "GPUs' own switches, or wider links, would spare them";
+
+/* Do all GPUs talk by NVLink, so that PCI links carry what NICs exchange? */
+static bool all_linked(const struct box *box)
 {
     bool all = true;
     for (int k = 0; k < box->count; k++)
         all = all && (box->node[k].kind != BOX_GPU || box->node[k].nvlink > 0);
-    if (all || (part != PART_GPU && part != PART_CPUS)) return "";
+    return all;
+}
+
+/* What NVLinks would change where some GPUs have none; "": nothing. */
+static const char *of_nvlinks(const struct box *box, int part)
+{
+    if (all_linked(box) || (part != PART_GPU && part != PART_CPUS)) return "";
     return part == PART_GPU ? ", and so would NVLink" : ", and so would NVLink between GPUs";
 }
 
@@ -93,10 +102,13 @@ static bool advise_full(const struct report *report, const struct full_parts *fu
     }
     text_free(&graphs);
     for (int part = 0; part < PARTS; part++) {
+        if (part == PART_NVLINK) continue; /* nothing is to be done about it */
         bool paired = part == PART_PORT || part == PART_NIC;
         if (add_graphs(&graphs, full->part[part].graph, paired ? both : NULL)) {
+            bool nics = part == PART_UPLINK && all_linked(report->box);
             report_add(report, "advice", "%s, %s%s (%.4g GB/s each).", text_get(&graphs),
-                       remedies[part], of_nvlinks(report->box, part), full->part[part].bw);
+                       nics ? of_nics : remedies[part], of_nvlinks(report->box, part),
+                       full->part[part].bw);
             any = true;
         }
         text_free(&graphs);
@@ -237,6 +249,14 @@ static bool advise_settings(const struct report *report, const struct topo_scena
     return any;
 }
 
+static bool full_of(const struct full_parts *full, enum part part)
+{
+    bool any = false;
+    for (int kind = 0; kind < TT_GRAPH_COUNT_; kind++)
+        any = any || full->part[part].graph[kind];
+    return any;
+}
+
 void explain_advice(const struct report *report, const struct topo_scenario *scenario,
                     const struct full_parts *full)
 {
@@ -245,7 +265,10 @@ void explain_advice(const struct report *report, const struct topo_scenario *sce
     any = advise_ports(report) || any;
     any = advise_settings(report, scenario) || any;
     if (!any) {
-        report_add(report, "advice",
-                   "Nothing stands out: no link is full, none is slower than its neighbours.");
+        report_add(
+            report, "advice",
+            full_of(full, PART_NVLINK)
+                ? "Nothing stands out: NVLinks are the limit, which is all that GPUs have."
+                : "Nothing stands out: no link is full, none is slower than its neighbours.");
     }
 }

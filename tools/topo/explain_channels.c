@@ -65,11 +65,14 @@ static void explain_limit(const struct report *report, const struct tt_topo_grap
     struct load_group groups[LOAD_GROUPS];
     struct text full = {0};
     int count = load_groups_of(loads, groups);
-    for (int g = 0; g < count && g < 4 && load_group_is_full(&groups[g]); g++)
+    bool nearly = false;
+    for (int g = 0; g < count && g < 4 && load_group_is_full(&groups[g]); g++) {
         add_group(report->box, &full, &groups[g]);
+        nearly = groups[g].first.used < 0.95F * groups[g].first.bw;
+    }
     if (full.bytes) {
-        report_add(report, "limit", "%s: the limit is where links are full: %s.%s", name,
-                   text_get(&full),
+        report_add(report, "limit", "%s: the limit is where links are full%s: %s.%s", name,
+                   nearly ? " or nearly so" : "", text_get(&full),
                    costs_more(report->box, graph)
                        ? " PCI through an Intel CPU counts one fifth more than it carries."
                        : "");
@@ -291,6 +294,18 @@ static void add_numbers(struct text *text, const struct tt_topo_graph *graph, in
     }
 }
 
+/* "0 > 71 > 70 .. 1": what counts up or down by one, from four ranks on, is a range. */
+static void add_ranks(struct text *text, const struct tt_topo_graph *graph, int c, int last)
+{
+    const int *ranks = graph->intra + (size_t)c * (size_t)graph->ngpus;
+    for (int p = 0; p <= last;) {
+        int run = topo_rank_run(ranks, p, last + 1);
+        text_add(text, "%s%d", p ? " > " : "", rank_at(graph, c, p));
+        if (run > 1) text_add(text, " .. %d", rank_at(graph, c, p + run - 1));
+        p += run;
+    }
+}
+
 static void explain_channel(const struct report *report, const struct tt_topo_graph *graph, int c,
                             bool inter)
 {
@@ -302,8 +317,7 @@ static void explain_channel(const struct report *report, const struct tt_topo_gr
     text_add(&text, ": ");
     if (inter) add_net(report->box, &text, rank_at(graph, c, 0), graph->inter[c].first, true);
     if (inter) text_add(&text, "%s", ring ? " > " : " <> ");
-    for (int p = 0; p <= last; p++)
-        text_add(&text, "%s%d", p ? " > " : "", rank_at(graph, c, p));
+    add_ranks(&text, graph, c, last);
     if (inter && ring) text_add(&text, " > ");
     if (inter && ring)
         add_net(report->box, &text, rank_at(graph, c, last), graph->inter[c].last, false);

@@ -70,6 +70,9 @@ json_t *topo_layout_json(const struct tt_topo_layout *layout);
 /* False, and said so, when the lists of a layout are too long for JSON. */
 bool topo_is_printable(const struct tt_topo_layout *layout);
 json_t *topo_scenario_json(const struct topo_scenario *scenario);
+/* How many ranks from `from` on are written as a range, as they count up or down by one; 1: it
+ * stands alone. Short rows have no ranges. */
+int topo_rank_run(const int *ranks, int from, int count);
 /* A number with the seven digits that single precision holds. */
 json_t *topo_number(double value);
 /* One object on standard output, and its end of line. */

@@ -2,6 +2,7 @@
  * NCCL's machine files name no GPUs, so the ids of the PCI element are looked up; what is not in
  * the table has no name. */
 #include "box.h"
+#include "machine.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -84,4 +85,17 @@ int box_net_index(const struct box *box, uint64_t net)
             return n;
     }
     return -1;
+}
+
+int topo_rank_run(const int *ranks, int from, int count)
+{
+    enum { SHORT_ROW = 16, LEAST = 4 };
+    const int *row = ranks + from;
+    const int most = count - from;
+    int run = 1;
+    if (count <= SHORT_ROW || most < LEAST) return 1;
+    const int by = row[1] - row[0];
+    while ((by == 1 || by == -1) && run < most && row[run] - row[run - 1] == by)
+        run++;
+    return run < LEAST ? 1 : run;
 }

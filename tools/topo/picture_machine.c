@@ -303,6 +303,26 @@ static void put_node(const struct picture *picture, int k)
     }
 }
 
+/* Around the parts of a host, where the picture shows one for all the others. */
+static void put_host(const struct picture *picture, int host)
+{
+    const struct box *box = picture->box;
+    const double top = picture->y_cpu - 56, edge = (PICTURE_COLUMN - 12) / 2.0 + 4;
+    double low = picture->width;
+    double high = 0;
+    for (int k = 0; k < box->count; k++) {
+        if (!is_device(&box->node[k]) || box_host_of(box, k) != host) continue;
+        if (picture->x[k] < low) low = picture->x[k];
+        if (picture->x[k] > high) high = picture->x[k];
+    }
+    if (low > high) return;
+    (void)fprintf(picture->out,
+                  "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"8\" "
+                  "fill=\"none\" stroke=\"#94a3b8\" stroke-dasharray=\"6 4\"/>\n",
+                  low - edge, top, high - low + 2 * edge,
+                  picture->y_device + PICTURE_DEVICE + 6 - top);
+}
+
 void picture_machine(const struct picture *picture)
 {
     const struct box *box = picture->box;
@@ -312,6 +332,8 @@ void picture_machine(const struct picture *picture)
         int host = box_int(box, "cpus", box->node[k].index, "host");
         if (host >= hosts) hosts = host + 1;
     }
+    for (int host = 0; picture->others && host < hosts; host++)
+        put_host(picture, host);
     for (int host = 0; host < hosts; host++)
         put_sys(picture, host);
     for (int k = 0; k < box->count; k++) {

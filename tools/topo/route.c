@@ -187,6 +187,7 @@ bool route_init(struct route *route, const struct box *box, const struct route_m
     if (!route->step || !route->gpu) return false;
     struct visit start = visit_of(box, graph, channel, 0);
     struct visit before = start;
+    route->host = start.host;
     int last = route->first = node_of_visit(box, merge, start, start.host);
     add_gpu(route, last);
     for (size_t end = 0; inter && end < 2; end++)

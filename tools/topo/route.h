@@ -23,6 +23,7 @@ struct route {
     struct route_step *step; /* owned; each way once */
     int count;
     int first;    /* node of its first GPU */
+    int host;     /* where that is */
     int ports[2]; /* nodes of the NICs that it comes in and goes out by; -1: none */
     int *gpu;     /* owned; nodes of its GPUs, the first one first, each once */
     int ngpus;

@@ -59,8 +59,12 @@ static void print_channel(const struct box *box, const struct tt_topo_graph *gra
     put_net(box, from, sizeof(from), graph->inter[c].first);
     put_net(box, to, sizeof(to), graph->inter[c].last);
     if (inter) printf(" %s >", from);
-    for (int p = 0; p < (nvls ? 1 : graph->ngpus); p++)
+    const int count = nvls ? 1 : graph->ngpus;
+    for (int p = 0, run = 0; p < count; p += run) {
+        run = topo_rank_run(gpus, p, count);
         printf(" %d", gpus[p]);
+        if (run > 1) printf(" .. %d", gpus[p + run - 1]);
+    }
     if (nvls) printf(" heads the multicast");
     if (inter && !nvls) printf(" > %s", to);
     printf("\n");

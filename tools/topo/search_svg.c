@@ -197,28 +197,74 @@ static void put_heading(const struct lanes *lanes, const char *name)
     picture_print(lanes->picture, &small, "%s", story(graph, name));
 }
 
-static void put_name(const struct lanes *lanes, size_t channel, int count)
+/* "channels 0 to 3, all alike", "channels 0, 4, .. 28", "channels 0, 3, 4"; what does not fit is
+ * counted. */
+static void say_numbers(const struct lanes *lanes, size_t channel, char *text, size_t bytes)
 {
-    const struct picture_text name = {.x = PICTURE_MARGIN,
-                                      .y = lanes->y + 4,
-                                      .size = 11,
-                                      .anchor = "start",
-                                      .colour = lanes->colour,
-                                      .bold = true};
-    if (count > 1) {
-        size_t last = channel;
-        for (size_t c = channel; c < lanes->nroutes; c++) {
-            if (same_channel(lanes, c, channel)) last = c;
-        }
-        if (last - channel + 1 == (size_t)count) {
-            picture_print(lanes->picture, &name, "channels %zu to %zu, all alike", channel, last);
-        } else {
-            picture_print(lanes->picture, &name, "channel %zu, and %d more like it", channel,
-                          count - 1);
-        }
-    } else {
-        picture_print(lanes->picture, &name, "channel %d", (int)channel);
+    enum { MOST = 5 };
+    size_t numbers[MOST] = {0}, count = 0, last = channel;
+    bool even = true;
+    for (size_t c = channel; c < lanes->nroutes; c++) {
+        if (!same_channel(lanes, c, channel)) continue;
+        if (count < MOST) numbers[count] = c;
+        if (count > 1) even = even && c - last == numbers[1] - numbers[0];
+        count++;
+        last = c;
     }
+    if (count == 1) {
+        (void)snprintf(text, bytes, "channel %zu", channel);
+    } else if (last - channel + 1 == count) {
+        (void)snprintf(text, bytes, "channels %zu to %zu, all alike", channel, last);
+    } else if (count > MOST && even) {
+        (void)snprintf(text, bytes, "channels %zu, %zu, .. %zu", channel, numbers[1], last);
+    } else if (count > MOST) {
+        (void)snprintf(text, bytes, "channel %zu, %zu like it", channel, count - 1);
+    } else {
+        int used = snprintf(text, bytes, "channels %zu", channel);
+        for (size_t k = 1; k < count; k++)
+            used += snprintf(text + used, bytes - (size_t)used, ", %zu", numbers[k]);
+    }
+}
+
+/* Where channels that look the same begin, as the picture shows one host for all of them. */
+static void say_hosts(const struct lanes *lanes, size_t channel, char *text, size_t bytes)
+{
+    const int first = lanes->routes[channel].host;
+    int last = first, places = 1;
+    bool row = true;
+    for (size_t c = channel + 1; c < lanes->nroutes; c++) {
+        const int host = lanes->routes[c].host;
+        if (!same_channel(lanes, c, channel) || host == last) continue;
+        row = row && host == last + 1;
+        places++;
+        last = host;
+    }
+    if (places == 1) {
+        (void)snprintf(text, bytes, "from host %d", first);
+    } else if (row) {
+        (void)snprintf(text, bytes, "from hosts %d to %d", first, last);
+    } else {
+        (void)snprintf(text, bytes, "from %d hosts, %d first", places, first);
+    }
+}
+
+static void put_name(const struct lanes *lanes, size_t channel)
+{
+    char words[96];
+    struct picture_text name = {.x = PICTURE_MARGIN,
+                                .y = lanes->y + (lanes->merge.others ? -2 : 4),
+                                .size = 11,
+                                .anchor = "start",
+                                .colour = lanes->colour,
+                                .bold = true,
+                                .most = 22};
+    say_numbers(lanes, channel, words, sizeof(words));
+    picture_print(lanes->picture, &name, "%s", words);
+    if (!lanes->merge.others) return;
+    name.y += 14;
+    name.bold = false;
+    say_hosts(lanes, channel, words, sizeof(words));
+    picture_print(lanes->picture, &name, "%s", words);
 }
 
 static bool take_graph(struct lanes *lanes, const json_t *graph)
@@ -263,7 +309,7 @@ static void put_graph(struct lanes *lanes, const char *name)
         if (same == 0) continue;
         lanes->colour = picture_colour((int)c, &lanes->tip);
         if (!lanes->only_measure) {
-            put_name(lanes, c, same);
+            put_name(lanes, c);
             put_channel(lanes, c);
         }
         lanes->y += LANE;
@@ -326,6 +372,15 @@ static void describe(const json_t *scenario, const struct tt_topo_options *look,
     }
 }
 
+static int ranks_of_host(const struct box *box)
+{
+    int ranks = 0;
+    for (int k = 0; k < box->count; k++) {
+        if (box->node[k].kind == BOX_GPU && box_host_of(box, k) == 0) ranks += box->node[k].ranks;
+    }
+    return ranks;
+}
+
 /* What stands where, below the lanes. */
 static void put_notes(const struct lanes *lanes, double y)
 {
@@ -340,9 +395,14 @@ static void put_notes(const struct lanes *lanes, double y)
                   "Left: the host where a channel begins. Right: each of the other %d, which it "
                   "passes through alike; broken arrows lead to the next of them.",
                   lanes->merge.others);
-    if (lanes->merge.ports) return;
     note.y += NOTE;
-    picture_print(lanes->picture, &note, "Its ports are left out: no channel uses them there.");
+    if (!lanes->merge.ports) {
+        picture_print(lanes->picture, &note, "Its ports are left out: no channel uses them there.");
+        note.y += NOTE;
+    }
+    picture_print(lanes->picture, &note,
+                  "Ranks go up with hosts and GPUs: those of host h begin with %d x h.",
+                  ranks_of_host(lanes->picture->box));
 }
 
 static bool put_picture(struct picture *picture, const char *title, const char *line,
@@ -351,7 +411,7 @@ static bool put_picture(struct picture *picture, const char *title, const char *
     struct lanes lanes = {
         .picture = picture, .y = picture->y_below, .only_measure = true, .merge = *merge};
     if (!put_all(&lanes, graphs)) return false;
-    double notes = merge->others ? (merge->ports ? 2 : 3) * NOTE : NOTE;
+    double notes = merge->others ? (merge->ports ? 3 : 4) * NOTE : NOTE;
     double y = lanes.y;
     picture_begin(picture, title, line, y + 18 + notes + PICTURE_LEGEND);
     picture_machine(picture);
