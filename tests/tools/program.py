@@ -2,7 +2,7 @@
 """`tutti program` and `tutti verify` as a researcher uses them: every golden program and every algorithm of the library is
 proved, shown as text, JSON and picture; steps and volumes of well-known algorithms are the known ones; broken files are
 refused with file and line; wrong usage exits 2.  program.py TUTTI PROGRAMS"""
-import collections, glob, json, math, os, subprocess, sys, tempfile
+import collections, glob, json, math, os, re, subprocess, sys, tempfile
 
 TUTTI, PROGRAMS = sys.argv[1], sys.argv[2]
 faults = []
@@ -188,7 +188,7 @@ def check_broken():
         with open(path, "w", encoding="utf-8") as out:  # well-formed, and computes something else
             out.write(read("allreduce-ring.xml").replace('type="rrcs"', 'type="rcs"', 1))
         p = run("verify", path)
-        must(p.returncode == 1 and "refused, out of place: rank" in p.stdout and "chunk" in p.stdout, f"wrong sum: {p.returncode} {p.stdout}")
+        must(p.returncode == 1 and re.search(r"refused, out of place: gpu \d tb \d step \d: rank \d insn ", p.stdout) and "chunk" in p.stdout, f"wrong sum: {p.returncode} {p.stdout}")
         p = run("verify", path, "--json")
         must(p.returncode == 1 and json.loads(p.stdout)["proved"] is False, "wrong sum as JSON")
 

@@ -118,7 +118,11 @@ static void print_refused(const struct program_options *options,
     } else if (source->import) {
         printf("%s: ", options->paths[0]);
     }
-    printf("refused, %s: %s\n", use_name(use), proof->fault[use]);
+    struct tt_import_place place;
+    printf("refused, %s: ", use_name(use));
+    if (source->import && tt_import_find(source->import, proof->fault[use], &place))
+        printf("gpu %d tb %d step %d: ", place.gpu, place.block, place.step);
+    printf("%s\n", proof->fault[use]);
 }
 
 void program_flow_print(const struct tt_program *program, const struct tt_flow *flow)

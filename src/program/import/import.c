@@ -52,6 +52,7 @@ void tt_import_destroy(struct tt_import *import)
     if (!import) return;
     free(import->program);
     free(import->lines);
+    free(import->places);
     free(import->rank_lines);
     free(import->notes);
     free(import);
@@ -71,4 +72,13 @@ int tt_import_line(const struct tt_import *import, const char *fault)
     long insn = number_after(fault, "insn "), rank = number_after(fault, "rank ");
     if (insn >= 0) return insn < (long)import->program->ninsns ? import->lines[insn] : 0;
     return rank >= 0 && rank < import->program->nranks ? import->rank_lines[rank] : 0;
+}
+
+bool tt_import_find(const struct tt_import *import, const char *fault,
+                    struct tt_import_place *place_out)
+{
+    const long insn = number_after(fault, "insn ");
+    if (insn < 0 || insn >= (long)import->program->ninsns) return false;
+    *place_out = import->places[insn];
+    return place_out->step >= 0;
 }

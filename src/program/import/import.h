@@ -7,9 +7,14 @@
 
 enum { TT_IMPORT_NAME_BYTES = 64 };
 
+struct tt_import_place {      /* in MSCCL's XML: <gpu>, <tb> and <step> */
+    int32_t gpu, block, step; /* step -1: none */
+};
+
 struct tt_import {
     struct tt_program *program;      /* owned */
     int32_t *lines;                  /* owned; of each of the program's instructions, from 1 */
+    struct tt_import_place *places;  /* owned; of each of them */
     int32_t *rank_lines;             /* owned; where the file begins with each rank */
     char name[TT_IMPORT_NAME_BYTES]; /* as the file says; it may be empty */
     /* sizes that the file names, both inclusive: bytes of the user's buffer, times n for AllGather,
@@ -32,6 +37,11 @@ void tt_import_destroy(struct tt_import *import); /* accepts NULL */
 /* The line of the file that a fault of the verifier is about: of the instruction ("rank 3 insn 14:
  * ..."), else where the rank that is named first begins ("rank 3: ..."); 0: none. */
 int tt_import_line(const struct tt_import *import, const char *fault);
+
+/* The step that a fault of the verifier is about; false: it is about none, or the file is a plan.
+ */
+bool tt_import_find(const struct tt_import *import, const char *fault,
+                    struct tt_import_place *place_out);
 
 /* Write a program as MSCCL's XML. What was imported with `facts` comes back as an equal program;
  * NULL: a generator's, which is written for out of place. The caller frees *text_out.

@@ -16,13 +16,16 @@ struct writer {
     struct tt_builder *builder; /* NULL: positions are counted */
     int32_t *last_insn;         /* of each step: its last instruction, from the thread's start */
     int32_t *lines;             /* of each instruction of the program */
-    uint32_t ninsns;            /* so far: of the program, */
-    int32_t in_thread;          /* of the thread */
+    struct tt_import_place *places; /* the same */
+    struct tt_import_place at;      /* of what is written */
+    uint32_t ninsns;                /* so far: of the program, */
+    int32_t in_thread;              /* of the thread */
 };
 
 static void note_insn(struct writer *writer, int line)
 {
     if (writer->lines) writer->lines[writer->ninsns] = line;
+    if (writer->places) writer->places[writer->ninsns] = writer->at;
     writer->ninsns++;
     writer->in_thread++;
 }
@@ -160,9 +163,12 @@ static void write_block(struct writer *writer, const struct msccl_block *block)
     if (writer->builder) tt_build_thread(writer->builder);
     for (uint32_t s = block->first, nsteps; s < block->end; s += nsteps) {
         nsteps = fused_steps(writer->file, block, s);
+        const int step = writer->file->plan ? -1 : (int)(s - block->first);
+        writer->at = (struct tt_import_place){block->rank, block->id, step};
         write_await(writer, block, msccl_step(writer->file, s));
         write_moves(writer, block, s, nsteps);
     }
+    writer->at.step = -1;
     if (writer->builder) tt_build_stop(writer->builder);
     note_insn(writer, block->line);
 }
@@ -239,8 +245,10 @@ bool tt_msccl_build(struct msccl_file *file, struct tt_import *import)
     }
     write_ranks(&writer);
     writer.lines = tt_calloc(writer.ninsns, sizeof(*writer.lines));
+    writer.places = tt_calloc(writer.ninsns, sizeof(*writer.places));
     import->lines = writer.lines;
-    if (writer.lines) {
+    import->places = writer.places;
+    if (writer.lines && writer.places) {
         tt_build_begin(&builder, file->nranks);
         set_head(file, &builder.head);
         writer.builder = &builder;
