@@ -29,6 +29,16 @@ int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
     return 0;
 }
 
+bool tuttiHostChecks(void)
+{
+    return false;
+}
+
+void tuttiHostTouchNever(const void *base)
+{
+    (void)base;
+}
+
 int tuttiHostFree(void *ptr)
 {
     (void)ptr;
