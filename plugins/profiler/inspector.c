@@ -55,9 +55,10 @@ static void number(const uint64_t *moments, uint32_t count, uint64_t *numbers)
 {
     for (uint32_t k = 0; k < count; k++) {
         numbers[k] = moments[k] != 0;
-        for (uint32_t j = 0; j < count && moments[k]; j++)
+        for (uint32_t j = 0; j < count && moments[k]; j++) {
             numbers[k] +=
                 moments[j] && (moments[j] < moments[k] || (moments[j] == moments[k] && j < k));
+        }
     }
 }
 
@@ -92,6 +93,7 @@ static void print_verbose(struct line *line, const struct trace_operation *opera
 
 /* ---- the line ---- */
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the line is written there */
 size_t trace_inspector_line(const struct trace_operation *operation, const char *host, char *text)
 {
     static const char *const timings[] = {

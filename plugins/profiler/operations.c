@@ -258,6 +258,16 @@ static struct followed *stop_kernel(struct trace_operations *all, const struct f
     return entry;
 }
 
+/* The kernel of an operation has told its time. */
+static void follow_state(struct trace_operations *all, const struct followed *kernel,
+                         const struct trace_record *record)
+{
+    struct followed *entry = find(all, kernel->operation);
+    if (!entry || record->type != ncclProfilerKernelChStop) return;
+    if (record->count > entry->last_timer) entry->last_timer = record->count;
+    if (entry->moments) entry->moments->kernels[kernel->channel].record_nsec = record->ts_nsec;
+}
+
 bool trace_operations_follow(struct trace_operations *all, const struct trace_record *record,
                              struct trace_operation *operation)
 {
@@ -270,11 +280,7 @@ bool trace_operations_follow(struct trace_operations *all, const struct trace_re
     struct followed *entry = find(all, record->id);
     if (!entry) return false;
     if (record->kind == TRACE_STATE) {
-        const uint8_t channel = entry->channel;
-        entry = find(all, entry->operation);
-        if (!entry || record->type != ncclProfilerKernelChStop) return false;
-        if (record->count > entry->last_timer) entry->last_timer = record->count;
-        if (entry->moments) entry->moments->kernels[channel].record_nsec = record->ts_nsec;
+        follow_state(all, entry, record);
         return false;
     }
     if (entry->operation) {

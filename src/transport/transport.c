@@ -95,9 +95,10 @@ static void destroy_edges(struct tt_transport *transport, struct tt_edge **row)
  * of the bootstrap is cut between the two. */
 static void leave_word(const struct tt_transport *transport)
 {
-    if (transport->call_log && transport->process == getpid())
+    if (transport->call_log && transport->process == getpid()) {
         atomic_store_explicit(&transport->call_log->ended, ~transport->config.member->comm_id,
                               memory_order_release); /* pairs with tt_transport_rank_left() */
+    }
 }
 
 bool tt_transport_rank_left(const struct tt_transport *transport, int rank)

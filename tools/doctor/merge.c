@@ -115,20 +115,29 @@ static bool holds(const int *pids, int n, int pid)
     return false;
 }
 
+/* Of one communicator; 0: none. */
+static int missing_pid(const json_t *comm, const int *asked, int nasked)
+{
+    const json_t *rank;
+    size_t r;
+    json_array_foreach(json_object_get(comm, "missing"), r, rank)
+    {
+        const int pid = (int)json_integer_value(json_object_get(rank, "pid"));
+        if (json_is_true(json_object_get(rank, "runs")) && !holds(asked, nasked, pid)) return pid;
+    }
+    return 0;
+}
+
 int doctor_missing_pid(const json_t *jobs, const int *asked, int nasked)
 {
-    const json_t *job, *comm, *rank;
-    size_t i, k, r;
+    const json_t *job, *comm;
+    size_t i, k;
     json_array_foreach(jobs, i, job)
     {
         json_array_foreach(json_object_get(job, "communicators"), k, comm)
         {
-            json_array_foreach(json_object_get(comm, "missing"), r, rank)
-            {
-                const int pid = (int)json_integer_value(json_object_get(rank, "pid"));
-                if (json_is_true(json_object_get(rank, "runs")) && !holds(asked, nasked, pid))
-                    return pid;
-            }
+            const int pid = missing_pid(comm, asked, nasked);
+            if (pid) return pid;
         }
     }
     return 0;

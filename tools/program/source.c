@@ -139,20 +139,30 @@ static ncclResult_t make(enum tt_func func, enum tt_algo algo, enum tt_proto pro
     return rc;
 }
 
+/* Exit status: 0, or 2 after the words that there are were named. */
+static int find_names(const struct program_options *options, int *func, int *algo)
+{
+    struct tutti_words words = {""};
+    *func = program_find_op(options->op);
+    *algo = -1;
+    for (int k = 0; k < TT_ALGO_COUNT_; k++) {
+        if (same_word(options->algo, tt_algo_name((enum tt_algo)k))) *algo = k;
+    }
+    for (int k = 0; *func < 0 && k < TT_FUNC_COUNT_; k++)
+        tutti_words_add(&words, tt_func_name((enum tt_func)k));
+    if (*func < 0) return tutti_unknown(options->command, "collective", options->op, &words);
+    for (int k = 0; *algo < 0 && k < TT_ALGO_COUNT_; k++)
+        tutti_words_add(&words, tt_algo_name((enum tt_algo)k));
+    if (*algo < 0) return tutti_unknown(options->command, "algorithm", options->algo, &words);
+    return 0;
+}
+
 static int open_generated(const struct program_options *options, struct program_source *source)
 {
-    int func = program_find_op(options->op), algo = -1;
+    int func, algo;
     enum tt_proto proto;
-    for (int k = 0; k < TT_ALGO_COUNT_; k++) {
-        if (same_word(options->algo, tt_algo_name((enum tt_algo)k))) algo = k;
-    }
-    struct tutti_words words = {""};
-    for (int k = 0; func < 0 && k < TT_FUNC_COUNT_; k++)
-        tutti_words_add(&words, tt_func_name((enum tt_func)k));
-    if (func < 0) return tutti_unknown(options->command, "collective", options->op, &words);
-    for (int k = 0; algo < 0 && k < TT_ALGO_COUNT_; k++)
-        tutti_words_add(&words, tt_algo_name((enum tt_algo)k));
-    if (algo < 0) return tutti_unknown(options->command, "algorithm", options->algo, &words);
+    const int unknown = find_names(options, &func, &algo);
+    if (unknown) return unknown;
     if (!find_proto((enum tt_func)func, (enum tt_algo)algo, options->proto, &proto)) {
         return tutti_usage_error(
             options->command, "there is no %s by %s%s%s; see: tutti program list",

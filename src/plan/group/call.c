@@ -42,6 +42,7 @@ create_another(struct tt_bound *bound, const struct tt_task *task, struct tt_wor
 }
 
 /* Put a known call on its stream again. False when it has to be looked at: nothing was done. hot */
+/* NOLINTNEXTLINE(readability-function-cognitive-complexity): questions, one after the other */
 static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out)
 {
     if (tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING)) return false;

@@ -44,9 +44,10 @@ static const ncclNet_v6_t *own(const struct tt_net_plugin *self)
 /* The lock is held: for a call that never returns the holder looks when it releases the lock. */
 static void judge_time(struct tt_net_pending *pending)
 {
-    if (pending->since_nsec)
+    if (pending->since_nsec) {
         tt_net_check_took(pending->plugin, "accept",
                           tt_net_check_clock(pending->thread) - pending->since_nsec);
+    }
     pending->since_nsec = 0;
 }
 

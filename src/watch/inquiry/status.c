@@ -33,8 +33,8 @@ static uint8_t reason_of(const char *what)
 {
     static const char article[] = "the ";
     if (!strncmp(what, article, sizeof(article) - 1)) what += sizeof(article) - 1;
-    for (uint8_t i = 1; i < 1 << REASON_BITS; i++) {
-        if (!strncmp(what, reasons[i], strlen(reasons[i]))) return i;
+    for (int i = 1; i < 1 << REASON_BITS; i++) {
+        if (!strncmp(what, reasons[i], strlen(reasons[i]))) return (uint8_t)i;
     }
     return 0;
 }
