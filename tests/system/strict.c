@@ -136,8 +136,7 @@ int main(int argc, char **argv)
     const char *mode = argc > 1 ? argv[1] : "fine";
     const size_t bytes = COUNT * sizeof(float);
     int device = 0;
-    float *memory = NULL;
-    float *second = NULL;
+    float *memory = NULL, *second = NULL;
     ncclResult_t rc = ncclCommInitAll(&comm, 1, &device);
     if (rc) {
         printf("init: %d %s\n", rc, ncclGetLastError(NULL));
