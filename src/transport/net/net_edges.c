@@ -90,25 +90,11 @@ static bool is_early(struct tt_net_edges *edges)
     return look_nsec && tt_now_nsec() < look_nsec;
 }
 
-/* The lock is held. Returns whether something moved; *left_out: whether something is left to do. */
-static bool drive_locked(struct tt_net_edges *edges, struct net_edge *edge, bool *left_out)
-{
-    bool moved = false;
-    if (!edge) return tt_collnet_step(edges->lane);
-    if (edges->count <= FEW_EDGES || ++edges->turn % (edges->count / 2) == 0) {
-        struct run run = run_edges(edges, false);
-        *left_out = run.pending;
-        return run.moved;
-    }
-    report_uses(edges);
-    if (edge->slots.phase == NET_READY) moved = tt_net_step(edge);
-    *left_out = tt_net_step_pending(edge);
-    return moved;
-}
-
+/* NOLINTNEXTLINE(readability-function-cognitive-complexity): on the way of each message, in one */
 void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted)
 {
     bool left = posted; /* something that was posted here is left to do */
+    bool moved = false, gives_way = false;
     if (!posted && atomic_load_explicit(&edges->wanted, memory_order_relaxed)) return;
     if (!posted && is_early(edges)) {
         sched_yield(); /* a turn of who waits takes as long as with a question */
@@ -120,8 +106,18 @@ void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted
          */
         atomic_fetch_add_explicit(&edges->missed, 1, memory_order_seq_cst);
     } else {
-        const bool moved = drive_locked(edges, edge, &left);
-        const bool gives_way = pace(edges, moved || posted);
+        if (!edge) {
+            moved = tt_collnet_step(edges->lane);
+        } else if (edges->count <= FEW_EDGES || ++edges->turn % (edges->count / 2) == 0) {
+            struct run run = run_edges(edges, false);
+            left = run.pending;
+            moved = run.moved;
+        } else {
+            report_uses(edges);
+            if (edge->slots.phase == NET_READY) moved = tt_net_step(edge);
+            left = tt_net_step_pending(edge);
+        }
+        gives_way = pace(edges, moved || posted);
         pthread_mutex_unlock(&edges->lock);
         atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
         if (gives_way) sched_yield();
