@@ -74,20 +74,17 @@ static ncclResult_t first_error(struct tt_net_edges *edges)
 static bool pace(struct tt_net_edges *edges, bool moved)
 {
     uint64_t look_nsec = atomic_load_explicit(&edges->look_nsec, memory_order_relaxed);
+    if (moved) {
+        atomic_store_explicit(&edges->look_nsec, 0, memory_order_relaxed);
+        return false;
+    }
     uint64_t now_nsec = tt_now_nsec();
     if (!look_nsec) edges->waits_nsec = now_nsec;
     uint64_t waited_nsec = now_nsec - edges->waits_nsec;
     uint64_t pause_nsec = waited_nsec < EAGER_NSEC ? 0 : waited_nsec / PAUSE_PART;
     if (pause_nsec > PAUSE_MOST_NSEC) pause_nsec = PAUSE_MOST_NSEC;
-    atomic_store_explicit(&edges->look_nsec, moved ? 0 : now_nsec + pause_nsec,
-                          memory_order_relaxed);
-    return !moved && waited_nsec > MOMENT_NSEC;
-}
-
-static bool is_early(struct tt_net_edges *edges)
-{
-    uint64_t look_nsec = atomic_load_explicit(&edges->look_nsec, memory_order_relaxed);
-    return look_nsec && tt_now_nsec() < look_nsec;
+    atomic_store_explicit(&edges->look_nsec, now_nsec + pause_nsec, memory_order_relaxed);
+    return waited_nsec > MOMENT_NSEC;
 }
 
 /* NOLINTNEXTLINE(readability-function-cognitive-complexity): on the way of each message, in one */
@@ -96,7 +93,8 @@ void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted
     bool left = posted; /* something that was posted here is left to do */
     bool moved = false, gives_way = false;
     if (!posted && atomic_load_explicit(&edges->wanted, memory_order_relaxed)) return;
-    if (!posted && is_early(edges)) {
+    const uint64_t look_nsec = atomic_load_explicit(&edges->look_nsec, memory_order_relaxed);
+    if (!posted && look_nsec && tt_now_nsec() < look_nsec) {
         sched_yield(); /* a turn of who waits takes as long as with a question */
         return;
     }
