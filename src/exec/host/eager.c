@@ -331,8 +331,8 @@ static __attribute__((noinline)) enum tt_run run_other(struct tt_work *work, str
 
 /* Operations from *at on, up to the first that has to wait, or comes after more sends than there
  * were; *at is that one. hot: one loop, as each call out of it would be on the way */
-/* NOLINTNEXTLINE(readability-function-size,readability-function-cognitive-complexity) */
 __attribute__((always_inline)) static inline enum tt_run
+/* NOLINTNEXTLINE(readability-function-size,readability-function-cognitive-complexity): one loop */
 run_ops(struct tt_work *work, struct tt_eager_op **at, int after_sends)
 {
     enum tt_run run = TT_RUN_DONE;
