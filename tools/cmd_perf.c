@@ -1,6 +1,6 @@
 /* `tutti perf`: starts the measuring program as ranks; its options are described by the program
  * itself. */
-#include "launch.h"
+#include "launch/launch.h"
 #include "tutti.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* `tutti run`: start a program as several ranks. */
-#include "launch.h"
+#include "launch/launch.h"
 #include "tutti.h"
 
 #include <getopt.h>

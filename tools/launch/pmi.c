@@ -2,7 +2,7 @@
  * a rank asks for in its first line, has "cmd=kvs-put;key=a;value=b;" behind six characters with
  * the length. Both are a table of texts that all ranks share, and a barrier. What a rank sends is
  * checked: a rank that breaks the protocol loses its connection, the launcher goes on. */
-#include "launch_pmi.h"
+#include "pmi.h"
 
 #include <errno.h>
 #include <search.h>

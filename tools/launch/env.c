@@ -1,8 +1,8 @@
 /* Makes the ranks' environment. The secret lives in a file of mode 0600, never on a command line.
  */
-#include "launch_env.h"
+#include "env.h"
 
-#include "tutti.h"
+#include "../tutti.h"
 
 #include "base/beside.h"
 

@@ -2,13 +2,13 @@
  * Only processes started here are ever signalled (each is leader of its own process group). */
 #include "launch.h"
 
-#include "launch_env.h"
-#include "launch_guard.h"
-#include "launch_output.h"
-#include "launch_pmi.h"
-#include "launch_report.h"
-#include "launch_same.h"
+#include "env.h"
+#include "guard.h"
 #include "linkage.h"
+#include "output.h"
+#include "pmi.h"
+#include "report.h"
+#include "same.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* PR_SET_PDEATHSIG reaches the ranks only, not what a rank has started, and a file has no such
  * signal; hence a process in a session of its own that waits for the end of a pipe. */
-#include "launch_guard.h"
+#include "guard.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* Prints ranks' lines whole; a line longer than the buffer is broken, never lost. */
-#include "launch_output.h"
+#include "output.h"
 
-#include "launch_report.h"
-#include "launch_same.h"
+#include "report.h"
+#include "same.h"
 
 #include <errno.h>
 #include <poll.h>

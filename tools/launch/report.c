@@ -1,9 +1,9 @@
 /* The object is made at the end, from the ranks' ends and a list of sentences. Ranks' own output is
  * not in it: it goes to standard error, where it is as without --json. */
-#include "launch_report.h"
+#include "report.h"
 
 #include "launch.h"
-#include "launch_same.h"
+#include "same.h"
 
 #include <jansson.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* Which warnings ranks have in common. A rank that gives one twice has given it twice: as often as
  * the rank with the most has, it is printed. What is not in the short list any more is printed
  * again. */
-#include "launch_same.h"
+#include "same.h"
 
 #include <ctype.h>
 #include <limits.h>
