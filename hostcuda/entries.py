@@ -10,7 +10,7 @@ rows = [row + row[-1:] if len(row) == 3 else row for row in rows]
 rows.sort(key=lambda row: (row[0], -int(row[1])))
 with open(sys.argv[2], "w") as out:
     out.write('/* Driver functions by name, the newest of a name first. Addresses are all that matters: the types\n'
-              ' * are not those of cuda.h. */\n#include "driver_find.h"\n\n#pragma GCC visibility push(default)\n')
+              ' * are not those of cuda.h. */\n#include "driver/find.h"\n\n#pragma GCC visibility push(default)\n')
     for symbol in sorted({symbol for row in rows for symbol in row[2:]}):
         out.write(f"extern tt_driver_function {symbol};\n")
     out.write("#pragma GCC visibility pop\n\nconst struct tt_driver_entry tt_driver_entries[] = {\n")
