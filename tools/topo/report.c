@@ -1,8 +1,8 @@
 /* `tutti topo report`: a page of HTML for each machine, which needs nothing but itself: the
  * picture, the tree, who reaches whom how, channels and what would be faster. Every text of a file
  * is escaped. */
-#include "explain.h"
-#include "picture.h"
+#include "explain/explain.h"
+#include "picture/picture.h"
 #include "tutti.h"
 
 #include <errno.h>

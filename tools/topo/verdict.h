@@ -1,7 +1,7 @@
 /* What two machines are to each other, in words. */
 #pragma once
 
-#include "explain.h"
+#include "explain/explain.h"
 
 /* Add one line about b, as seen from a, of which it differs. channels: what is known of theirs,
  * e.g. "rings over 2 nodes give 192 instead of 384 GB/s". */

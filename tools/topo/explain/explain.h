@@ -2,8 +2,8 @@
  * one finding of a kind; --json lists them with their kind. */
 #pragma once
 
-#include "box.h"
-#include "machine.h"
+#include "../box.h"
+#include "../machine.h"
 
 #include "topo/search/loads.h"
 

@@ -1,5 +1,5 @@
 /* `tutti topo show --svg`: the picture of a machine, and below it who reaches whom how. */
-#include "machine.h"
+#include "../machine.h"
 #include "paths_svg.h"
 #include "picture.h"
 

@@ -1,7 +1,7 @@
 /* Who reaches whom how, as rows below the picture of a machine. */
 #pragma once
 
-#include "explain.h"
+#include "../explain/explain.h"
 #include "picture.h"
 
 /* px that the rows and the meanings of their types take; 0: there are none. */

@@ -2,7 +2,7 @@
  * two sizes and is kept apart by the width of columns, so that nothing overlaps. */
 #pragma once
 
-#include "box.h"
+#include "../box.h"
 
 #include <stdbool.h>
 #include <stdio.h>

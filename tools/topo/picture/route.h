@@ -1,7 +1,7 @@
 /* A channel as steps from device to device of a picture. */
 #pragma once
 
-#include "box.h"
+#include "../box.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* `tutti topo search --svg`: the machine, and below it every channel as a line from device to
  * device, each in the column where it stands above. Equal channels are drawn once, and so are the
  * hosts of an NVLink domain that channels pass through alike (route.h). */
-#include "machine.h"
+#include "../machine.h"
 #include "picture.h"
 #include "route.h"
 
