@@ -1,7 +1,7 @@
 /* `tutti trace convert`: the same run in the words of other tools. */
-#include "out.h"
 #include "tool.h"
 #include "tutti.h"
+#include "write/out.h"
 
 #include "base/mem.h"
 

@@ -1,7 +1,7 @@
 /* Whole numbers as text: 7 bits a byte, the lowest first, in base64. data.js reads them. */
 #pragma once
 
-#include "../out.h"
+#include "../write/out.h"
 
 struct numbers {
     struct out *out; /* borrowed */

@@ -2,9 +2,9 @@
  * there are too many, so that a page stays bounded whatever the run's size. */
 #pragma once
 
-#include "../lanes.h"
 #include "../model.h"
-#include "../out.h"
+#include "../write/lanes.h"
+#include "../write/out.h"
 
 /* Events that lie on one depth of a lane. */
 struct page_row {

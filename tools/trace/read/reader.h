@@ -1,9 +1,9 @@
 /* What reading a run needs besides the run itself. */
 #pragma once
 
+#include "../model.h"
 #include "ids.h"
 #include "line.h"
-#include "model.h"
 #include "scan.h"
 #include "shapes.h"
 

@@ -1,8 +1,8 @@
 /* An archive of OTF2, for Vampir, Scalasca and other tools of Score-P's family: Enter and Leave of
  * each event, and beside them collectives and messages as those tools know them from MPI. One
  * location is written after the other, so that memory is needed for one. */
+#include "../tool.h"
 #include "otf2_archive.h"
-#include "tool.h"
 
 #include "base/mem.h"
 

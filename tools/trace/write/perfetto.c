@@ -1,10 +1,10 @@
 /* Perfetto's own form: packets of one sequence. A rank is the track of a process, a lane a track
  * below it; slices begin and end; texts are written once and then referred to by number
  * ("interned"). Numbers of fields are those of perfetto's protos/perfetto/trace. */
+#include "../tool.h"
 #include "out.h"
 #include "proto.h"
 #include "slices.h"
-#include "tool.h"
 
 #include "base/mem.h"
 

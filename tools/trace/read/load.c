@@ -1,6 +1,6 @@
 /* Files into the model, line by line: nothing of a file is kept but the events, so its size does
  * not matter. */
-#include "model.h"
+#include "../model.h"
 #include "reader.h"
 
 #include "base/mem.h"

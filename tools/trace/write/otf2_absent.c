@@ -1,5 +1,5 @@
 /* In the place of otf2.c where the headers of OTF2 were not there when this was built. */
-#include "tool.h"
+#include "../tool.h"
 
 bool trace_write_otf2(const struct timeline *run, const char *folder)
 {

@@ -1,8 +1,8 @@
 /* Trace events as Chrome's and Perfetto's viewers read them: a process for each rank, a thread for
  * each lane, and arrows from rank to rank along the parts of each operation. */
+#include "../tool.h"
 #include "out.h"
 #include "slices.h"
-#include "tool.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * lane events that lie inside or behind each other, never across. */
 #pragma once
 
-#include "model.h"
+#include "../model.h"
 
 enum { LANE_DEEPEST = 8 }; /* events that lie inside each other */
 

@@ -1,7 +1,7 @@
 /* What the inspector's dashboards read: a JSON object for each operation and rank, and Prometheus
  * text with its four gauges and our own totals and histogram. */
+#include "../tool.h"
 #include "out.h"
-#include "tool.h"
 
 #include "base/mem.h"
 
