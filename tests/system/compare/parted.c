@@ -1,0 +1,185 @@
+/* Programs that make different calls and end at once: stream synchronized, communicator destroyed.
+ * No rank may end well, whatever its part was, and the sentence names the first operation in which
+ * they differ. A rank that ends before a call that others make, or before a message that others
+ * wait for, ends these with an error. In memory and over sockets.
+ *
+ * usage: parted [RANKS] */
+#include "../harness/harness.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_RANKS = 8, COUNT = 1000, LARGE = 4 << 20 };
+enum func { NONE, BROADCAST, REDUCE, GATHER, SCATTER, ALLREDUCE, SEND, RECV };
+
+struct call {
+    enum func func;
+    int root;
+};
+
+struct scenario {
+    const char *name;
+    struct call odd, others, then; /* of rank 1, of the others; then all make the last one */
+    enum { WELL, PARTED, LEFT } outcome;
+    const char *words; /* in the sentence of each rank that fails */
+};
+
+static const struct scenario scenarios[] = {
+    {"the same", {BROADCAST, 0}, {BROADCAST, 0}, {NONE, 0}, WELL, ""},
+    {"Broadcast: root", {BROADCAST, 1}, {BROADCAST, 0}, {NONE, 0}, PARTED, "as operation 1"},
+    {"Scatter: root", {SCATTER, 1}, {SCATTER, 0}, {NONE, 0}, PARTED, "as operation 1"},
+    {"Broadcast, Reduce", {BROADCAST, 0}, {REDUCE, 0}, {NONE, 0}, PARTED, "Reduce(count"},
+    {"Reduce, Broadcast", {REDUCE, 0}, {BROADCAST, 0}, {NONE, 0}, PARTED, "Broadcast(count"},
+    {"Broadcast, Gather", {BROADCAST, 0}, {GATHER, 0}, {NONE, 0}, PARTED, "Gather(count"},
+    {"Scatter, Reduce", {SCATTER, 0}, {REDUCE, 0}, {NONE, 0}, PARTED, "Reduce(count"},
+    {"Scatter, Gather", {SCATTER, 0}, {GATHER, 0}, {NONE, 0}, PARTED, "Gather(count"},
+    {"root, then a sum", {BROADCAST, 1}, {BROADCAST, 0}, {ALLREDUCE, 0}, PARTED, "root 1"},
+    {"no call", {NONE, 0}, {ALLREDUCE, 0}, {NONE, 0}, LEFT, "AllReduce(count 1000, float, sum)"},
+    {"no Recv", {NONE, 0}, {SEND, 1}, {NONE, 0}, LEFT, "Send(count 4194304, float, to rank 1)"},
+    {"no Send", {NONE, 0}, {RECV, 1}, {NONE, 0}, LEFT, "Recv(count 4194304, float, from rank 1)"},
+};
+
+struct finding {
+    int rc;
+    char sentence[768];
+};
+
+struct stage {
+    const struct scenario *scenario;
+    int nranks;
+    ncclUniqueId id;
+    _Atomic int ready;
+    struct finding findings[MOST_RANKS];
+};
+
+static ncclResult_t make(const struct call *call, float *in, float *out, ncclComm_t comm,
+                         cudaStream_t stream)
+{
+    switch (call->func) {
+    case BROADCAST: return ncclBroadcast(in, out, COUNT, ncclFloat, call->root, comm, stream);
+    case REDUCE: return ncclReduce(in, out, COUNT, ncclFloat, ncclSum, call->root, comm, stream);
+    case GATHER: return ncclGather(in, out, COUNT, ncclFloat, call->root, comm, stream);
+    case SCATTER: return ncclScatter(in, out, COUNT, ncclFloat, call->root, comm, stream);
+    case ALLREDUCE: return ncclAllReduce(in, out, COUNT, ncclFloat, ncclSum, comm, stream);
+    case SEND: return ncclSend(in, LARGE, ncclFloat, call->root, comm, stream);
+    case RECV: return ncclRecv(out, LARGE, ncclFloat, call->root, comm, stream);
+    default: return ncclSuccess;
+    }
+}
+
+static void play(struct stage *stage, int rank)
+{
+    const struct scenario *scenario = stage->scenario;
+    struct finding *finding = &stage->findings[rank];
+    const struct call *call = rank == 1 ? &scenario->odd : &scenario->others;
+    bool bystander = (call->func == SEND || call->func == RECV) && rank > 1;
+    ncclComm_t comm = NULL;
+    cudaStream_t stream;
+    ncclResult_t state = ncclSuccess;
+    void *in, *out;
+    CUDA(cudaSetDevice(rank));
+    NCCL(ncclCommInitRank(&comm, stage->nranks, stage->id, rank));
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA(cudaMalloc(&in, LARGE * sizeof(float)));
+    CUDA(cudaMalloc(&out, LARGE * sizeof(float)));
+    atomic_fetch_add(&stage->ready, 1);
+    while (atomic_load(&stage->ready) < stage->nranks)
+        sched_yield();
+    ncclResult_t rc = bystander ? ncclSuccess : make(call, in, out, comm, stream);
+    if (!rc) rc = make(&scenario->then, in, out, comm, stream);
+    cudaStreamSynchronize(stream);
+    NCCL(ncclCommGetAsyncError(comm, &state));
+    if (!rc) rc = state;
+    state = ncclCommDestroy(comm);
+    finding->rc = rc ? rc : state;
+    snprintf(finding->sentence, sizeof(finding->sentence), "%s", ncclGetLastError(NULL));
+    CUDA(cudaFree(in));
+    CUDA(cudaFree(out));
+    CUDA(cudaStreamDestroy(stream));
+}
+
+struct actor {
+    struct stage *stage;
+    int rank;
+};
+
+static void *thread_main(void *arg)
+{
+    const struct actor *actor = arg;
+    play(actor->stage, actor->rank);
+    return NULL;
+}
+
+static bool is_right(const struct stage *stage, int rank)
+{
+    const struct scenario *scenario = stage->scenario;
+    const struct finding *finding = &stage->findings[rank];
+    bool waits = rank == 0 || scenario->others.func == ALLREDUCE;
+    if (scenario->outcome == WELL) return finding->rc == ncclSuccess;
+    if (scenario->outcome == LEFT && (rank == 1 || !waits))
+        return true; /* as the others were seen */
+    bool code = finding->rc == ncclInvalidUsage ||
+                (scenario->outcome == LEFT && finding->rc == ncclRemoteError);
+    return code && strstr(finding->sentence, scenario->words) &&
+           strstr(finding->sentence, "rank 1");
+}
+
+static void play_once(const struct scenario *scenario, int nranks, struct stage *stage)
+{
+    pthread_t threads[MOST_RANKS];
+    struct actor actors[MOST_RANKS];
+    memset(stage, 0, sizeof(*stage));
+    stage->scenario = scenario;
+    stage->nranks = nranks;
+    NCCL(ncclGetUniqueId(&stage->id));
+    for (int r = 0; r < nranks; r++) {
+        actors[r] = (struct actor){stage, r};
+        CHECK(pthread_create(&threads[r], NULL, thread_main, &actors[r]) == 0);
+    }
+    for (int r = 0; r < nranks; r++)
+        pthread_join(threads[r], NULL);
+}
+
+static int play_scenario(const struct scenario *scenario, const char *way, int nranks)
+{
+    static struct stage stage;
+    int wrong = 0;
+    play_once(scenario, nranks, &stage);
+    for (int r = 0; r < nranks; r++) {
+        if (is_right(&stage, r)) continue;
+        wrong++;
+        printf("wrong: %s, %d ranks, \"%s\": rank %d ended with %d, \"%s\"\n", way, nranks,
+               scenario->name, r, stage.findings[r].rc, stage.findings[r].sentence);
+    }
+    return wrong;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const medium_names[] = {"memory", "sockets"};
+    int only = argc > 1 ? atoi(argv[1]) : 0, failed = 0;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    setenv("TUTTI_DEVICES", "8", 1);
+    for (int medium = 0; medium < 2; medium++) { /* each in a process of its own: it is read once */
+        int status = 1;
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+            int wrong = 0;
+            setenv("NCCL_P2P_DISABLE", medium ? "1" : "0", 1);
+            setenv("NCCL_SHM_DISABLE", medium ? "1" : "0", 1);
+            for (int n = only ? only : 2; n <= (only ? only : 3); n++) {
+                for (size_t k = 0; k < sizeof(scenarios) / sizeof(scenarios[0]); k++)
+                    wrong += play_scenario(&scenarios[k], medium_names[medium], n);
+            }
+            exit(wrong ? 1 : 0);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid);
+        failed += status != 0;
+    }
+    return failed ? 1 : 0;
+}

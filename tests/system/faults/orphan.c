@@ -1,0 +1,84 @@
+/* The first of three processes exits in a collective, the second gets its error and ends. The third
+ * may wait for the second alone, and nobody is left who could tell it: it must end as well, with a
+ * sentence that names one of them: also where the second has aborted the communicator and its
+ * process goes on. In memory and over sockets.
+ *
+ * usage: orphan [sockets] */
+#include "../harness/harness.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RANKS = 3, COUNT = 1 << 20, LIMIT_SEC = 60 };
+
+enum life { EXITS, ABORTS, LINGERS }; /* of the second: what it does about its error */
+
+static void play(int rank, int ids[2], enum life life)
+{
+    ncclUniqueId id;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    float *buffer;
+    alarm(LIMIT_SEC);
+    if (rank == 0) NCCL(ncclGetUniqueId(&id));
+    for (int other = 1; rank == 0 && other < RANKS; other++)
+        CHECK(write(ids[1], &id, sizeof(id)) == sizeof(id));
+    if (rank > 0) CHECK(read(ids[0], &id, sizeof(id)) == sizeof(id));
+    CUDA(cudaSetDevice(rank));
+    NCCL(ncclCommInitRank(&comm, RANKS, id, rank));
+    CUDA(cudaStreamCreate(&stream));
+    CUDA(cudaMalloc((void **)&buffer, COUNT * sizeof(float)));
+    NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclFloat, ncclSum, comm, stream));
+    CUDA(cudaStreamSynchronize(stream));
+    if (rank == 0) usleep(50000);
+    ncclResult_t state = ncclAllReduce(buffer, buffer, COUNT, ncclFloat, ncclSum, comm, stream);
+    if (rank == 0) exit(0);
+    const double start = harness_now_sec();
+    bool done = false; /* well: rank 0 may have given all its part before it exited */
+    while (!state && !done) {
+        done = cudaStreamQuery(stream) == cudaSuccess;
+        NCCL(ncclCommGetAsyncError(comm, &state));
+        usleep(500);
+    }
+    if (!state) exit(0);
+    const char *why = ncclGetLastError(comm);
+    if (state != ncclRemoteError || !(strstr(why, "rank 0") || strstr(why, "rank 1")))
+        harness_fail(__FILE__, __LINE__, "rank %d: code %d, \"%s\"", rank, (int)state, why);
+    printf("rank %d after %.2f s: %s\n", rank, harness_now_sec() - start, why);
+    if (life != EXITS) NCCL(ncclCommAbort(comm));
+    if (life == LINGERS && rank == 1) { /* until the third has ended, and closed its pipe */
+        char byte;
+        close(ids[1]);
+        CHECK(read(ids[0], &byte, 1) == 0);
+    }
+    exit(0);
+}
+
+static void run(enum life life)
+{
+    int ids[2], status;
+    CHECK(pipe(ids) == 0);
+    for (int rank = 0; rank < RANKS; rank++) {
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) play(rank, ids, life);
+    }
+    close(ids[1]);
+    for (int rank = 0; rank < RANKS; rank++) {
+        CHECK(wait(&status) > 0);
+        CHECK(status == 0);
+    }
+    close(ids[0]);
+}
+
+int main(int argc, char **argv)
+{
+    const bool sockets = argc > 1 && !strcmp(argv[1], "sockets");
+    setenv("TUTTI_DEVICES", "3", 1);
+    setenv("NCCL_P2P_DISABLE", "1", 1);
+    if (sockets) setenv("NCCL_SHM_DISABLE", "1", 1);
+    for (enum life life = EXITS; life <= LINGERS; life++)
+        run(life);
+    return 0;
+}

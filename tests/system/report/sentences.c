@@ -1,0 +1,335 @@
+/* What a user is told of mistakes that end in a wait, or well: a group that is not ended, two
+ * communicators used in different orders, messages that nobody received, memory that was freed
+ * between two calls of one kind. Each scenario is a process of its own, whose ranks are threads;
+ * they play at the same time, and each reads its own log. */
+#include "../harness/harness.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NRANKS = 2, COUNT = 16, LARGE = 100000, LIVES = 40, WAIT_SEC = 100 };
+
+struct stage {
+    const char *log;
+    ncclComm_t first[NRANKS], second[NRANKS];
+    pthread_barrier_t barrier;
+    _Atomic bool go;
+    int turn; /* of a scenario that is played several times */
+    bool sockets;
+};
+
+struct actor {
+    struct stage *stage;
+    int rank;
+    float *buffer, *other;
+    cudaStream_t stream;
+    void (*play)(struct actor *actor);
+};
+
+static bool says(const struct stage *stage, const char *words)
+{
+    static char text[1 << 20];
+    FILE *file = fopen(stage->log, "r");
+    size_t bytes = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+    if (file) fclose(file);
+    text[bytes] = 0;
+    return strstr(text, words) != NULL;
+}
+
+static void await(const struct stage *stage, const char *words)
+{
+    double end = harness_now_sec() + WAIT_SEC;
+    while (!says(stage, words)) {
+        if (harness_now_sec() > end)
+            harness_fail(__FILE__, __LINE__, "%s does not say '%s'", stage->log, words);
+        usleep(2000);
+    }
+}
+
+static ncclResult_t sum(const struct actor *actor, float *buffer, ncclComm_t comm)
+{
+    return ncclAllReduce(buffer, buffer, COUNT, ncclFloat, ncclSum, comm, actor->stream);
+}
+
+static void synchronize(const struct actor *actor)
+{
+    CUDA(cudaStreamSynchronize(actor->stream));
+}
+
+static void *actor_main(void *arg)
+{
+    struct actor *actor = arg;
+    CUDA(cudaSetDevice(actor->rank));
+    CUDA(cudaStreamCreateWithFlags(&actor->stream, cudaStreamNonBlocking));
+    actor->buffer = harness_device_alloc(COUNT * sizeof(float));
+    actor->other = harness_device_alloc(COUNT * sizeof(float));
+    actor->play(actor);
+    return NULL;
+}
+
+static void begin(struct stage *stage, pthread_t threads[NRANKS], struct actor actors[NRANKS],
+                  void (*play)(struct actor *actor))
+{
+    CHECK(!pthread_barrier_init(&stage->barrier, NULL, NRANKS));
+    for (int r = 0; r < NRANKS; r++) {
+        actors[r] = (struct actor){.stage = stage, .rank = r, .play = play};
+        CHECK(!pthread_create(&threads[r], NULL, actor_main, &actors[r]));
+    }
+}
+
+static void end(struct stage *stage, pthread_t threads[NRANKS])
+{
+    for (int r = 0; r < NRANKS; r++)
+        pthread_join(threads[r], NULL);
+    pthread_barrier_destroy(&stage->barrier);
+}
+
+/* ---- a group that is not ended ---- */
+
+static void forget_the_end(struct actor *actor)
+{
+    ncclComm_t comm = actor->stage->first[actor->rank];
+    if (actor->rank == 1) NCCL(ncclGroupStart());
+    NCCL(sum(actor, actor->buffer, comm));
+    while (actor->rank == 1 && !atomic_load(&actor->stage->go))
+        usleep(1000);
+    if (actor->rank == 1) NCCL(ncclGroupEnd());
+    synchronize(actor);
+}
+
+static void open_group(struct stage *stage)
+{
+    pthread_t threads[NRANKS];
+    struct actor actors[NRANKS];
+    NCCL(ncclCommInitAll(stage->first, NRANKS, NULL));
+    begin(stage, threads, actors, forget_the_end);
+    await(stage, "; rank 1 has opened a group with calls and not ended it (ncclGroupEnd)");
+    atomic_store(&stage->go, true);
+    end(stage, threads);
+    for (int r = 0; r < NRANKS; r++)
+        NCCL(ncclCommDestroy(stage->first[r]));
+}
+
+/* ---- two communicators in different orders ---- */
+
+static void wait_in_own(struct actor *actor)
+{
+    struct stage *stage = actor->stage;
+    NCCL(sum(actor, actor->buffer, actor->rank ? stage->second[1] : stage->first[0]));
+    cudaStreamSynchronize(actor->stream); /* until all is aborted */
+}
+
+static void two_orders(struct stage *stage)
+{
+    pthread_t threads[NRANKS];
+    struct actor actors[NRANKS];
+    NCCL(ncclCommInitAll(stage->first, NRANKS, NULL));
+    NCCL(ncclCommInitAll(stage->second, NRANKS, NULL));
+    begin(stage, threads, actors, wait_in_own);
+    await(stage, "2 ranks wait for each other: rank ");
+    CHECK(says(stage, " of comm 0x"));
+    CHECK(says(stage, "all ranks must use communicators in the same order"));
+    for (int r = 0; r < NRANKS; r++) {
+        NCCL(ncclCommAbort(stage->first[r]));
+        NCCL(ncclCommAbort(stage->second[r]));
+    }
+    end(stage, threads);
+}
+
+/* ---- messages that nobody received ---- */
+
+/* A message whose receiver has ended is waited for a moment, not for the network's ten seconds. */
+static void end_comm(ncclComm_t comm)
+{
+    double since = harness_now_sec();
+    NCCL(ncclCommDestroy(comm));
+    double took = harness_now_sec() - since;
+    if (took > 8) harness_fail(__FILE__, __LINE__, "ncclCommDestroy took %.1f s", took);
+}
+
+static void send_one(struct actor *actor)
+{
+    struct stage *stage = actor->stage;
+    ncclComm_t comm = stage->first[actor->rank];
+    bool received = stage->turn < 2,
+         sender_ends_first = stage->turn % 2 && (received || !stage->sockets);
+    if (actor->rank == 0) NCCL(ncclSend(actor->buffer, 2, ncclFloat, 1, comm, actor->stream));
+    if (actor->rank == 1 && received)
+        NCCL(ncclRecv(actor->buffer, 2, ncclFloat, 0, comm, actor->stream));
+    synchronize(actor);
+    pthread_barrier_wait(&stage->barrier);
+    if ((actor->rank == 0) == sender_ends_first) end_comm(comm);
+    pthread_barrier_wait(&stage->barrier);
+    if ((actor->rank == 0) != sender_ends_first) end_comm(comm);
+}
+
+/* Who ends later tells it, unless a message between the two is late. Over sockets a sender that
+ * ends first waits long for its data to be taken. */
+static void unreceived(struct stage *stage)
+{
+    static const char *const words[] = {
+        "after 0 of 1 message(s) that this rank has sent to it: a ncclRecv is missing there",
+        "has sent 1 message(s) to this rank, which ends the communicator after 0: a ncclRecv is"};
+    for (stage->turn = 0; stage->turn < LIVES; stage->turn++) {
+        pthread_t threads[NRANKS];
+        struct actor actors[NRANKS];
+        NCCL(ncclCommInitAll(stage->first, NRANKS, NULL));
+        begin(stage, threads, actors, send_one);
+        end(stage, threads);
+        if (stage->turn < 2) CHECK(!says(stage, "a ncclRecv is missing"));
+        if (says(stage, words[0]) && (stage->sockets || says(stage, words[1]))) return;
+    }
+    harness_fail(__FILE__, __LINE__, "%s does not say that a ncclRecv is missing", stage->log);
+}
+
+/* A rank that exits without a word may have received all: nobody knows. */
+static void exited(struct stage *stage)
+{
+    ncclUniqueId id;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int status = -1, ends[2];
+    CHECK(pipe(ends) == 0);
+    pid_t pid = fork(); /* before there are threads */
+    int rank = pid == 0 ? 1 : 0;
+    if (rank == 0) {
+        NCCL(ncclGetUniqueId(&id));
+        CHECK(write(ends[1], &id, sizeof(id)) == (ssize_t)sizeof(id));
+    } else {
+        CHECK(read(ends[0], &id, sizeof(id)) == (ssize_t)sizeof(id));
+    }
+    CUDA(cudaSetDevice(rank));
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    float *buffer = harness_device_alloc(COUNT * sizeof(float));
+    NCCL(ncclCommInitRank(&comm, NRANKS, id, rank));
+    if (rank == 0) NCCL(ncclSend(buffer, 2, ncclFloat, 1, comm, stream));
+    if (rank == 1) NCCL(ncclRecv(buffer, 2, ncclFloat, 0, comm, stream));
+    CUDA(cudaStreamSynchronize(stream));
+    if (rank == 1) exit(0);
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    NCCL(ncclCommDestroy(comm));
+    CHECK(!says(stage, "a ncclRecv is missing"));
+}
+
+/* One that is larger waits for its receiver, whose end is its failure. */
+static void send_late(struct actor *actor)
+{
+    struct stage *stage = actor->stage;
+    ncclComm_t comm = stage->first[actor->rank];
+    float *large = harness_device_alloc(LARGE * sizeof(float));
+    NCCL(sum(actor, actor->buffer, comm));
+    synchronize(actor);
+    if (actor->rank == 1) NCCL(ncclCommDestroy(comm));
+    pthread_barrier_wait(&stage->barrier);
+    if (actor->rank == 1) return;
+    double until = harness_now_sec() + WAIT_SEC;
+    ncclResult_t state = ncclSuccess;
+    NCCL(ncclSend(large, LARGE, ncclFloat, 1, comm, actor->stream));
+    while (!state && harness_now_sec() < until) {
+        cudaStreamQuery(actor->stream);
+        NCCL(ncclCommGetAsyncError(comm, &state));
+    }
+    /* from the tree, or read in the memory that both share: whichever comes first */
+    const char *said = ncclGetLastError(comm);
+    const bool named =
+        strstr(said, "ended the communicator") ||
+        (strstr(said, "rank 1 on host") && strstr(said, "destroyed the communicator"));
+    if (state != ncclRemoteError || !named)
+        harness_fail(__FILE__, __LINE__, "code %d, said: %s", state, ncclGetLastError(comm));
+    ncclCommAbort(comm);
+}
+
+static void left_behind(struct stage *stage)
+{
+    pthread_t threads[NRANKS];
+    struct actor actors[NRANKS];
+    NCCL(ncclCommInitAll(stage->first, NRANKS, NULL));
+    begin(stage, threads, actors, send_late);
+    end(stage, threads);
+}
+
+/* ---- memory freed between two calls of one kind ---- */
+
+static ncclResult_t group_of_two(const struct actor *actor)
+{
+    ncclComm_t comm = actor->stage->first[actor->rank];
+    NCCL(ncclGroupStart());
+    sum(actor, actor->buffer, comm);
+    sum(actor, actor->other, comm);
+    return ncclGroupEnd();
+}
+
+static void free_between(struct actor *actor)
+{
+    for (int turn = 0; turn < 4; turn++) {
+        NCCL(group_of_two(actor));
+        synchronize(actor);
+    }
+    CUDA(cudaFree(actor->other));
+    CHECK(group_of_two(actor) == ncclInvalidArgument);
+    if (!strstr(ncclGetLastError(NULL), "in no live allocation: it was freed"))
+        harness_fail(__FILE__, __LINE__, "said: %s", ncclGetLastError(NULL));
+}
+
+static void freed(struct stage *stage)
+{
+    pthread_t threads[NRANKS];
+    struct actor actors[NRANKS];
+    NCCL(ncclCommInitAll(stage->first, NRANKS, NULL));
+    begin(stage, threads, actors, free_between);
+    end(stage, threads);
+    for (int r = 0; r < NRANKS; r++)
+        NCCL(ncclCommAbort(stage->first[r]));
+}
+
+static const struct scenario {
+    const char *name;
+    void (*play)(struct stage *stage);
+    bool sockets;
+} scenarios[] = {
+    {"open group", open_group, false},
+    {"two orders", two_orders, false},
+    {"unreceived", unreceived, false},
+    {"unreceived over sockets", unreceived, true},
+    {"exited", exited, false},
+    {"left behind", left_behind, false},
+    {"left behind over sockets", left_behind, true},
+    {"freed", freed, false},
+};
+enum { NSCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
+
+int main(void)
+{
+    char folder[] = "/tmp/sentences-XXXXXX", logs[NSCENARIOS][64];
+    pid_t pids[NSCENARIOS];
+    int failed = 0;
+    CHECK(mkdtemp(folder));
+    setenv("TUTTI_DEVICES", "2", 1);
+    setenv("TUTTI_WATCHDOG", "1", 1);
+    setenv("NCCL_DEBUG", "WARN", 1);
+    for (int k = 0; k < NSCENARIOS; k++) {
+        snprintf(logs[k], sizeof(logs[k]), "%s/%d", folder, k);
+        pids[k] = fork();
+        CHECK(pids[k] >= 0);
+        if (pids[k]) continue;
+        struct stage stage = {.log = logs[k], .sockets = scenarios[k].sockets};
+        setenv("NCCL_DEBUG_FILE", logs[k], 1);
+        setenv("NCCL_P2P_DISABLE", scenarios[k].sockets ? "1" : "0", 1);
+        setenv("NCCL_SHM_DISABLE", scenarios[k].sockets ? "1" : "0", 1);
+        scenarios[k].play(&stage);
+        exit(0);
+    }
+    for (int k = 0; k < NSCENARIOS; k++) {
+        int status = 1;
+        CHECK(waitpid(pids[k], &status, 0) == pids[k]);
+        if (status) printf("sentences: \"%s\" failed\n", scenarios[k].name);
+        failed += status != 0;
+        unlink(logs[k]);
+    }
+    rmdir(folder);
+    return failed ? 1 : 0;
+}
