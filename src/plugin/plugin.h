@@ -117,8 +117,9 @@ bool tt_net_broke_contract(void);
 /* Check the size limits of all devices of a network that is needed. Errors: ncclInternalError
  * naming the first impossible one, as in NCCL. */
 ncclResult_t tt_net_check_sizes(struct tt_net *net, int rank);
-/* Close the network, after all its connections. Accepts NULL. */
-void tt_net_close(struct tt_net *net);
+/* Close the network, after all its connections. Accepts NULL. Returns what its finalize did; the
+ * network is closed in any case. */
+ncclResult_t tt_net_close(struct tt_net *net);
 struct tt_net_label { /* what ranks compare before they use a network together */
     char name[64];
     int32_t version; /* of the interface; 0: no network */

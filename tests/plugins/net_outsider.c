@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -171,6 +172,7 @@ ncclResult_t outsider_device(int dev, struct outsider_device *device)
     if (outsider_fault("name-twice")) device->name = names[0];
     if (outsider_fault("no-host-memory")) device->types = NCCL_PTR_CUDA;
     if (outsider_fault("no-connections")) device->most_comms = 0;
+    if (outsider_fault("speed-negative")) device->mbps = -5;
     if (outsider_fault("no-receives")) device->most_recvs = 0;
     return ncclSuccess;
 }
@@ -303,6 +305,10 @@ ncclResult_t outsider_close(void *opaque)
     if (outsider_fault(comm->sending ? "close-send-fails" : "close-recv-fails"))
         rc = ncclSystemError;
     if (comm->ngroups) outsider_say("%d receives of several messages", comm->ngroups);
+    if (outsider_fault("exits")) exit(0);
+    if (outsider_fault("keeps")) return rc; /* its descriptor and memory */
+    if (outsider_fault("keeps-pages"))
+        (void)mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     close(comm->fd);
     free(comm);
     return rc;
@@ -368,6 +374,7 @@ ncclResult_t outsider_post(void *opaque, const struct outsider_post *posts, int 
     struct comm *comm = opaque;
     *request_out = NULL;
     if (outsider_fault(comm->sending ? "isend-waits" : "irecv-waits")) outsider_wait();
+    if (outsider_fault("keeps-messages")) memset(malloc(100), FILL, 100);
     if (outsider_fault("in-progress")) return ncclInProgress;
     if (outsider_fault("crashes") && comm->sending) abort();
     ncclResult_t rc = judge(comm, posts, count);

@@ -353,7 +353,7 @@ static ncclResult_t connect_v11(void *ctx, int dev, void *handle, void **comm,
 static ncclResult_t finalize_v11(void *ctx)
 {
     free(ctx);
-    return ncclSuccess;
+    return outsider_fault("finalize-fails") ? ncclInternalError : ncclSuccess;
 }
 
 /* ---- tables: what is there at first, and all of it ---- */

@@ -32,14 +32,17 @@ struct check_case_state {
     char name[64];
     int nbreaches; /* of the contract of its kind */
     char breaches[CHECK_BREACHES][128];
+    bool returned; /* the case came to its end, whatever it found */
 };
 
-enum check_end { CHECK_OK, CHECK_NO, CHECK_CRASHED, CHECK_HUNG };
+/* CHECK_EXITED: the plugin ended the process in the middle of the case. */
+enum check_end { CHECK_OK, CHECK_NO, CHECK_CRASHED, CHECK_HUNG, CHECK_EXITED };
 
 /* Run `body` in a child with its standard output on ours for talk. It returns 0 when all is well.
- * `state` is shared with it, zeroed before; *signal_out is set with CHECK_CRASHED. */
+ * `state` is shared with it, zeroed before; *ended_out is the signal of CHECK_CRASHED, or the exit
+ * status of CHECK_EXITED. */
 enum check_end check_isolated(int (*body)(struct check_case_state *state, void *arg), void *arg,
-                              long seconds, struct check_case_state *state, int *signal_out);
+                              long seconds, struct check_case_state *state, int *ended_out);
 /* Shared memory for one state; NULL: none available (reported). */
 struct check_case_state *check_state_map(void);
 
@@ -48,8 +51,12 @@ void check_breach(struct check_case_state *state, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* A result that is none: which it is, or that it is no code of the interface. */
 void check_result(struct check_case_state *state, const char *function, int rc);
+/* ---- growth.c: what a process keeps ---- */
+
 /* Resident memory of this process. */
 double check_resident_bytes(void);
+/* The same, once the plugin's own threads have done their work. */
+double check_rested_bytes(void);
 struct check_memory {
     double allocated, resident; /* of malloc, in use; of the process */
 };
@@ -57,6 +64,23 @@ struct check_memory check_memory_now(void);
 /* What was added since: what malloc gave and did not get back, which is exact; of memory from
  * elsewhere only what cannot be pages that were touched for the first time. */
 double check_memory_grown(const struct check_memory *before);
+
+/* A run is looked at after each of so many windows of the same length; the first one warms up. */
+enum { CHECK_WINDOWS = 4 };
+/* The least of what windows behind the first one added, for each turn; 0: one of them added
+ * nothing. */
+double check_growth_of(const double *amounts, int turns);
+struct check_held {
+    double allocated, mapped; /* bytes of malloc; of all mappings */
+    double descriptors;
+};
+struct check_held check_held_now(void);
+/* A breach where each `turn` keeps more than `most_bytes` of malloc, pages or descriptors. */
+void check_held_judge(struct check_case_state *state, const struct check_held *held, int turns,
+                      const char *turn, double most_bytes);
+
+/* A breach where each `turn` of the measured ones kept memory. */
+void check_kept(struct check_case_state *state, const char *turn);
 /* Report nsec_per_call, and what memory grew by for each `turn`, in JSON as `key`. */
 void check_say_cost(const struct check_case_state *state, const char *turn, const char *key,
                     bool in_words, json_t *report);

@@ -302,6 +302,34 @@ static int check_reload(struct check_case_state *state, const struct check_optio
     return 0;
 }
 
+/* Jobs run for days and make communicators all the time: a connection that has ended, and a message
+ * that has come, leave nothing. */
+static int check_again(struct check_case_state *state, const struct check_options *options)
+{
+    enum { CONNECTIONS = 16, TRANSFERS = 16, KEPT_BYTES = 4096, MESSAGE_BYTES = 32 };
+    struct fixture fixture;
+    struct check_held held[CHECK_WINDOWS];
+    (void)options;
+    bool good = fixture_open(&fixture, state, "messages again and again");
+    for (int k = 0; good && k < CHECK_WINDOWS * TRANSFERS; k++) {
+        struct net_plan plan = plan_of(&fixture.drive, small_sizes, SMALL);
+        good = net_transfer(fixture.ends, &plan);
+        if ((k + 1) % TRANSFERS == 0) held[k / TRANSFERS] = check_held_now();
+    }
+    if (good) check_held_judge(state, held, TRANSFERS * SMALL, "each message", MESSAGE_BYTES);
+    snprintf(state->doing, sizeof(state->doing), "connections again and again");
+    for (int k = 0; good && k < CHECK_WINDOWS * CONNECTIONS; k++) {
+        struct net_end ends[2];
+        struct net_plan plan = plan_of(&fixture.drive, small_sizes, 1);
+        good = net_drive_connect(&fixture.drive, &fixture.drive, 0, ends) &&
+               net_transfer(ends, &plan) && net_drive_disconnect(&ends[k % 2]) &&
+               net_drive_disconnect(&ends[1 - k % 2]);
+        if ((k + 1) % CONNECTIONS == 0) held[k / CONNECTIONS] = check_held_now();
+    }
+    if (good) check_held_judge(state, held, CONNECTIONS, "each connection", KEPT_BYTES);
+    return fixture_close(&fixture, good);
+}
+
 /* ---- two processes ---- */
 
 /* The sending process: its handle comes through the pipe. */
@@ -355,8 +383,10 @@ static void take_over(struct check_case_state *state, const struct check_case_st
     } else if (sig && sig != SIGKILL) {
         snprintf(state->note, sizeof(state->note), "the sender: signal %d (%s) in %s", sig,
                  strsignal(sig), where);
-    } else if (status && !*state->note && !sender->nbreaches) {
-        snprintf(state->note, sizeof(state->note), "the sender ended in %s", where);
+    } else if (!sig && !sender->returned) {
+        snprintf(state->note, sizeof(state->note),
+                 "the plugin ended the sending process with status %d in %s", WEXITSTATUS(status),
+                 where);
     }
 }
 
@@ -369,7 +399,9 @@ static pid_t start_sender(struct check_case_state *sender, int *pipe_fd)
     pid_t pid = fork();
     if (pid == 0) {
         close(fds[1]);
-        _exit(live_as_sender(sender, fds[0]));
+        const int no = live_as_sender(sender, fds[0]);
+        sender->returned = true;
+        _exit(no);
     }
     /* the reading end stays open here, too: a sender that ends early is no SIGPIPE */
     *pipe_fd = fds[1];
@@ -395,7 +427,7 @@ static int check_processes(struct check_case_state *state, const struct check_op
     if (!good && drive.partner) kill(pid, SIGKILL); /* its own end, if it came first, stands */
     if (drive.partner) waitpid(pid, &drive.partner_status, 0);
     take_over(state, sender, drive.partner_status);
-    good = good && drive.partner_status == 0;
+    good = good && drive.partner_status == 0 && sender->returned;
     if (good) net_drive_close(&drive);
     return verdict(state, good);
 }
@@ -414,6 +446,7 @@ static const struct check_case cases[] = {
     {"two communicators", check_two_communicators},
     {"registrations", check_memory},
     {"abort", check_abort},
+    {"again and again", check_again},
     {"unload and load", check_reload},
     {"two processes", check_processes},
 };

@@ -353,51 +353,26 @@ static int check_threads(struct check_case_state *state, const struct check_opti
 
 /* ---- memory ---- */
 
-enum { WINDOWS = 4, WINDOW_TURNS = 2000, WINDOW_COMMS = 16 };
-
-/* What the process has once the plugin's own threads have done their work. */
-static double rested_bytes(void)
-{
-    const struct timespec pause = {.tv_nsec = 30000000};
-    enum { MOST_PAUSES = 40 };
-    double before = 0, bytes = check_resident_bytes();
-    for (int k = 0; k < MOST_PAUSES && (k < 2 || bytes != before); k++) {
-        before = bytes;
-        nanosleep(&pause, NULL);
-        bytes = check_resident_bytes();
-    }
-    return bytes;
-}
-
-/* The least of what windows behind the first one added, for each turn; 0: one of them added
- * nothing. */
-static double growth_of(const double *bytes, int turns)
-{
-    double least = bytes[2] - bytes[1];
-    for (int w = 2; w < WINDOWS; w++) {
-        if (bytes[w] - bytes[w - 1] < least) least = bytes[w] - bytes[w - 1];
-    }
-    return least > 0 ? least / turns : 0;
-}
+enum { WINDOW_TURNS = 2000, WINDOW_COMMS = 16 };
 
 /* A plugin may keep what it is told of up to its finalize, but not for ever. */
 static int check_growth(struct check_case_state *state, const struct check_options *options)
 {
     enum { MOST_BYTES = 32 }; /* an AllReduce, which is 21 events */
     struct drive drive;
-    double bytes[WINDOWS];
+    double bytes[CHECK_WINDOWS];
     (void)options;
     doing(state, "memory of a long run");
     const double before = check_memory_now().allocated;
     if (!open_measured(&drive, state)) return 1;
-    for (int w = 0; w < WINDOWS; w++) {
+    for (int w = 0; w < CHECK_WINDOWS; w++) {
         for (int k = 0; k < WINDOW_TURNS; k++)
             drive_allreduce(&drive);
-        bytes[w] = rested_bytes();
+        bytes[w] = check_rested_bytes();
     }
-    double growth = growth_of(bytes, WINDOW_TURNS);
+    double growth = check_growth_of(bytes, WINDOW_TURNS);
     drive_close(&drive);
-    double left = (check_memory_now().allocated - before) / (WINDOWS * WINDOW_TURNS);
+    double left = (check_memory_now().allocated - before) / (CHECK_WINDOWS * WINDOW_TURNS);
     if (growth > MOST_BYTES && left * 2 < growth) {
         snprintf(state->note, sizeof(state->note),
                  "keeps %.0f bytes of each AllReduce until finalize", growth);
@@ -413,20 +388,20 @@ static int check_leavings(struct check_case_state *state, const struct check_opt
 {
     enum { MOST_BYTES = 4096 };
     struct drive first, drive;
-    double bytes[WINDOWS];
+    double bytes[CHECK_WINDOWS];
     (void)options;
     doing(state, "communicators that come and go");
     if (!open_measured(&first, state)) return 1;
-    for (int w = 0; w < WINDOWS; w++) {
+    for (int w = 0; w < CHECK_WINDOWS; w++) {
         for (int k = 0; k < WINDOW_COMMS; k++) {
             if (!drive_open(&drive, 1, RANKS, 0x2000 + (uint64_t)k, state)) return 1;
             drive.mask = FULL_MASK;
             drive_allreduce(&drive);
             drive_close(&drive);
         }
-        bytes[w] = rested_bytes();
+        bytes[w] = check_rested_bytes();
     }
-    double growth = growth_of(bytes, WINDOW_COMMS);
+    double growth = check_growth_of(bytes, WINDOW_COMMS);
     if (growth > MOST_BYTES)
         check_breach(state, "memory: a communicator that has ended leaves %.0f bytes", growth);
     drive_close(&first);

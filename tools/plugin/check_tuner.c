@@ -160,13 +160,18 @@ static int ask_elsewhere(struct check_case_state *state, void *arg)
 /* False: it did not end as it should (noted). */
 static bool ask_in_child(struct check_case_state *state, struct elsewhere *elsewhere)
 {
-    int sig = 0;
+    int ended = 0;
     const enum check_end end =
-        check_isolated(ask_elsewhere, elsewhere, elsewhere->options->seconds, state, &sig);
+        check_isolated(ask_elsewhere, elsewhere, elsewhere->options->seconds, state, &ended);
     if (end == CHECK_CRASHED) {
-        snprintf(state->note, sizeof(state->note), "another process ends with signal %d (%s)", sig,
-                 strsignal(sig));
+        snprintf(state->note, sizeof(state->note), "another process ends with signal %d (%s)",
+                 ended, strsignal(ended));
     }
+    if (end == CHECK_EXITED) {
+        snprintf(state->note, sizeof(state->note),
+                 "the plugin ended another process with status %d", ended);
+    }
+    state->returned = false; /* of this process */
     if (end == CHECK_HUNG)
         snprintf(state->note, sizeof(state->note), "another process does not end");
     return end == CHECK_OK;
@@ -267,6 +272,7 @@ static int check_cost(struct check_case_state *state, const struct check_options
         tuner_ask(&fixture.drive, &query, all_entries, &answer);
     state->nsec_per_call = (double)(tt_now_nsec() - start) / (double)(state->calls - calls);
     state->bytes_per_turn = check_memory_grown(&before) / (double)half;
+    check_kept(state, "question");
     return fixture_close(&fixture);
 }
 

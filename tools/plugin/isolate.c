@@ -35,7 +35,7 @@ static bool wait_for(pid_t child, long seconds, int *status)
 }
 
 enum check_end check_isolated(int (*body)(struct check_case_state *state, void *arg), void *arg,
-                              long seconds, struct check_case_state *state, int *signal_out)
+                              long seconds, struct check_case_state *state, int *ended_out)
 {
     int status = 0;
     memset(state, 0, sizeof(*state));
@@ -49,6 +49,7 @@ enum check_end check_isolated(int (*body)(struct check_case_state *state, void *
     if (child == 0) {
         dup2(STDERR_FILENO, STDOUT_FILENO);
         int no = body(state, arg);
+        state->returned = true;
         fflush(NULL);
         _exit(no != 0);
     }
@@ -57,7 +58,8 @@ enum check_end check_isolated(int (*body)(struct check_case_state *state, void *
         waitpid(child, &status, 0);
         return CHECK_HUNG;
     }
-    *signal_out = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    if (*signal_out) return CHECK_CRASHED;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? CHECK_OK : CHECK_NO;
+    *ended_out = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) return CHECK_CRASHED;
+    if (!state->returned) return CHECK_EXITED;
+    return status == 0 ? CHECK_OK : CHECK_NO;
 }

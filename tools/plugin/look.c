@@ -195,22 +195,23 @@ const struct check_kind *check_look(const char *file, const struct check_kind *w
     struct question question = {file, wanted};
     struct check_case_state *state = check_state_map();
     const struct check_kind *found = NULL;
-    int sig = 0;
+    int ended = 0;
     *several_out = false;
     snprintf(reason, CHECK_REASON_BYTES, "no memory to share with a child");
     if (!state) return NULL;
-    switch (check_isolated(look, &question, SECONDS, state, &sig)) {
+    switch (check_isolated(look, &question, SECONDS, state, &ended)) {
     case CHECK_OK:
         *several_out = (state->mask & (state->mask - 1)) != 0;
         if (!*several_out) found = kinds[__builtin_ctz(state->mask)];
         break;
-    case CHECK_NO:
-        snprintf(reason, CHECK_REASON_BYTES, "%s",
-                 *state->note ? state->note : "the library ended the process while it was loaded");
+    case CHECK_NO: snprintf(reason, CHECK_REASON_BYTES, "%s", state->note); break;
+    case CHECK_EXITED:
+        snprintf(reason, CHECK_REASON_BYTES,
+                 "%.200s: it ended the process with status %d while it was loaded", file, ended);
         break;
     case CHECK_CRASHED:
         snprintf(reason, CHECK_REASON_BYTES, "%.200s: signal %d (%s) while it was loaded", file,
-                 sig, strsignal(sig));
+                 ended, strsignal(ended));
         break;
     case CHECK_HUNG:
         snprintf(reason, CHECK_REASON_BYTES, "%.200s: loading it did not end within %d s", file,

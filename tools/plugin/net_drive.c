@@ -57,11 +57,8 @@ static void gather(struct net_drive *drive)
     struct check_case_state *state = drive->state;
     int n = drive->net ? tt_net_breaches(drive->net->plugin, breaches, CHECK_BREACHES) : 0;
     if (state->nbreaches == 0 && n > 0) state->detail = tt_now_nsec();
-    for (int i = state->nbreaches; i < n; i++) {
-        snprintf(state->breaches[i], sizeof(state->breaches[i]), "%s: %s", breaches[i].function,
-                 breaches[i].what);
-        state->nbreaches = i + 1;
-    }
+    for (int i = 0; i < n; i++)
+        check_breach(state, "%s: %s", breaches[i].function, breaches[i].what);
 }
 
 static struct tt_net_plugin *begin(struct net_drive *drive, int call)
@@ -143,7 +140,8 @@ void net_drive_close(struct net_drive *drive)
     if (!drive->net) return;
     gather(drive);
     drive->state->call = CALL_FINALIZE;
-    tt_net_close(drive->net);
+    const ncclResult_t rc = tt_net_close(drive->net);
+    if (rc) check_result(drive->state, "finalize", (int)rc);
     drive->net = NULL;
     drive->state->call = CALL_NONE;
 }

@@ -4,13 +4,10 @@
 
 #include "nccl.h"
 
-#include <fcntl.h>
-#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 void check_breach(struct check_case_state *state, const char *fmt, ...)
 {
@@ -30,35 +27,6 @@ void check_result(struct check_case_state *state, const char *function, int rc)
 {
     const bool known = rc >= 0 && rc < ncclNumResults;
     check_breach(state, "%s: returned %d%s", function, rc, known ? "" : ", which is no result");
-}
-
-double check_resident_bytes(void)
-{
-    char text[128] = "", *rest = text; /* no stream, whose buffer would count */
-    const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    if (read(fd, text, sizeof(text) - 1) < 0) text[0] = '\0';
-    close(fd);
-    strtol(text, &rest, 10); /* all of it, then what is resident */
-    const long pages = strtol(rest, NULL, 10);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
-struct check_memory check_memory_now(void)
-{
-    const struct mallinfo2 info = mallinfo2();
-    return (struct check_memory){(double)info.uordblks + (double)info.hblkhd,
-                                 check_resident_bytes()};
-}
-
-double check_memory_grown(const struct check_memory *before)
-{
-    enum { NOISE_BYTES = 1 << 20 };
-    const struct check_memory now = check_memory_now();
-    const double allocated = now.allocated - before->allocated;
-    const double resident = now.resident - before->resident;
-    if (resident > allocated + NOISE_BYTES) return resident;
-    return allocated > 0 ? allocated : 0;
 }
 
 void check_say_cost(const struct check_case_state *state, const char *turn, const char *key,
@@ -83,10 +51,10 @@ struct verdict {
 static const char *why_not(const struct check_case_state *state)
 {
     if (*state->note) return state->note;
-    return state->nbreaches ? "the contract is broken" : "the plugin ended the process";
+    return state->nbreaches ? "the contract is broken" : "no reason is known";
 }
 
-static struct verdict judge(enum check_end end, int sig, const struct check_case_state *state,
+static struct verdict judge(enum check_end end, int ended, const struct check_case_state *state,
                             const char *where, long seconds)
 {
     struct verdict verdict = {.result = "ok"};
@@ -101,8 +69,13 @@ static struct verdict judge(enum check_end end, int sig, const struct check_case
         break;
     case CHECK_CRASHED:
         verdict.result = "crash";
-        snprintf(verdict.detail, sizeof(verdict.detail), "signal %d (%s) in %s", sig,
-                 strsignal(sig), where);
+        snprintf(verdict.detail, sizeof(verdict.detail), "signal %d (%s) in %s", ended,
+                 strsignal(ended), where);
+        break;
+    case CHECK_EXITED:
+        verdict.result = "failed";
+        snprintf(verdict.detail, sizeof(verdict.detail),
+                 "the plugin ended the process with status %d in %s", ended, where);
         break;
     case CHECK_HUNG:
         verdict.result = "hang";
@@ -171,10 +144,10 @@ static bool check_one(const struct check_kind *kind, size_t number,
 {
     struct one_case one = {&kind->cases[number], options};
     char where[128];
-    int sig = 0;
-    enum check_end end = check_isolated(run_case, &one, options->seconds, state, &sig);
+    int ended = 0;
+    enum check_end end = check_isolated(run_case, &one, options->seconds, state, &ended);
     kind->say_where(state, where, sizeof(where));
-    struct verdict verdict = judge(end, sig, state, where, options->seconds);
+    struct verdict verdict = judge(end, ended, state, where, options->seconds);
     if (number == 0) {
         json_object_set_new(report, "version", json_integer(state->version));
         json_object_set_new(report, "name", json_string(state->name));

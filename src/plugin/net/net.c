@@ -331,16 +331,17 @@ ncclResult_t tt_net_check_sizes(struct tt_net *net, int rank)
     return rc;
 }
 
-void tt_net_close(struct tt_net *net)
+ncclResult_t tt_net_close(struct tt_net *net)
 {
-    if (!net) return;
+    if (!net) return ncclSuccess;
     struct tt_net_candidate *candidate = net->source;
     pthread_mutex_lock(&tt_plugins.nets.lock);
-    net->plugin->ops.finalize(net->plugin, net->ctx);
+    const ncclResult_t rc = net->plugin->ops.finalize(net->plugin, net->ctx);
     candidate->users--;
     unload(candidate);
     pthread_mutex_unlock(&tt_plugins.nets.lock);
     free(net);
+    return rc;
 }
 
 void tt_net_label(const struct tt_net *net, struct tt_net_label *label_out)

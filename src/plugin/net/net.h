@@ -47,7 +47,7 @@ struct tt_net_ops {
     /* After the first init of a library: copy its functions to where version 6 and later have them.
      */
     void (*adapt)(struct tt_net_plugin *self);
-    void (*finalize)(struct tt_net_plugin *self, void *ctx);
+    ncclResult_t (*finalize)(struct tt_net_plugin *self, void *ctx);
     ncclResult_t (*devices)(struct tt_net_plugin *self, int *ndev);
     /* How many devices can be merged into one; 0: none. Call it after `adapt`. */
     int (*group_most)(struct tt_net_plugin *self);

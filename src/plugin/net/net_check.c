@@ -211,6 +211,7 @@ static void judge_properties(struct tt_net_plugin *self, int dev,
     if (props->name && *props->name) judge_name(self, dev, props->name);
     if (!(props->ptrSupport & NCCL_PTR_HOST))
         breach(self, "getProperties", "ptrSupport: not even memory of the host");
+    if (props->speed < 0) breach(self, "getProperties", "speed: negative");
     if (props->maxComms < 1) breach(self, "getProperties", "maxComms: less than 1");
     if (props->maxRecvs < 1) breach(self, "getProperties", "maxRecvs: less than 1");
     if (props->vProps.ndevs < 1 || props->vProps.ndevs > NCCL_NET_MAX_DEVS_PER_NIC)

@@ -32,10 +32,11 @@ static ncclResult_t v10_init(struct tt_net_plugin *self, const struct tt_net_sta
     return rc;
 }
 
-static void v10_finalize(struct tt_net_plugin *self, void *ctx)
+static ncclResult_t v10_finalize(struct tt_net_plugin *self, void *ctx)
 {
     (void)self;
     free(ctx);
+    return ncclSuccess;
 }
 
 static ncclResult_t v10_properties(struct tt_net_plugin *self, int dev,

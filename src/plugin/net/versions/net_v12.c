@@ -18,9 +18,9 @@ static void v12_adapt(struct tt_net_plugin *self)
     self->table = self->object;
 }
 
-static void v12_finalize(struct tt_net_plugin *self, void *ctx)
+static ncclResult_t v12_finalize(struct tt_net_plugin *self, void *ctx)
 {
-    if (own(self)->finalize) own(self)->finalize(ctx);
+    return own(self)->finalize ? own(self)->finalize(ctx) : ncclSuccess;
 }
 
 static ncclResult_t v12_devices(struct tt_net_plugin *self, int *ndev)

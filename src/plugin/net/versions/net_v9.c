@@ -22,9 +22,10 @@ static ncclResult_t v9_init(struct tt_net_plugin *self, const struct tt_net_star
     return self->begun ? ncclSuccess : own(self)->init(start->log);
 }
 
-static void v9_finalize(struct tt_net_plugin *self, void *ctx)
+static ncclResult_t v9_finalize(struct tt_net_plugin *self, void *ctx)
 {
     (void)self, (void)ctx; /* nothing was made */
+    return ncclSuccess;
 }
 
 static ncclResult_t v9_connect(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
