@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Includes point down the house only, in the order of the rooms in src/meson.build and of the sub-rooms in a room's; the
-outbuildings see what they may."""
+"""Includes point down the house only, in the order of the rooms in src/meson.build and of the sub-rooms in a room's or
+an outbuilding's; the outbuildings see what they may."""
 import style
 
 ORDER = style.rooms()
@@ -14,11 +14,11 @@ SEEN_FROM = {  # outbuildings; all see include/
 
 def complaint(path, target):
     here, there = style.room_of(path), style.room_of(target)
-    if not target.startswith("src/"):
-        return None
     if here == there:
         up = style.climbs_inside(path, target)
         return f"points up from {style.sub_room_of(path)} to {style.sub_room_of(target)}" if up else None
+    if not target.startswith("src/"):
+        return None
     if here in ORDER:
         if there not in ORDER:
             return f"{there} is no room"

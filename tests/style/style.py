@@ -43,20 +43,21 @@ def room_of(path):
 
 @functools.cache
 def sub_rooms(room):
-    """The orders of sub-rooms in a room, each from the lowest up, as the room's meson.build lists them; [] when it has
-    none."""
+    """The orders of sub-rooms in a room or an outbuilding, each from the lowest up, as its meson.build lists them; []
+    when it has none."""
     try:
-        text = read(f"src/{room}/meson.build")
+        text = read(f"src/{room}/meson.build" if room in rooms() else f"{room}/meson.build")
     except OSError:
         return []
     return [re.findall(r"'([\w/]+)'", listed) for listed in re.findall(r"^(?:\w+_)?sub_rooms = \[(.*?)\]", text, re.S | re.M)]
 
 
 def sub_room_of(path):
-    """The sub-room of a file below src/, None when it is in none."""
+    """The sub-room of a file, None when it is in none."""
     room = room_of(path)
-    for name in sum(sub_rooms(room), []) if path.startswith("src/") else []:
-        if path.startswith(f"src/{room}/{name}/"):
+    home = f"src/{room}" if path.startswith("src/") else room
+    for name in sum(sub_rooms(room), []):
+        if path.startswith(f"{home}/{name}/"):
             return name
     return None
 
