@@ -43,7 +43,7 @@ static void barrier(_Atomic int *arrived, int nranks)
         usleep(200);
 }
 
-/* All measure while nobody changes anything. */
+/* All measure while nothing changes. */
 static void weigh(struct shared *shared, int stage, int rank, int nranks)
 {
     _Atomic int *arrived = shared->arrived[stage];

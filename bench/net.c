@@ -189,7 +189,7 @@ static void raw_pass(struct side *side, size_t bytes, bool sends)
     raw_run(side, sends, sends ? side->out : side->in, bytes);
 }
 
-/* As fast as sockets can be polled where nobody else wants the core. */
+/* As fast as sockets can be polled where no other process wants the core. */
 static void raw_ping(struct side *side, bool sends)
 {
     char word[8] = "";

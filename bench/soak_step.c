@@ -250,7 +250,7 @@ static void await_all(const struct member *m)
     }
 }
 
-/* Somebody ends; the others go on without him. The one left behind does not come back. */
+/* One rank ends; the others go on without it. The one left behind does not come back. */
 static ncclResult_t fault(struct member *m, uint64_t *state)
 {
     struct plan plan = some_plan(state, m->nranks);

@@ -233,7 +233,7 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 /* ---- the clock of the wall ---- */
 
 /* Seconds that it is off: forth and back by up to a year, again and again. Of all callers: so is a
- * clock that somebody sets. */
+ * clock that is set by hand. */
 static time_t jump(void)
 {
     if (!shared || shared->scenario.kind != FAULT_CLOCK || shared->scenario.victim != own_rank)

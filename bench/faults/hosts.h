@@ -1,5 +1,5 @@
 /* Hosts of the scenarios: network namespaces joined by a bridge, with folders of their own, in
- * namespaces that nobody else sees and that end with this process. */
+ * namespaces that no other process sees and that end with this process. */
 #pragma once
 
 #include <stdbool.h>

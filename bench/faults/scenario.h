@@ -16,7 +16,7 @@ struct fault_result {
 
 struct fault_word {
     const char *word, *text; /* of the command line; of the table */
-    bool is_harmless;        /* everybody must end well */
+    bool is_harmless;        /* all ranks must end well */
     bool is_timed;           /* the moment is a time */
     bool needs_link, needs_disk;
     bool is_slow; /* takes much longer than the job */

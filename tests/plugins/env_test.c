@@ -141,7 +141,7 @@ static int init(unsigned char major, unsigned char minor, unsigned char patch, c
 #define TABLE ncclEnvPlugin_v2
 #endif
 
-#ifdef ENV_SYMBOL /* of a version that nobody knows */
+#ifdef ENV_SYMBOL /* of an unknown version */
 #undef TABLE
 #define TABLE ENV_SYMBOL
 #endif
@@ -153,7 +153,7 @@ struct table {
 };
 __attribute__((visibility("default"))) struct table TABLE = {"EnvTest", init, finish, get};
 
-/* A table with a hole, before anybody looks at it. */
+/* A table with a hole, before it is read. */
 __attribute__((constructor)) static void leave_out(void)
 {
     if (faulty("no-init")) TABLE.init = NULL;

@@ -299,7 +299,7 @@ static void send_all(const struct fake_qp *qp, const struct ibv_send_wr *work)
     } while (done < length && !error);
     pthread_mutex_unlock(&wire.send_lock);
     if (!error) return;
-    pthread_mutex_lock(&fake.lock); /* nobody is there */
+    pthread_mutex_lock(&fake.lock); /* no process is there */
     take_answer(fake_qp_of(packet.from), IBV_WC_RETRY_EXC_ERR, NULL, 0);
     pthread_mutex_unlock(&fake.lock);
 }

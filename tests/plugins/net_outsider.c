@@ -1,7 +1,7 @@
 /* TCP, over loopback, for net_outsider_tables.c. What a host does against the contract is an error
  * with a sentence; connections and requests are refused at first, handles of memory and tags are
  * compared. OUTSIDER_DEVICES: how many (default 1, most 4). OUTSIDER_FAIL=init|devices|listen|
- * connect|regmr|isend: that function fails. OUTSIDER_NEVER=1: nobody is ever accepted.
+ * connect|regmr|isend: that function fails. OUTSIDER_NEVER=1: no connection is ever accepted.
  * OUTSIDER_OUTWARD=1: over the host's first interface instead of loopback.
  * OUTSIDER_FAULT=name plants one of the faults that a check of the contract must find. */
 #include "net_outsider.h"

@@ -4,7 +4,7 @@
  * first, and handles of memory are checked. TESTNET_DEVICES: how many devices (default 1, most 4),
  * each on a rail of its own. TESTNET_CREDITS=1: nothing is taken for sending before the peer has
  * posted a receive for it, as networks are that write into the peer's memory. TESTNET_THREAD=1:
- * every connection has a thread that moves bytes also while nobody calls. TESTNET_PATHS: their
+ * every connection has a thread that moves bytes also between calls. TESTNET_PATHS: their
  * directories under /sys, separated by commas. TESTNET_VIRTUAL=1: it makes one
  * device of several, whose members are not opened any more; refuse: it offers that and refuses.
  * TESTNET_FAIL=regmr|connect|listen|isend: that

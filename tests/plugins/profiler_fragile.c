@@ -29,7 +29,7 @@ static bool mistake(const char *name)
 
 static pid_t loaded_by;
 
-/* Memory that nobody will see again. */
+/* Memory that will not be seen again. */
 static void keep(size_t bytes)
 {
     static char *volatile lost;
@@ -51,7 +51,7 @@ static void leave_thread(void)
     if (pthread_create(&thread, NULL, sleep_on, NULL) == 0) pthread_detach(thread);
 }
 
-/* A pool that nobody writes to; from the 8th on it must not be there. */
+/* A pool that is never written to; from the 8th on it must not be there. */
 static void make_room(void)
 {
     enum { POOL_BYTES = 32 << 20, PAGE_BYTES = 4096 };

@@ -1,4 +1,4 @@
-/* A tuner plugin as a stranger writes it: with declarations of his own, taken from the published
+/* A tuner plugin as a stranger writes it: with declarations of its own, taken from the published
  * tables, none of our headers. Built once for each of the versions 1 to 6 (OUTSIDER_VERSION;
  * OUTSIDER_TABLE is the symbol).
  * OUTSIDER_CHOICE "algorithm,protocol,channels" is its answer; OUTSIDER_FAIL=init or ask makes that
@@ -128,7 +128,7 @@ struct context {
     size_t ranks, nodes;
 };
 
-/* Nobody would free what a table without an end made. */
+/* What a table without an end makes would never be freed. */
 static struct context *make_context(void)
 {
     static struct context kept;

@@ -199,7 +199,7 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex)
     return error;
 }
 
-/* 0: not yet, 1: somebody is at it, 2: done, as in libc, which would wait for real. */
+/* 0: not yet, 1: a thread is at it, 2: done, as in libc, which would wait for real. */
 int pthread_once(pthread_once_t *once, void (*function)(void))
 {
     while (*once == 1 && sim_self())
@@ -349,7 +349,7 @@ int bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
     struct sim_socket *at = at_fd(fd);
     if (!at) return (int)syscall(SYS_bind, fd, addr, len);
-    at->port = sim->next_port++; /* nobody here asks for a certain one */
+    at->port = sim->next_port++; /* no program here asks for a certain one */
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* sim-network [SEEDS [FIRST [seconds [cut]]]]: plays that many jobs, or as many as the time allows,
  * and says which seeds ended otherwise than promised: with a wrong byte, a hang, a crash, or an
- * error that nobody needed or that has no sentence. A failing seed plays again with `1 SEED`. With
+ * error without need or that has no sentence. A failing seed plays again with `1 SEED`. With
  * `cut` a process of each job is apart for 2 to 8 s early in the init, and nothing else happens. */
 #include "simulation.h"
 
@@ -147,7 +147,7 @@ static bool died(int proc)
     return false;
 }
 
-/* Nothing but deaths happened, so that nobody else is to be named. */
+/* Nothing but deaths happened, so that no other rank is to be named. */
 static bool only_deaths(void)
 {
     for (int t = 0; t < SIM_FAULTS; t++) {

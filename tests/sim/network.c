@@ -254,7 +254,7 @@ ssize_t sim_send(struct sim_socket *at, const void *bytes, size_t len)
     struct sim_socket *peer = peer_of(at);
     if (at->error_at <= sim->now) return -at->error;
     if (at->up_at > sim->now) return -EAGAIN;
-    if (!peer) { /* its kernel will say that nobody is there */
+    if (!peer) { /* its kernel will say that no listener is there */
         if (at->fin_at <= sim->now && at->error_at == SIM_NEVER) {
             at->error_at = sim->now + latency();
             at->error = ECONNRESET;

@@ -60,8 +60,8 @@ static void end_all(const char *stuck)
 
 /* ---- faults ---- */
 
-/* Threads of a process that is gone: they may still wait for batons for a moment, so that nobody
- * else gets those. */
+/* Threads of a process that is gone: they may still wait for batons for a moment, so that no other
+ * thread gets those. */
 static void end_threads(int proc)
 {
     for (int i = 0; i < SIM_THREADS; i++) {

@@ -4,7 +4,7 @@
  * where it would wait, to one that chance, which comes from a seed, chooses among those that can go
  * on. When none can, the clock jumps to the next thing that happens. So a seed plays the same
  * job again, and seconds of waiting cost nothing.
- * All fields lie in memory that the processes share, and belong to whoever has the baton. */
+ * All fields lie in memory that the processes share, and belong to the thread with the baton. */
 #pragma once
 
 #include "nccl.h"
@@ -36,7 +36,7 @@ enum sim_wait {
     SIM_COND,   /* ... or until `woken` */
     SIM_EPOLL,  /* ... or something happens at a descriptor of the set `on` */
     SIM_JOIN,   /* until the thread `on` ends */
-    SIM_ID,     /* until the ids are there, or somebody who makes one is not */
+    SIM_ID,     /* until the ids are there, or a rank that makes one is not */
     SIM_ENDED,
 };
 
@@ -80,7 +80,7 @@ struct sim_socket {
     bool open; /* has a descriptor */
     uint16_t port, peer_port;
     int peer;       /* the other end, -1: none any more */
-    int listener;   /* an end that nobody has accepted yet; -1 */
+    int listener;   /* an end that is not accepted yet; -1 */
     int nwaiting;   /* such ends of a listener */
     uint64_t up_at; /* connected, or ready to be accepted */
     uint64_t fin_at, error_at;
@@ -140,7 +140,7 @@ struct sim_world {
     struct sim_plan plan;
     uint64_t random, now, turns, hash;
     _Atomic uint32_t over;
-    const char *stuck; /* why nobody goes on; NULL */
+    const char *stuck; /* why no thread goes on; NULL */
     bool injected[SIM_FAULTS], flip_due[SIM_FAULTS];
     uint64_t part_until[SIM_FAULTS]; /* the victim is apart from the others */
     bool id_made[SIM_IDS];

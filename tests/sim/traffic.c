@@ -129,7 +129,7 @@ static ncclResult_t carry(struct lines *lines, const struct tt_member *member,
         }
         rc = tt_bootstrap_error(b, NULL);
         if (!rc && tt_now_nsec() - since > LONG_NSEC)
-            rc = tt_transport_progress(lines->transport, &moved); /* of a line that nobody reads */
+            rc = tt_transport_progress(lines->transport, &moved); /* of a line that is not read */
         if (rc) return rc;
         if (tt_now_nsec() - since > TIMEOUT_NSEC)
             return tt_fail(ncclInternalError, "nothing moves");

@@ -3,7 +3,7 @@
 import re, style
 
 FUNCTION, FILE, HEADER, PARAMS = 60, 800, 250, 6
-# Signatures that are somebody else's: the public APIs, and tables of foreign ABIs (listed with the reason).
+# Signatures that are not ours: the public APIs, and tables of foreign ABIs (listed with the reason).
 PUBLIC = re.compile(r"^(p?nccl|cuda|cu|tutti)[A-Z]")
 foreign = style.listed("foreign_signatures.txt")
 

@@ -57,7 +57,7 @@ def letters(text):
 
 
 def messages(path, text):
-    """Formats of the calls of a file; what has hardly a letter of its own is said by somebody else."""
+    """Formats of the calls of a file; what has hardly a letter of its own is a message of other code."""
     for call in re.finditer(r"\b(%s)\s*\(" % "|".join(SAY), text):
         name, args = call[1], arguments(text, call.end() - 1)
         place = SAY[name]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an instruction means is said once: nobody beside the stepper follows operands to ranks and chunks. Those who build,
+"""What an instruction means is said once: nothing beside the stepper follows operands to ranks and chunks. Those who build,
 check, print or translate a block read its operands as text, and refs.c asks whether an instruction posts slots at all."""
 import glob, os, re, sys
 

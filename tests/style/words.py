@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Identifiers have words of the field. Words that stood for something else here, or for several things, stay out: no part
-of an identifier in snake case is in BANNED, no page of docs/ has a phrase of PROSE, and no comment and no page has one of
+of an identifier in snake case is in BANNED, no page of docs/ has a phrase of PROSE, and no code, comment or page has one of
 PERSONS: they name threads, ranks and processes. Messages in quotes are not judged."""
 import re, style
 
@@ -34,7 +34,7 @@ for path in paths:
         for name in set(re.findall(r"[A-Za-z_]\w+", line)):
             findings += [(path, f"{path}:{number}: {name}: not {word} but {BANNED[word]}")
                          for word in name.lower().split("_") if word in BANNED]
-for path in style.files(style.CODE + ("examples",), (".c", ".h", ".cu")):
+for path in style.files(style.ALL + ("examples",), (".c", ".h", ".cu", ".cc", ".cpp")):
     lines = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', style.read(path)).splitlines()
     findings += [(path, f"{path}:{number}: '{found[0]}': which thread, rank or process?")
                  for number, line in enumerate(lines, 1) for found in re.finditer(PERSONS, line)]

@@ -19,7 +19,7 @@ class Wrong(Exception):
 
 
 class Run:
-    """One schedule of a file: memory holds which inputs a chunk is the sum of; None is memory that nobody wrote."""
+    """One schedule of a file: memory holds which inputs a chunk is the sum of; None is memory that was not written."""
 
     def __init__(self, root, rnd):
         self.rnd, self.root, self.n, self.chunks = rnd, root, int(root.get("ngpus")), int(root.get("nchunksperloop"))

@@ -319,7 +319,7 @@ def tuners():
         "end-crashes": "signal 6 (Aborted) in finalize", "keeps": "memory: each question keeps 112 bytes"})
     code, out, err = run("check", f"{plugins}/libnccl-tuner_faulty.so", "-n", "100", FAULTY="revives")
     check(code == 1 and "breach     shapes: " not in out and f"breach     few entries: {table}[2][1] (COLLNET_DIRECT/LL128) was" in out, f"words: {out}")
-    # in a job each is one warning, whoever met it
+    # in a job each is one warning, whichever rank met it
     for fault, warns in (("init-fails", "Faulty: init returned 3; going on without it"), ("ask-fails", "Faulty: getCollInfo returned 5; the built-in choice"),
                          ("no-ask", "Faulty has no init or getCollInfo; going on"), ("chunk-fails", "Faulty: getChunkSize returned 3; the built-in"),
                          ("nothing-left", "getCollInfo left nothing of collCostTable to choose"), ("channels-many", ""), ("", ""),

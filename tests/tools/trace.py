@@ -283,7 +283,7 @@ def bad_files(folder):
 
 
 def crowd(folder):
-    """As many lanes as nobody has: what looks through all of them for each is told by the time-out alone."""
+    """More lanes than any run has: a search through all of them for each one shows by the time-out alone."""
     rank, others = Rank(0, 1), 150000
     for k in range(others):
         rank.id += 1

@@ -77,7 +77,7 @@ def arrows(folder):
 
 
 def pipe(folder):
-    """A pipe that nobody reads ends the output, not the job."""
+    """A pipe without a reader ends the output, not the job."""
     path = f"{folder}/pipe"
     os.mkfifo(path)
     run(folder, tour, plugin, "10", TUTTI_TRACE_OUTPUTS="chrome,inspector", TUTTI_TRACE_CHROME_FILE=path, TUTTI_TRACE_INSPECTOR_FILE=path)

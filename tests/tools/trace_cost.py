@@ -81,7 +81,7 @@ def cost(folder):
 
 
 def chain(folder):
-    """Each step the child of the one before it, in a file that somebody made so: a walk up to the first one for each of them
+    """Each step the child of the one before it, in a file that was made so: a walk up to the first one for each of them
     takes 36,000 instructions an event."""
     DEEP, MOST_OF_CHAIN = 8000, 15000
     rank, above = Rank(0, 1), 0

@@ -69,7 +69,7 @@ def same(folder):
         for k, event in enumerate(mine):
             check(got[thread][k] == event, f"thread {thread}, event {k}: {got[thread][k]} is not {event}")
     check(got == want, "as many events")
-    said = [trace("check", where, code=1) for where in (as_lines, as_records)]  # a message to oneself that nobody takes
+    said = [trace("check", where, code=1) for where in (as_lines, as_records)]  # a message to oneself that is not received
     check(said[0].stdout == said[1].stdout and not said[1].stderr, f"check: {said}")
     few = drive(f"{folder}/few", "records", TUTTI_TRACE_RING="16")
     trace("check", few, code=None)

@@ -72,7 +72,7 @@ def allreduce_ring(n=4, channels=2):
 
 
 def allreduce_pairs(n=4, part=2, inplace=True):
-    """Everybody sends each rank its part, which adds it up in scratch's company and sends the sum back."""
+    """Each rank sends each other one its part, which adds it up with what is in scratch and sends the sum back."""
     keep = "i" if inplace else "o"
     chunks = n * part
     algo = Algorithm("allreduce-pairs" + ("" if inplace else "-op"), "allreduce", n, chunks,

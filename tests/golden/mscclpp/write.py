@@ -178,7 +178,7 @@ def allreduce_pairs(count):
 
 
 def reducescatter_read(count):
-    """Everybody reads its chunk of all inputs."""
+    """Each rank reads its chunk of all inputs."""
     def rank(r):
         ops = barrier(count) + [add("rre", [here("i", r)] + [there(k, r) for k in range(count - 1)], [here("o", 0)]), NOP]
         ops += barrier(count)

@@ -151,9 +151,9 @@ static void read_code(pid_t pid, uint64_t rip, uint8_t code[16])
     }
 }
 
-static FILE *trace; /* the addresses that are executed; NULL: nobody asked */
+static FILE *trace; /* the addresses that are executed; NULL: not asked for */
 
-/* Where its libraries lie, for whoever reads the addresses. */
+/* Where its libraries lie, to read the addresses by. */
 static void trace_maps(pid_t pid)
 {
     char line[512];

@@ -1,4 +1,4 @@
-/* Buffers that are input and output at once, while ranks come at different times: nobody may read
+/* Buffers that are input and output at once, while ranks come at different times: no rank may read
  * what its owner has overwritten already. Every operation that may be in place, 2 to 8 ranks, from
  * 8 bytes to megabytes, each rank late by a different time at every call.
  * usage: in_place MODE      MODE: threads, processes, mixed */

@@ -1,6 +1,6 @@
 /* Two threads launch graphs that hold collectives of one communicator: the same graph from two
  * executables on two streams, two graphs on one stream. Launches agree on one order, so that none
- * waits for one behind it. All write one result, which nobody reads: TUTTI_CHECK=race names that,
+ * waits for one behind it. All write one result, which is not read: TUTTI_CHECK=race names that,
  * on two streams, and nothing else.
  * usage: launch_order */
 #include "../harness/harness.h"

@@ -1,6 +1,6 @@
 /* One thread drives all devices of two communicators, each rank in an order of its own, on two
  * streams per device, and then waits for a single stream: nothing may depend on a thread that
- * somebody else should have provided. */
+ * the program should have provided. */
 #include "../harness/world.h"
 
 #include <stdint.h>

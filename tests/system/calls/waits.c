@@ -1,7 +1,7 @@
-/* Whoever waits sleeps: what a process burns while one of its blocking calls waits for a peer that
- * comes late (or for a host function), over whatever transport the environment leaves. Each row is
- * two processes; all rows run at the same time. Counts processor time of all the process's threads
- * and never judges how long anything took. By hand: waits SECONDS [ROW]. */
+/* A thread that waits sleeps: what a process burns while one of its blocking calls waits for a peer
+ * that comes late (or for a host function), over whatever transport the environment leaves. Each
+ * row is two processes; all rows run at the same time. Counts processor time of all the process's
+ * threads and never judges how long anything took. By hand: waits SECONDS [ROW]. */
 #include "../harness/harness.h"
 
 #include <stdatomic.h>
@@ -126,7 +126,7 @@ static void row_destroy(struct rank *rank)
     rank->comm = NULL;
 }
 
-/* Nobody calls: the work is left to the background. */
+/* No thread calls: the work is left to the background. */
 static void row_nobody(struct rank *rank)
 {
     reduce(rank, rank->stream, 8);

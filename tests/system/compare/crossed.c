@@ -1,7 +1,7 @@
 /* Ranks that use two or more communicators in different order. Where each has both calls on one
  * stream nothing can end: all get ncclInvalidUsage with the calls. Where a rank waits for one call
  * before it makes the other, it might still make it: each that waits is warned within seconds.
- * Where the ranks are merely late, nobody says anything. A split against a sum is warned of as
+ * Where the ranks are merely late, no rank says anything. A split against a sum is warned of as
  * well. In memory and over sockets.
  *
  * usage: crossed [sockets] */

@@ -47,7 +47,7 @@ struct call {
 enum verdict {
     DIFFERS, /* every rank is told */
     EITHER,  /* as the transport takes the data without the receiver, or not */
-    PENDING, /* what one has sent may still be asked for: nobody fails */
+    PENDING, /* what one has sent may still be asked for: no rank fails */
 };
 
 struct row {
@@ -267,7 +267,7 @@ static int add_rows(struct row *rows, size_t count)
     return n;
 }
 
-/* Each sends to, or receives from, the next rank, and nobody does the other thing. */
+/* Each sends to, or receives from, the next rank, and no rank does the other thing. */
 static int add_circles(struct row *rows, size_t count)
 {
     const struct call send = {SEND, 0, count, ncclFloat32, ncclSum};

@@ -256,7 +256,7 @@ static void root_fails_in_init(struct player *p)
     leave(p, rc);
 }
 
-/* The one that holds the root can let nobody in. */
+/* The one that holds the root can accept no rank. */
 static void root_lets_nobody_in(struct player *p)
 {
     setenv("TUTTI_INIT_TIMEOUT", "20", 1);
@@ -292,7 +292,7 @@ static void killed_in_init(struct player *p)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclComm_t comm = NULL;
     const ncclUniqueId *id = share_id(p, 0);
-    p->nranks++; /* one never comes: init lasts until somebody dies */
+    p->nranks++; /* one never comes: init lasts until a rank dies */
     if (p->index != 1) {
         atomic_fetch_add(&p->shared->entered, 1);
         leave(p, init(p, id, &comm));

@@ -1,4 +1,4 @@
-/* Two processes that may open few files: their init ends, and where it fails somebody names
+/* Two processes that may open few files: their init ends, and where it fails a rank names
  * descriptors as the cause, in its log or its error. */
 #include "../harness/harness.h"
 
@@ -45,7 +45,7 @@ static bool is_named(const char *log)
     return strstr(text, "no descriptor is left") != NULL;
 }
 
-/* False: a rank hung or died, or nobody knew why it failed. */
+/* False: a rank hung or died, or no rank knew why it failed. */
 static bool run(rlim_t most, const char *log)
 {
     const int port = 20000 + (int)((getpid() * 16 + (int)most) % 12000);

@@ -102,7 +102,7 @@ static void fork_twice(struct harness_rank *r)
     CUDA(cudaFree(buffer));
 }
 
-/* Its thread that splits is not there: nobody waits for it. */
+/* Its thread that splits is not there: no thread waits for it. */
 static void child_of_split(ncclComm_t comm, bool aborts)
 {
     alarm(TIMEOUT_SEC);

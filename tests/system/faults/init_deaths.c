@@ -25,9 +25,9 @@ enum { PROCESSES = 9, IDS = 3, LIMIT_SEC = 40, LANES_KILL = 4, LANES_STOP = 12 }
 /* ---- the strike ---- */
 
 static struct {
-    _Atomic bool *known; /* it has proved itself to somebody: its death must be noticed as such */
+    _Atomic bool *known; /* another rank has its proof: its death must be noticed as such */
     _Atomic int sent;
-    int enough; /* messages after which somebody has its proof */
+    int enough; /* messages after which another rank has its proof */
     bool early; /* count the calls before that too */
     _Atomic int count;
     _Atomic int at; /* 0: never */
@@ -74,7 +74,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
     ssize_t got = syscall(SYS_recvfrom, fd, bytes, len, flags, NULL, NULL);
-    step(); /* it has read, and nobody will know */
+    step(); /* it has read, and no rank will know */
     return got;
 }
 
@@ -178,7 +178,7 @@ static void survive(const struct player *p, ncclResult_t rc, ncclComm_t comm)
     snprintf(words, sizeof(shared->sentences[0]), "%s", ncclGetLastError(comm));
     shared->rc[p->index] = (int)rc;
     atomic_fetch_add(&shared->ended, 1);
-    /* the parent of a split ends only when nobody is in it any more */
+    /* the parent of a split ends only when no rank is in it any more */
     int others = p->scenario->n - (atomic_load(&inject.at) ? 1 : 0);
     while (p->scenario->form == SPLIT && atomic_load(&shared->ended) < others)
         poll(NULL, 0, 1);
@@ -255,7 +255,7 @@ static bool named(const struct shared *shared, const struct scenario *scenario, 
            strstr(shared->sentences[index], pid);
 }
 
-/* A stopped one may have given all it had to; one that is killed before it spoke to anybody is one
+/* A stopped one may have given all it had to; one that is killed before it sent anything is one
  * that never comes; all others are noticed, and named. */
 static bool good(const struct shared *shared, const struct scenario *scenario, int at, int index)
 {

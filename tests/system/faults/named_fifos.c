@@ -1,4 +1,4 @@
-/* Variables that name files, set to a FIFO that nobody opens: no call waits for somebody to do so.
+/* Variables that name files, set to a FIFO that no process opens: no call waits for that.
  * Each goes on without the file and says so, or fails with a sentence that names it. */
 #include "../harness/harness.h"
 

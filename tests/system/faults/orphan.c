@@ -1,5 +1,5 @@
 /* The first of three processes exits in a collective, the second gets its error and ends. The third
- * may wait for the second alone, and nobody is left who could tell it: it must end as well, with a
+ * may wait for the second alone, and no rank is left to report it: it must end as well, with a
  * sentence that names one of them: also where the second has aborted the communicator and its
  * process goes on. In memory and over sockets.
  *

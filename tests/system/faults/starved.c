@@ -102,7 +102,7 @@ static ncclResult_t live(struct world *world, int *wrong)
     return rc;
 }
 
-/* Who did not fail itself hears of somebody who did, by name or as one that went. */
+/* Who did not fail itself hears of a rank that did, by name or as one that went. */
 static int is_reason(const char *why)
 {
     static const char *const words[] = {

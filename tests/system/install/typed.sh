@@ -1,5 +1,5 @@
 #!/bin/sh
-# The commands of docs/ as they stand there, typed by somebody who has installed Tutti: every block of a page that begins
+# The commands of docs/ as they stand there, typed by a user who has installed Tutti: every block of a page that begins
 # with a command, in a folder with the files that the page speaks of. README's are typed by fresh.sh, the packages' by
 # packages.sh; nccl-tests and GPUs are not at hand. A new block that nothing types makes the test fail.
 # usage: typed.sh BUILD_DIR SOURCE_DIR TUNER_PLUGIN NET_PLUGIN PROFILER_PLUGIN

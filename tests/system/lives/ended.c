@@ -267,7 +267,7 @@ static void aborted_after_finalize(struct harness_rank *own)
 
 /* ---- grow ---- */
 
-/* The id was made before a split: nobody may wait for another one. */
+/* The id was made before a split: no rank may wait for another one. */
 static void grown_by_an_old_id(struct harness_rank *own)
 {
     ncclUniqueId id;

@@ -43,7 +43,7 @@ static int use(const struct world_rank *own, ncclComm_t comm, int nranks)
            expect(wrong, 0, "count of wrong sums");
 }
 
-/* Everybody gets the id of `maker`. */
+/* All ranks get the id of `maker`. */
 static void pass_id(const struct world_rank *own, int maker, ncclUniqueId *id)
 {
     void *carrier;

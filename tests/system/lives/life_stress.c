@@ -23,7 +23,7 @@ struct rank { /* one rank, one thread */
     int rank;             /* of a newcomer: the number of ranks before it */
     uint64_t common, own; /* states of random(): the same on all ranks; of this one */
     pthread_mutex_t lock; /* short calls and the watchdog's take turns */
-    ncclComm_t comm;      /* NULL once somebody ends it */
+    ncclComm_t comm;      /* NULL once a call ends it */
     ncclComm_t children[CHILDREN];
     int nchildren, step;
     cudaStream_t stream;
@@ -69,7 +69,7 @@ static _Noreturn void wrong(const struct rank *self, const char *what, int code)
     _exit(1);
 }
 
-/* An error ends the life of this rank, and is right only when somebody was aborted. */
+/* An error ends the life of this rank, and is right only when a rank was aborted. */
 static bool good(struct rank *self, ncclResult_t rc, const char *what)
 {
     if (rc == ncclSuccess || rc == ncclInProgress) return true;
@@ -437,8 +437,8 @@ static void end_well(struct rank *self, int ending)
     good(self, rc, self->doing);
 }
 
-/* Destroy is for whoever knows that the others were told; else they would wait for this rank, also
- * in a Shrink after a revoke. */
+/* Destroy is for a rank that knows that the others were told; else they would wait for this rank,
+ * also in a Shrink after a revoke. */
 static void end_badly(struct rank *self)
 {
     int ending = pick(&self->own, 3);

@@ -107,7 +107,7 @@ static void meanwhile(struct harness_rank *rank)
 }
 
 /* Resources are to be shared, and some ranks know already that there is nothing to share with: then
- * nobody shares, and the end of the parent is not one of the child. */
+ * no rank shares, and the end of the parent is not one of the child. */
 static void shares(struct harness_rank *rank)
 {
     struct shared *shared = rank->arg;

@@ -68,7 +68,7 @@ for limits in (dict(NCCL_MIN_CTAS="30", NCCL_MAX_CTAS="31"), dict(NCCL_MIN_NCHAN
     compare(" ".join(f"{k}={v}" for k, v in limits.items()), good(DGXH100, 8, 8, 2, 20, **limits),
             layout(DGXH100, **{**dict(NCCL_MIN_CTAS="2", NCCL_MAX_CTAS="20"), **limits}))
 
-# a collective network that nobody offers changes nothing but a line
+# a collective network that no plugin offers changes nothing but a line
 logs = good(GB200, 8, 4, *quick, NCCL_COLLNET_ENABLE="1")
 compare("NCCL_COLLNET_ENABLE=1", logs, apart)
 says(logs, "CollNet is off: the devices emulate a machine, which has no programs of it")

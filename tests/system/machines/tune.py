@@ -147,7 +147,7 @@ def obey(folder, text):
 
 
 def refuse(folder, text):
-    """Everybody says so, without NCCL_DEBUG, and goes on with the built-in figures."""
+    """Every rank says so, without NCCL_DEBUG, and goes on with the built-in figures."""
     path = os.path.join(folder, "bad")
     machine = re.search(r"^machine (.*)$", text, re.M).group(1)
     head = text[:text.index("# net_phase")]
@@ -209,7 +209,7 @@ def interrupted(folder):
         while "measuring" not in (line := p.stderr.readline()):
             check(line, "tune says when it begins to measure")
         reach(p.pid, signal.SIGINT)
-        p.stderr.read()  # ends when nobody holds it any more
+        p.stderr.read()  # ends when no process holds it any more
         check(p.wait(60) == -signal.SIGINT, f"an interrupted tune: exit {p.returncode}")
         end = time.monotonic() + 60
         while running(p.pid) and time.monotonic() < end:

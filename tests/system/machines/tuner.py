@@ -198,7 +198,7 @@ def groups_are_asked_in_bundles():
 
 
 def rules_change_in_a_running_job():
-    """Four ranks call all the time; a file that changes changes their choice, and nobody hangs or computes wrong."""
+    """Four ranks call all the time; a file that changes changes their choice, and no rank hangs or computes wrong."""
     with tempfile.TemporaryDirectory() as folder:
         rules, stop = os.path.join(folder, "rules"), os.path.join(folder, "stop")
 

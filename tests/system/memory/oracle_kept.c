@@ -33,7 +33,7 @@ static struct cudaMemsetParams fill_of(const struct kept *kept, const struct rec
 }
 
 /* The three operations as a captured graph, or as one whose nodes are added. Streams that wait for
- * the legacy one are not captured: nobody could use that one meanwhile. */
+ * the legacy one are not captured: no thread could use that one meanwhile. */
 static cudaGraph_t capture(struct world *world, const struct kept *kept,
                            const struct recipe *recipe)
 {

@@ -84,8 +84,8 @@ static void pass_on(struct harness_rank *rank, const struct buffers *b)
         compare(rank, "Send and Recv", i, b->out[i], value(prev, i, b->seed));
 }
 
-/* Nobody says what a buffer holds that a group both sends and receives into; but a network is not
- * given memory that changes while it sends it (TUTTI_PLUGIN_CHECK notices). */
+/* It is not said what a buffer holds that a group both sends and receives into; but a network is
+ * not given memory that changes while it sends it (TUTTI_PLUGIN_CHECK notices). */
 static void swap(struct harness_rank *rank, const struct buffers *b)
 {
     int next = (rank->rank + 1) % rank->nranks,

@@ -1,7 +1,7 @@
-/* Processes with the same key work together; who comes with another key, or on one side only, is
- * told so at once, and whoever listens goes on listening.
+/* Processes with the same key work together; one with another key, or on one side only, is
+ * told so at once, and the listener goes on listening.
  * usage: encryption MODE      MODE: keyed, plain: what rank 0 and its true peer are; alone: rank 0
- *                             waits for nobody, and its time-out tells who came */
+ *                             waits for a rank that never comes; its time-out says who came */
 #include "../harness/harness.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What TUTTI_SECRET_FILE may name: a regular file of this user that nobody else reads, long enough.
- * Everything else is refused at once; a FIFO without a writer once hung. */
+/* What TUTTI_SECRET_FILE may name: a regular file of this user that no other user reads, long
+ * enough. Everything else is refused at once; a FIFO without a writer once hung. */
 #include "../harness/harness.h"
 
 #include <fcntl.h>

@@ -30,7 +30,7 @@ static int connect_to(int port)
     return -1;
 }
 
-/* The slow ones say a little more; somebody looks in and is gone. */
+/* The slow ones say a little more; one connects and is gone. */
 static void pester(struct noise *noise, const int *fds, int visits)
 {
     for (int i = 3; i < atomic_load(&noise->connected); i += 4) {

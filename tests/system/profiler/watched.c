@@ -78,7 +78,7 @@ static void tagged(const struct world_rank *own, size_t n, const struct buffers 
                 "ncclAlltoAllConfig");
 }
 
-/* Rank 0 begins what nobody answers; then all abort. */
+/* Rank 0 begins what no rank answers; then all abort. */
 static void abort_under_way(const struct world_rank *own, int n, const struct buffers *mem,
                             ncclComm_t comm)
 {

@@ -46,7 +46,7 @@ struct wait { /* for a step of another block; -1: none */
     int block, step;
 };
 
-static const struct wait nobody = {-1, -1};
+static const struct wait no_wait = {-1, -1};
 
 static void step(struct writer *w, const char *type, struct at src, struct at dst, int count,
                  struct wait wait)
@@ -87,7 +87,7 @@ static void ring_block(struct writer *w, int channel)
                            : k == n - 1    ? "rrcs"
                            : k < 2 * n - 2 ? "rcs"
                                            : "r";
-        step(w, type, in, out, parts, nobody);
+        step(w, type, in, out, parts, no_wait);
     }
     end_block(w);
 }
@@ -129,13 +129,13 @@ static void allgather(struct writer *w)
         begin_rank(w, r, parts, n * parts, 0);
         for (int k = 1; k < n; k++) {
             pair_block(w, k);
-            step(w, "s", (struct at){'i', 0}, (struct at){'o', r * parts}, parts, nobody);
+            step(w, "s", (struct at){'i', 0}, (struct at){'o', r * parts}, parts, no_wait);
             int from = peer_of(w, k) * parts;
-            step(w, "r", (struct at){'i', 0}, (struct at){'o', from}, parts, nobody);
+            step(w, "r", (struct at){'i', 0}, (struct at){'o', from}, parts, no_wait);
             end_block(w);
         }
         begin_block(w, -1, -1, 0);
-        step(w, "cpy", (struct at){'i', 0}, (struct at){'o', r * parts}, parts, nobody);
+        step(w, "cpy", (struct at){'i', 0}, (struct at){'o', r * parts}, parts, no_wait);
         end_block(w);
         end_rank(w);
     }
@@ -151,14 +151,14 @@ static void alltoall(struct writer *w)
             int peer = peer_of(w, k);
             pair_block(w, k);
             step(w, "s", (struct at){'i', peer * parts}, (struct at){'o', r * parts}, parts,
-                 nobody);
+                 no_wait);
             int from = w->shape->wrong && r == n - 1 && k == n - 1 ? r : peer;
             step(w, "r", (struct at){'i', r * parts}, (struct at){'o', from * parts}, parts,
-                 nobody);
+                 no_wait);
             end_block(w);
         }
         begin_block(w, -1, -1, 0);
-        step(w, "cpy", (struct at){'i', r * parts}, (struct at){'o', r * parts}, parts, nobody);
+        step(w, "cpy", (struct at){'i', r * parts}, (struct at){'o', r * parts}, parts, no_wait);
         end_block(w);
         end_rank(w);
     }
@@ -170,7 +170,7 @@ static int reduce_block(struct writer *w, int own_in, int own_out)
 {
     int n = w->shape->nranks, parts = w->shape->nparts;
     begin_block(w, -1, -1, 0);
-    step(w, "cpy", (struct at){'i', own_in}, (struct at){'o', own_out}, parts, nobody);
+    step(w, "cpy", (struct at){'i', own_in}, (struct at){'o', own_out}, parts, no_wait);
     for (int k = 1; k < n; k++) {
         const struct wait come = {k - 1, 1};
         step(w, "re", (struct at){'s', (k - 1) * parts}, (struct at){'o', own_out}, parts, come);
@@ -182,8 +182,8 @@ static void scatter_block(struct writer *w, int k)
 {
     int parts = w->shape->nparts;
     pair_block(w, k);
-    step(w, "s", (struct at){'i', peer_of(w, k) * parts}, (struct at){'s', 0}, parts, nobody);
-    step(w, "r", (struct at){'i', 0}, (struct at){'s', (k - 1) * parts}, parts, nobody);
+    step(w, "s", (struct at){'i', peer_of(w, k) * parts}, (struct at){'s', 0}, parts, no_wait);
+    step(w, "r", (struct at){'i', 0}, (struct at){'s', (k - 1) * parts}, parts, no_wait);
 }
 
 static void reduce_scatter(struct writer *w)
@@ -213,7 +213,7 @@ static void pairs_allreduce(struct writer *w)
             const struct wait reduced = {n - 1, n - 1};
             step(w, "s", (struct at){'o', r * parts}, (struct at){'o', r * parts}, parts, reduced);
             int from = peer_of(w, k) * parts;
-            step(w, "r", (struct at){'o', 0}, (struct at){'o', from}, parts, nobody);
+            step(w, "r", (struct at){'o', 0}, (struct at){'o', from}, parts, no_wait);
             end_block(w);
         }
         reduce_block(w, r * parts, r * parts);

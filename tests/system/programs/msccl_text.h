@@ -5,7 +5,7 @@
 
 enum msccl_text {
     MSCCL_RING_ALLREDUCE,  /* a ring per channel */
-    MSCCL_PAIRS_ALLREDUCE, /* everybody reduces its part out of scratch and sends it back */
+    MSCCL_PAIRS_ALLREDUCE, /* each rank reduces its part out of scratch and sends it back */
     MSCCL_PAIRS_ALLGATHER,
     MSCCL_PAIRS_REDUCESCATTER, /* out of scratch, with waits between blocks */
     MSCCL_PAIRS_ALLTOALL,

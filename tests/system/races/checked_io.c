@@ -1,8 +1,8 @@
 /* A sound program under TUTTI_CHECK=race:exit that lives close to closed pages: system calls on
  * pinned memory whose neighbours are in flight, also by a host function before work that uses it, a
- * child that looks at memory in flight, a handler of SIGSEGV of its own, SIGSEGV that somebody
- * sends, threads. Nothing is reported, no call fails, no byte is lost. Started again with the name
- * of a system call it makes a race by it, which is named, and the call does its work. */
+ * child that looks at memory in flight, a handler of SIGSEGV of its own, SIGSEGV that
+ * is sent, threads. Nothing is reported, no call fails, no byte is lost. Started again with the
+ * name of a system call it makes a race by it, which is named, and the call does its work. */
 #include "cuda_runtime.h"
 
 #include <errno.h>

@@ -51,7 +51,7 @@ extern const struct racy_scenario racy_patterns[];
 extern const size_t racy_npatterns;
 extern const struct racy_scenario racy_order[];
 extern const size_t racy_norder;
-extern const struct racy_scenario racy_kernels[]; /* whose accesses nobody tells */
+extern const struct racy_scenario racy_kernels[]; /* whose accesses are not declared */
 extern const size_t racy_nkernels;
 extern const struct racy_scenario racy_parts[]; /* of pages, and device memory */
 extern const size_t racy_nparts;

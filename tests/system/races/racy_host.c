@@ -113,7 +113,7 @@ static void in_parts(bool sound) /* none of which fills a page */
     add_up(got, 64);
 }
 
-static void in_a_loop(bool sound) /* whoever looks often is told of it, and goes on */
+static void in_a_loop(bool sound) /* a loop that looks often is told of it, and goes on */
 {
     int *got = pinned_ints(16);
     for (int turn = 0; turn < 1500; turn++) {

@@ -377,7 +377,7 @@ static void nothing_reduced(int r, bool sound)
                      ranks.stream[r]));
 }
 
-static void empty_barrier(bool sound) /* racy: of no elements, nobody waits */
+static void empty_barrier(bool sound) /* racy: of no elements, no rank waits */
 {
     racy_start_ranks();
     fill(my.x, ranks.stream[1]);

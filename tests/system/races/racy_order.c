@@ -349,7 +349,7 @@ static void wait_amid(bool sound)
     OK(cudaFreeAsync(from_graph, my.a));
 }
 
-static void graph_memory_filled_outside(bool sound) /* if somebody fills it, amid the launch */
+static void graph_memory_filled_outside(bool sound) /* if it is filled amid the launch */
 {
     OK(cudaEventCreate(&begun));
     OK(cudaEventCreate(&filled));

@@ -131,7 +131,7 @@ static void pipelined_broadcast(bool sound) /* the root fills its buffer for the
     racy_finish_ranks();
 }
 
-static void broadcast_as_barrier(bool sound) /* its root waits for nobody */
+static void broadcast_as_barrier(bool sound) /* its root waits for no rank */
 {
     racy_start_ranks();
     OK(cudaMemsetAsync(my.x, 1, BYTES, ranks.stream[1]));

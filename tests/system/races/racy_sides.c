@@ -39,7 +39,7 @@ static void word_loop(bool sound) /* racy: every turn's wait ends by the first t
     }
 }
 
-static void word_back_and_forth(bool sound) /* racy: nobody waits for the word to be empty */
+static void word_back_and_forth(bool sound) /* racy: no stream waits for the word to be empty */
 {
     CUdeviceptr full = make_word();
     for (int i = 0; i < TURNS; i++) {
@@ -300,7 +300,7 @@ static void in_place_on_two_streams(bool sound) /* the library copies what is in
     racy_finish_ranks();
 }
 
-static void broadcast_reports(bool sound) /* racy: the root waits for nobody */
+static void broadcast_reports(bool sound) /* racy: the root waits for no rank */
 {
     racy_start_ranks();
     fill(my.x, ranks.stream[sound ? 0 : 1]);

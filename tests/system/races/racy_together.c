@@ -85,7 +85,7 @@ static void number_calls(bool sound) /* racy: the second collective is the one t
     if (sound) copy(my.y, my.x, ranks.stream[1]);
 }
 
-static void reused_calls(bool sound) /* racy: who gives waits for nobody, so it may write early */
+static void reused_calls(bool sound) /* racy: the giver waits for no rank, so it may write early */
 {
     broadcast(0);
     if (sound) {

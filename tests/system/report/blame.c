@@ -1,4 +1,4 @@
-/* One rank of a job in which somebody keeps the others waiting: who is to blame is known, and
+/* A rank of a job in which one keeps the others waiting: who is to blame is known, and
  * blame.py reads what the watchdogs say, flight.py what the flight recorder wrote. Ends by being
  * killed, or with status 3 after an error.
  * usage: blame SCENARIO RANKS RANK VICTIM FILE-FOR-THE-ID; BLAME_NAME names the communicator */

@@ -59,7 +59,7 @@ def play(program, scenario, env, ranks, victim):
 
 
 def time_out(program):
-    """The error that TUTTI_TIMEOUT makes of it has the verdict: at every rank, whoever gives up first."""
+    """The error that TUTTI_TIMEOUT makes of it has the verdict: at every rank, whichever gives up first."""
     with tempfile.TemporaryDirectory() as folder:
         started = [subprocess.Popen([program, "late", "4", str(r), "1", os.path.join(folder, "id")],
                                     env={**os.environ, **SOCKETS, "TUTTI_TIMEOUT": "3"}, stderr=subprocess.PIPE, text=True)

@@ -152,7 +152,7 @@ def both_families(port):
 
 
 def crowd(pid):
-    """Several ask at once, again and again: nobody's report is made from an inquiry that has just begun."""
+    """Several ask at once, again and again: no report is made from an inquiry that has just begun."""
     reports = []
     end = time.monotonic() + 1.5
 
@@ -177,7 +177,7 @@ def asks(pid, lines):
 
 
 def patient(pid):
-    """Who waits for ever for a rank that is stopped holds nobody up, and gets a report when another asks."""
+    """A client that waits for ever for a rank that is stopped delays no other, and gets a report when another asks."""
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(f"\0tutti-watch-{os.geteuid()}-{pid}")
         s.settimeout(60)
@@ -212,7 +212,7 @@ def watch_ticks(pid):
 
 
 def hung_up(pid):
-    """The report that nobody waits for any more keeps no processor busy."""
+    """A report that is not waited for any more keeps no processor busy."""
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(f"\0tutti-watch-{os.geteuid()}-{pid}")
         s.sendall(b"TIMEOUT 0\nDOCTOR\n")
@@ -282,7 +282,7 @@ import os, socket
 os.setgid(65534); os.setuid(65534)
 def bound(host, port):
     s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.settimeout(10); s.bind((host, port)); return s
-for k in range(8):  # leaves a line in the table that says port {free} and nobody's uid
+for k in range(8):  # leaves a line in the table that says port {free} and no user's uid
     listener = bound(f"127.0.1.{{k + 1}}", {port}); listener.listen(1)
     client = bound(f"127.0.2.{{k + 1}}", {free}); client.connect(listener.getsockname())
     accepted, _ = listener.accept(); client.close(); accepted.recv(1); accepted.close(); listener.close()

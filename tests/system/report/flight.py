@@ -209,7 +209,7 @@ def watched(_):
 
 
 def refused(_):
-    """A file that cannot be written is told once and hurts nobody; without a name nothing is written."""
+    """A file that cannot be written is reported once and does no harm; without a name nothing is written."""
     with job("differs", {"TUTTI_FLIGHT_FILE": "/proc/no-such-folder/x"}) as (ranks, folder):
         errors = [process.communicate(timeout=60)[1] for process in ranks]
         check("all fail as usual", all("different operations" in text for text in errors), errors)

@@ -209,7 +209,7 @@ def changed_lines(processes, port):
 
 
 def monitor(processes):
-    """A process that is stopped, goes on, and is killed; whoever has no interest in stops hears of the death alone."""
+    """A process that is stopped, goes on, and is killed; a client without interest in stops hears of the death alone."""
     victim = processes[VICTIM]
     name = re.escape(f"Process {victim.pid} on node") + r" \S+ managing GPU 2"
     clients = [local(process) for process in processes[:VICTIM]]
@@ -279,7 +279,7 @@ def in_init(folder):
 
 
 def from_network(folder):
-    """At an address that is not loopback anybody may read, and nobody may change anything."""
+    """At an address that is not loopback every client may read, and none may change anything."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             s.connect(("192.0.2.1", 9))  # sends nothing: which address would it be?
@@ -297,7 +297,7 @@ def from_network(folder):
 
 
 def blocked_output(folder):
-    """Nobody reads what rank 0 prints of its communicator: RAS answers all the same, after a second."""
+    """No process reads what rank 0 prints of its communicator: RAS answers all the same, after a second."""
     port = free_port()
     reader, writer = os.pipe()
     os.set_blocking(writer, False)

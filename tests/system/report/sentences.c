@@ -1,5 +1,5 @@
 /* What a user is told of mistakes that end in a wait, or well: a group that is not ended, two
- * communicators used in different orders, messages that nobody received, memory that was freed
+ * communicators used in different orders, messages that were not received, memory that was freed
  * between two calls of one kind. Each scenario is a process of its own, whose ranks are threads;
  * they play at the same time, and each reads its own log. */
 #include "../harness/harness.h"
@@ -140,7 +140,7 @@ static void two_orders(struct stage *stage)
     end(stage, threads);
 }
 
-/* ---- messages that nobody received ---- */
+/* ---- messages that were not received ---- */
 
 /* A message whose receiver has ended is waited for a moment, not for the network's ten seconds. */
 static void end_comm(ncclComm_t comm)
@@ -186,7 +186,7 @@ static void unreceived(struct stage *stage)
     harness_fail(__FILE__, __LINE__, "%s does not say that a ncclRecv is missing", stage->log);
 }
 
-/* A rank that exits without a word may have received all: nobody knows. */
+/* A rank that exits without a word may have received all: no rank knows. */
 static void exited(struct stage *stage)
 {
     ncclUniqueId id;

@@ -378,7 +378,7 @@ static char fifo_path[] = "/tmp/tutti-test-log-XXXXXX/fifo";
 static void write_to_fifo(void)
 {
     char line[256];
-    set("NCCL_DEBUG_FILE", fifo_path); /* nobody reads it: stdout, as for any file that fails */
+    set("NCCL_DEBUG_FILE", fifo_path); /* no process reads it: stdout, as for any file that fails */
     tt_log_reset();
     tt_warn("nobody reads this");
     int reader = open(fifo_path, O_RDONLY | O_NONBLOCK);

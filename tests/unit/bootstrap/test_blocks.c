@@ -58,7 +58,7 @@ static void check_block(const struct tt_blocks *blocks, int block)
     for (int i = 0; i < clients; i++) {
         int rank = tt_blocks_rank_at(blocks, block, i);
         assert_int_equal(tt_blocks_slot(blocks, block, rank), i);
-        /* whoever is here gets its parent's address here, but for the head, who asks above */
+        /* a rank that is here gets its parent's address here, but for the head, who asks above */
         int parent = tt_blocks_parent(blocks, rank);
         if (i == 0) continue;
         assert_in_range(tt_blocks_slot(blocks, block, parent), 0, clients);

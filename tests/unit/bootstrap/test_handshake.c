@@ -1,4 +1,4 @@
-/* The proof: whoever changes, reflects or redirects any byte of any message is refused. */
+/* The proof: a peer that changes, reflects or redirects any byte of any message is refused. */
 #include "bootstrap/wire/handshake.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Meeting, exchanging and parting of ranks, as threads and as processes, and what goes wrong when
- * somebody brings the wrong number, the wrong id, or does not come. */
+ * a rank brings the wrong number, the wrong id, or does not come. */
 #include "team.h"
 
 #include "base/error.h"
@@ -529,7 +529,7 @@ static void exit_without_leave(void **state)
     team_fini(&team);
 }
 
-/* Callers that nobody can accept for 2.5 s make a root fail; those who have gone away do not. */
+/* Callers that cannot be accepted for 2.5 s make a root fail; those who have gone away do not. */
 static void only_who_still_calls_counts(void **state)
 {
     enum { MSEC = 1000000, LOOKS = 25 };
@@ -544,7 +544,7 @@ static void only_who_still_calls_counts(void **state)
     assert_true(tt_service_accepts_nobody(now));
     now += (uint64_t)600 * MSEC;
     assert_false(tt_service_accepts_nobody(now));
-    tt_service_accepted_none(now); /* somebody else: its time begins now */
+    tt_service_accepted_none(now); /* another caller: its time begins now */
     assert_false(tt_service_accepts_nobody(now + (uint64_t)100 * MSEC));
     tt_service()->exhausted_nsec = tt_service()->exhausted_last_nsec = 0;
 }

@@ -169,7 +169,8 @@ static void fixed_address(void **state)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     (void)state;
     if (form != TEAM_PROCESSES) return;
-    /* Held with address reuse: rank 0 may listen there, and the kernel gives it to nobody else. */
+    /* Held with address reuse: rank 0 may listen there, and the kernel gives it to no other
+     * process. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     assert_int_equal(bind(fd, (struct sockaddr *)&addr, len), 0);
     getsockname(fd, (struct sockaddr *)&addr, &len);

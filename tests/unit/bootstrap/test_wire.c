@@ -1,4 +1,4 @@
-/* What somebody on the way to a root sees, and what happens when they change it: rank 1 was given
+/* What a process on the way to a root sees, and what happens when it changes that: rank 1 was given
  * an id whose address is a relay's. One argument: 0 or 1, TUTTI_NET_ENCRYPT. */
 #include "team.h"
 

@@ -195,7 +195,7 @@ static void body_shrink(struct team_rank *self)
     tt_comm_free(child);
 }
 
-/* Those that share resources have one issue queue, whoever ends first, and one abort ends all of
+/* Those that share resources have one issue queue, whichever ends first, and one abort ends all of
  * it. */
 static void body_sharers(struct team_rank *self)
 {

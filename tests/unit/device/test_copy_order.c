@@ -177,7 +177,7 @@ static int copy(const struct fixture *fixture, bool rows)
                 : tuttiHostCopyBytes(fixture->stream, fixture->to, fixture->from, LEN);
 }
 
-/* The caller of such a copy may stay: somebody else lets the stream go on. */
+/* The caller of such a copy may stay: another thread lets the stream go on. */
 static void check_read_late(struct fixture *fixture, bool rows, bool finished)
 {
     pthread_t thread;
@@ -194,7 +194,7 @@ static void check_read_late(struct fixture *fixture, bool rows, bool finished)
     }
 }
 
-/* The caller of such a copy must not stay: he himself lets the stream go on. */
+/* The caller of such a copy must not stay: it lets the stream go on. */
 static void check_returns(struct fixture *fixture, bool rows)
 {
     close_gate(fixture);
@@ -342,7 +342,7 @@ static void check_closed(struct CUstream_st *stream, char *opened, char *own)
 }
 
 /* The child's memory is device memory: copies into it and out of it wait for their turn and keep
- * nobody. */
+ * no caller. */
 static void opened_memory_is_device_memory(void **state)
 {
     unsigned char token[TT_IPC_BYTES];

@@ -266,7 +266,8 @@ static void take_lock(void *arg)
     atomic_store(&guarded->ended, 1);
 }
 
-/* Whoever drops the last reference may hold what the destructor takes, and may wait for devices. */
+/* The thread that drops the last reference may hold what the destructor takes, and may wait for
+ * devices. */
 static void destructors_run_on_threads_of_ours(void **state)
 {
     struct guarded guarded = {.lock = PTHREAD_MUTEX_INITIALIZER};

@@ -1,5 +1,5 @@
 /* Device code as a file: what variables start with, in PTX, cubins and fat binaries, packed or not,
- * and that bytes which nobody vouches for do no harm. */
+ * and that bytes which are not checked before do no harm. */
 #include "device/host/image/image.h"
 
 #include <dlfcn.h>
@@ -354,7 +354,7 @@ static void pieces_are_read_one_by_one(void **state)
            "unread: it is neither a fat binary nor a cubin nor PTX\n");
 }
 
-/* ---- bytes that nobody vouches for ---- */
+/* ---- bytes that are not checked before ---- */
 
 static void damage(unsigned char *bytes, size_t len, uint64_t seed)
 {

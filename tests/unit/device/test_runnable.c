@@ -1,5 +1,5 @@
-/* Bits of streams that have something to do: those that are set when everybody is done are seen,
- * whoever set and cleared others of the same words meanwhile. */
+/* Bits of streams that have something to do: those that are set when all threads are done are seen,
+ * whichever thread set and cleared others of the same words meanwhile. */
 #include "device/host/host_stream.h"
 #include "device/host/process/runnable.h"
 #include "device/host/stream/stream.h"

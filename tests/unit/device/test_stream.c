@@ -196,7 +196,7 @@ static void wait_flag(void *arg)
     }
 }
 
-/* A host function that waits for another stream's host function: nobody waits for either from
+/* A host function that waits for another stream's host function: no thread waits for either from
  * outside. */
 static void host_functions_do_not_deadlock(void **state)
 {
@@ -217,7 +217,7 @@ static void host_functions_do_not_deadlock(void **state)
     tuttiHostStreamDestroy(second);
 }
 
-/* Nobody waits: a worker takes it; destroying the stream does not lose it. */
+/* No thread waits: a worker takes it; destroying the stream does not lose it. */
 static void work_of_a_destroyed_stream_runs(void **state)
 {
     struct CUstream_st *stream = NULL;

@@ -268,7 +268,7 @@ void trial_release(const struct trial *trial)
     }
 }
 
-/* Step the ranks in random order; true when somebody came further. */
+/* Step the ranks in random order; true when a rank came further. */
 static bool step_some(const struct trial *trial, unsigned *seed)
 {
     int n = trial->set->nranks;

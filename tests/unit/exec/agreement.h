@@ -52,7 +52,7 @@ void trial_start(struct trial *trial);
 /* Of what is captured: all ranks' work on their streams, as often as wanted; then its end. */
 void trial_launch(const struct trial *trial);
 void trial_release(const struct trial *trial);
-/* Steps the ranks in random order. False: somebody is stuck. */
+/* Steps the ranks in random order. False: a rank is stuck. */
 bool trial_play(const struct trial *trial);
 bool trial_failed(const struct trial *trial);
 bool trial_left_full(const struct trial *trial);

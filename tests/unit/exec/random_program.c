@@ -452,7 +452,7 @@ static void make_head(struct writer *writer)
     };
 }
 
-static void everybody(struct writer *writer, enum tt_op op)
+static void append_barrier(struct writer *writer, enum tt_op op)
 {
     writer->direct = op == TT_OP_ENTER;
     writer->head.needs_barrier = true;
@@ -575,14 +575,14 @@ static void write_at_random(struct writer *writer)
     int count = 1 + (int)random_draw(writer, 10);
     int enter = random_chance(writer, 25) ? (int)random_draw(writer, (uint32_t)count) : -1;
     for (int k = 0; k < count; k++) {
-        if (k == enter) everybody(writer, TT_OP_ENTER);
+        if (k == enter) append_barrier(writer, TT_OP_ENTER);
         if (writer->uniform || (writer->wide && random_chance(writer, 40))) {
             random_wide_piece(writer);
             continue;
         }
         kinds[random_draw(writer, sizeof(kinds) / sizeof(kinds[0]))](writer);
     }
-    if (enter >= 0) everybody(writer, TT_OP_LEAVE);
+    if (enter >= 0) append_barrier(writer, TT_OP_LEAVE);
 }
 
 void random_set_make(uint64_t seed, struct random_set *set)

@@ -22,7 +22,7 @@ struct writer {
     int position[RANDOM_RANKS];
     uint64_t state;
     int nthreads; /* of every rank */
-    /* threads that own the ends of edges, [rank][peer]; -1: nobody yet */
+    /* threads that own the ends of edges, [rank][peer]; -1: none yet */
     int sender[RANDOM_RANKS][RANDOM_RANKS], receiver[RANDOM_RANKS][RANDOM_RANKS];
     int second_sender[RANDOM_RANKS][RANDOM_RANKS]; /* the same of channel 1 */
     int second_receiver[RANDOM_RANKS][RANDOM_RANKS];

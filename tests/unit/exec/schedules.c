@@ -353,7 +353,7 @@ static int thread_count(const struct run *run)
     return run->first_thread[run->set->program->nranks];
 }
 
-/* Everybody but that thread (-1: everybody) as far as it goes. */
+/* All threads but that one (-1: all) as far as they go. */
 static bool run_others(struct run *run, int but)
 {
     bool any = false;
@@ -402,7 +402,7 @@ static uint64_t awaited_by(struct run *run, int t)
     return threads;
 }
 
-/* One step of somebody whom that thread waits for, directly or not. */
+/* One step of a thread for which that one waits, directly or not. */
 static bool serve(struct run *run, int t, uint64_t *asked)
 {
     uint64_t threads = awaited_by(run, t);
@@ -426,7 +426,7 @@ static void run_eager(struct run *run, int t)
     } while (serve(run, t, &asked));
 }
 
-/* That thread last: it takes a step when nobody else can. */
+/* That thread last: it takes a step when no other one can. */
 static void run_lazy(struct run *run, int t)
 {
     do {

@@ -377,7 +377,7 @@ static void wrong_sizes_are_reported(void **state)
     world_destroy(world);
 }
 
-/* A stream that is torn down releases works that never ran: nobody may wait for them. */
+/* A stream that is torn down releases works that never ran: no thread may wait for them. */
 static void dropped_works_do_not_block(void **state)
 {
     (void)state;

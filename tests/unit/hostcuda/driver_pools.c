@@ -177,7 +177,7 @@ static void parts(void)
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemMap(0, grain, 0, handle, 0));
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemMap(at, grain, 0, 12345, 0));
     WORKS(cuMemMap(at, 2 * grain, 0, handle, 0));
-    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32(stream, at, 1, 0)); /* nobody may yet */
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32(stream, at, 1, 0)); /* no access yet */
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(at, 2 * grain, &access, 0));
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(at, 2 * grain, NULL, 1));
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(at, 3 * grain, &access, 1));

@@ -178,7 +178,7 @@ static void freed_before_use(enum memory kind)
     WORKS(cudaStreamDestroy(stream));
 }
 
-/* What was freed so is had again when that work is done, though somebody asks for it before. */
+/* What was freed so is had again when that work is done, though it is asked for before. */
 static void freed_and_wanted(void)
 {
     const size_t most = (size_t)48 << 20;

@@ -93,7 +93,7 @@ static void run_op(void *arg)
     __atomic_store_n(&world.bytes[op->step], 1, __ATOMIC_RELEASE);
 }
 
-/* ---- one step: everybody follows the model, one process makes the call ---- */
+/* ---- one step: all processes follow the model, one process makes the call ---- */
 
 struct choice {
     int process, stream, event;

@@ -125,7 +125,7 @@ static void opened_twice(const struct message *message)
     HOLDS(facts.devicePointer == ptr + LEN - 1 && facts.hostPointer == NULL);
     WORKS(cudaSetDevice(0));
     WORKS(cudaPointerGetAttributes(&facts, ptr));
-    HOLDS(facts.device == 1); /* where it was opened, whoever asks */
+    HOLDS(facts.device == 1); /* where it was opened, for each process that asks */
     ANSWERS(cudaErrorInvalidValue, cudaFree(ptr));
     ANSWERS(cudaErrorInvalidValue, cudaFreeAsync(ptr, NULL));
     ANSWERS(cudaErrorInvalidValue, cudaFreeHost(ptr));

@@ -1,5 +1,5 @@
 /* What is said of addresses of every kind, of host memory that programs bring, and of what streams
- * keep for whoever asks. Run with TUTTI_DEVICE_MEMORY=64M. */
+ * keep until it is asked for. Run with TUTTI_DEVICE_MEMORY=64M. */
 #include "conform.h"
 
 #include <cuda.h>

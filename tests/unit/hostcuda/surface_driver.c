@@ -159,7 +159,7 @@ static void accounts(void)
     WORKS(cuMemRelease(host));
     WORKS(cuMemAddressReserve(&where, 2 * grain, 0, 0, 0));
     WORKS(cuMemMap(where, 2 * grain, 0, handle, 0));
-    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD8(where, 1, grain)); /* nobody may yet */
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD8(where, 1, grain)); /* no access yet */
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(&now, where, sizeof(now)));
     WORKS(cuMemRelease(handle)); /* lives while it is mapped */
     WORKS(cuMemSetAccess(where, 2 * grain, &access, 1));

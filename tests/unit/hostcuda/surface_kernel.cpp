@@ -219,7 +219,7 @@ static void configurations()
     while (pushed < 1000 && __cudaPushCallConfiguration(dim3(1), dim3(1), 0, nullptr) == 0) {
         pushed++;
     }
-    REFUSES(__cudaPushCallConfiguration, pushed > 0 && pushed < 1000); // nobody takes them
+    REFUSES(__cudaPushCallConfiguration, pushed > 0 && pushed < 1000); // no launch takes them
     while (pushed-- > 0) {
         WORKS(__cudaPopCallConfiguration(&grid, &block, &shared, &stream));
     }

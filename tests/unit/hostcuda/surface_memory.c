@@ -14,7 +14,7 @@ static struct cudaMemLocation location_of(enum cudaMemLocationType type, int id)
     return location;
 }
 
-/* Slices must hold the rows of the box, also when it is so deep that nobody could fill it. */
+/* Slices must hold the rows of the box, also when it is so deep that it cannot be filled. */
 static void deep_boxes(struct cudaPitchedPtr box)
 {
     struct cudaExtent deep = {1, 1, (size_t)1 << 60}, high = {1, box.ysize + 1, 2};

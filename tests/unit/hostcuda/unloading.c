@@ -47,7 +47,7 @@ static void launch(const struct loaded *one, cudaStream_t stream, unsigned *at)
 }
 
 /* The kernel is behind a gate when its module goes; so is a copy of the module's variable, whose
- * memory nobody else gets meanwhile. */
+ * memory is not handed out meanwhile. */
 static void unloaded_under_kernels(cudaStream_t stream, unsigned *counter)
 {
     _Atomic int gate = 0;

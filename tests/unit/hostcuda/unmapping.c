@@ -1,5 +1,5 @@
 /* Mappings that end while work is under way: who ends them does not wait for other devices' work,
- * which may be waiting for him, and that work finds the bytes that it was queued for. The last part
+ * which may be waiting for it, and that work finds the bytes that it was queued for. The last part
  * is done by the program started again: memory of another process is closed there. */
 #include "conform.h"
 
@@ -125,7 +125,7 @@ static void mapped_again_in_use(void)
     cudaStream_t stream = busy_stream();
     WORKS(cudaMemcpyAsync(copy, (void *)where, GRAIN, cudaMemcpyDefault, stream));
     HOLDS(cuMemUnmap(where, GRAIN) == CUDA_SUCCESS);
-    HOLDS(cuMemMap(where, GRAIN, 0, handle, 0) == CUDA_SUCCESS); /* nobody may touch it yet */
+    HOLDS(cuMemMap(where, GRAIN, 0, handle, 0) == CUDA_SUCCESS); /* no access yet */
     end_work(stream);
     allow(where, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     HOLDS(cuMemsetD8(where, 9, GRAIN) == CUDA_SUCCESS);
@@ -173,7 +173,7 @@ static bool is_there(CUdeviceptr where)
     return good;
 }
 
-/* Once the work is over, nobody can touch what was unmapped, though no call asks for it. */
+/* Once the work is over, no device can touch what was unmapped, though no call asks for it. */
 static void gone_in_the_end(void)
 {
     CUdeviceptr where = make_part();

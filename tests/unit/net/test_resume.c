@@ -1,5 +1,5 @@
 /* A connection with two ways, of which the first is cut in the middle: the receiver's socket is
- * made deaf by a filter, so packets vanish and nobody is told, as behind a switch that is off. All
+ * made deaf by a filter, so packets vanish without an error, as behind a switch that is off. All
  * bytes come nevertheless. Arguments: data lanes, and 0 or 1 for TUTTI_NET_ENCRYPT. */
 #include "../check.h"
 #include "pair.h"
@@ -192,7 +192,7 @@ static void lanes_move_back_and_forth(void **state)
     for (int round = 0; round < 2; round++) {
         cut_all(&pair);
         stream_until(&stream, &pair, true);
-        if (round) cut_all(&pair); /* else nobody is forced back */
+        if (round) cut_all(&pair); /* else no end is forced back */
         stream_until(&stream, &pair, false);
     }
     stream.nmessages = stream.nout;

@@ -1,4 +1,4 @@
-/* What somebody on the way sees of a connection, and what happens when they change it: a relay
+/* What a process on the way sees of a connection, and what happens when it changes that: a relay
  * stands between the ends. With TUTTI_NET_ENCRYPT nothing is readable and no change goes unnoticed.
  * One argument: 0 or 1, the variable's value. */
 #include "../check.h"

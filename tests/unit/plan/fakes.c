@@ -358,7 +358,7 @@ uint64_t tt_watch_abort_nsec(void)
     return 0;
 }
 
-/* ---- other ranks' calls, which nobody compares here; weak: tests of api have their own ---- */
+/* ---- other ranks' calls, which are not compared here; weak: tests of api have their own ---- */
 
 __attribute__((weak)) ncclResult_t tt_comm_check_state(struct tt_comm *comm, const char *func)
 {

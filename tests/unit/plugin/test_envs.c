@@ -127,7 +127,7 @@ static void it_is_asked_instead_of_the_environment(void **state)
     assert_int_equal(times("notes", " init 2.32.3\n"), 1);
     assert_int_equal(times("notes", " finalize \n"), 1);
     assert_non_null(strstr(strstr(text_of("notes"), "NCCL_BUFFSIZE"), "finalize"));
-    assert_int_equal(times("notes", " getEnv NCCL_P2P_DISABLE\n"), 0); /* nobody wanted it */
+    assert_int_equal(times("notes", " getEnv NCCL_P2P_DISABLE\n"), 0); /* it was not needed */
     assert_int_equal(times("notes", " getEnv NCCL_DEBUG"), 0);
     assert_int_equal(times("notes", " getEnv NCCL_ENV_PLUGIN"), 0);
 }

@@ -383,7 +383,7 @@ static void many_connections(void **state)
     assert_int_equal(net->finalize(ctx), ncclSuccess);
 }
 
-/* Whoever else calls at the port of a listener is not let in and keeps nobody out. */
+/* Another process that calls at the port of a listener is not let in and keeps no peer out. */
 static void strangers(void **state)
 {
     void *ctx = NULL;
@@ -411,18 +411,18 @@ static void strangers(void **state)
     assert_int_equal(net->finalize(ctx), ncclSuccess);
 }
 
-/* Connectors that nobody waits for any more, receives under way, listeners that nobody calls. */
+/* Connectors that are not waited for any more, receives under way, listeners without a caller. */
 static void given_up(void **state)
 {
-    void *ctx = NULL, *nobody = NULL;
+    void *ctx = NULL, *unused = NULL;
     const ncclNet_v12_t *net = newest(&ctx);
     struct pair pair = pair_open(net, ctx), half = {.net = net, .ctx = ctx};
     static char in[BIG];
     (void)state;
     assert_int_equal(net->listen(ctx, 0, half.handle, &half.listener), ncclSuccess);
     for (int i = 0; i < 10; i++)
-        assert_int_equal(net->connect(ctx, 0, half.handle, &nobody, NULL), ncclSuccess);
-    assert_null(nobody);
+        assert_int_equal(net->connect(ctx, 0, half.handle, &unused, NULL), ncclSuccess);
+    assert_null(unused);
     (void)receive(&pair, in, sizeof(in), 1);
     pair_close(&pair, false);
     assert_int_equal(net->closeListen(half.listener), ncclSuccess);

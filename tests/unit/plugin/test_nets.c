@@ -320,7 +320,7 @@ static void init_comes_once_while_loaded(void **state)
     tt_net_close(net);
 }
 
-/* A connection that nobody takes: closing must not wait for it. */
+/* A connection that is not accepted: closing must not wait for it. */
 static void a_listener_may_close_early(void **state)
 {
     struct pair pair = {.net = open_outsider()};

@@ -411,7 +411,7 @@ static void events_reach_the_plugin(void)
     assert_null(own);
     tt_prof_net_event(&own, ncclProfilerNetEventStop, NULL, 1, NULL); /* twice: no harm */
     tt_prof_net_event(&own, ncclProfilerNetEventStart, NULL, 1, NULL);
-    assert_null(own); /* nobody watches the step */
+    assert_null(own); /* no profiler watches the step */
     tt_prof_state(profiler, step, ncclProfilerProxyStepSendWait, NULL);
     tt_prof_stop(profiler, step);
     tt_prof_stop(profiler, NULL);

@@ -1,4 +1,4 @@
-/* Older tuner plugins, built by a stranger from his own declarations, hosted as the newest version.
+/* Older tuner plugins, built from declarations of their own, hosted as the newest version.
  * One process for each version (argument), because a process has one tuner library. */
 #include "../check.h"
 
@@ -231,7 +231,7 @@ static void requested_chunks_are_judged(void **state)
     assert_true(logged("getChunkSize returned 3; the built-in choice is used"));
 }
 
-/* Without init or getCollInfo there is no tuner; nobody misses the function at the end. */
+/* Without init or getCollInfo there is no tuner; the function at the end is not needed. */
 static void incomplete_tables_are_refused(void **state)
 {
     table_t table;
@@ -259,7 +259,7 @@ static void *ask_often(void *arg)
 }
 
 /* Communicators of several sizes, from several threads: an instance each, or for version 1 one
- * state that follows whoever asks. */
+ * state that follows the communicator that asks. */
 static void communicators_do_not_mix(void **state)
 {
     struct tt_tuner *tuners[3];

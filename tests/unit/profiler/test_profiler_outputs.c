@@ -292,7 +292,7 @@ static void older_versions(void)
     assert_int_equal(count_of("\"coll_timing_source\":\"kernel_cpu\""), 1);
 }
 
-/* Nobody's job ends for a word that is none, or for files that cannot be made. */
+/* No job ends for a word that is none, or for files that cannot be made. */
 static void what_cannot_be_done(void)
 {
     const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");

@@ -457,7 +457,7 @@ static void a_child_has_a_file_of_its_own(void **state)
     pid_t child = fork();
     if (child == 0) {
         void *mine = NULL;
-        v7->stopEvent(handle); /* the parent's: nobody writes it down */
+        v7->stopEvent(handle); /* the parent's: it is not written down */
         v7->startEvent(context, &mine, &descr);
         _exit(mine ? 2 : run_child());
     }

@@ -1,5 +1,5 @@
-/* Algorithms written as somebody else would, partly in other words than the library's own: what the
- * form can say, proved; and that what orders them is needed. */
+/* Algorithms as another author would write them, partly in other words than the library's own: what
+ * the form can say, proved; and that what orders them is needed. */
 #include "unit/check.h"
 
 #include "base/mem.h"
@@ -300,7 +300,7 @@ static void edges_have_channels(void **state)
     }
 }
 
-/* Nobody ever sends, so the second thread never gets as far as its slot. */
+/* No thread ever sends, so the second thread never gets as far as its slot. */
 static void one_end_for_two_threads(struct tt_builder *builder, bool sound)
 {
     builder->head.func = TT_FUNC_ALLREDUCE;

@@ -373,7 +373,7 @@ static void copies_are_steps(void **state)
     import_expect_fault(text, strlen(text), "the file ends inside of <copy>");
 }
 
-/* Two changes at once: what waits for each other, lengths that differ, what nobody receives. */
+/* Two changes at once: what waits for each other, lengths that differ, what no rank receives. */
 static void pairs_of_flaws_are_refused(void **state)
 {
     (void)state;

@@ -144,7 +144,7 @@ static void some_wait_for_the_reader(void **state)
 }
 
 /* A ring in place writes the input that it sent first when the sum has gone round; of many ranks
- * nobody follows the messages. */
+ * the messages are not followed. */
 static void rings_wait_for_the_reader(void **state)
 {
     static const struct program_case ring = {TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_SIMPLE,

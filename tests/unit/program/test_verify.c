@@ -367,7 +367,7 @@ static bool await_nobody(struct tt_program *program, int rank, struct tt_insn *i
     return true;
 }
 
-/* Take the last operand that stands for somebody at that rank out of the list. */
+/* Take the last operand that stands for a peer at that rank out of the list. */
 static bool drop_operand(struct tt_program *program, int rank, uint32_t first, uint16_t *count)
 {
     struct tt_operand *list = (struct tt_operand *)part_at(program, program->operands_at) + first;

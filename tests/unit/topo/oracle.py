@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""oracle.py TUTTI MACHINES_FOLDER [SEED COUNT]: machines that nobody gave us. Every machine file is changed at random (devices
+"""oracle.py TUTTI MACHINES_FOLDER [SEED COUNT]: machines made of others. Every machine file is changed at random (devices
 dropped or moved, other links, CPUs, generations, ports), and what `tutti topo export` says of nodes, links, paths and access is
 compared with a second program, this one, that shares nothing with the engine but the description of the rules."""
 import copy, json, os, random, subprocess, sys, tempfile
@@ -356,7 +356,7 @@ def from_export(answer):
     return said
 
 
-# ---- machines that nobody gave us ----
+# ---- machines made at random ----
 
 def parents(root):
     return {child: parent for parent in root.iter() for child in parent}

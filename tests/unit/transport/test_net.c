@@ -30,8 +30,8 @@ static void slots_arrive_in_order(void **state)
     rank_close(1);
 }
 
-/* Nobody waits yet, and nothing was sent: as many receives are posted as messages will come, as far
- * as there are slots, and not one more. */
+/* No thread waits yet, and nothing was sent: as many receives are posted as messages will come, as
+ * far as there are slots, and not one more. */
 static void expected_messages_are_asked_for(void **state)
 {
     static const struct {
@@ -115,7 +115,7 @@ static void pass(struct tt_edge *out, struct tt_edge *in, int first, int count)
     }
 }
 
-/* Who sends second does so over the connection of who sent first, and nobody listens for it. */
+/* Who sends second does so over the connection of who sent first, and no end listens for it. */
 static void both_directions_share_a_connection(void **state)
 {
     (void)state;
@@ -216,7 +216,7 @@ static void threads_play_ping_pong(void **state)
     rank_close(1);
 }
 
-/* Nobody waits: the proxy connects and sends; its end waits until all has left. */
+/* No thread waits: the proxy connects and sends; its end waits until all has left. */
 static void what_was_posted_leaves(void **state)
 {
     (void)state;

@@ -25,7 +25,7 @@ def lower(mantissa):
 def rounded(mantissa):
     """By sum: the nearest code (ties to even), counted from the larger number's exponent, as if
     exponents had no end. Plus BIAS."""
-    yield 0  # nobody looks
+    yield 0  # not read
     for total in range(1, 256):
         exponent = total.bit_length() - 7
         unit = 2.0 ** (exponent + 6 - mantissa)
