@@ -204,9 +204,9 @@ bool tt_socket_lane_is_early(const struct socket_lane *lane); /* too early for t
 /* A try moved nothing; `rest` bytes are expected. */
 void tt_socket_lane_missed(struct socket_lane *lane, size_t rest);
 ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *lane);
-/* rest: number of bytes that are expected; it determines when to try again if none came. */
+/* ncclInProgress: no bytes were there; the caller reports that to tt_socket_lane_missed(). */
 ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
-                            struct iovec *pieces, int npieces, size_t rest, size_t *moved_out);
+                            struct iovec *pieces, int npieces, size_t *moved_out);
 /* Return bytes that were read too early; the next call delivers them first. */
 ncclResult_t tt_socket_lane_put_back(struct socket_link *link, struct socket_lane *lane,
                                      const struct iovec pieces[2]);

@@ -171,7 +171,7 @@ static size_t take_kept(struct socket_lane *lane, const struct iovec *pieces, in
 }
 
 ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
-                            struct iovec *pieces, int npieces, size_t rest, size_t *moved_out)
+                            struct iovec *pieces, int npieces, size_t *moved_out)
 {
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)npieces};
     ssize_t n;
@@ -193,9 +193,7 @@ ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
         lane->moved += (size_t)n;
         return ncclSuccess;
     }
-    if (errno != EAGAIN && errno != EWOULDBLOCK) return call_failed(link, lane);
-    tt_socket_lane_missed(lane, rest);
-    return ncclSuccess;
+    return errno == EAGAIN || errno == EWOULDBLOCK ? ncclInProgress : call_failed(link, lane);
 }
 
 ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *lane)
@@ -204,7 +202,11 @@ ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *l
         struct iovec pieces[PIECES];
         size_t rest, moved = 0;
         int n = collect_parts(lane, pieces, &rest);
-        ncclResult_t rc = tt_socket_read(link, lane, pieces, n, rest, &moved);
+        ncclResult_t rc = tt_socket_read(link, lane, pieces, n, &moved);
+        if (rc == ncclInProgress) {
+            tt_socket_lane_missed(lane, rest);
+            return ncclSuccess;
+        }
         if (rc || moved == 0) return rc;
         advance(lane, moved);
     }

@@ -268,8 +268,12 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
 /* How much is waited for as far as one knows: what is left of the message under way and of those
  * that land behind it. A thread that waits for the first of them looks often, unless they are so
  * long that a pause does not count. */
-static size_t rest_of_message(const struct socket_link *link, const struct socket_part *part)
+static size_t rest_of_message(const struct socket_link *link)
 {
+    const struct socket_lane *control = &link->lanes[0];
+    const struct socket_part *part = control->first == control->last
+                                         ? NULL
+                                         : &control->parts[control->first % (2 * SOCKET_REQUESTS)];
     const struct socket_request *request =
         part ? part->request : link->order[link->headed % SOCKET_REQUESTS];
     const struct tt_net_landing *landing = &request->landing;
@@ -311,8 +315,7 @@ static ncclResult_t read_next(struct socket_link *link, size_t *moved_out)
         pieces[n++] = payload;
         pieces[n++] = (struct iovec){ahead + head_bytes, sizeof(link->ahead) - head_bytes};
     }
-    ncclResult_t rc =
-        tt_socket_read(link, &link->lanes[0], pieces, n, rest_of_message(link, NULL), moved_out);
+    ncclResult_t rc = tt_socket_read(link, &link->lanes[0], pieces, n, moved_out);
     size_t got = *moved_out;
     if (payload.iov_len && got > pieces[0].iov_len) {
         link->early = payload.iov_base;
@@ -340,8 +343,7 @@ static ncclResult_t read_control(struct socket_link *link, size_t *moved_out)
         return read_next(link, moved_out);
     }
     pieces[n++] = (struct iovec){link->ahead + had, sizeof(link->ahead) - had};
-    ncclResult_t rc =
-        tt_socket_read(link, control, pieces, n, rest_of_message(link, part), moved_out);
+    ncclResult_t rc = tt_socket_read(link, control, pieces, n, moved_out);
     if (rc || *moved_out == 0) return rc;
     size_t direct = part ? tt_min_size(part->left, *moved_out) : 0;
     link->ahead_last += (uint32_t)(*moved_out - direct);
@@ -356,7 +358,7 @@ static ncclResult_t read_control(struct socket_link *link, size_t *moved_out)
 
 static ncclResult_t receive_control(struct socket_link *link)
 {
-    const struct socket_lane *control = &link->lanes[0];
+    struct socket_lane *control = &link->lanes[0];
     for (;;) {
         size_t moved = 1;
         ncclResult_t rc = ncclSuccess;
@@ -370,6 +372,10 @@ static ncclResult_t receive_control(struct socket_link *link)
             rc = take_head(link, next);
         } else {
             rc = read_control(link, &moved);
+        }
+        if (rc == ncclInProgress) { /* no bytes were there */
+            tt_socket_lane_missed(control, rest_of_message(link));
+            return ncclSuccess;
         }
         if (rc || moved == 0) return rc;
     }

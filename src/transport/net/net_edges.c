@@ -68,18 +68,14 @@ static ncclResult_t first_error(struct tt_net_edges *edges)
     return (ncclResult_t)atomic_load_explicit(&edges->error, memory_order_relaxed);
 }
 
-/* A question costs a system call or several, and the processor may be what the sender lacks: who
- * has waited a moment gives way after each, and who has waited longer asks again after an eighth of
- * the time that it has waited. True: give way. The lock is held. */
-static bool pace(struct tt_net_edges *edges, bool moved)
+/* Nothing moved. A question costs a system call or several, and the processor may be what the
+ * sender lacks: who has waited a moment gives way after each, and who has waited longer asks again
+ * after an eighth of the time that it has waited. True: give way. The lock is held. */
+static bool pace(struct tt_net_edges *edges)
 {
-    uint64_t look_nsec = atomic_load_explicit(&edges->look_nsec, memory_order_relaxed);
-    if (moved) {
-        atomic_store_explicit(&edges->look_nsec, 0, memory_order_relaxed);
-        return false;
-    }
     uint64_t now_nsec = tt_now_nsec();
-    if (!look_nsec) edges->waits_nsec = now_nsec;
+    if (!atomic_load_explicit(&edges->look_nsec, memory_order_relaxed))
+        edges->waits_nsec = now_nsec;
     uint64_t waited_nsec = now_nsec - edges->waits_nsec;
     uint64_t pause_nsec = waited_nsec < EAGER_NSEC ? 0 : waited_nsec / PAUSE_PART;
     if (pause_nsec > PAUSE_MOST_NSEC) pause_nsec = PAUSE_MOST_NSEC;
@@ -115,7 +111,10 @@ void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted
             if (edge->slots.phase == NET_READY) moved = tt_net_step(edge);
             left = tt_net_step_pending(edge);
         }
-        gives_way = pace(edges, moved || posted);
+        if (moved || posted)
+            atomic_store_explicit(&edges->look_nsec, 0, memory_order_relaxed);
+        else
+            gives_way = pace(edges);
         pthread_mutex_unlock(&edges->lock);
         atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
         if (gives_way) sched_yield();
