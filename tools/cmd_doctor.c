@@ -1,5 +1,6 @@
 /* `tutti doctor`: what do the ranks of a running job do, and who keeps whom waiting? */
 #include "doctor/ask.h"
+#include "doctor/init.h"
 #include "doctor/merge.h"
 #include "doctor/preflight.h"
 #include "doctor/show.h"
@@ -59,6 +60,7 @@ struct doctor_options {
     const char *address, *hosts, *flight;
     double timeout_sec;
     bool json, preflight, stacks;
+    bool quiet; /* processes that do not answer are none of those that were asked for */
 };
 
 static bool is_either(const char *text, const char *a, const char *b)
@@ -245,16 +247,36 @@ static int examine_host(const struct doctor_options *options, json_t *jobs)
             pids[p] = 0;
             continue;
         }
-        if (!options->flight) say_silent(pids[p], why);
+        if (!options->quiet) say_silent(pids[p], why);
         pids[p] = 0;
         silent++;
     }
     for (int p = 0; p < count; p++) {
         if (!doctor_is_stopped(pids[p]) || is_known(jobs, pids[p])) continue;
-        if (!options->flight) say_silent(pids[p], "");
+        if (!options->quiet) say_silent(pids[p], "");
         silent++;
     }
     return silent;
+}
+
+/* A process in an init is connected with no other: what the others of this host say of its
+ * communicators is added. */
+static void examine_neighbours(const struct doctor_options *options, json_t *jobs)
+{
+    struct doctor_options quiet = *options;
+    json_t *others = json_array(), *job = json_array_get(jobs, 0), *other;
+    const json_t *comm;
+    size_t i;
+    bool in_init = false;
+    quiet.quiet = true;
+    json_array_foreach(json_object_get(job, "communicators"), i, comm) in_init |=
+        doctor_in_init(comm);
+    if (in_init) examine_host(&quiet, others);
+    json_array_foreach(others, i, other)
+    {
+        if (doctor_shares_comm(job, other)) doctor_merge(jobs, json_incref(other));
+    }
+    json_decref(others);
 }
 
 /* Exit status, as far as it is known: 0, or why there is no answer. */
@@ -278,6 +300,7 @@ static int examine_one(const struct doctor_options *options, json_t *jobs)
     const bool answered = job != NULL;
     doctor_merge(jobs, job);
     if (!address) examine_missing(options, jobs);
+    if (!address) examine_neighbours(options, jobs);
     if (answered) return 0;
     return !address && doctor_is_stopped(pid) ? 1 : STATUS_NO_JOB;
 }
@@ -362,6 +385,7 @@ static int save_flights(const struct doctor_options *options)
     int pids[MAX_PIDS] = {(int)options->pid};
     int count = options->pid ? 1 : doctor_list(pids, MAX_PIDS);
     struct doctor_options brief = *options; /* which process is of which job */
+    brief.quiet = true;
     struct flights flights = {.options = options};
     json_t *jobs = json_array();
     const json_t *job;
@@ -465,7 +489,8 @@ static int report(const json_t *jobs, bool json)
 /* What running jobs do. Returns the exit status. */
 static int ask_jobs(const struct doctor_options *options)
 {
-    json_t *jobs = json_array();
+    json_t *jobs = json_array(), *job;
+    size_t i;
     int status = 0;
     if (options->pid || options->address) {
         status = examine_one(options, jobs);
@@ -475,6 +500,7 @@ static int ask_jobs(const struct doctor_options *options)
         status = say_no_job();
     }
     if (options->stacks) add_stacks(jobs);
+    json_array_foreach(jobs, i, job) doctor_judge_inits(job);
     const int stuck = report(jobs, options->json);
     json_decref(jobs);
     return status ? status : stuck;

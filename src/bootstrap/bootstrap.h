@@ -103,9 +103,16 @@ struct tt_bootstrap_decline {
     const char *sentence;
 };
 /* Tell the ranks that join by these ids that this rank will not join: their joins end with the
- * sentence. Ids that cannot be read, or whose root does not exist, are ignored. Blocks 0.5 s at
- * most. */
+ * sentence. Ids that cannot be read or have no root are ignored. Blocks 0.5 s at most. */
 void tt_bootstrap_decline(const struct tt_bootstrap_decline *decline);
+
+/* What the root of a communicator in its init knows of a rank. Any thread. */
+struct tt_joined {
+    bool known, came; /* the root is in this process; the rank has come to it */
+    int pid;          /* -1: not known */
+    char host[64];
+};
+struct tt_joined tt_bootstrap_joined(uint64_t comm_id, int rank);
 
 struct tt_bootstrap_child {
     struct tt_member *member; /* of the child; as above */
@@ -116,8 +123,8 @@ struct tt_bootstrap_child {
                            the bootstrap count */
     const void *record;
 };
-/* Make a child of an existing membership; all members of the child call. The parent must stay alive
- * meanwhile. Blocks, outputs and errors as tt_bootstrap_join(). */
+/* Make a child of a membership, which must stay alive meanwhile; all members of the child call.
+ * Blocks, outputs and errors as tt_bootstrap_join(). */
 ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_bootstrap_child *child,
                                 struct tt_bootstrap **bootstrap_out, const void **records_out);
 
@@ -134,8 +141,7 @@ void tt_bootstrap_own_memory(struct tt_bootstrap *bootstrap, void *memory, size_
  * together; from now on it covers each exchange. */
 void tt_bootstrap_init_done(struct tt_bootstrap *bootstrap);
 
-/* Leave in order: tell the peers, and free. Accepts NULL and half-built ones. Blocks 1 s at most.
- */
+/* Leave in order: tell the peers, and free. Accepts NULL and half-built ones. Blocks up to 1 s. */
 void tt_bootstrap_leave(struct tt_bootstrap *bootstrap);
 
 /* All ranks contribute `bytes` (<= 64 KiB) and get all contributions in rank order. Collective,
@@ -159,16 +165,13 @@ ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_
 
 /* The rank behind `from` on the way of a message to `to`. */
 int tt_bootstrap_next(const struct tt_bootstrap *bootstrap, int from, int to);
-/* Count of messages that have arrived: while it does not change, polling finds nothing new. Costs
- * one load. */
+/* Count of messages that have arrived: until it changes, polling finds nothing new. One load. */
 uint64_t tt_bootstrap_mail(const struct tt_bootstrap *bootstrap);
 
-/* Since when a caller of this rank waits for the others in an exchange (of tt_now_nsec()); 0: none
- * does. Any thread. */
+/* Since when a caller of this rank waits for others in an exchange; 0: none does. Any thread. */
 uint64_t tt_bootstrap_exchange_nsec(const struct tt_bootstrap *bootstrap);
 
-/* Tell all ranks that this one has failed with that code and sentence. They get ncclRemoteError
- * from their next call and from tt_bootstrap_error(). */
+/* Tell all ranks that this one has failed. Calls and tt_bootstrap_error() give ncclRemoteError. */
 void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence);
 /* The same, and this rank takes part in nothing any more: members of a child that is made of this
  * membership after an earlier error get the failure too. */
@@ -183,8 +186,7 @@ void tt_bootstrap_fail_all(struct tt_bootstrap *bootstrap, ncclResult_t rc, cons
 void tt_bootstrap_revoke(struct tt_bootstrap *bootstrap);
 
 /* ncclSuccess, or the first error known: a rank died, left with an error, or its connection broke;
- * the sentence names rank, host and pid (or is the one that this rank gave to tt_bootstrap_fail()).
- * One relaxed load when all is well. */
+ * the sentence names it (or was given to tt_bootstrap_fail()). One load when all is well. */
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out);
 
 /* The rank that failed, when tt_bootstrap_error() reports an error that a rank sent; else -1. */
@@ -219,13 +221,11 @@ void tt_bootstrap_attach(struct tt_bootstrap *bootstrap, const _Atomic uint64_t 
 
 /* Host and pid of a rank, for reports. Valid until leave. */
 const char *tt_bootstrap_peer(const struct tt_bootstrap *bootstrap, int rank, int *pid_out);
-
 /* Its numeric address, "" when unknown. Any thread. */
 void tt_bootstrap_address(const struct tt_bootstrap *bootstrap, int rank, char *text,
                           size_t text_bytes);
 
-/* A 32-byte key for connections of another kind (proxy, net) derived from the communicator's
- * secret. */
+/* A key for connections of another kind (proxy, net), derived from the communicator's secret. */
 void tt_bootstrap_key(const struct tt_bootstrap *bootstrap, const char *kind,
                       unsigned char key_out[32]);
 

@@ -39,10 +39,24 @@ static void insert_rank(json_t *ranks, json_t *rank)
     json_array_insert(ranks, at, rank);
 }
 
+/* Of a communicator in its init the process with the root knows who has come. */
+static void merge_missing(json_t *missing, const json_t *other)
+{
+    json_t *rank;
+    size_t i;
+    json_array_foreach(other, i, rank)
+    {
+        json_t *known = find_by(missing, "rank", rank);
+        const char *state = json_string_value(json_object_get(known, "state"));
+        if (state && !strcmp(state, "unknown")) json_object_update(known, rank);
+    }
+}
+
 static void merge_comm(json_t *comm, const json_t *other)
 {
     json_t *ranks = json_object_get(comm, "ranks"), *rank;
     size_t i;
+    merge_missing(json_object_get(comm, "missing"), json_object_get(other, "missing"));
     json_array_foreach(json_object_get(other, "ranks"), i, rank)
     {
         if (find_by(ranks, "rank", rank)) continue;
@@ -82,7 +96,7 @@ static void merge_job(json_t *job, const json_t *other)
     }
 }
 
-static bool shares_comm(const json_t *job, const json_t *other)
+bool doctor_shares_comm(const json_t *job, const json_t *other)
 {
     const json_t *comms = json_object_get(job, "communicators"), *comm;
     size_t i;
@@ -99,7 +113,7 @@ void doctor_merge(json_t *jobs, json_t *job)
     size_t i;
     json_array_foreach(jobs, i, known)
     {
-        if (!job || !shares_comm(known, job)) continue;
+        if (!job || !doctor_shares_comm(known, job)) continue;
         merge_job(known, job);
         json_decref(job);
         return;

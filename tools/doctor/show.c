@@ -1,6 +1,8 @@
 /* Text of `tutti doctor`: per communicator the verdict first, then who is where. */
 #include "doctor/show.h"
 
+#include "doctor/init.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -32,9 +34,15 @@ static void show_wait(const json_t *rank)
 static void show_rank(const json_t *rank)
 {
     const char *state = text_of(rank, "state");
+    const bool in_init = !strcmp(state, "init");
     printf("  rank %-4.0f %s pid %.0f  %s", number_of(rank, "rank"), text_of(rank, "host"),
-           number_of(rank, "pid"), state);
-    if (!strcmp(state, "waits")) {
+           number_of(rank, "pid"), in_init ? "in its init" : state);
+    if (in_init) {
+        printf(" since %.1f s", number_of(rank, "still_sec"));
+    } else if (json_object_get(rank, "exchange_sec")) {
+        printf(" for the others in a split, registration or the like since %.1f s",
+               number_of(rank, "exchange_sec"));
+    } else if (!strcmp(state, "waits")) {
         show_wait(rank);
     } else if (*text_of(rank, "last_call")) {
         printf("; last call: operation %.0f %s, %.1f s ago", number_of(rank, "collectives"),
@@ -58,12 +66,12 @@ static void show_missing(const json_t *missing)
     {
         const char *state = text_of(one, "state");
         if (number_of(one, "pid") <= 0) {
-            printf("  rank %-4.0f has not come, as far as those who answered know\n",
-                   number_of(one, "rank"));
+            printf("  rank %-4.0f has not come%s\n", number_of(one, "rank"),
+                   strcmp(state, "not come") != 0 ? ", as far as those who answered know" : "");
             continue;
         }
         printf("  rank %-4.0f %s pid %.0f  %s", number_of(one, "rank"), text_of(one, "host"),
-               number_of(one, "pid"), state);
+               number_of(one, "pid"), !strcmp(state, "init") ? "in its init" : state);
         if (!strcmp(state, "silent") && json_is_true(json_object_get(one, "runs"))) {
             printf(", though it runs");
             if (stopped) printf(": out of reach behind a stopped rank, or too busy");
@@ -102,7 +110,7 @@ static void show_well(const json_t *job)
     size_t i, missing = 0;
     json_array_foreach(json_object_get(job, "communicators"), i, comm)
     {
-        missing += json_array_size(json_object_get(comm, "missing"));
+        missing += json_array_size(json_object_get(comm, "missing")) || doctor_in_init(comm);
     }
     if (!missing && i) printf("  nobody stands still\n");
 }

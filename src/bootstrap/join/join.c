@@ -163,6 +163,8 @@ static ncclResult_t join_prepare(struct join *join)
 static ncclResult_t join_root(struct join *join)
 {
     ncclResult_t rc = tt_listener_main(&join->request.addr);
+    for (int i = 0; i < join->nroots; i++)
+        tt_root_serves(&join->roots[i].key, join->config->member->comm_id);
     if (!rc) rc = tt_root_conns_open(join);
     if (!rc) rc = tt_root_conns_wait(join);
     if (rc) return rc;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/system/clock.h"
+#include "bootstrap/bootstrap.h"
 #include "bootstrap/join/mistakes.h"
 #include "bootstrap/join/root_state.h"
 #include "bootstrap/wire/loop.h"
@@ -199,6 +200,41 @@ void tt_root_fail_key(const struct tt_key *key, ncclResult_t rc, const char *sen
         if (memcmp(root->acceptor.key.name, key->name, sizeof(key->name)) == 0)
             tt_root_fail(root, rc, "%s", sentence);
     }
+}
+
+void tt_root_serves(const struct tt_key *key, uint64_t comm_id)
+{
+    for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
+        if (memcmp(root->acceptor.key.name, key->name, sizeof(key->name)) == 0)
+            root->comm_id = comm_id;
+    }
+}
+
+/* A caller may give another number of ranks than the root was told first. */
+static bool knows_rank(const struct tt_root *root, int rank, const struct root_client **client_out)
+{
+    if (!root->slots || rank >= root->blocks.nranks) return false;
+    const int slot = tt_blocks_slot(&root->blocks, (int)root->first.index, rank);
+    if (slot < 0) return false;
+    *client_out = root->slots[slot];
+    return true;
+}
+
+struct tt_joined tt_bootstrap_joined(uint64_t comm_id, int rank)
+{
+    struct tt_joined joined = {.pid = -1};
+    tt_service_lock();
+    for (const struct tt_root *root = tt_service()->roots; root; root = root->next) {
+        const struct root_client *client = NULL;
+        if (root->comm_id != comm_id || !knows_rank(root, rank, &client)) continue;
+        joined.known = true;
+        if (!client) continue;
+        joined.came = true;
+        joined.pid = client->join.pid;
+        snprintf(joined.host, sizeof(joined.host), "%s", client->join.host);
+    }
+    tt_service_unlock();
+    return joined;
 }
 
 static void roots_fail(void)

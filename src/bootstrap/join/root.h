@@ -73,6 +73,10 @@ ncclResult_t tt_root_passed_over(const struct tt_key *key);
 /* Lock held. Note that the join with the key is over: later ranks with such an id are refused. */
 void tt_root_passed_end(const struct tt_key *key);
 
+/* Lock held. A rank of this process joins that communicator by the root of this key, which may be
+ * in another process. */
+void tt_root_serves(const struct tt_key *key, uint64_t comm_id);
+
 /* Lock held. A rank of this process gives up: when the root of this key is in this process, its
  * clients get the reason. */
 void tt_root_fail_key(const struct tt_key *key, ncclResult_t rc, const char *sentence);

@@ -53,6 +53,7 @@ struct tt_root {
     struct root_client **slots; /* by tt_blocks_slot(); NULL before the first JOIN */
     struct tt_blocks blocks;
     int nslots, njoined;
+    uint64_t comm_id;            /* 0: no rank of this process has come */
     uint32_t nclients, expected; /* connections so far; those that may still come */
     struct tt_join first;
     int32_t root_rank; /* rank in this process; -1: none so far */

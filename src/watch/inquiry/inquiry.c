@@ -111,13 +111,15 @@ static void own_status(const struct tt_watch *watch, const struct tt_status_proc
 static void init_status(const struct tt_watch_init *init, const struct tt_status_process *self,
                         uint64_t now, struct tt_status *status)
 {
+    const uint32_t age_msec = (uint32_t)((now - init->since_nsec) / 1000000);
     *status = (struct tt_status){.process = *self,
                                  .comm_id = init->comm_id,
                                  .rank = init->rank,
                                  .nranks = init->nranks,
                                  .device = init->device,
                                  .init = ncclInProgress,
-                                 .quiet_msec = (uint32_t)((now - init->since_nsec) / 1000000)};
+                                 .idle_msec = age_msec,
+                                 .quiet_msec = age_msec};
     memcpy(status->name, init->name, sizeof(status->name));
 }
 

@@ -19,8 +19,9 @@ enum { MAX_STEPS = 512, NAMED_RANKS = 8, BLOCKED_MSEC = 500 };
 
 const char *tt_verdict_name(enum tt_verdict_kind kind)
 {
-    static const char *const names[] = {"none",       "stopped", "ended",  "silent",
-                                        "not called", "queued",  "circle", "graphs"};
+    static const char *const names[] = {"none",       "stopped",  "ended",  "silent",
+                                        "not called", "queued",   "circle", "graphs",
+                                        "init",       "not come", "unknown"};
     return names[kind];
 }
 
@@ -63,10 +64,31 @@ static bool is_here(const struct tt_watch *watch, int rank, const char *host, co
     return peers ? peers[rank].same_pids : !strcmp(host, own_host);
 }
 
+/* Of a communicator in its init only the root knows who has come. That a process has ended the root
+ * notices itself; the pid may be one of another container whose host has the same name. */
+static struct tt_absent absent_from_init(const struct tt_inquiry *inquiry, uint64_t comm_id,
+                                         int rank)
+{
+    struct tt_absent absent = {.kind = TT_VERDICT_UNKNOWN, .pid = -1, .host = "?"};
+    const struct tt_joined joined = tt_bootstrap_joined(comm_id, rank);
+    if (joined.known) absent.kind = joined.came ? TT_VERDICT_INIT : TT_VERDICT_AWAITED;
+    if (!joined.came) return absent;
+    absent.pid = joined.pid;
+    snprintf(absent.host, sizeof(absent.host), "%s", joined.host);
+    tt_status_clean(absent.host);
+    if (strcmp(absent.host, inquiry->self.host) != 0) return absent;
+    const enum tt_verdict_kind kind = tt_verdict_process(joined.pid);
+    absent.runs = kind == TT_VERDICT_NONE;
+    if (kind == TT_VERDICT_STOPPED) absent.kind = kind;
+    return absent;
+}
+
 struct tt_absent tt_verdict_absent(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
                                    uint64_t comm_id, int rank)
 {
     struct tt_absent absent = {.kind = TT_VERDICT_SILENT, .pid = -1, .host = "?"};
+    const struct tt_inquiry_comm *comm = tt_inquiry_comm(inquiry, comm_id);
+    if (comm && comm->in_init) return absent_from_init(inquiry, comm_id, rank);
     const struct tt_watch *watch = watch_in(watches, comm_id);
     if (!watch || rank >= watch->subject.member->nranks) return absent;
     snprintf(absent.host, sizeof(absent.host), "%s",

@@ -12,6 +12,10 @@ enum tt_verdict_kind {
     TT_VERDICT_QUEUED,     /* it has made the call, but its stream has not reached it */
     TT_VERDICT_CIRCLE,     /* ranks wait for each other */
     TT_VERDICT_GRAPHS,     /* the communicator's end waits for graphs that hold calls of it */
+    /* of a rank that has not answered, where all that have are in the communicator's init: */
+    TT_VERDICT_INIT,    /* it is there, too */
+    TT_VERDICT_AWAITED, /* it has not come */
+    TT_VERDICT_UNKNOWN, /* one of these two */
 };
 
 enum { TT_VERDICT_COMMS = 8 };
@@ -39,7 +43,7 @@ enum tt_verdict_kind tt_verdict_process(int pid);
 
 /* What is known of a rank that has not answered. */
 struct tt_absent {
-    enum tt_verdict_kind kind; /* STOPPED, ENDED or SILENT */
+    enum tt_verdict_kind kind; /* STOPPED, ENDED or SILENT; in an init INIT, AWAITED or UNKNOWN */
     bool runs;                 /* its process is on this host, and neither stopped nor gone */
     int pid;                   /* -1: unknown */
     char host[TT_STATUS_HOST_BYTES], addr[TT_STATUS_ADDR_BYTES];

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define STILL_MSEC 1000 /* younger waits are everyday */
+enum { NAMED_RANKS = 8, LIST_BYTES = 160 };
 
 static void print_call(FILE *out, const char *key, const struct tt_call *call)
 {
@@ -34,7 +35,8 @@ static void print_rank(FILE *out, const struct tt_status *status)
 {
     const char *state = "idle";
     if (tt_status_has_work(status)) state = status->nwaits ? "waits" : "works";
-    if (status->graphs) state = "waits";
+    if (status->graphs || status->exchange_msec >= STILL_MSEC) state = "waits";
+    if (status->init) state = "init";
     if (status->abort) state = "failed";
     fprintf(out,
             "\n        {\"rank\": %d, \"host\": \"%s\", \"address\": \"%s\", \"pid\": %d, "
@@ -46,6 +48,8 @@ static void print_rank(FILE *out, const struct tt_status *status)
             status->idle_msec * 1e-3, status->quiet_msec * 1e-3);
     if (status->abort) fprintf(out, ", \"error\": %u", status->abort);
     if (status->graphs) fprintf(out, ", \"graphs\": %u", status->graphs);
+    if (status->exchange_msec >= STILL_MSEC)
+        fprintf(out, ", \"exchange_sec\": %.3f", status->exchange_msec * 1e-3);
     print_call(out, "last_call", &status->last);
     print_waits(out, status);
     fprintf(out, "}");
@@ -101,6 +105,48 @@ static void judge_graphs(const struct tt_inquiry *inquiry, const struct tt_inqui
     }
 }
 
+/* "3, 5, 6, ... (12 in all)": those that wait in an exchange, or those that do not. */
+static int list_ranks(const struct tt_inquiry *inquiry, const struct tt_inquiry_comm *comm,
+                      bool waiting, char text[LIST_BYTES])
+{
+    int count = 0;
+    size_t used = 0;
+    for (int rank = 0; rank < comm->nranks; rank++) {
+        const struct tt_status *status = tt_inquiry_find(inquiry, comm->comm_id, rank);
+        if (!status || (status->exchange_msec != 0) != waiting || count++ >= NAMED_RANKS) continue;
+        used +=
+            (size_t)snprintf(text + used, LIST_BYTES - used, "%s%d", count > 1 ? ", " : "", rank);
+    }
+    if (count > NAMED_RANKS) snprintf(text + used, LIST_BYTES - used, ", ... (%d in all)", count);
+    return count;
+}
+
+/* Ranks stand in a split, a registration or the like, and others have not come to it. */
+static void judge_exchange(const struct tt_inquiry *inquiry, const struct tt_inquiry_comm *comm,
+                           struct tt_verdict *verdict)
+{
+    const struct tt_status *late = NULL;
+    uint32_t longest_msec = 0;
+    char here[LIST_BYTES], there[LIST_BYTES];
+    for (size_t i = 0; i < inquiry->nfound; i++) {
+        const struct tt_status *status = &inquiry->found[i];
+        if (status->comm_id != comm->comm_id) continue;
+        if (status->exchange_msec > longest_msec) longest_msec = status->exchange_msec;
+        if (!status->exchange_msec && (!late || status->rank < late->rank)) late = status;
+    }
+    if (!late || longest_msec < STILL_MSEC) return;
+    const int nhere = list_ranks(inquiry, comm, true, here);
+    const int nthere = list_ranks(inquiry, comm, false, there);
+    verdict->kind = TT_VERDICT_NOT_CALLED;
+    verdict->comm_id = comm->comm_id;
+    verdict->rank = late->rank;
+    snprintf(verdict->sentence, sizeof(verdict->sentence),
+             "%s %s %s for the others in a split, registration or the like since %.1f s; %s %s %s "
+             "not made that call",
+             nhere > 1 ? "ranks" : "rank", here, nhere > 1 ? "wait" : "waits", longest_msec * 1e-3,
+             nthere > 1 ? "ranks" : "rank", there, nthere > 1 ? "have" : "has");
+}
+
 static void print_verdict(FILE *out, const struct tt_inquiry *inquiry,
                           const struct tt_watch *watches, const struct tt_inquiry_comm *comm)
 {
@@ -110,6 +156,7 @@ static void print_verdict(FILE *out, const struct tt_inquiry *inquiry,
     if (verdict.kind == TT_VERDICT_NONE || verdict.kind == TT_VERDICT_SILENT)
         judge_stopped(inquiry, watches, comm, &verdict);
     if (verdict.kind == TT_VERDICT_NONE) judge_graphs(inquiry, comm, &verdict);
+    if (verdict.kind == TT_VERDICT_NONE) judge_exchange(inquiry, comm, &verdict);
     if (verdict.kind == TT_VERDICT_NONE) {
         fprintf(out, "\"verdict\": null");
         return;

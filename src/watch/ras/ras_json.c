@@ -68,6 +68,7 @@ static void print_missing(FILE *out, const struct tt_inquiry *inquiry,
         if (comm->rank[rank] & TT_INQUIRY_FOUND) continue;
         struct tt_absent absent = tt_verdict_absent(inquiry, watches, comm->comm_id, rank);
         bool dead = absent.kind == TT_VERDICT_ENDED;
+        bool late = absent.kind == TT_VERDICT_INIT || absent.kind == TT_VERDICT_AWAITED;
         fprintf(out,
                 "        {\n"
                 "          \"rank\": %d,\n"
@@ -81,7 +82,8 @@ static void print_missing(FILE *out, const struct tt_inquiry *inquiry,
                 "          }\n"
                 "        }%s\n",
                 rank, *absent.addr ? absent.addr : "unknown", absent.pid,
-                dead || absent.runs ? "false" : "true", dead ? "true" : "false", --left ? "," : "");
+                dead || late || absent.runs ? "false" : "true", dead ? "true" : "false",
+                --left ? "," : "");
     }
     fprintf(out, "%s]\n", comm->nranks > comm->nfound ? "      " : "");
 }

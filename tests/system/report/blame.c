@@ -110,6 +110,14 @@ static void split(struct own *own)
     if (own->rank % 2 == waits % 2) all_reduce(own, half);
 }
 
+/* The victim does not split. */
+static void unsplit(struct own *own)
+{
+    ncclComm_t half;
+    if (own->rank == own->victim) return;
+    must(ncclCommSplit(own->comm, own->rank % 2, own->rank, &half, NULL), "ncclCommSplit");
+}
+
 /* The victim calls something else, which may end before it is known to be so. */
 static void differs(struct own *own)
 {
@@ -198,7 +206,8 @@ int main(int argc, char **argv)
     } scenarios[] = {{"late", late},       {"stopped", stopped}, {"circle", circle},
                      {"split", split},     {"differs", differs}, {"aborts", aborts},
                      {"crashes", crashes}, {"absent", absent},   {"twice", twice},
-                     {"works", works},     {"deaf", deaf},       {"graphs", graphs}};
+                     {"works", works},     {"deaf", deaf},       {"graphs", graphs},
+                     {"unsplit", unsplit}};
     struct own own;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     if (argc != 6) return 2;

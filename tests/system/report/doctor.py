@@ -20,13 +20,13 @@ def tutti(*args, **kw):
 
 
 @contextlib.contextmanager
-def job(scenario, env, first={}):
-    """Processes of the ranks; variables of all, and of rank 0."""
+def job(scenario, env, first={}, absent=None):
+    """Processes of the ranks; variables of all, and of rank 0; a rank that does not come."""
     with tempfile.TemporaryDirectory() as folder:
         started = [subprocess.Popen([BLAME, scenario, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")],
                                     env={**os.environ, "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", **env,
                                          **(first if r == 0 else {})},
-                                    stderr=subprocess.DEVNULL) for r in range(RANKS)]
+                                    stderr=subprocess.DEVNULL) for r in range(RANKS) if r != absent]
         try:
             yield started
         finally:
@@ -36,13 +36,13 @@ def job(scenario, env, first={}):
                 process.wait()
 
 
-def is_stable(job, waiting):
+def is_stable(job, waiting, state):
     """There is a verdict, and so many ranks' waits are listed, which takes them some time."""
     comm = job["communicators"][0]
-    return comm["verdict"] and sum(r["state"] == "waits" for r in comm["ranks"]) >= waiting
+    return comm["verdict"] and sum(r["state"] == state for r in comm["ranks"]) >= waiting
 
 
-def asked(pid, waiting=0):
+def asked(pid, waiting=0, state="waits"):
     """What the doctor says as soon as the job has come to rest; its exit status."""
     end = time.monotonic() + 60
     while True:
@@ -50,7 +50,7 @@ def asked(pid, waiting=0):
         jobs = json.loads(r.stdout) if r.stdout else []
         took = re.search(r'"took_sec": ([\d.]+)', r.stdout or "")
         check("seconds without noise", not took or len(took[1]) < 12, r.stdout[:200])
-        if jobs and jobs[0]["communicators"] and is_stable(jobs[0], waiting) or time.monotonic() > end:
+        if jobs and jobs[0]["communicators"] and is_stable(jobs[0], waiting, state) or time.monotonic() > end:
             return jobs[0] if jobs else {}, r.returncode
         time.sleep(0.2)
 
@@ -353,6 +353,31 @@ def cut_off(processes):
     processes[1].send_signal(signal.SIGCONT)
 
 
+def inits(processes, port):
+    """Ranks wait in their init for one that does not come: who has come, who has not, and since when, whichever process
+    is asked."""
+    end = time.monotonic() + 60
+    while (r := tutti("ras", "-p", str(port))).stdout.count("(init)") < 2 and time.monotonic() < end:
+        time.sleep(0.2)
+    known = [f"Rank 1 -- process {processes[1].pid} on node", f"Rank {VICTIM} -- process -1 on node ? (not come)"]
+    check("an init for ras", "INIT  INCOMPLETE" in r.stdout and all(k in r.stdout for k in known), r.stdout)
+    answer, status = asked(processes[2].pid, 3, "init")
+    comm = answer["communicators"][0]
+    says = r"ranks 0, 1, 3 wait in the init of the communicator since \d+\.\d s; rank 2 has not come: does it run, "
+    check("a rank that has not come", comm["verdict"]["kind"] == "not come" and comm["verdict"]["rank"] == VICTIM and status == 1 and
+          re.match(says, comm["verdict"]["sentence"]), answer)
+    check("ranks in their init", [(r["pid"], r["state"]) for r in comm["ranks"]] == [(p.pid, "init") for p in processes] and
+          all(r["still_sec"] > 0 for r in comm["ranks"]), comm)
+    check("the awaited rank", [(r["rank"], r["state"], r["pid"]) for r in comm["missing"]] == [(VICTIM, "not come", -1)], comm)
+    r = tutti("doctor", "--pid", str(processes[0].pid))
+    check("an init as text", re.search("VERDICT: " + says, r.stdout) and r.stdout.count("in its init since") == 3 and
+          "nobody stands still" not in r.stdout and r.returncode == 1, r.stdout)
+    processes[1].send_signal(signal.SIGSTOP)
+    r = tutti("doctor", "--pid", str(processes[0].pid), "--timeout", "1")
+    check("a rank stopped in its init", f"VERDICT: rank 1 on host {socket.gethostname()} (pid {processes[1].pid}) is stopped" in r.stdout,
+          r.stdout)
+
+
 def main():
     port, port6 = free_port(), free_port()
     folder = tempfile.TemporaryDirectory()
@@ -377,6 +402,14 @@ def main():
         hung_up(processes[1].pid)
         patient(processes[1].pid)
         oversubscribed(processes[VICTIM].pid)
+    with job("late", {"NCCL_RAS_ENABLE": "0"}, {"NCCL_RAS_ENABLE": "1", "NCCL_RAS_ADDR": f"localhost:{port}"}, VICTIM) as processes:
+        inits(processes, port)
+    with job("unsplit", {"NCCL_RAS_ENABLE": "0"}) as processes:
+        answer, status = asked(processes[0].pid, RANKS - 1)
+        comm = answer["communicators"][0]
+        check("a rank that does not split", comm["verdict"]["kind"] == "not called" and comm["verdict"]["rank"] == VICTIM and
+              re.match(r"ranks 0, 1, 3 wait for the others in a split, .* since \d+\.\d s; rank 2 has not made that call$",
+                       comm["verdict"]["sentence"]) and status == 1, answer)
     with job("graphs", {"NCCL_RAS_ENABLE": "0"}) as processes:
         answer, status = asked(processes[0].pid, RANKS)
         comm = answer["communicators"][0]
