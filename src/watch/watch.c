@@ -35,7 +35,8 @@
 #define EXIT_TICK_NSEC 20000000ull /* while a process has exited and work waits */
 #define STOPPED_NSEC 1000000000ull /* between two looks: this process did not run */
 #define REPORT_NSEC 5000000000ull
-#define STRICT_TIMEOUT_SEC 120 /* of TUTTI_STRICT where TUTTI_TIMEOUT is not set */
+#define INIT_WAITS_NSEC 2000000000ull /* in an init: the launcher is told */
+#define STRICT_TIMEOUT_SEC 120        /* of TUTTI_STRICT where TUTTI_TIMEOUT is not set */
 #define NSEC 1000000000ull
 
 /* NCCL_RUN_RAS_DIAGNOSTICS: a report on each new communicator, by its rank 0, is asked for ... */
@@ -107,6 +108,19 @@ static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
     tt_unreceived_look(&watch->unreceived, &watch->subject);
 }
 
+/* `tutti run` sees ranks end without having come, which those that wait for them do not. */
+static void report_waits(uint64_t now)
+{
+    for (struct tt_watch_init *init = tt_watches.watchdog.inits; init; init = init->next) {
+        if (init->reported || now < init->since_nsec + INIT_WAITS_NSEC) continue;
+        init->reported = true;
+        tt_launcher_report(init->launcher, &(struct tt_launcher_note){.kind = TT_LAUNCHER_WAITS,
+                                                                      .rank = init->rank,
+                                                                      .nranks = init->nranks,
+                                                                      .comm_id = init->comm_id});
+    }
+}
+
 static void *watch_main(void *arg)
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", NULL); /* numbers with a point, for programs */
@@ -124,6 +138,7 @@ static void *watch_main(void *arg)
         tt_inquiry_step(&tt_watches.watchdog.inquiry, tt_watches.watchdog.subjects, now);
         for (struct tt_watch *watch = tt_watches.watchdog.subjects; watch; watch = watch->next)
             turn(watch, lost, now);
+        report_waits(now);
         tt_serve_report(&tt_watches.watchdog.serve, &tt_watches.watchdog.inquiry,
                         tt_watches.watchdog.subjects, now);
         for (struct tt_watch *watch = tt_watches.watchdog.subjects; watch; watch = watch->next) {
@@ -235,6 +250,7 @@ struct tt_watch_init *tt_watch_init_begin(const struct tt_member *member)
                                        .device = member->device};
         snprintf(init->name, sizeof(init->name), "%s", member->name ? member->name : "");
         tt_status_clean(init->name);
+        tt_launcher_name(init->launcher);
     }
     pthread_mutex_lock(&tt_watches.watchdog.lock);
     free(tt_watches.watchdog.settings);
@@ -257,6 +273,8 @@ void tt_watch_init_end(struct tt_watch_init *init)
         link = &(*link)->next;
     if (*link) *link = init->next;
     tt_watches.watchdog.inquiry.inits = tt_watches.watchdog.inits;
+    if (init->reported)
+        tt_launcher_report(init->launcher, &(struct tt_launcher_note){.kind = TT_LAUNCHER_GOES});
     let_end();
     free(init);
 }

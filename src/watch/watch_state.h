@@ -2,6 +2,7 @@
  * reads it, under the lock of watch.c. Private to the room. */
 #pragma once
 
+#include "base/launcher.h"
 #include "watch/compare/compare.h"
 #include "watch/flight/flight.h"
 #include "watch/watch.h"
@@ -18,6 +19,8 @@ struct tt_watch_init { /* a communicator in its init: copies, as the communicato
     uint64_t comm_id, since_nsec;
     int rank, nranks, device;
     char name[TT_WATCH_NAME_BYTES];
+    bool reported; /* the launcher knows that it waits */
+    char launcher[TT_LAUNCHER_BYTES];
 };
 
 struct tt_watch {

@@ -5,6 +5,7 @@
 #include "../tutti.h"
 
 #include "base/beside.h"
+#include "base/launcher.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -142,22 +143,20 @@ static void open_exits(struct launch_env *env)
     env->exits_fd = fd;
 }
 
-pid_t launch_env_exiting(const struct launch_env *env, int *status_out)
+pid_t launch_env_note(const struct launch_env *env, struct tt_launcher_note *note_out)
 {
-    int code = 0;
     char control[CMSG_SPACE(sizeof(struct ucred))] __attribute__((aligned(8)));
-    struct iovec part = {&code, sizeof(code)};
+    struct iovec part = {note_out, sizeof(*note_out)};
     struct ucred from = {0};
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = control,
                              .msg_controllen = sizeof(control)};
-    if (env->exits_fd < 0 || recvmsg(env->exits_fd, &message, 0) != sizeof(code)) return 0;
+    if (env->exits_fd < 0 || recvmsg(env->exits_fd, &message, 0) != sizeof(*note_out)) return 0;
     for (struct cmsghdr *at = CMSG_FIRSTHDR(&message); at; at = CMSG_NXTHDR(&message, at)) {
         if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_CREDENTIALS)
             memcpy(&from, CMSG_DATA(at), sizeof(from));
     }
-    *status_out = code & 0xff;
     return from.pid;
 }
 

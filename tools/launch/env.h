@@ -15,7 +15,7 @@ struct launch_env { /* of the whole job; rank variables are made per rank */
     int port;               /* MASTER_PORT, for the program's own use */
     int id_port;            /* of NCCL_COMM_ID; another one, so that both may be listened on */
     int id_port_fd;         /* keeps it from others until launch_env_fini() */
-    int exits_fd;           /* where ranks of this host say that they exit; -1: none */
+    int exits_fd;           /* where processes of this host tell (base/launcher.h); -1: none */
     char exits_name[16];    /* its abstract name */
     char secret_file[4096]; /* mode 0600, removed by launch_env_fini() */
     char secret[65];
@@ -31,9 +31,9 @@ void launch_env_fini(struct launch_env *env);
 /* What the script for a remote shell says first, as a line on standard error. */
 #define LAUNCH_STARTED "tutti run: the shell has started"
 
-/* The process that first said that it exits with a status other than 0, and which; 0: none (now).
- */
-pid_t launch_env_exiting(const struct launch_env *env, int *status_out);
+struct tt_launcher_note;
+/* What a process of this host has told first, and its pid; 0: nothing (now). */
+pid_t launch_env_note(const struct launch_env *env, struct tt_launcher_note *note_out);
 
 struct launch_slot {
     int rank, nranks;

@@ -4,11 +4,14 @@
 
 #include "env.h"
 #include "guard.h"
+#include "inits.h"
 #include "linkage.h"
 #include "output.h"
 #include "pmi.h"
 #include "report.h"
 #include "same.h"
+
+#include "base/launcher.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,8 +57,9 @@ struct launch {
     struct launch_pmi *pmi; /* NULL: ranks are on other hosts, which it does not reach */
     struct rlimit files;    /* descriptors that a rank may have: as many as we were given */
     struct child *children;
-    struct launch_same *same;        /* NULL: each rank's warnings are printed */
-    struct launch_report *report;    /* NULL: not wanted */
+    struct launch_same *same;     /* NULL: each rank's warnings are printed */
+    struct launch_report *report; /* NULL: not wanted */
+    struct launch_inits *inits;
     bool reported[LAUNCH_MAX_HOSTS]; /* its remote shell has said why it cannot start ranks */
     int nalive, nsaid, nheld;
     struct timespec held_since; /* the first of them */
@@ -325,19 +329,20 @@ static void signal_all(const struct launch *launch, int signal)
     }
 }
 
-/* Note in which order ranks said that they exit. */
-static void note_exits(struct launch *launch)
+/* Note in which order ranks said that they exit, and which wait in an init. */
+static void take_notes(struct launch *launch)
 {
-    int status;
-    for (pid_t pid; (pid = launch_env_exiting(&launch->env, &status)) > 0;) {
+    struct tt_launcher_note note;
+    for (pid_t pid; (pid = launch_env_note(&launch->env, &note)) > 0;) {
         const pid_t group = getpgid(pid); /* a rank is a group; its program may have ended */
         for (int r = 0; r < launch->options->nranks; r++) {
             struct child *child = &launch->children[r];
-            if (launch->ending || child->pid <= 0 || child->said ||
-                (child->pid != pid && child->pid != group))
+            if (launch->ending || child->pid <= 0 || (child->pid != pid && child->pid != group))
                 continue;
+            if (note.kind != TT_LAUNCHER_EXIT) launch_inits_take(launch->inits, r, pid, &note);
+            if (note.kind != TT_LAUNCHER_EXIT || child->said) continue;
             child->said = ++launch->nsaid;
-            child->said_status = status;
+            child->said_status = note.status & 0xff;
         }
     }
 }
@@ -346,7 +351,7 @@ static void end_all(struct launch *launch, int status)
 {
     if (launch->first_status < 0) launch->first_status = status;
     if (launch->ending) return;
-    note_exits(launch); /* those do not end because of the signal */
+    take_notes(launch); /* those do not end because of the signal */
     launch->ending = true;
     clock_gettime(CLOCK_MONOTONIC, &launch->ending_since);
     signal_all(launch, SIGTERM);
@@ -470,6 +475,7 @@ static void reap_rank(struct launch *launch, int rank)
     const bool sent =
         launch->ending && child->status && (!child->said || WIFSIGNALED(child->status));
     launch_report_end(launch->report, rank, child->status, sent);
+    if (!child->status) launch_inits_ended(launch->inits, rank);
     if (!child->status && finalized) return;
     launch_output_drain(&child->err);
     const bool may_follow =
@@ -486,7 +492,7 @@ static void reap_rank(struct launch *launch, int rank)
  *         it, and be as dead by now */
 static void reap(struct launch *launch, pid_t first)
 {
-    note_exits(launch);
+    take_notes(launch);
     for (int r = 0; r < launch->options->nranks; r++) {
         if (first > 0 && launch->children[r].pid == first) reap_rank(launch, r);
     }
@@ -515,6 +521,17 @@ static void read_signals(struct launch *launch)
         end_all(launch, 128 + (int)seen.ssi_signo);
     }
     reap(launch, first);
+}
+
+/* Ranks have ended well, and all others wait for them in an init: it would last until the init's
+ * time-out. */
+static void end_hung(struct launch *launch)
+{
+    struct launch_stand stand;
+    if (launch->ending || launch->nheld || !launch_inits_stand(launch->inits, &stand)) return;
+    fprintf(stderr, "tutti %s: %s; ending the job\n", name_of(launch), stand.sentence);
+    launch_report_hang(launch->report, stand.sentence, stand.waits, stand.ended);
+    end_all(launch, 1);
 }
 
 static void read_pmi(struct launch *launch, int rank)
@@ -548,15 +565,16 @@ static bool list_channels(const struct launch *launch, struct pollfd *polls)
 }
 
 /* One turn of waiting: output, signals, the end of the grace. Returns false when all is over.
- * polls   for each rank's channels, then for signals and for what is typed */
+ * polls   for each rank's channels, then for signals, what is typed, and what processes tell */
 static bool turn(struct launch *launch, struct pollfd *polls)
 {
     const int n = launch->options->nranks * NCHANNELS;
     if (!list_channels(launch, polls) && !launch->nalive) return false;
     polls[n] = (struct pollfd){.fd = launch->signal_fd, .events = POLLIN};
     polls[n + 1] = (struct pollfd){launch->typed[1] >= 0 ? STDIN_FILENO : -1, POLLIN, 0};
+    polls[n + 2] = (struct pollfd){launch->env.exits_fd, POLLIN, 0};
     bool untold = launch_same_report(launch->same, name_of(launch), false, stderr);
-    int ready = poll(polls, (nfds_t)n + 2, launch->ending || untold || launch->nheld ? 50 : -1);
+    int ready = poll(polls, (nfds_t)n + 3, launch->ending || untold || launch->nheld ? 50 : -1);
     for (int r = 0; ready > 0 && r < launch->options->nranks; r++) {
         const struct pollfd *three = &polls[(size_t)r * NCHANNELS];
         if (three[OUT].revents) launch_output_read(&launch->children[r].out);
@@ -564,7 +582,9 @@ static bool turn(struct launch *launch, struct pollfd *polls)
         if (three[PMI].revents) read_pmi(launch, r);
     }
     if (ready > 0 && polls[n + 1].revents) forward_typed(launch);
+    if (ready > 0 && polls[n + 2].revents) take_notes(launch);
     read_signals(launch);
+    end_hung(launch);
     if (launch->ending && !launch->killed && since_msec(&launch->ending_since) > KILL_AFTER_MSEC) {
         launch->killed = true;
         signal_all(launch, SIGKILL);
@@ -616,6 +636,7 @@ static bool prepare(struct launch *launch)
         fprintf(stderr, "tutti %s: %m\n", name_of(launch));
         return false;
     }
+    launch->inits = launch_inits_create(options->nranks);
     if (!launch_env_init(&launch->env, options) || !open_typed(launch)) return false;
     if (!launch_guard_start(&launch->guard, options->nranks, launch->env.secret_file)) return false;
     if (options->nhosts) return true;
@@ -631,6 +652,7 @@ static void finish(struct launch *launch, sigset_t before)
     launch_env_fini(&launch->env);
     launch_guard_end(&launch->guard);
     launch_pmi_destroy(launch->pmi);
+    launch_inits_destroy(launch->inits);
     for (int r = 0; launch->children && r < launch->options->nranks; r++) {
         if (launch->children[r].script_fd >= 0) close(launch->children[r].script_fd);
     }
@@ -656,7 +678,7 @@ int launch_run(const struct launch_options *options)
     if (why) return report_nothing(options, report_no_program(options, why));
     struct launch launch = {
         .options = options, .first_status = -1, .signal_fd = -1, .typed = {-1, -1}};
-    struct pollfd *polls = calloc((size_t)options->nranks * NCHANNELS + 2, sizeof(*polls));
+    struct pollfd *polls = calloc((size_t)options->nranks * NCHANNELS + 3, sizeof(*polls));
     sigset_t before = take_signals(&launch);
     getrlimit(RLIMIT_NOFILE, &launch.files);
     const struct rlimit most = {launch.files.rlim_max, launch.files.rlim_max};

@@ -49,6 +49,7 @@ struct launch_report {
     int first_failed; /* -1: none */
     int blamed;       /* by the first report that names a rank; -1: none does */
     bool interrupted;
+    bool stands; /* its ranks wait for one that has ended: they are ended, and none has failed */
     time_t started;
     struct timespec begin;
 };
@@ -219,12 +220,27 @@ void launch_report_end(struct launch_report *report, int rank, int status, bool 
 
 void launch_report_blame(struct launch_report *report, int rank)
 {
-    if (report && report->first_failed < 0 && !report->interrupted) report->first_failed = rank;
+    if (!report || report->first_failed >= 0 || report->interrupted || report->stands) return;
+    report->first_failed = rank;
 }
 
 int launch_report_blamed(const struct launch_report *report)
 {
     return report ? report->blamed : -1;
+}
+
+void launch_report_hang(struct launch_report *report, const char *text, const bool *waits,
+                        int ended)
+{
+    if (!report || report->nsentences == SENTENCES_MAX) return;
+    struct sentence *sentence = &report->sentences[report->nsentences];
+    *sentence = (struct sentence){.text = strdup(text), .reports_hang = true};
+    sentence->by = calloc((size_t)report->options->nranks, sizeof(*sentence->by));
+    report->nsentences++;
+    report->blamed = ended;
+    report->stands = true;
+    for (int r = 0; sentence->by && r < report->options->nranks; r++)
+        sentence->by[r] = waits[r];
 }
 
 void launch_report_interrupt(struct launch_report *report)

@@ -31,6 +31,10 @@ void launch_report_blame(struct launch_report *report, int rank);
 /* The rank that the first warning of a rank names as the cause. -1: none does. Accepts NULL. */
 int launch_report_blamed(const struct launch_report *report);
 
+/* Ranks wait (waits[rank]) for one that has ended, which is to blame. Accepts NULL. */
+void launch_report_hang(struct launch_report *report, const char *sentence, const bool *waits,
+                        int ended);
+
 /* The job is being ended because of a signal, unless a rank has failed before. What ranks warn of
  * from now on is a consequence. Accepts NULL. */
 void launch_report_interrupt(struct launch_report *report);

@@ -3,6 +3,7 @@
 #include "bootstrap/wire/loop.h"
 
 #include "base/error.h"
+#include "base/launcher.h"
 #include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/wire/conn.h"
@@ -12,13 +13,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -225,16 +223,11 @@ static void say_goodbye(struct tt_service *service, int code, uint64_t until_nse
  * sooner than it. */
 static void report_launcher(int code)
 {
-    const char *name = getenv("TUTTI_JOB_EXITS");
-    struct sockaddr_un to = {.sun_family = AF_UNIX};
-    const size_t len = name ? strlen(name) : 0;
-    if (!code || !len || len >= sizeof(to.sun_path)) return;
-    memcpy(to.sun_path + 1, name, len); /* an abstract name */
-    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) return;
-    (void)sendto(fd, &code, sizeof(code), MSG_NOSIGNAL, (const struct sockaddr *)&to,
-                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len));
-    close(fd);
+    char name[TT_LAUNCHER_BYTES];
+    tt_launcher_name(name);
+    if (code)
+        tt_launcher_report(name,
+                           &(struct tt_launcher_note){.kind = TT_LAUNCHER_EXIT, .status = code});
 }
 
 /* Process exit: peers learn of it, also ranks that come late or wait for a reason; then the thread

@@ -211,13 +211,13 @@ OPEN_GROUP = """if 1:
 """
 
 LATE_STATUS = """
-import os, socket, sys, time
+import os, socket, struct, sys, time
 path = sys.argv[1]
 first = os.environ["RANK"] == "1"
 while not first and not os.path.exists(path):
     time.sleep(0.01)
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
-    s.sendto((1 if first else 5).to_bytes(4, sys.byteorder), "\\0" + os.environ["TUTTI_JOB_EXITS"])
+    s.sendto(struct.pack("=iiiiQ", 0, 1 if first else 5, 0, 0, 0), "\\0" + os.environ["TUTTI_JOB_EXITS"])
 if not first:
     os._exit(5)
 open(path, "w").close()

@@ -299,13 +299,21 @@ def init_waits():
          r"init waits since \d s: 1 of 2 ranks came with the unique id of this process; missing 0:"),
         ("both take rank 0", ["-n", "2", "--own-ids"], "sys.exit(init(2, 0))", r"This process called init as rank 0, and RANK says that it is 1: was it read\?"),
         ("the id of another run", ["-n", "2"], OTHER_RUN, r"rank 1 holds another unique id than this run's: it names 127.0.0.1<9>, where nobody listens"),
+        ("rank 2 ends", ["-n", "3"], "if rank < 2: sys.exit(init(3, rank))",
+         r"^tutti run: rank 2 ended with status 0, and ranks 0, 1 wait for it in the init of a communicator of all 3 ranks; ending the job$"),
+        ("rank 0 ends", ["-n", "3", "--json"], "if rank: sys.exit(init(3, rank))", r"^tutti run: rank 0 ended with status 0, and ranks 1, 2 wait for it in"),
         ("rank 0 does not split", ["-n", "3"], split.replace("ABSENT", "0"), r"rank 0 of 3: others wait for this rank in .* \(rank [12](, 2)? since 1 s\), and it has not made that call"),
         ("rank 2 does not split", ["-n", "3"], split.replace("ABSENT", "2"), r"rank 0 of 3: the ranks wait for each other .* missing is rank 2: does it make the same call"),
     )
-    with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:  # they wait, and need no processor
+    with concurrent.futures.ThreadPoolExecutor(len(cases) + 1) as pool:  # they wait, and need no processor
         runs = [pool.submit(tutti, "run", *options, sys.executable, "-c", BEGIN + body, env=limits) for _, options, body, _ in cases]
+        late = pool.submit(tutti, "run", "-n", "3", sys.executable, "-c", BEGIN + "import time\nif rank == 1: time.sleep(3)\nif rank < 2: sys.exit(init(2, rank))")
         for (name, _, _, said), run in zip(cases, runs):
-            check(f"init waits: {name}", run.result().returncode and re.search(said, run.result().stderr), run.result().stderr)
+            check(f"init waits: {name}", run.result().returncode and re.search(said, run.result().stderr, re.M), run.result().stderr)
+        check("a rank without NCCL", late.result().returncode == 0 and not late.result().stderr, late.result().stderr)
+    job = json.loads(runs[[case[0] for case in cases].index("rank 0 ends")].result().stdout)
+    check("init waits as JSON", job["status"] == 1 and job["verdict"] == "hang" and job["blamed"] == 0 and job["first_failed"] is None and
+          [h["ranks"] for h in job["hang"] if "ended with status 0" in h["sentence"]] == [[1, 2]], job)
     r = tutti("run", "-n", "2", "--strict", sys.executable, "-c", BEGIN + "sys.exit(init(2, rank))", env={"TUTTI_WATCHDOG": "20"}, timeout=60)
     check("nobody is waited for", r.returncode in (0, 1) and "waits since" not in r.stderr, r.stderr)
 

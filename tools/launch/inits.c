@@ -1,0 +1,113 @@
+/* A communicator may be of fewer ranks than the job, and a process may have several ranks. So it is
+ * a hang only where as many processes as live wait for a communicator of the whole job, each with
+ * one rank of it, and none is left that could come. */
+#include "inits.h"
+
+#include "base/launcher.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMED_RANKS = 8, LIST_BYTES = 160 };
+
+struct state {
+    bool ended;
+    int waits; /* inits in which its process waits */
+    pid_t pid;
+    struct tt_launcher_note note; /* of the last one */
+};
+
+struct launch_inits {
+    int nranks, nended;
+    struct state *states; /* owned */
+    bool *waits;          /* owned; by launch_inits_stand() */
+};
+
+struct launch_inits *launch_inits_create(int nranks)
+{
+    struct launch_inits *inits = calloc(1, sizeof(*inits));
+    if (!inits) return NULL;
+    inits->nranks = nranks;
+    inits->states = calloc((size_t)nranks, sizeof(*inits->states));
+    inits->waits = calloc((size_t)nranks, sizeof(*inits->waits));
+    if (inits->states && inits->waits) return inits;
+    launch_inits_destroy(inits);
+    return NULL;
+}
+
+void launch_inits_destroy(struct launch_inits *inits)
+{
+    if (!inits) return;
+    free(inits->states);
+    free(inits->waits);
+    free(inits);
+}
+
+void launch_inits_take(struct launch_inits *inits, int rank, pid_t pid,
+                       const struct tt_launcher_note *note)
+{
+    struct state *state = inits ? &inits->states[rank] : NULL;
+    if (!state) return;
+    if (state->pid != pid) state->waits = 0; /* of a process before it, which has ended */
+    state->pid = pid;
+    if (note->kind == TT_LAUNCHER_WAITS) {
+        state->waits++;
+        state->note = *note;
+    } else if (note->kind == TT_LAUNCHER_GOES && state->waits > 0) {
+        state->waits--;
+    }
+}
+
+void launch_inits_ended(struct launch_inits *inits, int rank)
+{
+    if (!inits || inits->states[rank].ended) return;
+    inits->states[rank].ended = true;
+    inits->nended++;
+}
+
+/* It waits with one rank, and its process, which may be a child of the one that was started, is
+ * there. */
+static bool waits(const struct launch_inits *inits, const struct state *state,
+                  const struct tt_launcher_note *first)
+{
+    return state->waits == 1 && state->note.nranks == inits->nranks &&
+           state->note.comm_id == first->comm_id && kill(state->pid, 0) == 0;
+}
+
+/* "ranks 3, 5, 6, ... (12 in all)" */
+static int list_ranks(const struct launch_inits *inits, bool ended, char text[LIST_BYTES])
+{
+    int count = 0;
+    size_t used = 0;
+    for (int r = 0; r < inits->nranks; r++) {
+        if (inits->states[r].ended != ended || count++ >= NAMED_RANKS) continue;
+        used += (size_t)snprintf(text + used, LIST_BYTES - used, "%s%d", count > 1 ? ", " : "", r);
+    }
+    if (count > NAMED_RANKS) snprintf(text + used, LIST_BYTES - used, ", ... (%d in all)", count);
+    return count;
+}
+
+bool launch_inits_stand(const struct launch_inits *inits, struct launch_stand *stand_out)
+{
+    char here[LIST_BYTES], gone[LIST_BYTES];
+    const struct tt_launcher_note *first = NULL;
+    if (!inits || !inits->nended || inits->nended == inits->nranks) return false;
+    for (int r = inits->nranks - 1; r >= 0; r--) {
+        const struct state *state = &inits->states[r];
+        inits->waits[r] = !state->ended;
+        if (state->ended) stand_out->ended = r;
+        if (state->ended) continue;
+        if (!first) first = &state->note;
+        if (!waits(inits, state, first)) return false;
+    }
+    const int nhere = list_ranks(inits, false, here), ngone = list_ranks(inits, true, gone);
+    snprintf(stand_out->sentence, sizeof(stand_out->sentence),
+             "%s %s ended with status 0, and %s %s %s for %s in the init of a communicator of all "
+             "%d ranks",
+             ngone > 1 ? "ranks" : "rank", gone, nhere > 1 ? "ranks" : "rank", here,
+             nhere > 1 ? "wait" : "waits", ngone > 1 ? "them" : "it", inits->nranks);
+    stand_out->waits = inits->waits;
+    return true;
+}
