@@ -40,6 +40,9 @@ try ignored 0 ' ended the communicator (ncclCommDestroy) after 0 operation(s)' T
 strict fine 3 'TUTTI_STRICT: NCCL_DEBUGG is not a known variable and has no effect; did you mean NCCL_DEBUG?' NCCL_DEBUGG=1
 strict race 66 'race: fill writes what fill writes, and nothing orders the two'
 strict race 66 'tutti check: 1 finding; the exit status is 66 instead of the program'"'"'s 0'
+# A call is named by its line where the program has debug information.
+line=$(grep -n 'cudaMemsetAsync(memory, 2' "${0%/*}/strict.c" | cut -d: -f1)
+strict race 66 "writes, called at strict.c:$line, system-strict+0x"
 strict leak 1 'tutti check: the exit status is 1 instead of the program'"'"'s 0: communicators were left (TUTTI_STRICT)'
 strict group 66 'race: AllReduce (call 2 of a group) writes what AllReduce (call 1 of a group) writes' TUTTI_DEVICES=2
 strict group 66 'memory  2000 bytes at ' TUTTI_DEVICES=2

@@ -2,6 +2,7 @@
 #include "site.h"
 
 #include "object.h"
+#include "source.h"
 
 #include "device/host/check/state.h"
 
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FRAMES_MOST = 24 };
+enum { FRAMES_MOST = 24, SOURCE_BYTES = 128 };
 
 static bool is_one_of(const char *file, const char *const *names)
 {
@@ -70,7 +71,7 @@ static const void *first_of(struct frames *frames)
     return NULL;
 }
 
-/* The first return address that lies outside of our libraries. */
+/* The first return address that lies outside of our libraries: the call is the byte before it. */
 const void *tt_check_call_site(void)
 {
     struct frames frames = {.is_passed = is_ours};
@@ -85,7 +86,8 @@ const void *tt_check_fault_site(const void *instruction)
     while (frames.first < frames.count && frames.at[frames.first] != instruction)
         frames.first++;
     const void *found = first_of(&frames);
-    return found ? found : instruction;
+    if (!found || found == instruction) return (const char *)instruction + 1;
+    return found;
 }
 
 /* ---- its name ---- */
@@ -115,13 +117,17 @@ static int write_line(struct dl_phdr_info *info, size_t bytes, void *arg)
     const struct line *line = arg;
     (void)bytes;
     if (!tt_check_object_holds(info, line->site)) return 0;
-    const char *file =
-        info->dlpi_name && *info->dlpi_name ? info->dlpi_name : program_invocation_name;
+    char source[SOURCE_BYTES];
+    const bool is_library = info->dlpi_name && *info->dlpi_name;
+    const char *file = is_library ? info->dlpi_name : program_invocation_name;
     const char *name = strrchr(file, '/');
-    size_t offset = (uintptr_t)line->site - info->dlpi_addr;
+    const size_t offset = (uintptr_t)line->site - 1 - info->dlpi_addr;
     const char *function = function_at(info, offset);
-    snprintf(line->out, line->out_bytes, ", called at %s+0x%zx%s%s%s", name ? name + 1 : file,
-             offset, function ? " (" : "", function ? function : "", function ? ")" : "");
+    const bool known =
+        tt_check_source_find(is_library ? file : "/proc/self/exe", offset, source, sizeof(source));
+    snprintf(line->out, line->out_bytes, ", called at %s%s%s+0x%zx%s%s%s", known ? source : "",
+             known ? ", " : "", name ? name + 1 : file, offset, function ? " (" : "",
+             function ? function : "", function ? ")" : "");
     return 1;
 }
 
