@@ -53,6 +53,14 @@ void tt_reduce_run(const struct tt_reduce_job *job);
 /* Copy with the instructions that are fastest for the size; `stream` as in struct tt_reduce_job. */
 void tt_copy_run(void *dst, const void *src, size_t bytes, bool stream);
 
+/* What goes to all ranks over one edge (TT_CONN_CAST). */
+enum tt_casts {
+    TT_CASTS_NONE,
+    TT_CASTS_SAME,  /* what a move sends to several ranks */
+    TT_CASTS_PARTS, /* the whole input, in place of a block to each: a receiver takes its block.
+                       Programs of one pass, in one slice, that send before they receive */
+};
+
 /* One program of an operation, bound. Everything a cursor needs; plan/ fills it. A program without
  * SLOT operands and ENTER needs no edges and no transport: a copy or a scaling within one rank. */
 struct tt_frame {
@@ -71,9 +79,9 @@ struct tt_frame {
                              instead of operations */
     struct tt_call call;  /* the user's, for reports */
     int channel;
-    int conn;    /* enum tt_conn_index */
-    bool ahead;  /* of short messages to one rank: over edges with more slots (TT_CONN_AHEAD) */
-    bool casts;  /* what a move sends to several ranks goes to all, over one edge (TT_CONN_CAST) */
+    int conn;      /* enum tt_conn_index */
+    bool ahead;    /* of short messages to one rank: over edges with more slots (TT_CONN_AHEAD) */
+    uint8_t casts; /* enum tt_casts */
     int after;   /* 0, or 1 + index of the frame of this work that must end before this one starts:
                     messages to one peer share an edge and keep their order */
     bool begins; /* first frame of a further call of the group, which counts as one operation */

@@ -16,6 +16,8 @@ enum tt_conn_short {
 };
 
 #define TT_CAST_BYTES 4096 /* longest message of TT_CONN_CAST and TT_CONN_STREAM */
+/* Where it holds a block for each reader: longest block. Beyond, a slot for each was faster. */
+#define TT_CAST_BLOCK_BYTES 128
 
 struct tt_call;
 struct tt_edge;

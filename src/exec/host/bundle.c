@@ -204,8 +204,10 @@ static inline void run_own(struct tt_eager *eager, const struct tt_frame *frame,
         op->pair(out, op->slot_first ? message : in, op->slot_first ? in : message, op->count);
     } else if (op->kind == TT_EAGER_TAKE && message) {
         memcpy(out, message, op->bytes);
+    } else if (op->kind == TT_EAGER_PART && message) {
+        memcpy(out, message + op->in_at, op->count);
     } else if (op->kind == TT_EAGER_PICK) {
-        eager->srcs[eager->nsrcs++] = op->edge ? message : in;
+        eager->srcs[eager->nsrcs++] = op->edge ? message + op->in_at : in;
     } else if (op->kind == TT_EAGER_REDUCE) {
         reduce(eager, frame, op);
     } else if (out != in) {

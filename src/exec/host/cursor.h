@@ -62,7 +62,8 @@ enum tt_eager_kind {
     TT_EAGER_PAIR,   /* IN and a slot, reduced to OUT */
     TT_EAGER_TAKE,   /* a slot to OUT (the kinds up to here occur in lists of small calls) */
     TT_EAGER_COPY,   /* IN to OUT */
-    TT_EAGER_PICK,   /* a slot, or IN, becomes a source */
+    TT_EAGER_PART,   /* `count` bytes of a slot, from `in_at` on, to OUT */
+    TT_EAGER_PICK,   /* a slot from `in_at` on, or IN, becomes a source */
     TT_EAGER_REDUCE, /* the sources to OUT */
     /* of several calls of one kind: */
     TT_EAGER_SEND_ALL, /* their messages to one peer in one slot */
@@ -74,7 +75,7 @@ struct tt_eager_op {
     int after_sends;              /* operations of the part's sends that come before */
     uint32_t bytes;               /* of a message */
     uint32_t in_at, out_at;       /* bytes from the buffers' starts */
-    uint32_t count;               /* REDUCE, PAIR: elements */
+    uint32_t count;               /* REDUCE, PAIR: elements; PART: bytes */
     bool slot_first;              /* PAIR: the slot is the first source */
     const struct tt_frame *frame; /* borrowed, as is */
     struct tt_eager_op *next;     /* one of the part; NULL: none */

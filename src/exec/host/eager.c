@@ -45,6 +45,18 @@ static bool add(struct tt_work *work, struct tt_eager_op op)
     return true;
 }
 
+struct part { /* of a message */
+    uint32_t at, of_bytes;
+};
+
+/* The receiver's. */
+static struct part part_of(const struct tt_cursor *cursor, uint32_t bytes)
+{
+    const struct tt_frame *frame = cursor->frame;
+    if (frame->casts != TT_CASTS_PARTS) return (struct part){0, bytes};
+    return (struct part){(uint32_t)frame->rank * bytes, (uint32_t)frame->in_bytes};
+}
+
 /* Two sources of which one is a slot: one operation. */
 static bool add_pair(struct tt_work *work, const struct tt_cursor *cursor, struct tt_eager_op op)
 {
@@ -70,9 +82,12 @@ static bool add_reduce(struct tt_work *work, const struct tt_cursor *cursor, uin
     if (reduce.pair && cursor->src.count == 2 && !cursor->src.edge[0] != !cursor->src.edge[1])
         return add_pair(work, cursor, reduce);
     if (cursor->src.count > TT_EAGER_MAX_RANKS) return false;
+    const struct part part = part_of(cursor, bytes);
     for (int k = 0; k < cursor->src.count; k++) {
-        struct tt_eager_op op = {
-            .kind = TT_EAGER_PICK, .bytes = bytes, .edge = cursor->src.edge[k]};
+        struct tt_eager_op op = {.kind = TT_EAGER_PICK,
+                                 .bytes = part.of_bytes,
+                                 .in_at = part.at,
+                                 .edge = cursor->src.edge[k]};
         if (!op.edge) op.in_at = from_start(cursor->src.base[k], frame->in);
         if (!add(work, op)) return false;
     }
@@ -83,10 +98,15 @@ static bool add_copy(struct tt_work *work, const struct tt_cursor *cursor, uint3
 {
     const struct tt_frame *frame = cursor->frame;
     struct tt_eager_op op = {.bytes = bytes};
-    if (cursor->src.count != 1 || cursor->dst.count < 1) return false;
+    if (cursor->src.count != 1) return false;
+    if (cursor->dst.count < 1) return frame->casts == TT_CASTS_PARTS; /* went with another */
     if (cursor->src.edge[0]) {
+        const struct part part = part_of(cursor, bytes);
         if (cursor->dst.count != 1 || cursor->dst.edge[0]) return false;
-        op.kind = TT_EAGER_TAKE;
+        op.kind = frame->casts == TT_CASTS_PARTS ? TT_EAGER_PART : TT_EAGER_TAKE;
+        op.bytes = part.of_bytes;
+        op.in_at = part.at;
+        op.count = bytes;
         op.edge = cursor->src.edge[0];
         op.out_at = from_start(cursor->dst.base[0], frame->out);
         return add(work, op);
@@ -310,7 +330,19 @@ static enum tt_run pick(struct tt_work *work, struct tt_eager *eager, const stru
         if (run != TT_RUN_DONE) return run;
     }
     if (op->edge) eager->full[eager->nfull++] = op->edge;
-    eager->srcs[eager->nsrcs++] = payload;
+    eager->srcs[eager->nsrcs++] = op->edge ? payload + op->in_at : payload;
+    return TT_RUN_DONE;
+}
+
+static enum tt_run take_part(struct tt_work *work, const struct tt_eager_op *op)
+{
+    const char *payload = op->small->take(op->edge, op->frame->match, op->bytes);
+    if (!payload) {
+        enum tt_run run = tt_eager_await_full(work, op, &payload);
+        if (run != TT_RUN_DONE) return run;
+    }
+    memcpy(op->frame->out + op->out_at, payload + op->in_at, op->count);
+    op->small->release(op->edge);
     return TT_RUN_DONE;
 }
 
@@ -321,6 +353,7 @@ static __attribute__((noinline)) enum tt_run run_other(struct tt_work *work, str
     const char *in = frame->in + op->in_at;
     char *out = frame->out + op->out_at;
     if (op->kind == TT_EAGER_PICK) return pick(work, work->eager, op);
+    if (op->kind == TT_EAGER_PART) return take_part(work, op);
     if (op->kind == TT_EAGER_REDUCE) {
         reduce(work->eager, frame, op);
     } else if (out != in) {

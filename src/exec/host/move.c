@@ -17,6 +17,21 @@
 
 /* ---- where ---- */
 
+static bool casts_parts(const struct tt_cursor *cursor)
+{
+    return cursor->frame->casts == TT_CASTS_PARTS;
+}
+
+/* The same message as another destination's. The whole input goes with the first block. */
+static bool is_sent_already(const struct tt_cursor *cursor, const struct tt_location *location)
+{
+    const struct tt_frame *frame = cursor->frame;
+    const struct tt_locations *dst = &cursor->dst;
+    const int next = frame->rank + 1 < frame->program->nranks ? frame->rank + 1 : 0;
+    if (casts_parts(cursor)) return location->rank != next;
+    return dst->count > 0 && dst->edge[dst->count - 1] == frame->send_edges[location->edge];
+}
+
 /* The chunk's length becomes the transfer's. */
 static void add_location(struct tt_work *work, struct tt_cursor *cursor,
                          struct tt_locations *locations, const struct tt_location *location)
@@ -31,9 +46,8 @@ static void add_location(struct tt_work *work, struct tt_cursor *cursor,
     }
     size_t byte = extent.first * frame->elem_bytes;
     bool sends = locations == &cursor->dst;
-    if (frame->casts && sends && locations->count > 0 && tt_location_is_slot(location) &&
-        locations->edge[locations->count - 1] == frame->send_edges[location->edge])
-        return; /* the same message */
+    if (frame->casts && sends && tt_location_is_slot(location) && is_sent_already(cursor, location))
+        return;
     int k = locations->count++;
     if (!scratch) cursor->total_count = extent.count;
     cursor->sized = cursor->sized || !scratch;
@@ -84,6 +98,10 @@ void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor)
         cursor->total_count = tt_geometry_extent(&cursor->frame->geometry, cursor->stepper.pass,
                                                  tt_stepper_like(&cursor->stepper))
                                   .count;
+    }
+    if (casts_parts(cursor) && cursor->dst.count > 0 && cursor->dst.edge[0]) {
+        cursor->src.base[0] = (char *)(uintptr_t)cursor->frame->in;
+        cursor->total_count = cursor->frame->in_bytes / cursor->frame->elem_bytes;
     }
     size_t slice = LOCAL_SLICE_BYTES;
     if (has_slots(&cursor->src) || has_slots(&cursor->dst)) slice = work->slice_bytes;
@@ -174,6 +192,8 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
 {
     struct tt_locations *src = &cursor->src;
     size_t skip = cursor->done_count * cursor->frame->elem_bytes;
+    const bool parts = casts_parts(cursor);
+    const size_t want = parts ? cursor->frame->in_bytes : bytes;
     for (; src->ready < src->count; src->ready++) {
         int k = src->ready;
         if (!src->edge[k]) {
@@ -188,11 +208,12 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
             return tt_cursor_wait(cursor, tt_edge_peer(src->edge[k]), TT_WAIT_DATA);
         }
         if (rc) return failed(work, rc);
-        bool several = got != bytes && holds_slices(cursor, got);
-        if (got != bytes && !several && cursor->dst.count > 0)
-            return failed(work, tt_slot_size_error(work, src->edge[k], got, bytes));
+        bool several = got != want && holds_slices(cursor, got);
+        if (got != want && !several && cursor->dst.count > 0)
+            return failed(work, tt_slot_size_error(work, src->edge[k], got, want));
         cursor->slot_bytes = several ? got : 0;
-        src->at[k] = (char *)(uintptr_t)payload + cursor->slot_done;
+        src->at[k] = (char *)(uintptr_t)payload +
+                     (parts ? (size_t)cursor->frame->rank * bytes : cursor->slot_done);
     }
     return TT_RUN_PROGRESS;
 }

@@ -185,16 +185,29 @@ struct channel_part {
     size_t lo, hi; /* elements of the buffer or of each block */
 };
 
-/* A program in which a rank sends the same to all others, and these take it; so short that where it
- * lies in memory decides. Two ranks gain nothing. Equal on all ranks. */
-static bool is_cast(const struct tt_plan *plan, const struct tt_task *task,
-                    const struct tt_tune_choice *choice)
+/* A program in which a rank sends to all others, and these take it; so short that where it lies in
+ * memory decides. What each gets of its own must be one slot. Two ranks gain nothing. Equal on all
+ * ranks. */
+static enum tt_casts casts_of(const struct tt_plan *plan, const struct tt_task *task,
+                              const struct tt_tune_choice *choice, struct channel_part part)
 {
-    bool same = task->func == TT_FUNC_BROADCAST || task->func == TT_FUNC_ALLREDUCE ||
-                task->func == TT_FUNC_ALLGATHER;
-    return same && choice->algo == TT_ALGO_ONESHOT && plan->comm->all_memory &&
-           plan->comm->member.nranks > 2 &&
-           task->count * tt_type_bytes(task->type) <= TT_CAST_BYTES;
+    const struct tt_comm *comm = plan->comm;
+    const size_t bytes = task->count * tt_type_bytes(task->type);
+    const size_t most = tt_min_size(TT_CAST_BYTES, comm->tune.slice_bytes);
+    const bool fits = part.hi - part.lo == task->count && bytes <= TT_CAST_BLOCK_BYTES &&
+                      bytes * (size_t)comm->member.nranks <= most &&
+                      choice->chunk_bytes >= TT_CAST_BLOCK_BYTES;
+    if (choice->algo != TT_ALGO_ONESHOT || !comm->all_memory || comm->member.nranks <= 2 ||
+        bytes > TT_CAST_BYTES)
+        return TT_CASTS_NONE;
+    switch (task->func) {
+    case TT_FUNC_BROADCAST:
+    case TT_FUNC_ALLREDUCE:
+    case TT_FUNC_ALLGATHER: return TT_CASTS_SAME;
+    case TT_FUNC_ALLTOALL:
+    case TT_FUNC_REDUCESCATTER: return fits ? TT_CASTS_PARTS : TT_CASTS_NONE;
+    default: return TT_CASTS_NONE;
+    }
 }
 
 /* Ranks that only give run ahead, and where several are on a core that saves switches. Equal on all
@@ -220,7 +233,7 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_group_call 
                                .channel = part.channel,
                                .conn = TT_CONN_COLL,
                                .ahead = is_ahead(plan, task, choice),
-                               .casts = is_cast(plan, task, choice)};
+                               .casts = (uint8_t)casts_of(plan, task, choice, part)};
     ncclResult_t rc = tt_program_get(plan, choice, task->func, task->root, part.channel, frame);
     if (rc) return rc;
     tt_buffer_bytes(task, &frame->in_bytes, &frame->out_bytes);

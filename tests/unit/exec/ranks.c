@@ -4,6 +4,7 @@
 #include "../check.h"
 
 #include "base/mem.h"
+#include "exec/host/cursor.h"
 #include "net/net.h"
 #include "plugin/net/net_abi.h"
 #include "transport/serve.h"
@@ -221,9 +222,11 @@ void world_bind(struct world *world, int r, const struct world_call *call, struc
     tt_program_links(rank->program, r, links);
     for (int p = 0; p < world->n; p++) {
         struct tt_edge_key key = {.peer = p, .channel = 0, .conn = call->conn};
+        if (call->casts) key.conn = TT_CONN_CAST;
         if (links[p] & TT_LINK_RECEIVES)
             assert_int_equal(tt_transport_edge(rank->transport, &key, &rank->recv[p]), 0);
         key.sending = true;
+        if (call->casts) key.peer = r;
         if (links[p] & TT_LINK_SENDS)
             assert_int_equal(tt_transport_edge(rank->transport, &key, &rank->send[p]), 0);
     }
@@ -239,6 +242,7 @@ void world_bind(struct world *world, int r, const struct world_call *call, struc
         .elem_bytes = tt_type_bytes(call->type),
         .fingerprint = call->fingerprint,
         .conn = call->conn,
+        .casts = (uint8_t)call->casts,
         .send_edges = rank->send,
         .recv_edges = rank->recv,
     };
@@ -267,6 +271,7 @@ void world_submit(struct world *world, int r, const struct world_call *call)
     world_frame(world, r, call, &frame);
     struct tt_work_spec spec = world_spec(world, r, &frame, 1);
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
+    if (call->stepwise) work->eager = NULL;
     assert_int_equal(tt_exec_submit(work, &world->rank[r].stream), ncclSuccess);
 }
 

@@ -72,6 +72,8 @@ struct world_call {
     size_t in_bytes, out_bytes;
     uint32_t fingerprint;
     int conn;
+    enum tt_casts casts;
+    bool stepwise; /* the interpreter runs it, not the flat list of small messages */
 };
 /* Make the program of one rank and bind it. Fails the test on error. */
 void world_frame(struct world *world, int rank, const struct world_call *call,

@@ -264,6 +264,56 @@ static void who_only_gives_runs_ahead(void **state)
     world_destroy(world);
 }
 
+/* Exchanges whose whole input is written once: a send for all, also of calls that share a slot. */
+static void exchanges_share_slots(void **state)
+{
+    enum { RANKS = 3, EXCHANGES = 4, BYTES = RANKS * COUNT * (int)sizeof(int32_t) };
+    (void)state;
+    for (int sums = 0; sums < 2; sums++) {
+        struct world *world = world_create(RANKS, WORLD_MAPPED, 4096);
+        struct world_call calls[RANKS][EXCHANGES];
+        struct tt_work *work[RANKS];
+        for (int r = 0; r < RANKS; r++) {
+            struct tt_frame frames[EXCHANGES];
+            for (int k = 0; k < EXCHANGES; k++) {
+                struct world_call *call = &calls[r][k];
+                *call = allreduce(world);
+                call->func = sums ? TT_FUNC_REDUCESCATTER : TT_FUNC_ALLTOALL;
+                call->casts = TT_CASTS_PARTS;
+                call->in_bytes = BYTES;
+                call->out_bytes = sums ? BYTES / RANKS : BYTES;
+                call->in = world_memory(world, BYTES, 0);
+                call->out = world_memory(world, BYTES, 0);
+                (k ? world_bind : world_frame)(world, r, call, &frames[k]);
+                frames[k].begins = k > 0;
+                for (int i = 0; i < RANKS * COUNT; i++)
+                    ((int32_t *)(void *)(uintptr_t)call->in)[i] = 1000 * k + 100 * r + i;
+            }
+            struct tt_work_spec spec = world_spec(world, r, frames, EXCHANGES);
+            spec.kept = true;
+            assert_int_equal(tt_work_create(&spec, &work[r]), ncclSuccess);
+            assert_true(tt_work_is_flat(work[r]));
+            const struct tt_eager_op *ops = work[r]->eager->ops;
+            assert_int_equal(ops[0].kind, TT_EAGER_SEND);
+            assert_int_equal(ops[0].bytes, BYTES);
+            assert_int_not_equal(ops[1].kind, TT_EAGER_SEND);
+            assert_int_equal(tt_exec_submit(work[r], &world->rank[r].stream), ncclSuccess);
+        }
+        world_run(world, 5);
+        for (int at = 0; at < RANKS * EXCHANGES * COUNT; at++) {
+            const int r = at % RANKS, k = at / RANKS % EXCHANGES, i = at / RANKS / EXCHANGES;
+            const int32_t *out = (const int32_t *)(void *)calls[r][k].out;
+            const int32_t least = 1000 * k + COUNT * r + i;
+            for (int from = 0; from < RANKS && !sums; from++)
+                assert_int_equal(out[from * COUNT + i], least + 100 * from);
+            if (sums) assert_int_equal(out[i], 3 * least + 300);
+        }
+        for (int r = 0; r < RANKS; r++)
+            tt_work_destroy(work[r]);
+        world_destroy(world);
+    }
+}
+
 /* ---- messages ---- */
 
 static void message(struct world *world, int rank, int peer, bool sending, char *buffer,
@@ -339,6 +389,7 @@ int main(void)
         cmocka_unit_test(collectives_overlap),
         cmocka_unit_test(a_result_waits_for_what_is_sent),
         cmocka_unit_test(who_only_gives_runs_ahead),
+        cmocka_unit_test(exchanges_share_slots),
         cmocka_unit_test(a_blocked_message_stops_its_peers_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

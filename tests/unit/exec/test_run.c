@@ -70,6 +70,7 @@ struct trial {
     size_t count;
     int root;
     bool in_place, foreign;
+    enum tt_casts casts; /* every second rank steps through it then */
     int32_t *in[WORLD_MAX], *out[WORLD_MAX];
 };
 
@@ -219,6 +220,8 @@ static void run(struct trial *trial, unsigned seed)
             .in_bytes = in * trial->count * 4,
             .out_bytes = out * trial->count * 4,
             .fingerprint = 0xabcd,
+            .casts = trial->casts,
+            .stepwise = trial->casts && r % 2,
         };
         world_submit(world, r, &call);
     }
@@ -315,12 +318,45 @@ static void large_slices_over_sockets(void **state)
     }
 }
 
+/* Short messages that each rank writes once for all others: the same, or its whole input, of which
+ * each takes its block. */
+static void written_once(void **state)
+{
+    static const struct {
+        struct combination what;
+        enum tt_casts casts;
+    } cases[] = {
+        {{TT_FUNC_ALLREDUCE, TT_ALGO_ONESHOT, TT_PROTO_LL}, TT_CASTS_SAME},
+        {{TT_FUNC_ALLGATHER, TT_ALGO_ONESHOT, TT_PROTO_LL}, TT_CASTS_SAME},
+        {{TT_FUNC_REDUCESCATTER, TT_ALGO_ONESHOT, TT_PROTO_LL}, TT_CASTS_PARTS},
+        {{TT_FUNC_ALLTOALL, TT_ALGO_ONESHOT, TT_PROTO_LL}, TT_CASTS_PARTS},
+    };
+    (void)state;
+    for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
+        for (int n = 3; n <= 8; n++) {
+            struct world *world = world_create(n, (enum world_kind)kind, 4096);
+            for (int k = 0; k < 4 * 3 * (int)TT_LEN(cases); k++) { /* mixed: one ring for all */
+                static const size_t counts[] = {1, 7, 128};
+                const size_t c = (size_t)k % TT_LEN(cases);
+                struct trial trial = {.what = cases[c].what, .world = world, .root = -1};
+                trial.casts = cases[c].casts;
+                trial.count = counts[(size_t)k / 4 % 3];
+                trial.in_place = k / 12 & 1;
+                trial.foreign = k / 24;
+                run(&trial, (unsigned)k);
+            }
+            world_destroy(world);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_one_process),
         cmocka_unit_test(over_mappings),
         cmocka_unit_test(through_slots_alone),
+        cmocka_unit_test(written_once),
         cmocka_unit_test(large_slices_back_to_back),
         cmocka_unit_test(large_slices_over_sockets),
     };

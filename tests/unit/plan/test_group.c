@@ -114,6 +114,40 @@ static void short_calls_are_written_once(void **state)
     }
 }
 
+/* What it sends of its own to each of them is, if it is short in all, written once as a whole. */
+static void short_exchanges_are_written_once(void **state)
+{
+    static const struct {
+        enum tt_func func;
+        size_t count; /* of a block of four */
+        size_t slice_bytes;
+        enum tt_casts casts;
+    } cases[] = {
+        {TT_FUNC_ALLTOALL, 1, 65536, TT_CASTS_PARTS},
+        {TT_FUNC_ALLTOALL, 32, 65536, TT_CASTS_PARTS},
+        {TT_FUNC_ALLTOALL, 33, 65536, TT_CASTS_NONE},
+        {TT_FUNC_ALLTOALL, 32, 256, TT_CASTS_NONE},
+        {TT_FUNC_REDUCESCATTER, 31, 65536, TT_CASTS_PARTS},
+        {TT_FUNC_REDUCESCATTER, 300, 65536, TT_CASTS_NONE},
+    };
+    (void)state;
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        struct tt_comm *comm = fake_comm(4, 1, true);
+        struct tt_task task = task_of(comm, cases[k].func, -1);
+        print_message("case: %zu\n", k);
+        comm->all_memory = true;
+        comm->tune.slice_bytes = cases[k].slice_bytes;
+        task.count = cases[k].count;
+        fake_reset();
+        assert_int_equal(tt_plan_add(&task, "call"), ncclSuccess);
+        const struct tt_frame *frame = &fake.works[0].frames[0];
+        assert_int_equal(frame->call.algo, TT_ALGO_ONESHOT);
+        assert_int_equal(frame->casts, cases[k].casts);
+        assert_int_equal(frame->send_edges[2] == frame->send_edges[3], cases[k].casts != 0);
+        fake_comm_free(comm);
+    }
+}
+
 static void more_calls_than_the_slab(void **state)
 {
     struct tt_comm *comm = fake_comm(4, 1, true);
@@ -679,6 +713,7 @@ int main(void)
         cmocka_unit_test(nothing_before_the_end),
         cmocka_unit_test(messages_come_last_and_together),
         cmocka_unit_test(short_calls_are_written_once),
+        cmocka_unit_test(short_exchanges_are_written_once),
         cmocka_unit_test(more_calls_than_the_slab),
         cmocka_unit_test(callback_opens_a_group),
         cmocka_unit_test(thread_ends_inside),
