@@ -10,6 +10,7 @@
 #include "net/socket.h"
 
 #include <assert.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,19 @@ static size_t param_between(const char *name, int64_t least, int64_t most)
 {
     int64_t value = tt_param_int(name);
     return (size_t)(value < least ? least : value > most ? most : value);
+}
+
+/* Within a host no queue is shared, and the round trip is that of two processes: congestion control
+ * that paces by what it has measured (BBR) only delays, and large sends most. Every kernel has
+ * Reno, and any program may choose it. */
+static void tune_within_host(int fd, const union tt_addr *peer)
+{
+    static const char reno[] = "reno";
+    union tt_addr own;
+    socklen_t len = sizeof(own);
+    if (getsockname(fd, &own.sa, &len)) return;
+    if (tt_addr_same_ip(&own, peer) || tt_addr_is_loopback(peer))
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno, sizeof(reno) - 1);
 }
 
 struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
@@ -41,10 +55,12 @@ struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
     link->rank = ends->rank;
     link->profiler = profiler;
     link->nlanes = ends->nlanes;
-    for (int i = 0; i < ends->nlanes; i++)
+    bool known = !getpeername(ends->fds[0], &addr.sa, &len);
+    if (known) tt_addr_text(&addr, link->peer, sizeof(link->peer));
+    for (int i = 0; i < ends->nlanes; i++) {
         link->lanes[i].fd = ends->fds[i];
-    if (!getpeername(ends->fds[0], &addr.sa, &len))
-        tt_addr_text(&addr, link->peer, sizeof(link->peer));
+        if (known) tune_within_host(ends->fds[i], &addr);
+    }
     link->inline_bytes =
         link->nlanes == 1 ? SIZE_MAX : param_between("NCCL_SOCKET_INLINE", 0, INLINE_MOST);
     link->least_slice = param_between("NCCL_SOCKET_MIN_TASKSIZE", 1, MAX_NET_SIZE);

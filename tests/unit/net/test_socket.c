@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "net/socket.h"
 
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -48,6 +50,26 @@ static void every_size_arrives(void **state)
         assert_int_equal(got[sizes[i]], 0);
         free(sent);
         free(got);
+    }
+    pair_close(&pair);
+}
+
+/* Whatever the host's congestion control is. */
+static void within_a_host_nothing_is_paced(void **state)
+{
+    struct pair pair;
+    (void)state;
+    pair_open(&pair);
+    pair_join(&pair);
+    const struct socket_link *ends[] = {pair.send_comm, pair.recv_comm};
+    for (int end = 0; end < 2; end++) {
+        for (int lane = 0; lane < ends[end]->nlanes; lane++) {
+            char name[16] = "";
+            socklen_t len = sizeof(name);
+            assert_int_equal(
+                getsockopt(ends[end]->lanes[lane].fd, IPPROTO_TCP, TCP_CONGESTION, name, &len), 0);
+            assert_string_equal(name, "reno");
+        }
     }
     pair_close(&pair);
 }
@@ -373,6 +395,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_size_arrives),
+        cmocka_unit_test(within_a_host_nothing_is_paced),
         cmocka_unit_test(a_connection_serves_both_directions),
         cmocka_unit_test(requests_stay_in_order),
         cmocka_unit_test(more_than_32_are_put_off),
