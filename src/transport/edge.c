@@ -53,7 +53,9 @@ void tt_edge_post_small(struct tt_edge *edge, uint64_t match, const void *bytes,
 
 bool tt_edge_post_ref(struct tt_edge *edge, uint64_t match, const void *ptr, size_t bytes)
 {
-    return edge->ops->post_ref(edge, match, ptr, bytes);
+    bool posted = edge->ops->post_ref(edge, match, ptr, bytes);
+    if (!posted) edge->held = false;
+    return posted;
 }
 
 size_t tt_edge_message_bytes(const struct tt_edge *edge)
@@ -79,6 +81,12 @@ bool tt_edge_holds(const struct tt_edge *edge)
 bool tt_edge_hold(struct tt_edge *edge)
 {
     edge->held = edge->ops->push;
+    return edge->held;
+}
+
+bool tt_edge_hold_long(struct tt_edge *edge)
+{
+    edge->held = edge->joins_long;
     return edge->held;
 }
 

@@ -36,6 +36,7 @@ struct tt_edge {
     struct tt_edge_key key;
     size_t message_bytes; /* tt_edge_message_bytes(); 0: a slice */
     bool reads_once;      /* tt_edge_reads_once() */
+    bool joins_long;      /* tt_edge_hold_long() */
     bool wants_still;     /* tt_edge_wants_still() */
     bool held;            /* the next post stays until tt_edge_push() or one that is not held */
     bool failed;          /* damage was reported; later such slots are returned without a message */

@@ -52,6 +52,9 @@ struct tt_edge_small { /* all hot */
 /* Let the next post wait for what is posted behind it, so that a network sends both at once. The
  * caller pushes before it waits or ends. False: the edge sends everything as it is posted. */
 bool tt_edge_hold(struct tt_edge *edge);
+/* The same for a long message, which is sent from where it lies (tt_edge_post_ref()): only where a
+ * network takes less time for several in one call. */
+bool tt_edge_hold_long(struct tt_edge *edge);
 bool tt_edge_holds(const struct tt_edge *edge); /* what that would return, at either end */
 void tt_edge_push(struct tt_edge *edge);
 

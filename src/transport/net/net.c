@@ -364,6 +364,7 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     edge->edge.wants_still = edge->proves || !edge->gathers; /* plugins may look again */
     if (edge->gathers && key->conn == TT_CONN_P2P)
         edge->edge.message_bytes = edge->proves ? PROVED_BYTES : MAX_NET_SIZE / 2;
+    edge->edge.joins_long = edge->gathers;
     edge->edge.reads_once = edge->gathers; /* plugins want it as it is until they are asked */
     edge->slots.phase = key->sending ? NET_WAITING_HANDLE : NET_LISTENING;
     ncclResult_t rc = map_slots(edge, config->slice_bytes);
