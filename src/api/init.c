@@ -194,6 +194,7 @@ ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
     if (!rc && ndev > 0) rc = tt_id_create(&id);
     if (rc || ndev == 0) return tt_group_error(rc);
     rc = tt_group_start();
+    if (rc) return rc;
     for (int k = 0; k < ndev && !rc; k++) {
         const struct tt_comm_request request = {.func = func,
                                                 .nranks = ndev,

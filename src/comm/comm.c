@@ -111,10 +111,7 @@ ncclResult_t tt_comm_finalize(struct tt_comm *comm)
     ncclResult_t rc = tt_comm_state(comm);
     if (rc && rc != ncclInProgress) return rc; /* in progress: this very call, in the background */
     rc = tt_watch_close(comm->watch);
-    if (rc) {
-        tt_comm_recall(comm, rc);
-        return rc;
-    }
+    if (rc) return rc;
     atomic_store_explicit(&comm->phase, TT_COMM_FINALIZED, memory_order_release);
     return ncclSuccess;
 }

@@ -49,7 +49,9 @@ static ncclResult_t finalize_now(struct tt_comm *comm)
 
 static ncclResult_t finalize_run(struct tt_job *base)
 {
-    return finalize_now(base->comm);
+    ncclResult_t rc = finalize_now(base->comm);
+    tt_comm_recall(base->comm, rc);
+    return rc;
 }
 
 /* Its group was refused before it ran: the communicator is as it was before the call. */
@@ -82,6 +84,7 @@ static ncclResult_t destroy_run(struct tt_job *base)
         rc = finalize_now(comm);
         if (rc == ncclTimeout) tt_comm_abort(comm, rc); /* its graphs are still there */
     }
+    tt_comm_recall(comm, rc);
     if (rc && ignored) tt_comm_note_broken();
     base->comm = NULL;
     tt_plan_end(comm);

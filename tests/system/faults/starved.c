@@ -47,6 +47,7 @@ static int count_wrong(const struct world *world, float factor)
 static ncclResult_t sum_up(const struct world *world, const ncclComm_t *comm)
 {
     ncclResult_t rc = ncclGroupStart();
+    if (rc) return rc;
     for (int r = 0; r < RANKS && !rc; r++)
         rc = ncclAllReduce(world->buffer[r], world->buffer[r], COUNT, ncclFloat, ncclSum, comm[r],
                            NULL);
@@ -61,6 +62,7 @@ static ncclResult_t sum_up(const struct world *world, const ncclComm_t *comm)
 static ncclResult_t exchange(const struct world *world)
 {
     ncclResult_t rc = ncclGroupStart();
+    if (rc) return rc;
     for (int r = 0; r < RANKS && !rc; r++) {
         rc = ncclSend(world->buffer[r], COUNT, ncclFloat, 1 - r, world->comm[r], NULL);
         if (!rc) rc = ncclRecv(world->buffer[r], COUNT, ncclFloat, 1 - r, world->comm[r], NULL);
@@ -72,6 +74,7 @@ static ncclResult_t exchange(const struct world *world)
 static ncclResult_t split(struct world *world)
 {
     ncclResult_t rc = ncclGroupStart();
+    if (rc) return rc;
     for (int r = 0; r < RANKS && !rc; r++)
         rc = ncclCommSplit(world->comm[r], 0, r, &world->child[r], NULL);
     ncclResult_t end = ncclGroupEnd();
@@ -82,6 +85,7 @@ static ncclResult_t split(struct world *world)
 static ncclResult_t windows(struct world *world)
 {
     ncclResult_t rc = ncclGroupStart();
+    if (rc) return rc;
     for (int r = 0; r < RANKS && !rc; r++)
         rc = ncclCommWindowRegister(world->comm[r], world->buffer[r], COUNT * sizeof(float),
                                     &world->window[r], NCCL_WIN_DEFAULT);

@@ -321,6 +321,32 @@ static void split_without_one(struct harness_rank *own)
     own->comm = NULL;
 }
 
+/* ---- and why ---- */
+
+static void *fail_otherwise(void *arg)
+{
+    ncclResult_t state = ncclSuccess;
+    while (state == ncclSuccess)
+        NCCL(ncclCommGetAsyncError(arg, &state));
+    CHECK(ncclCommCount(arg, NULL) == ncclInvalidArgument);
+    return NULL;
+}
+
+/* The end of a broken communicator reports its own reason, whatever another thread said since. */
+static void reported_at_the_end(struct harness_rank *own)
+{
+    if (own->rank) {
+        NCCL(ncclCommAbort(own->comm));
+    } else {
+        pthread_join(start(fail_otherwise, own->comm), NULL);
+        ncclResult_t rc = ncclCommDestroy(own->comm);
+        const char *why = ncclGetLastError(NULL);
+        if (rc != ncclRemoteError || !strstr(why, "rank 1 aborted the communicator"))
+            harness_fail(__FILE__, __LINE__, "code %d, \"%s\"", (int)rc, why);
+    }
+    own->comm = NULL;
+}
+
 int main(void)
 {
     pthread_barrier_init(&both, NULL, RANKS);
@@ -340,6 +366,7 @@ int main(void)
     harness_threads(RANKS, grown_beside_splits, NULL, HARNESS_NO_COMM);
     for (int leaving = 0; leaving < RANKS; leaving++)
         harness_threads(RANKS, split_without_one, &leaving, 0);
+    harness_threads(RANKS, reported_at_the_end, NULL, 0);
     puts("done");
     return 0;
 }
