@@ -52,7 +52,7 @@ ncclResult_t tt_id_create_grow(const struct tt_bootstrap *parent, uint64_t numbe
     if (rc) return rc;
     randombytes_buf(parts.secret, FRESH_BYTES);
     grow_proof(parent, number, parts.secret, parts.secret + FRESH_BYTES);
-    rc = tt_root_open(parts.secret, NULL, &parts.addr);
+    rc = tt_id_open_root(&parts);
     if (!rc) tt_root_for_grow(parts.secret, parent, number);
     if (!rc) tt_id_pack(id_out, &parts, (uint32_t)parent->nranks);
     sodium_memzero(&parts, sizeof(parts));

@@ -1,6 +1,7 @@
 /* Unique ids: a secret, an address, a sum. Layout (bytes):
  *   0 magic 8 | 8 flags 1, addresses 1, zero 2, ranks already there 4 | 16 secret 32 |
- *   48 family 1, port 2, address 16 (three times) | 105 IPv6 scope 4 | 109 maker's pid 3 | 112 sum
+ *   48 family 1, port 2, address 16 | 67 the same of a second address | 86 its IPv6 scope 4 |
+ *   90 zero 15 | 105 IPv6 scope of the first 4 | 109 maker's pid 3 | 112 sum
  * 16 Any byte may be zero: the checksum finds ids that were copied as text. */
 #include "bootstrap/join/id.h"
 
@@ -10,6 +11,8 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join/root.h"
 #include "bootstrap/wire/address.h"
+#include "bootstrap/wire/listener.h"
+#include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
 #include <arpa/inet.h>
@@ -23,6 +26,8 @@
 #define ID_EXISTING_AT 12
 #define ID_SECRET_AT 16
 #define ID_ADDR_AT 48
+#define ID_SPARE_AT 67
+#define ID_SPARE_SCOPE_AT 86
 #define ID_SCOPE_AT 105
 #define ID_PID_AT 109
 #define ID_SUM_AT 112
@@ -36,23 +41,41 @@ static void id_sum(const unsigned char *bytes, unsigned char sum_out[ID_SUM_BYTE
     crypto_generichash(sum_out, ID_SUM_BYTES, bytes, ID_SUM_AT, NULL, 0);
 }
 
+/* Family, zero, port, address, scope: packed tighter here. */
+static void pack_addr(unsigned char *at, unsigned char *scope_at, const union tt_addr *addr)
+{
+    unsigned char bytes[TT_ADDR_WIRE_BYTES];
+    struct tt_wire wire;
+    tt_wire_init(&wire, bytes, sizeof(bytes));
+    tt_addr_put(&wire, addr);
+    at[0] = bytes[0];
+    memcpy(at + 1, bytes + 2, 2 + 16);
+    memcpy(scope_at, bytes + 20, 4);
+}
+
+static void unpack_addr(const unsigned char *at, const unsigned char *scope_at, union tt_addr *addr)
+{
+    unsigned char bytes[TT_ADDR_WIRE_BYTES] = {at[0]};
+    struct tt_wire wire;
+    memcpy(bytes + 2, at + 1, 2 + 16);
+    memcpy(bytes + 20, scope_at, 4);
+    tt_wire_read(&wire, bytes, sizeof(bytes));
+    tt_addr_get(&wire, addr);
+}
+
 void tt_id_pack(ncclUniqueId *id, const struct tt_id_parts *parts, uint32_t existing)
 {
     unsigned char *bytes = (unsigned char *)id->internal;
-    unsigned char addr[TT_ADDR_WIRE_BYTES];
-    struct tt_wire wire;
+    const bool spare = parts->spare.sa.sa_family != AF_UNSPEC;
     memset(id, 0, sizeof(*id));
-    tt_wire_init(&wire, addr, sizeof(addr));
-    tt_addr_put(&wire, &parts->addr);
     memcpy(bytes, id_magic, sizeof(id_magic));
     bytes[8] = parts->fixed_address ? ID_FLAG_FIXED : 0;
-    bytes[9] = 1;
+    bytes[9] = spare ? 2 : 1;
     existing = htole32(existing);
     memcpy(bytes + ID_EXISTING_AT, &existing, sizeof(existing));
     memcpy(bytes + ID_SECRET_AT, parts->secret, TT_SECRET_BYTES);
-    bytes[ID_ADDR_AT] = addr[0]; /* family, zero, port, address, scope: packed tighter here */
-    memcpy(bytes + ID_ADDR_AT + 1, addr + 2, 2 + 16);
-    memcpy(bytes + ID_SCOPE_AT, addr + 20, 4);
+    pack_addr(bytes + ID_ADDR_AT, bytes + ID_SCOPE_AT, &parts->addr);
+    if (spare) pack_addr(bytes + ID_SPARE_AT, bytes + ID_SPARE_SCOPE_AT, &parts->spare);
     for (int i = 0; i < 3; i++) /* Linux's numbers have 22 bits */
         bytes[ID_PID_AT + i] = (unsigned char)((uint32_t)parts->pid >> 8 * i);
     id_sum(bytes, bytes + ID_SUM_AT);
@@ -115,12 +138,9 @@ ncclResult_t tt_id_read(const ncclUniqueId *id, struct tt_id_parts *parts_out)
     ncclResult_t rc = tt_id_check(id);
     if (rc) return rc;
     const unsigned char *bytes = (const unsigned char *)id->internal;
-    unsigned char addr[TT_ADDR_WIRE_BYTES] = {bytes[ID_ADDR_AT]};
-    struct tt_wire wire;
-    memcpy(addr + 2, bytes + ID_ADDR_AT + 1, 2 + 16);
-    memcpy(addr + 20, bytes + ID_SCOPE_AT, 4);
-    tt_wire_read(&wire, addr, sizeof(addr));
-    tt_addr_get(&wire, &parts_out->addr);
+    unpack_addr(bytes + ID_ADDR_AT, bytes + ID_SCOPE_AT, &parts_out->addr);
+    unpack_addr(bytes + ID_SPARE_AT, bytes + ID_SPARE_SCOPE_AT, &parts_out->spare);
+    if (bytes[9] < 2) parts_out->spare = (union tt_addr){.sa.sa_family = AF_UNSPEC};
     memcpy(parts_out->secret, bytes + ID_SECRET_AT, TT_SECRET_BYTES);
     parts_out->fixed_address = (bytes[8] & ID_FLAG_FIXED) != 0;
     parts_out->pid = bytes[ID_PID_AT] | bytes[ID_PID_AT + 1] << 8 | bytes[ID_PID_AT + 2] << 16;
@@ -227,6 +247,16 @@ static ncclResult_t id_from_address(const char *text, ncclUniqueId *id_out)
     return ncclSuccess;
 }
 
+ncclResult_t tt_id_open_root(struct tt_id_parts *parts)
+{
+    ncclResult_t rc = tt_root_open(parts->secret, NULL, &parts->addr);
+    if (rc) return rc;
+    tt_service_lock();
+    tt_listener_spare(&parts->spare);
+    tt_service_unlock();
+    return ncclSuccess;
+}
+
 ncclResult_t tt_id_create(ncclUniqueId *id_out)
 {
     struct tt_id_parts parts = {.fixed_address = false, .pid = getpid()};
@@ -236,7 +266,7 @@ ncclResult_t tt_id_create(ncclUniqueId *id_out)
     if (rc) return rc;
     if (fixed) return id_from_address(fixed, id_out);
     randombytes_buf(parts.secret, sizeof(parts.secret));
-    rc = tt_root_open(parts.secret, NULL, &parts.addr);
+    rc = tt_id_open_root(&parts);
     if (!rc) tt_id_pack(id_out, &parts, 0);
     sodium_memzero(&parts, sizeof(parts));
     return rc;

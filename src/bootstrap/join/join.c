@@ -5,81 +5,19 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/member.h"
-#include "base/param.h"
 #include "base/secret/encryption.h"
 #include "base/system/clock.h"
 #include "bootstrap/tree/dispatch.h"
 #include "bootstrap/tree/failure.h"
-#include "bootstrap/tree/wait.h"
 #include "bootstrap/wire/listener.h"
 #include "bootstrap/wire/loop.h"
 #include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
-#include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-#define ANSWER_NSEC 10000000000ull /* for one peer that should be there */
-#define RETRY_FIRST_NSEC 1000000ull
-#define RETRY_LAST_NSEC 100000000ull
-#define REFUSALS 4 /* then no process will listen there any more */
-
-/* ---- the place in the tree ---- */
-
-/* Wait a little longer each time, keeping an eye on aborts. */
-static ncclResult_t pause_retry(struct tt_bootstrap *b, uint64_t *pause_nsec, uint64_t deadline)
-{
-    ncclResult_t rc = ncclSuccess;
-    uint64_t until = tt_now_nsec() + *pause_nsec;
-    while (!rc && tt_now_nsec() < until)
-        rc = tt_tree_wait(b, deadline);
-    if (*pause_nsec < RETRY_LAST_NSEC) *pause_nsec *= 2;
-    return rc;
-}
-
-/* Once, when it is time. */
-static void report_parent(const struct tt_bootstrap *b, uint64_t start_nsec, uint64_t *report_nsec)
-{
-    if (tt_now_nsec() < *report_nsec) return;
-    tt_warn("rank %d of %d: init waits since %.0f s for rank %d on host %s (pid %d): does it make "
-            "the same call?",
-            b->rank, b->nranks, (double)(tt_now_nsec() - start_nsec) * 1e-9, b->parent,
-            b->parent_contact.host, (int)b->parent_contact.pid);
-    *report_nsec = UINT64_MAX;
-}
-
-/* A failed attempt closes the connection and clears both `up` and `dialing`. The parent listens
- * since before its address was sent: when none does any more, its process is gone. */
-static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
-{
-    char addr[128];
-    uint64_t pause_nsec = RETRY_FIRST_NSEC;
-    uint64_t start_nsec = tt_now_nsec(), report_nsec = tt_tree_report_nsec();
-    int refusals = 0;
-    ncclResult_t rc = ncclSuccess;
-    if (b->rank == 0) return ncclSuccess;
-    while (!rc) {
-        b->dial_error = ECONNREFUSED; /* unless it ends otherwise */
-        rc = tt_tree_dial_parent(b, tt_sooner(tt_now_nsec() + ANSWER_NSEC, deadline));
-        while (!rc && b->dialing)
-            rc = tt_tree_wait(b, deadline);
-        if (!rc && b->up) return ncclSuccess;
-        refusals = b->dial_error == ECONNREFUSED ? refusals + 1 : 0;
-        if (!rc && refusals >= REFUSALS) rc = ncclRemoteError;
-        report_parent(b, start_nsec, &report_nsec);
-        if (!rc) rc = pause_retry(b, &pause_nsec, deadline);
-    }
-    if (atomic_load(&b->error) || (rc != ncclTimeout && refusals < REFUSALS)) return rc;
-    return tt_fail(rc, "rank %d: no answer from rank %d on host %s (pid %d) at %s%s%s", b->rank,
-                   b->parent, b->parent_contact.host, (int)b->parent_contact.pid,
-                   tt_addr_text(&b->parent_contact.addr, addr, sizeof(addr)),
-                   refusals >= REFUSALS ? ": its process is gone" : "",
-                   tt_addr_reach_text(&b->parent_contact.addr));
-}
 
 /* First exchange of a new tree: contacts and records. Lock not held. */
 static ncclResult_t exchange_records(struct tt_bootstrap *b, const union tt_addr *addr,
@@ -165,6 +103,7 @@ static ncclResult_t join_root(struct join *join)
     ncclResult_t rc = tt_listener_main(&join->request.addr);
     for (int i = 0; i < join->nroots; i++)
         tt_root_serves(&join->roots[i].key, join->config->member->comm_id);
+    tt_listener_spare(&join->request.spare);
     if (!rc) rc = tt_root_conns_open(join);
     if (!rc) rc = tt_root_conns_wait(join);
     if (rc) return rc;
@@ -174,7 +113,7 @@ static ncclResult_t join_root(struct join *join)
                        join->combined, sizeof(join->combined));
     sodium_memzero(join->nonce, sizeof(join->nonce));
     tt_tree_accept_children(join->b);
-    return reach_parent(join->b, join->deadline_nsec);
+    return tt_join_parent(join->b, join->deadline_nsec);
 }
 
 /* Connected ranks below get it from here, all others from their roots. */
@@ -263,12 +202,7 @@ static ncclResult_t child_start(struct tt_bootstrap *parent, const struct tt_boo
         tt_wire_put64(&wire, child->salt[i]);
     crypto_generichash(b->secret, TT_SECRET_BYTES, salt, sizeof(salt), parent->secret,
                        TT_SECRET_BYTES);
-    const struct tt_contact *above =
-        &parent->contacts[child->parent_ranks[b->rank ? b->parent : 0]];
-    bool spare = tt_service()->netif_cut && above->spare.sa.sa_family != AF_UNSPEC;
-    b->parent_contact.addr = spare ? above->spare : above->addr;
-    b->parent_contact.pid = above->pid;
-    memcpy(b->parent_contact.host, above->host, sizeof(b->parent_contact.host));
+    b->parent_contact = parent->contacts[child->parent_ranks[b->rank ? b->parent : 0]];
     rc = tt_listener_main(addr_out);
     if (rc) return rc;
     tt_tree_accept_children(b);
@@ -280,7 +214,7 @@ static ncclResult_t child_start(struct tt_bootstrap *parent, const struct tt_boo
     b->watches_parent = !child->leaves_parent || !atomic_load(&parent->error);
     b->parent_given_up = child->leaves_parent ? parent->given_up : 0;
     memcpy(b->salt, child->salt, sizeof(b->salt));
-    return reach_parent(b, b->deadline_nsec);
+    return tt_join_parent(b, b->deadline_nsec);
 }
 
 ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_bootstrap_child *child,

@@ -7,6 +7,7 @@
 #include "bootstrap/join/root.h"
 #include "bootstrap/tree/tree.h"
 #include "bootstrap/wire/conn.h"
+#include "bootstrap/wire/dial_path.h"
 
 struct join;
 
@@ -16,11 +17,12 @@ struct root_conn { /* to one root */
     struct tt_key key;
     int index; /* of the root among the ids */
     struct tt_conn *conn;
-    bool opened;                    /* proved and introduced */
-    bool assigned;                  /* its block is complete */
-    int32_t root_rank;              /* rank in whose process it is; -1: not known */
-    int refusals;                   /* refused connections in a row */
-    bool again;                     /* to connect again: the last connection ended too early */
+    bool opened;       /* proved and introduced */
+    bool assigned;     /* its block is complete */
+    int32_t root_rank; /* rank in whose process it is; -1: not known */
+    int refusals;      /* refused connections in a row */
+    bool again;        /* to connect again: the last connection ended too early */
+    struct tt_dial_path path;
     uint64_t next_nsec, pause_nsec; /* when to try again */
     const char *why;                /* the last connection ended; NULL: it has not */
 };
@@ -55,6 +57,9 @@ ncclResult_t tt_root_conns_open(struct join *join);
 ncclResult_t tt_root_conns_wait(struct join *join);
 /* Close the connections in order; roots get the reason when the join failed. */
 void tt_root_conns_close(struct join *join, ncclResult_t rc);
+
+/* parent.c: connect to the parent in the tree, of which the address is known. Blocks likewise. */
+ncclResult_t tt_join_parent(struct tt_bootstrap *bootstrap, uint64_t deadline_nsec);
 
 /* The reason why this rank itself gives up, for the root. */
 const char *tt_join_reason(const struct join *join);

@@ -25,10 +25,11 @@ struct tt_join { /* what a rank says first */
     int32_t pid, thread;
     bool sealed;              /* TUTTI_NET_ENCRYPT */
     unsigned char digest[32]; /* of all ids in order */
-    union tt_addr addr;       /* where its parent's children may connect */
+    union tt_addr addr;       /* where its children may connect */
+    union tt_addr spare;      /* the same over another interface; AF_UNSPEC: none */
     char host[TT_HOST_BYTES];
 };
-#define TT_JOIN_BYTES (9 * 4 + 32 + 24 + TT_HOST_BYTES)
+#define TT_JOIN_BYTES (9 * 4 + 32 + 2 * TT_ADDR_WIRE_BYTES + TT_HOST_BYTES)
 void tt_join_pack(const struct tt_join *join, unsigned char bytes[TT_JOIN_BYTES]);
 bool tt_join_unpack(struct tt_join *join, const unsigned char *bytes, size_t len);
 
@@ -37,7 +38,7 @@ struct tt_root_reply {                    /* what the root answers */
     int32_t root_rank; /* rank in whose process the root is; -1: none that it knows */
     struct tt_contact parent;
 };
-#define TT_ROOT_REPLY_BYTES (TT_SECRET_BYTES + 4 + 4 + 24 + TT_HOST_BYTES)
+#define TT_ROOT_REPLY_BYTES (TT_SECRET_BYTES + 4 + TT_CONTACT_BYTES)
 void tt_root_reply_pack(const struct tt_root_reply *reply,
                         unsigned char bytes[TT_ROOT_REPLY_BYTES]);
 bool tt_root_reply_unpack(struct tt_root_reply *reply, const unsigned char *bytes, size_t len);

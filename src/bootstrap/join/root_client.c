@@ -168,6 +168,7 @@ static void root_assign(struct tt_root *root)
         int slot = parent_rank < 0 ? 0 : tt_blocks_slot(&root->blocks, block, parent_rank);
         const struct tt_join *parent = &root->slots[slot < 0 ? 0 : slot]->join;
         reply.parent.addr = parent->addr;
+        reply.parent.spare = parent->spare;
         reply.parent.pid = parent->pid;
         memcpy(reply.parent.host, parent->host, sizeof(reply.parent.host));
         tt_root_reply_pack(&reply, bytes);

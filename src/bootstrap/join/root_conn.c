@@ -75,7 +75,10 @@ static void root_conn_opened(struct tt_conn *conn)
 {
     struct root_conn *root = conn->owner;
     unsigned char bytes[TT_JOIN_BYTES];
+    char text[256];
     root->opened = true;
+    root_text(root, text, sizeof(text));
+    tt_dial_path_end(&root->path, text, &root->id.addr, &root->id.spare);
     if (reachable_from(root->join, root)) {
         struct tt_join request = root->join->request;
         request.index = (uint32_t)root->index;
@@ -151,6 +154,7 @@ static void root_conn_closed(struct tt_conn *conn, const char *why)
     root->why = why;
     root->refusals = strcmp(why, strerror(ECONNREFUSED)) == 0 ? root->refusals + 1 : 0;
     root->next_nsec = tt_now_nsec() + root->pause_nsec;
+    tt_dial_path_turn(&root->path, strcmp(why, strerror(ECONNREFUSED)) == 0);
     if (ended_unheard(root, conn, why)) {
         root->opened = false;
         root->again = true;
@@ -176,7 +180,7 @@ static ncclResult_t root_conn_dial(struct root_conn *root)
 {
     struct join *join = root->join;
     struct tt_conn_dial dial = {
-        .addr = &root->id.addr,
+        .addr = tt_dial_path_begin(&root->path, &root->id.addr, &root->id.spare),
         .key = &root->key,
         .hello = {.kind = TT_KEY_ROOT,
                   .own_rank = join->b->rank,
@@ -191,6 +195,7 @@ static ncclResult_t root_conn_dial(struct root_conn *root)
     if (root->pause_nsec < RETRY_LAST_NSEC) root->pause_nsec *= 2;
     ncclResult_t rc = tt_conn_dial(&dial, &root->conn);
     if (rc != ncclInProgress) return rc;
+    tt_dial_path_turn(&root->path, errno == ECONNREFUSED);
     root->refusals += errno == ECONNREFUSED;
     root->next_nsec = tt_now_nsec() + root->pause_nsec;
     return ncclSuccess;
@@ -209,6 +214,11 @@ static ncclResult_t unreachable(const struct root_conn *root, ncclResult_t rc)
 
 static ncclResult_t root_conn_step(struct root_conn *root)
 {
+    if (tt_dial_path_is_late(&root->path, &root->id.spare, root->conn)) {
+        tt_conn_close(root->conn);
+        root->conn = NULL;
+        tt_dial_path_turn(&root->path, false);
+    }
     if (root->opened || root->conn) return ncclSuccess;
     char text[512];
     if (root->why == tt_conn_unproven) { /* trying again changes nothing */

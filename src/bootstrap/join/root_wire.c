@@ -19,6 +19,7 @@ void tt_join_pack(const struct tt_join *join, unsigned char bytes[TT_JOIN_BYTES]
     tt_wire_put32(&wire, join->sealed);
     tt_wire_put(&wire, join->digest, sizeof(join->digest));
     tt_addr_put(&wire, &join->addr);
+    tt_addr_put(&wire, &join->spare);
     tt_wire_put_text(&wire, join->host, TT_HOST_BYTES);
 }
 
@@ -37,6 +38,7 @@ bool tt_join_unpack(struct tt_join *join, const unsigned char *bytes, size_t len
     join->sealed = tt_wire_get32(&wire) != 0;
     tt_wire_get(&wire, join->digest, sizeof(join->digest));
     tt_addr_get(&wire, &join->addr);
+    tt_addr_get(&wire, &join->spare);
     tt_wire_get_text(&wire, join->host, TT_HOST_BYTES);
     return !wire.bad && wire.left == 0;
 }
@@ -47,9 +49,7 @@ void tt_root_reply_pack(const struct tt_root_reply *reply, unsigned char bytes[T
     tt_wire_init(&wire, bytes, TT_ROOT_REPLY_BYTES);
     tt_wire_put(&wire, reply->nonce, sizeof(reply->nonce));
     tt_wire_put32(&wire, (uint32_t)reply->root_rank);
-    tt_wire_put32(&wire, (uint32_t)reply->parent.pid);
-    tt_addr_put(&wire, &reply->parent.addr);
-    tt_wire_put_text(&wire, reply->parent.host, TT_HOST_BYTES);
+    tt_contact_pack(&reply->parent, wire.at);
 }
 
 bool tt_root_reply_unpack(struct tt_root_reply *reply, const unsigned char *bytes, size_t len)
@@ -58,10 +58,9 @@ bool tt_root_reply_unpack(struct tt_root_reply *reply, const unsigned char *byte
     tt_wire_read(&wire, bytes, len);
     tt_wire_get(&wire, reply->nonce, sizeof(reply->nonce));
     reply->root_rank = (int32_t)tt_wire_get32(&wire);
-    reply->parent.pid = (int32_t)tt_wire_get32(&wire);
-    tt_addr_get(&wire, &reply->parent.addr);
-    tt_wire_get_text(&wire, reply->parent.host, TT_HOST_BYTES);
-    return !wire.bad && wire.left == 0;
+    if (wire.bad || wire.left != TT_CONTACT_BYTES) return false;
+    tt_contact_unpack(&reply->parent, wire.from);
+    return true;
 }
 
 void tt_refuse_pack(ncclResult_t rc, const char *sentence, unsigned char bytes[TT_REFUSE_BYTES])

@@ -145,6 +145,7 @@ static void child_opened(struct tt_acceptor *acceptor, struct tt_conn *conn)
         tt_second_join(branch->conn, conn);
         return;
     }
+    if (tt_bootstrap_at_spare(conn->fd)) tt_service()->netif_cut = true;
     branch->conn = conn;
     branch->came = true;
     conn->owner = b;
@@ -200,7 +201,9 @@ static ncclResult_t call_parent(struct tt_bootstrap *b, const union tt_addr *add
 
 ncclResult_t tt_tree_dial_parent(struct tt_bootstrap *b, uint64_t deadline_nsec)
 {
-    ncclResult_t rc = call_parent(b, &b->parent_contact.addr, false, deadline_nsec);
+    const union tt_addr *addr =
+        tt_dial_path_begin(&b->parent_path, &b->parent_contact.addr, &b->parent_contact.spare);
+    ncclResult_t rc = call_parent(b, addr, false, deadline_nsec);
     b->dialing = rc == ncclSuccess;
     return rc == ncclInProgress ? ncclSuccess : rc;
 }

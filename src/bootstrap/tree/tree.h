@@ -8,6 +8,7 @@
 #include "bootstrap/tree/mailbox.h"
 #include "bootstrap/wire/acceptor.h"
 #include "bootstrap/wire/conn.h"
+#include "bootstrap/wire/dial_path.h"
 #include "bootstrap/wire/frame.h"
 #include "bootstrap/wire/service.h"
 
@@ -111,6 +112,7 @@ struct tt_bootstrap {
     int lost_peer;
     char lost_why[64];
     struct tt_contact parent_contact;
+    struct tt_dial_path parent_path;
     pthread_cond_t changed;
     struct tt_exchange exchange;
     struct tt_mailbox mailbox;

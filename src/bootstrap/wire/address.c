@@ -82,10 +82,22 @@ void tt_bootstrap_spare_netif(union tt_addr *addr_out)
     pthread_mutex_unlock(&service->netif_lock);
 }
 
+static bool is_at(int fd, const union tt_addr *netif)
+{
+    union tt_addr own = {.sa.sa_family = AF_UNSPEC};
+    socklen_t len = sizeof(own);
+    return !getsockname(fd, &own.sa, &len) && tt_addr_same_ip(&own, netif);
+}
+
 bool tt_bootstrap_at_netif(int fd)
 {
-    union tt_addr own = {.sa.sa_family = AF_UNSPEC}, netif;
-    socklen_t len = sizeof(own);
-    if (getsockname(fd, &own.sa, &len)) return false;
-    return !tt_bootstrap_netif(&netif) && tt_addr_same_ip(&own, &netif);
+    union tt_addr netif;
+    return !tt_bootstrap_netif(&netif) && is_at(fd, &netif);
+}
+
+bool tt_bootstrap_at_spare(int fd)
+{
+    union tt_addr netif;
+    tt_bootstrap_spare_netif(&netif);
+    return netif.sa.sa_family != AF_UNSPEC && is_at(fd, &netif);
 }

@@ -19,3 +19,5 @@ ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out);
 void tt_bootstrap_spare_netif(union tt_addr *addr_out);
 /* Whether the socket's own end is at the first interface. */
 bool tt_bootstrap_at_netif(int fd);
+/* The same of the second one. */
+bool tt_bootstrap_at_spare(int fd);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Several hosts on one machine: network namespaces joined by a bridge, one host each; every collective runs
 # through the socket network. Needs root; exit 77 (skipped) where namespaces are not allowed.
-# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|libfabric|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|cut-rail|cut-first-rail|cut-split|mtu|one-way|
+# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|libfabric|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|cut-rail|cut-first-rail|cut-split|cut-init|mtu|one-way|
 #        one-way-init|vanish|vanish-init|unlike|uneven|late-interface|loopback|collnet|plugins] [PLUGINS]
 set -u
 tutti=$1 hosts=$2 per_host=$3 mode=${4:-plain}
@@ -237,12 +237,28 @@ cut-rail|cut-first-rail)
 cut-split)
     # The first network is cut while nothing is sent; a split finds its members over the second one.
     add_rail
-    (sleep 2; ip netns exec $tag-hub ip link set h0 down) &
+    log=$(mktemp)
+    (looks=0
+    while [ $(grep -c pausing $log) -lt $ranks ] && [ $looks -lt 300 ]; do sleep 0.2; looks=$((looks + 1)); done
+    sleep 1; ip netns exec $tag-hub ip link set h0 down) &
     cutter=$!
-    out=$(NCCL_SOCKET_IFNAME=tt TUTTI_INIT_TIMEOUT=30 timeout 120 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 \
-        "$5" 16 2>&1) || { echo "$out"; exit 1; }
+    NCCL_SOCKET_IFNAME=tt TUTTI_INIT_TIMEOUT=30 timeout 120 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 "$5" 15 >$log 2>&1
+    rc=$?
     wait $cutter
-    [ $(echo "$out" | grep -c 'all is right') -eq $ranks ] || { echo "$out"; exit 1; }
+    out=$(cat $log) && rm -f $log
+    [ $rc -eq 0 ] && [ $(echo "$out" | grep -c 'all is right') -eq $ranks ] || { echo "$out"; exit 1; }
+    ;;
+cut-init)
+    # The first network is cut before there is a communicator: the ranks find each other over the second one.
+    add_rail
+    ip netns exec $tag-hub ip link set $bridge down
+    file=$(mktemp -u)
+    out=$(NCCL_SOCKET_IFNAME=tt TUTTI_INIT_TIMEOUT=60 timeout 120 "$tutti" run -n $ranks --hosts "$list" --own-ids "$5" 0 $file 2>&1)
+    rc=$?
+    rm -f $file
+    [ $rc -eq 0 ] && [ $(echo "$out" | grep -c 'all is right') -eq $ranks ] || { echo "$out"; exit 1; }
+    must_say "$out" '^\[1\].*the process that made the unique id .* does not answer at 10.77.0.1.* is called at 10.78.0.1'
+    [ $(echo "$out" | grep -c 'is called at') -lt $ranks ] || { echo "$out"; echo "a rank said it twice"; exit 1; }
     ;;
 mtu)
     # The hosts disagree about the size of packets: all sizes arrive, or an error comes; no silence.

@@ -1,5 +1,5 @@
 /* Under `tutti run`: a sum, a pause in which the test cuts a network, a split, and sums over the
- * child. usage: split-later SECONDS */
+ * child. With a file the ranks hand the id of rank 0 on in it. usage: split-later SECONDS [FILE] */
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <stdio.h>
@@ -28,6 +28,25 @@ static void sum(ncclComm_t comm, float *numbers, int nranks)
     }
 }
 
+/* The file is there once it is complete. */
+static void hand_on(ncclUniqueId *id, const char *path, int rank)
+{
+    char fresh[4096];
+    FILE *file = NULL;
+    snprintf(fresh, sizeof(fresh), "%s.new", path);
+    if (rank == 0) {
+        must(ncclGetUniqueId(id), "id");
+        file = fopen(fresh, "w");
+        if (!file || fwrite(id, sizeof(*id), 1, file) != 1 || fclose(file) || rename(fresh, path))
+            exit(1);
+        return;
+    }
+    while (!(file = fopen(path, "r")))
+        usleep(10000);
+    if (fread(id, sizeof(*id), 1, file) != 1) exit(1);
+    fclose(file);
+}
+
 int main(int argc, char **argv)
 {
     int rank = (int)strtol(getenv("RANK"), NULL, 10);
@@ -37,7 +56,11 @@ int main(int argc, char **argv)
     ncclComm_t comm, child;
     float *numbers;
     if (cudaMalloc((void **)&numbers, COUNT * sizeof(float))) return 1;
-    must(ncclGetUniqueId(&id), "id");
+    if (argc > 2) {
+        hand_on(&id, argv[2], rank);
+    } else {
+        must(ncclGetUniqueId(&id), "id");
+    }
     must(ncclCommInitRank(&comm, nranks, id, rank), "init");
     sum(comm, numbers, nranks);
     printf("pausing\n");
