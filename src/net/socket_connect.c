@@ -14,10 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SPARE_AFTER_NSEC 3000000000ull
-#define SPARE_IF_SILENT_NSEC 15000000000ull
-#define SECOND_AFTER_NSEC 8000000000ull /* four first packets were lost */
-#define AGAIN_NSEC 6000000000ull        /* for the peer's host to answer when a lane is made anew */
+#define RIVAL_AFTER_NSEC 1250000000ull /* the first packet was lost twice */
+#define RIVAL_IF_SILENT_NSEC 15000000000ull
+#define AGAIN_NSEC 6000000000ull /* for the peer's host to answer when a lane is made anew */
 enum { AGAIN_RETRIES = 3 };
 
 enum joint_state {
@@ -46,7 +45,8 @@ struct socket_connector {
     uint32_t lane;  /* of the first joint */
     bool resumes;   /* a lane of a connection that is there */
     bool holds;     /* does not prove itself yet */
-    bool has_spare; /* handle.spare has not been tried, or the lane works: failing is silent */
+    bool has_spare; /* handle.spare has not been taken, or the lane works: failing is silent */
+    struct socket_connector *rival; /* owned: the same to handle.spare; NULL: none */
     int dev;
     uint64_t since_nsec;
     int retries;
@@ -57,6 +57,7 @@ struct socket_connector {
 void tt_socket_connector_free(struct socket_connector *connector)
 {
     if (!connector) return;
+    tt_socket_connector_free(connector->rival);
     for (uint32_t i = 0; i < connector->handle.nlanes; i++) {
         if (connector->joints[i].fd >= 0) close(connector->joints[i].fd);
     }
@@ -137,8 +138,8 @@ static ncclResult_t give_up(const struct socket_connector *connector, ncclResult
                    tt_addr_reach_text(&connector->handle.addr));
 }
 
-/* What another device does not reach goes to the first one's address at once. The first one's
- * second address is for cuts alone: it may be one that leads nowhere. */
+/* What another device is refused goes to the first one's address at once. The first one's second
+ * address is for cuts alone: it may be one that leads nowhere. */
 static bool leaves_early(const struct socket_connector *connector)
 {
     return connector->has_spare && (connector->dev || connector->resumes);
@@ -233,9 +234,9 @@ static ncclResult_t join_lane(const struct socket_context *context,
     return rc;
 }
 
-/* All lanes anew, by the spare address, and so will the other connections of this device: it may be
- * that its peers have no way to each other there. */
-static void take_spare(struct socket_context *context, struct socket_connector *connector)
+/* The other connections of this device will be made to the spare address as well: it may be that
+ * its peers have no way to each other there. */
+static void report_cut(struct socket_context *context, const struct socket_connector *connector)
 {
     char addr[64], spare[64];
     uint32_t bit = (uint32_t)1 << connector->dev;
@@ -247,6 +248,14 @@ static void take_spare(struct socket_context *context, struct socket_connector *
                 tt_addr_text(&connector->handle.addr, addr, sizeof(addr)),
                 tt_addr_text(&connector->handle.spare, spare, sizeof(spare)));
     }
+}
+
+/* All lanes anew, by the spare address. */
+static void take_spare(struct socket_context *context, struct socket_connector *connector)
+{
+    report_cut(context, connector);
+    tt_socket_connector_free(connector->rival);
+    connector->rival = NULL;
     for (uint32_t i = 0; i < connector->handle.nlanes; i++) {
         if (connector->joints[i].fd >= 0) close(connector->joints[i].fd);
         connector->joints[i] = (struct joint){.fd = -1};
@@ -258,12 +267,56 @@ static void take_spare(struct socket_context *context, struct socket_connector *
 
 /* Packets without an answer: for a slow listener the kernel answers. Or another process that took
  * the connection and says nothing, such as another program at this host's own address. */
-static bool is_unanswered(const struct socket_connector *connector, const struct joint *joint)
+static bool is_unanswered(const struct socket_connector *connector)
 {
-    uint64_t limit_nsec = leaves_early(connector) ? SPARE_AFTER_NSEC : SECOND_AFTER_NSEC;
-    if (joint->state > JOINT_CONNECTING) limit_nsec = SPARE_IF_SILENT_NSEC;
-    return connector->has_spare && joint->state < JOINT_DONE &&
-           tt_now_nsec() - connector->since_nsec > limit_nsec;
+    uint64_t waited_nsec = tt_now_nsec() - connector->since_nsec;
+    bool unanswered = false;
+    for (uint32_t i = 0; i < connector->handle.nlanes; i++) {
+        enum joint_state state = connector->joints[i].state;
+        uint64_t limit_nsec = state > JOINT_CONNECTING ? RIVAL_IF_SILENT_NSEC : RIVAL_AFTER_NSEC;
+        unanswered |= state < JOINT_PROOF && waited_nsec > limit_nsec;
+    }
+    return unanswered;
+}
+
+static bool is_answered(const struct socket_connector *connector)
+{
+    bool answered = true;
+    for (uint32_t i = 0; i < connector->handle.nlanes; i++)
+        answered &= connector->joints[i].state >= JOINT_PROOF;
+    return answered;
+}
+
+/* Where the address gives no answer, the spare one is tried beside it, as it may lead nowhere
+ * either. Of the two the first to answer is the connection: the rival does not prove itself before.
+ */
+static ncclResult_t compete(struct socket_context *context, struct socket_connector **at)
+{
+    struct socket_connector *connector = *at, *rival = connector->rival;
+    if (!connector->has_spare || !is_unanswered(connector)) return ncclSuccess;
+    if (!rival) {
+        struct socket_handle spare = connector->handle;
+        spare.addr = spare.spare;
+        ncclResult_t rc = connector_create(connector->dev, connector->opaque, &spare, &rival);
+        if (rc) return rc;
+        rival->holds = true;
+        connector->rival = rival;
+    }
+    for (uint32_t i = 0; i < rival->handle.nlanes; i++) {
+        ncclResult_t rc = join_lane(context, rival, &rival->joints[i]);
+        if (!rc || rc == ncclInProgress) continue;
+        tt_socket_connector_free(rival); /* another one later */
+        connector->rival = NULL;
+        connector->since_nsec = tt_now_nsec();
+        return ncclSuccess;
+    }
+    if (!is_answered(rival)) return ncclSuccess;
+    report_cut(context, connector);
+    connector->rival = NULL;
+    tt_socket_connector_free(connector);
+    rival->holds = rival->has_spare = false;
+    *at = rival;
+    return ncclSuccess;
 }
 
 static ncclResult_t join_all(struct socket_context *context, struct socket_connector *connector)
@@ -274,7 +327,7 @@ static ncclResult_t join_all(struct socket_context *context, struct socket_conne
         ncclResult_t rc =
             joint->state == JOINT_DONE ? ncclSuccess : join_lane(context, connector, joint);
         bool fails = rc && rc != ncclInProgress;
-        if (connector->has_spare && (fails || is_unanswered(connector, joint))) {
+        if (connector->has_spare && fails) {
             take_spare(context, connector);
             return ncclInProgress;
         }
@@ -316,6 +369,7 @@ ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void
         rc = connector_create(dev, opaque, &handle, &connector);
         if (!rc && connector->has_spare && cut >> dev & 1) take_spare(context, connector);
     }
+    if (!rc) rc = compete(context, &connector);
     if (!rc) rc = join_all(context, connector);
     if (rc == ncclInProgress) {
         connector_keep(context, connector);
