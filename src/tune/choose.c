@@ -270,14 +270,21 @@ static bool fills_slots(enum tt_func func, enum tt_algo algo)
 enum { CHUNK_SLICES = 4, CHUNK_GRAIN = 64 };
 enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384 };
 
+/* A rank exchanges with one other at a time. */
+static bool is_pairwise(enum tt_algo algo)
+{
+    return algo == TT_ALGO_HALVING || algo == TT_ALGO_DOUBLING || algo == TT_ALGO_PAT ||
+           algo == TT_ALGO_BRUCK || algo == TT_ALGO_PAIRWISE;
+}
+
 /* One channel per 64 KiB; direct, one-shot and messages run on one. Of chains to a network each has
- * another rank of a host as its head; where all are heads there is one. Halving gains by channels
- * only that they use all devices of the network. */
+ * another rank of a host as its head; where all are heads there is one. Pairwise exchanges gain by
+ * channels only that they use all devices of the network. */
 static int channel_count(const struct tt_tune_env *env, const struct tt_tune_query *query,
                          const struct tt_tune_choice *choice, int requested)
 {
-    bool halves = choice->algo == TT_ALGO_HALVING && env->ndevs > 1;
-    if (!is_shaped(query->func, choice->algo) && !halves) return 1;
+    bool by_devices = is_pairwise(choice->algo) && env->ndevs > 1;
+    if (!is_shaped(query->func, choice->algo) && !by_devices) return 1;
     if (choice->algo == TT_ALGO_COLLNET_DIRECT) return 1;
     size_t own = query->bytes / CHANNEL_BYTES + (query->bytes % CHANNEL_BYTES != 0);
     if (models(env, query)) {
@@ -288,7 +295,7 @@ static int channel_count(const struct tt_tune_env *env, const struct tt_tune_que
     }
     size_t most = env->nchannels > 0 ? (size_t)env->nchannels : 1;
     if (is_collnet(choice->algo)) most = tt_min_size(most, (size_t)env->ppn);
-    if (halves) most = tt_min_size(most, (size_t)env->ndevs);
+    if (by_devices) most = tt_min_size(most, (size_t)env->ndevs);
     if (requested > 0) own = (size_t)requested;
     own = tt_max_size(own, query->request.least);
     if (query->request.most) own = tt_min_size(own, query->request.most);

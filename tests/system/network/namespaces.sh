@@ -174,11 +174,15 @@ rails)
     echo "from host 0: $first bytes over the first network, $second over the second"
     [ "$second" -gt $(((first + second) / 4)) ] && [ "$first" -gt $(((first + second) / 4)) ] || {
         echo "one network carried nearly everything"; exit 1; }
-    # Halving goes over as many channels as there are networks.
-    NCCL_SOCKET_IFNAME=tt NCCL_ALGO=allreduce:Halving run "$perf" -b 2M -e 2M -n 4 -w 1 allreduce || exit 1
-    first=$(($(received h0) - first)) second=$(($(received r0) - second))
-    echo "halving: $first bytes over the first network, $second over the second"
-    [ "$second" -gt $(((first + second) / 4)) ] || { echo "halving uses one network alone"; exit 1; }
+    # Exchanges between pairs go over as many channels as there are networks.
+    for each in allreduce:Halving allreduce:Doubling allgather:Bruck allgather:PAT reducescatter:PAT alltoall:Bruck alltoall:Pairwise; do
+        first=$(received h0) second=$(received r0)
+        NCCL_SOCKET_IFNAME=tt NCCL_ALGO=$each run "$perf" -b 2M -e 2M -n 4 -w 1 ${each%:*} || exit 1
+        first=$(($(received h0) - first)) second=$(($(received r0) - second))
+        echo "$each: $first bytes over the first network, $second over the second"
+        [ "$second" -gt $(((first + second) / 4)) ] && [ "$first" -gt $(((first + second) / 4)) ] || {
+            echo "one network carried nearly everything"; exit 1; }
+    done
     # So it is when none is named (a job that sets NCCL_COMM_ID names one).
     log=$(NCCL_DEBUG=INFO NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 TUTTI_DEVICES=2 NCCL_ALGO=Ring ip netns exec $tag-0 \
         "$perf" -g 2 -b 2M -e 2M -n 1 -w 0 allreduce 2>&1) || { echo "$log"; exit 1; }

@@ -165,24 +165,39 @@ static void single_ranks_halve_and_double(void **state)
 }
 
 /* Channels use the devices of the network in turn: of one device a second channel is no use. */
-static void halving_uses_all_devices(void **state)
+static void exchanges_use_all_devices(void **state)
 {
     static const struct {
+        const char *algo;
+        enum tt_func func;
         int ndevs;
         size_t bytes;
         int nchannels;
     } cases[] = {
-        {0, 8 << 20, 1}, {1, 8 << 20, 1}, {2, 8 << 20, 2}, {2, 65536, 1}, {64, 8 << 20, 4}};
+        {"AllReduce:Halving", TT_FUNC_ALLREDUCE, 0, 8 << 20, 1},
+        {"AllReduce:Halving", TT_FUNC_ALLREDUCE, 1, 8 << 20, 1},
+        {"AllReduce:Halving", TT_FUNC_ALLREDUCE, 2, 8 << 20, 2},
+        {"AllReduce:Halving", TT_FUNC_ALLREDUCE, 2, 65536, 1},
+        {"AllReduce:Halving", TT_FUNC_ALLREDUCE, 64, 8 << 20, 4},
+        {"AllReduce:Doubling", TT_FUNC_ALLREDUCE, 2, 65536, 1},
+        {"AllReduce:Doubling", TT_FUNC_ALLREDUCE, 2, 65544, 2},
+        {"AllGather:Bruck", TT_FUNC_ALLGATHER, 2, 1 << 20, 2},
+        {"ReduceScatter:PAT", TT_FUNC_REDUCESCATTER, 2, 1 << 20, 2},
+        {"AlltoAll:Bruck", TT_FUNC_ALLTOALL, 2, 1 << 20, 2},
+        {"AlltoAll:Pairwise", TT_FUNC_ALLTOALL, 2, 1 << 20, 2},
+        {"AllReduce:Oneshot", TT_FUNC_ALLREDUCE, 2, 1 << 20, 1},
+    };
     struct tt_tune_env env = two_hosts(8);
     (void)state;
     env.nnodes = 8;
     env.ppn = env.least_local = 1;
     env.nchannels = 4;
-    set_lists("AllReduce:Halving", NULL);
     for (size_t k = 0; k < TT_LEN(cases); k++) {
-        struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, cases[k].bytes);
+        struct tt_tune_query query = query_of(cases[k].func, cases[k].bytes);
+        set_lists(cases[k].algo, NULL);
         env.ndevs = cases[k].ndevs;
-        print_message("case: %d devices, %zu bytes\n", cases[k].ndevs, cases[k].bytes);
+        print_message("case: %s, %d devices, %zu bytes\n", cases[k].algo, cases[k].ndevs,
+                      cases[k].bytes);
         assert_int_equal(chosen(&env, &query, NULL).nchannels, cases[k].nchannels);
     }
 }
@@ -329,7 +344,7 @@ int main(void)
         cmocka_unit_test_setup(hosts_are_hierarchical, clear_lists),
         cmocka_unit_test_setup(multicast_by_name, clear_lists),
         cmocka_unit_test_setup(single_ranks_halve_and_double, clear_lists),
-        cmocka_unit_test_setup(halving_uses_all_devices, clear_lists),
+        cmocka_unit_test_setup(exchanges_use_all_devices, clear_lists),
         cmocka_unit_test_setup(messages_are_messages, clear_lists),
         cmocka_unit_test_setup(short_exchanges_are_programs, clear_lists),
         cmocka_unit_test_setup(shortest_alltoalls_are_sorted, clear_lists),
