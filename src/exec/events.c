@@ -31,7 +31,7 @@ static void track_edges(const struct tt_work *work, const struct tt_frame *frame
                         const struct tt_edge_track *track)
 {
     struct tt_slot_counts *counts = work->slot_counts;
-    if (!frame->send_edges) return; /* within one rank */
+    if (!work->tracks || !frame->send_edges) return; /* within memory, or one rank */
     tt_program_slots(frame->program, frame->rank, &frame->geometry,
                      work->slice_bytes / frame->elem_bytes, counts);
     for (int k = 0; k < frame->program->nchannels * frame->program->nranks; k++) {
@@ -56,8 +56,7 @@ static void begin_phase(struct tt_work *work, int f, int phase_id, uint64_t now_
 {
     static const char *const names[] = {"initial_sync", "compute", "final_sync"};
     struct tt_channel_events *own = &work->channel_events[f];
-    ncclProfilerEventDescr_v7_t descr = {
-        .type = ncclProfileKernelPhase, .parentObj = own->kernel, .rank = work->member->rank};
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileKernelPhase, .parentObj = own->kernel};
     own->phase_id = phase_id;
     if (!own->kernel) return; /* the plugin has no handle for the parent */
     descr.kernelPhase.channelId = (uint8_t)work->frames[f].channel;
@@ -83,11 +82,9 @@ static void begin_frame(struct tt_work *work, int f)
     const struct tt_work_events *events = &work->events;
     struct tt_edge_track track = {
         .profiler = events->profiler, .parent = parent_of(work, frame), .mask = events->mask};
-    if (!track.parent) return;
     track_edges(work, frame, &track);
     if (!events->channel_times) return;
-    ncclProfilerEventDescr_v7_t descr = {
-        .type = ncclProfileKernelCh, .parentObj = track.parent, .rank = work->member->rank};
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileKernelCh, .parentObj = track.parent};
     descr.kernelCh.channelId = (uint8_t)frame->channel;
     uint64_t now_nsec = tt_now_nsec();
     descr.kernelCh.pTimer = now_nsec;
@@ -160,6 +157,6 @@ static void end_channel(struct tt_work *work, int f)
 void tt_events_end(struct tt_work *work, int f)
 {
     end_channel(work, f); /* before the next one on its edge begins */
-    if (parent_of(work, &work->frames[f])) track_edges(work, &work->frames[f], NULL);
+    track_edges(work, &work->frames[f], NULL);
     hand_over(work, f);
 }

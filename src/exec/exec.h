@@ -137,7 +137,7 @@ void tt_issue_queue_fini(struct tt_issue_queue *queue);
 
 struct tt_work_events {                   /* what the profiler needs */
     struct tt_profiler *profiler;         /* borrowed; NULL: none */
-    void *parent;                         /* Coll or P2p event; NULL: not tracked */
+    void *parent;                         /* Coll or P2p event; NULL: it has no handle */
     uint32_t mask;                        /* sampled when the call was made */
     bool channel_times;                   /* emit KernelCh, */
     bool phases;                          /* and KernelPhase */

@@ -220,14 +220,14 @@ static void report_uses(const struct tt_work *work)
     tt_transport_uses(work->transport, uses);
 }
 
-/* Messages that the frames will take, so that the peers need not wait for receives. Of a frame that
- * a profiler watches tt_edge_track() says so when it begins. */
+/* Messages that the frames will take, so that the peers need not wait for receives. Where a
+ * profiler watches, tt_edge_track() says so when a frame begins. */
 static void expect_messages(const struct tt_work *work)
 {
     struct tt_slot_counts *counts = work->slot_counts;
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
-        if (!frame->recv_edges || frame->event || work->events.parent) continue;
+        if (!frame->recv_edges) continue;
         tt_program_slots(frame->program, frame->rank, &frame->geometry,
                          work->slice_bytes / frame->elem_bytes, counts);
         for (int k = 0; k < frame->program->nchannels * frame->program->nranks; k++) {
@@ -256,7 +256,7 @@ static ncclResult_t begin(struct tt_work *work)
     number_frames(work);
     if (work->events.profiler) tt_events_begin(work);
     if (work->expects) report_uses(work);
-    if (work->expects) expect_messages(work);
+    if (work->expects && !work->events.profiler) expect_messages(work);
     if (work->frames[0].program->table_at[TT_TABLE_NETWORK]) report_network(work);
     work->phase = TT_WORK_RUN;
     if (work->has_scratch) {

@@ -318,6 +318,27 @@ static void survey_frames(struct tt_work *work)
         work->nframes == 1 && tt_func_is_message((enum tt_func)work->frames[0].program->func);
 }
 
+static bool tracks(const struct tt_edge *const *edges, int count)
+{
+    int k = 0;
+    while (k < count && !(edges[k] && tt_edge_tracks(edges[k])))
+        k++;
+    return k < count;
+}
+
+/* What a profiler has to do for every run. */
+static void survey_edges(struct tt_work *work)
+{
+    work->tracks = false;
+    for (int f = 0; work->events.profiler && f < work->nframes && !work->tracks; f++) {
+        const struct tt_frame *frame = &work->frames[f];
+        int count = frame->program->nchannels * frame->program->nranks;
+        if (!frame->send_edges) continue; /* within one rank */
+        work->tracks = tracks((const struct tt_edge *const *)frame->send_edges, count) ||
+                       tracks((const struct tt_edge *const *)frame->recv_edges, count);
+    }
+}
+
 static void fill(struct tt_work *work, const struct tt_work_spec *spec)
 {
     work->item.wants_issue = spec->captured;
@@ -348,6 +369,7 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
     work->polls_per_step = !spec->oversubscribed && work->ncursors == 1 ? POLLS_ALONE : 1;
     work->polls_now = work->polls_per_step;
     survey_frames(work);
+    survey_edges(work);
     allow_refs(work);
     if (work->eager && !tt_eager_compile(work)) work->eager = NULL;
 }

@@ -131,6 +131,11 @@ void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track)
     if (edge->ops->track) edge->ops->track(edge, track);
 }
 
+bool tt_edge_tracks(const struct tt_edge *edge)
+{
+    return edge->ops->track;
+}
+
 uint32_t tt_edge_next_message(struct tt_edge *edge)
 {
     _Atomic uint32_t *count =

@@ -170,6 +170,8 @@ struct tt_edge_track {            /* an operation's use of an edge, for the prof
 /* Report the edge's steps to the profiler, for the operation that begins to use the edge; NULL: the
  * operation ends. Memory edges have no such events. */
 void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track);
+/* False: tt_edge_track() does nothing for this edge. */
+bool tt_edge_tracks(const struct tt_edge *edge);
 
 /* TT_CONN_P2P: take the number of the next message over this end, counted from 0. The k-th send of
  * a pair matches its k-th receive, so both ends have the same numbers. */

@@ -1,8 +1,9 @@
 /* A stranger's profiler that trusts the host in all that the interface promises, compiled once for
  * each version: its state is in the context, it looks at parents, counts what must come, and ends
  * the process at the first call that no host may make. OUTSIDER_STYLE has words: "pool" (each
- * seventh event gets no handle, as from a pool that is empty), "masks" (a thread of its own changes
- * the mask all the time). OUTSIDER_MASK is what it asks for; OUTSIDER_LOG gets a line of counts. */
+ * seventh event gets no handle, as from a pool that is empty), "deaf" (only channels and steps get
+ * one), "masks" (a thread of its own changes the mask all the time). OUTSIDER_MASK is what it asks
+ * for; OUTSIDER_LOG gets a line of counts. */
 #include "nccl/profiler.h"
 
 #include <fcntl.h>
@@ -34,6 +35,7 @@ struct event { /* lives as long as its context */
     struct event *next, *op; /* op: of a ProxyStep */
     pid_t thread;
     bool stopped, is_send;
+    bool copies;        /* a message to its own rank: it runs at once */
     int state;          /* the last one, or -1 */
     int open;           /* steps of a ProxyOp that are */
     int children, most; /* those that count: steps of a ProxyOp, channels of an operation */
@@ -98,7 +100,7 @@ static void check_parent(const struct event *event, struct event *parent)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].type != event->type) continue;
         demand(rows[i].causes & asked, "type %d was not asked for", (int)event->type);
-        bool may_miss = !rows[i].parents || style("pool") || style("masks");
+        bool may_miss = !rows[i].parents || style("pool") || style("deaf") || style("masks");
         demand(parent || may_miss, "type %d without a parent", (int)event->type);
         if (!parent) return;
         demand(parent->magic == MAGIC, "the parent of type %d is nobody", (int)event->type);
@@ -133,14 +135,15 @@ static void look_operation(struct event *event, OUTSIDER_DESCR *d, const struct 
     event->most = 64;
 #if OUTSIDER_VERSION > 3
     event->most = coll ? d->coll.nChannels : d->p2p.nChannels;
-    demand(event->most >= 1 && event->most <= 64, "%d channels", event->most);
-    demand(d->rank == context->rank, "rank %d is %d", context->rank, d->rank);
+    demand(event->most >= coll && event->most <= 64, "%d channels", event->most);
 #else
     demand(coll ? d->coll.nMaxChannels >= 1 : true, "no channels");
 #endif
     if (!coll) {
         bool sends = !strcmp(event->func, "Send");
         demand(sends || !strcmp(event->func, "Recv"), "a message called %s", event->func);
+        event->copies = d->p2p.peer == context->rank && asked & ncclProfileKernelCh &&
+                        !style("pool") && !style("deaf") && !style("masks");
         demand(d->p2p.peer >= 0 && (context->nranks < 0 || d->p2p.peer < context->nranks), "peer");
     } else {
         int function = function_of(event->func);
@@ -305,9 +308,11 @@ static ncclResult_t out_start(void *opaque, void **handle, OUTSIDER_DESCR *d)
                             .func = ""};
     pthread_mutex_lock(&lock);
     check_parent(event, parent);
+    demand(context->rank < 0 || d->rank == context->rank, "rank %d is %d", context->rank, d->rank);
     look(event, d, parent);
     seen[log_of(d->type)]++;
     bool none = style("pool") && ++starts % 7 == 0;
+    none |= style("deaf") && !(d->type & (ncclProfileKernelCh | ncclProfileProxyStep));
     if (!none) {
         if (d->type == ncclProfileProxyStep && parent) {
             event->op = parent;
@@ -405,6 +410,8 @@ static ncclResult_t out_finalize(void *opaque)
     for (const struct event *event = context->all; event; event = event->next) {
         demand(event->stopped, "type %d of rank %d is open at the end, in state %d",
                (int)event->type, context->rank, event->state);
+        demand(!event->copies || event->children == event->most, "%d channels of %d",
+               event->children, event->most);
     }
     for (int k = 0; k < FUNCTIONS && !style("masks"); k++) {
         demand(context->count[k] == context->next[k], "function %d: %d numbers up to %d", k,

@@ -146,6 +146,7 @@ struct tt_work {
     bool each_counts;    /* and each of its frames another one */
     bool expects;        /* receives are posted in advance, see tt_edge_expect() */
     bool announced;      /* the network or a profiler is informed before the first step */
+    bool tracks;         /* with a profiler: some edge reports its steps, see tt_edge_track() */
     /* shared barrier */
     uint64_t match; /* of frame 0 */
     int nentered;   /* frames with ENTER */

@@ -206,7 +206,6 @@ static void fill_coll(const struct tt_plan *plan, const struct tt_group_call *no
     bool bytes = counts_bytes(task->func);
     descr->type = ncclProfileColl;
     descr->parentObj = node->api_event;
-    descr->rank = plan->comm->member.rank;
     descr->coll.seqNumber = node->number;
     descr->coll.func = tt_func_name(task->func);
     descr->coll.sendBuff = task->in;
@@ -231,18 +230,17 @@ struct message { /* as far as a P2p says something of it */
     int first_frame, nframes;
 };
 
-static void fill_p2p(const struct tt_plan *plan, const struct tt_task *task,
-                     const struct message *message, ncclProfilerEventDescr_v7_t *descr)
+static void fill_p2p(const struct tt_task *task, const struct message *message,
+                     ncclProfilerEventDescr_v7_t *descr)
 {
     descr->type = ncclProfileP2p;
     descr->parentObj = message->api_event;
-    descr->rank = plan->comm->member.rank;
     descr->p2p.func = tt_func_name(message->func);
     descr->p2p.buff = (void *)(uintptr_t)message->buff; /* as the ABI has it */
     descr->p2p.datatype = tt_prof_type_name(task->type);
     descr->p2p.count = task->count;
     descr->p2p.peer = message->peer;
-    descr->p2p.nChannels = 1;
+    descr->p2p.nChannels = message->nframes > 0; /* 0: a copy that another one has */
     descr->p2p.userTag = task->options ? task->options->profiler_tag : 0;
 }
 
@@ -318,7 +316,7 @@ static void *start_p2p(struct tt_plan *plan, const struct tt_group_call *node,
 {
     struct tt_prof_replay replay = {.first_frame = message->first_frame,
                                     .nframes = message->nframes};
-    fill_p2p(plan, &node->task, message, &replay.descr);
+    fill_p2p(&node->task, message, &replay.descr);
     void *event = begin_call(plan, node, events, &replay);
     for (int k = message->first_frame; k < message->first_frame + message->nframes; k++) {
         if (events->frames_of) {
@@ -343,7 +341,7 @@ static void start_message(struct tt_plan *plan, struct tt_group_call *node,
     node->op_event = start_p2p(plan, node, &message, events);
 }
 
-/* One message of an exchange; within the rank it has no frame of its own. */
+/* One message of an exchange; within the rank the copy is the receive's frame. */
 static void start_part(struct tt_plan *plan, const struct tt_group_call *node, int peer, int frame,
                        bool sending, struct tt_op_events *events)
 {
@@ -363,14 +361,17 @@ static void start_part(struct tt_plan *plan, const struct tt_group_call *node, i
 static void start_exchange(struct tt_plan *plan, const struct tt_group_call *node,
                            struct tt_op_events *events)
 {
-    int me = plan->comm->member.rank;
+    int me = plan->comm->member.rank, own = -1;
     for (int f = node->first_frame; f < node->first_frame + node->nframes; f++) {
         const struct tt_program *program = plan->batch.frames[f].program;
-        if (program->root >= 0) /* not the copy within the rank */
+        if (program->root < 0) {
+            own = f;
+        } else {
             start_part(plan, node, program->root, f, program->func == TT_FUNC_SEND, events);
+        }
     }
     start_part(plan, node, me, -1, true, events);
-    start_part(plan, node, me, -1, false, events);
+    start_part(plan, node, me, own, false, events);
 }
 
 void tt_events_messages(struct tt_plan *plan, struct tt_group_call *first,

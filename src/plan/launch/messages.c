@@ -116,6 +116,7 @@ ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_group_call 
                    pair.send ? "receive from" : "send to");
 }
 
+/* The copy of each pair is the receive's frame. */
 static ncclResult_t add_own(struct tt_plan *plan, struct tt_group_call *first)
 {
     int rank = plan->comm->member.rank;
@@ -126,7 +127,9 @@ static ncclResult_t add_own(struct tt_plan *plan, struct tt_group_call *first)
             .peer = rank, .in = pair.send->task.in, .out = pair.recv->task.out};
         size_t none;
         tt_buffer_bytes(&pair.send->task, &message.bytes, &none);
+        pair.recv->first_frame = plan->batch.nframes;
         rc = add_copy(plan, &message);
+        pair.recv->nframes = plan->batch.nframes - pair.recv->first_frame;
     }
     return rc;
 }
@@ -242,12 +245,20 @@ static ncclResult_t launch_kept(struct tt_plan *plan, struct tt_group_call *firs
                                 struct tt_work *kept, const struct tt_group_launch *launch)
 {
     struct tt_op_events events = {.frames_of = kept};
-    int frame = 0;
+    int frame = 0, rank = plan->comm->member.rank;
     for (struct tt_group_call *node = first; node; node = node->next_same_kind) {
         tt_count_calls(plan, node->task.func, 1);
-        node->nframes = node->task.root != plan->comm->member.rank; /* add_own() */
+        node->nframes = node->task.root != rank;
         node->first_frame = frame;
         frame += node->nframes;
+    }
+    struct tt_own_pair pair = tt_own_pair_first(first, rank); /* as add_own() made them */
+    for (; pair.send; pair = tt_own_pair_next(&pair, rank)) {
+        size_t bytes, none;
+        tt_buffer_bytes(&pair.send->task, &bytes, &none);
+        pair.recv->first_frame = frame;
+        pair.recv->nframes = bytes > 0;
+        frame += pair.recv->nframes;
     }
     tt_events_messages(plan, first, &events);
     if (events.work.profiler) tt_work_set_events(kept, &events.work);

@@ -177,6 +177,7 @@ void *tt_prof_start(struct tt_profiler *profiler, uint32_t mask, ncclProfilerEve
 {
     void *handle = NULL;
     if (!profiler || !tt_prof_wants(mask, descr->type)) return NULL;
+    descr->rank = profiler->member->rank;
     profiler->table->startEvent(profiler->context, &handle, descr);
     return handle;
 }
@@ -213,7 +214,7 @@ const char *tt_prof_type_name(ncclDataType_t type)
     }
 }
 
-/* A network's own event. Guarded where NCCL is not: no parent, no start; no handle, no stop; a stop
+/* A network's own event. Guarded where NCCL is not: no step, no start; no handle, no stop; a stop
  * clears the handle. Networks may leave `opaque` NULL but at the start. */
 ncclResult_t tt_prof_net_event(void **handle, int what, void *opaque, int64_t id, void *data)
 {
@@ -221,10 +222,9 @@ ncclResult_t tt_prof_net_event(void **handle, int what, void *opaque, int64_t id
     if (!handle) return ncclSuccess;
     if (what == ncclProfilerNetEventStart) {
         *handle = NULL;
-        if (!step || !step->event) return ncclSuccess;
+        if (!step) return ncclSuccess;
         ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileNetPlugin,
                                              .parentObj = step->event,
-                                             .rank = step->rank,
                                              .netPlugin = {.id = id, .data = data}};
         *handle = tt_prof_start(step->profiler, step->mask, &descr);
         return ncclSuccess;

@@ -4,7 +4,8 @@
  *
  * How to emit: sample the mask where NCCL does (when a call is appended; proxy control events when
  * they happen), keep it with the operation, and pass it to every start. A handle of NULL is "not
- * tracked": stop and state do nothing with it, and children get a NULL parent. */
+ * tracked": stop and state do nothing with it, and children begin with a NULL parent, as in NCCL: a
+ * plugin may count steps and give no handle to anything else. */
 #pragma once
 
 #include "nccl/profiler_v7.h"
@@ -59,8 +60,9 @@ static inline uint32_t tt_prof_mask(const struct tt_profiler *profiler)
  * mask asks for a descendant of it: a child needs its parents.                               hot */
 bool tt_prof_wants(uint32_t mask, uint64_t type);
 
-/* Start an event if the mask wants it. The caller fills all of `descr`: type, parentObj, rank (0
- * where NCCL leaves it 0) and the type's part of the union. Returns the handle, or NULL. */
+/* Start an event if the mask wants it. The caller fills `descr`: type, parentObj and the type's
+ * part of the union; the rank is the profiler's (NCCL up to 2.31 leaves it 0 in events of calls,
+ * groups and launches). Returns the handle, or NULL. */
 void *tt_prof_start(struct tt_profiler *profiler, uint32_t mask,
                     ncclProfilerEventDescr_v7_t *descr);
 void tt_prof_stop(struct tt_profiler *profiler, void *handle);
@@ -81,10 +83,9 @@ const char *tt_prof_type_name(ncclDataType_t type);
 /* A network step while the network may report events of its own under it; the address is what
  * isend and irecv get as phandle. */
 struct tt_prof_step {
-    struct tt_profiler *profiler;
-    void *event; /* ProxyStep; NULL not tracked */
+    struct tt_profiler *profiler; /* NULL: no step */
+    void *event;                  /* ProxyStep; NULL not tracked */
     uint32_t mask;
-    int rank;
 };
 /* The one function ever handed to networks (ncclProfilerCallback_t). Any thread. */
 ncclResult_t tt_prof_net_event(void **handle, int what, void *step, int64_t id, void *data);

@@ -138,7 +138,7 @@ static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
     struct tt_net_part part = {
         .tag = edge->first_tag + (int)(edge->issued % TT_SLOTS),
         .mhandle = edge->slots.mhandle,
-        .event = step->seen.event ? &step->seen : NULL,
+        .event = step->seen.profiler ? &step->seen : NULL,
     };
     char *memory = edge->memory[edge->issued % TT_SLOTS].at;
     bool apart = memory && !edge->gathers && sends_apart(edge);
@@ -193,7 +193,7 @@ static ncclResult_t issue_recv(struct net_edge *edge, struct net_step *first, in
         parts[i] = (struct tt_net_part){
             .tag = edge->first_tag + (int)(number % TT_SLOTS),
             .mhandle = edge->slots.mhandle,
-            .event = step->seen.event ? &step->seen : NULL,
+            .event = step->seen.profiler ? &step->seen : NULL,
         };
         part_of(edge, number, edge->edge.config->slice_bytes, &parts[i]);
         if (edge->gathers) parts[i].landing = &edge->memory[number % TT_SLOTS];
@@ -346,7 +346,7 @@ static ncclResult_t post_payload(struct net_edge *edge, struct net_step *step)
     bool sending = edge->edge.key.sending;
     struct tt_net_part part = {
         .tag = sending ? edge->edge.config->member->rank : edge->edge.key.peer,
-        .event = step->seen.event ? &step->seen : NULL,
+        .event = step->seen.profiler ? &step->seen : NULL,
     };
     if (!place_payload(edge, step, &part)) return ncclInvalidUsage;
     return sending ? net->ops.isend(net, edge->direct.comm, &part, &step->payload)

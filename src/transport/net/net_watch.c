@@ -29,9 +29,9 @@ static void append_stop(struct tt_profiler *profiler, void *event)
 struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track)
 {
     const struct tt_transport_config *config = edge->edge.config;
-    ncclProfilerEventDescr_v7_t descr = {
-        .type = ncclProfileProxyOp, .parentObj = track->parent, .rank = config->member->rank};
-    struct net_op *op = tt_calloc(1, sizeof(*op));
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileProxyOp, .parentObj = track->parent};
+    struct net_op *op =
+        tt_prof_wants(track->mask, ncclProfileProxyOp) ? tt_calloc(1, sizeof(*op)) : NULL;
     if (!op) return NULL; /* an event less */
     descr.proxyOp.pid = getpid();
     descr.proxyOp.channelId = (uint8_t)edge->edge.key.channel;
@@ -45,9 +45,7 @@ struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edg
     void *append = append_start(op->profiler);
     op->event = tt_prof_start(op->profiler, op->mask, &descr);
     append_stop(op->profiler, append);
-    if (op->event) return op;
-    free(op); /* not tracked: nor are its steps */
-    return NULL;
+    return op;
 }
 
 void tt_net_op_release(struct net_op *op)
@@ -61,16 +59,13 @@ void tt_net_watch_start(struct net_op *op, struct net_edge *edge, uint64_t numbe
                         ncclProfilerEventState_v7_t state)
 {
     struct net_step *step = net_step_at(edge, number);
-    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileProxyStep,
-                                         .parentObj = op->event,
-                                         .rank = edge->edge.config->member->rank};
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileProxyStep, .parentObj = op->event};
     atomic_fetch_add_explicit(&op->uses, 1, memory_order_relaxed);
     if (!atomic_exchange_explicit(&op->begun, true, memory_order_relaxed))
         tt_prof_state(op->profiler, op->event, ncclProfilerProxyOpInProgress_v4, NULL);
     descr.proxyStep.step = atomic_fetch_add_explicit(&op->nsteps, 1, memory_order_relaxed);
     step->op = op;
-    step->seen = (struct tt_prof_step){
-        .profiler = op->profiler, .mask = op->mask, .rank = edge->edge.config->member->rank};
+    step->seen = (struct tt_prof_step){.profiler = op->profiler, .mask = op->mask};
     step->seen.event = tt_prof_start(op->profiler, op->mask, &descr);
     tt_prof_state(op->profiler, step->seen.event, state, NULL);
 }
@@ -87,7 +82,7 @@ void tt_net_watch_state(const struct net_step *step, ncclProfilerEventState_v7_t
 void tt_net_watch_stop(struct net_step *step)
 {
     tt_prof_stop(step->op->profiler, step->seen.event);
-    step->seen.event = NULL;
+    step->seen = (struct tt_prof_step){0};
     tt_net_op_release(step->op);
     step->op = NULL;
 }

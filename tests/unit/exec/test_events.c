@@ -49,7 +49,9 @@ static const ncclProfiler_v7_t table = {
 static void submit(struct world *world, int rank, enum tt_algo algo, void *parent)
 {
     static const int mask = ncclProfileKernelCh;
-    static struct tt_profiler profiler = {.table = &table, .context = &seen, .mask = &mask};
+    static const struct tt_member member;
+    static struct tt_profiler profiler = {
+        .table = &table, .context = &seen, .member = &member, .mask = &mask};
     bool small = algo == TT_ALGO_ONESHOT;
     struct world_call call = {.func = TT_FUNC_ALLREDUCE,
                               .algo = algo,

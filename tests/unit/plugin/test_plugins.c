@@ -403,7 +403,7 @@ static void events_reach_the_plugin(void)
     void *step = tt_prof_start(profiler, mask, &descr);
     assert_non_null(step);
     assert_null(tt_prof_start(profiler, 1, &descr)); /* not asked for when it was sampled */
-    struct tt_prof_step seen = {profiler, step, mask, 2};
+    struct tt_prof_step seen = {profiler, step, mask};
     void *own = &seen;
     tt_prof_net_event(&own, ncclProfilerNetEventStart, &seen, 1, NULL);
     assert_non_null(own);

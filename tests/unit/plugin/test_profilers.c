@@ -122,7 +122,7 @@ static void start_steps(struct tt_profiler *profiler, uint32_t mask, struct call
     state(profiler, own->step, ncclProfilerProxyStepSendGPUWait, 0);
     state(profiler, own->step, ncclProfilerProxyStepSendPeerWait_v4, 0);
     state(profiler, own->step, ncclProfilerProxyStepSendWait, 4096);
-    struct tt_prof_step seen = {profiler, own->step, mask, 2};
+    struct tt_prof_step seen = {profiler, own->step, mask};
     tt_prof_net_event(&own->net, ncclProfilerNetEventStart, &seen, 0x20001, NULL);
     tt_prof_net_event(&own->net, ncclProfilerNetEventUpdateAndStop, NULL, 0x20001, NULL);
     ncclProfilerEventDescr_v7_t ctrl = {.type = ncclProfileProxyCtrl};
