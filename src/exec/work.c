@@ -81,12 +81,23 @@ static int cursor_count(const struct tt_work_spec *spec)
     return count;
 }
 
+/* Every frame of a list begins and ends with it: a profiler is to see messages one after another.
+ */
+static bool begins_at_once(const struct tt_work_spec *spec)
+{
+    int f = 0;
+    while (f < spec->nframes && spec->frames[f].conn == TT_CONN_COLL)
+        f++;
+    return f == spec->nframes;
+}
+
 /* Operations of the flat list of a work; 0: it has none. One that runs once is flattened only if it
  * is of one frame. */
 static size_t eager_op_count(const struct tt_work_spec *spec, int ncursors)
 {
     size_t count = 0;
-    bool again = (spec->kept || spec->captured) && !spec->events.profiler;
+    bool again =
+        spec->events.profiler ? spec->kept && begins_at_once(spec) : spec->kept || spec->captured;
     if (ncursors != spec->nframes || (ncursors > 1 && !again)) return 0;
     for (int f = 0; f < spec->nframes; f++) {
         size_t more = tt_eager_op_limit(&spec->frames[f], spec->member->nranks);
@@ -416,6 +427,11 @@ bool tt_work_idle(const struct tt_work *work)
 bool tt_work_is_flat(const struct tt_work *work)
 {
     return work->eager != NULL;
+}
+
+bool tt_work_tracks(const struct tt_work *work)
+{
+    return work->tracks;
 }
 
 void tt_work_set_events(struct tt_work *work, const struct tt_work_events *events)

@@ -163,14 +163,13 @@ const struct tt_edge_small *tt_edge_small(const struct tt_edge *edge);
 
 struct tt_edge_track {            /* an operation's use of an edge, for the profiler */
     struct tt_profiler *profiler; /* borrowed */
-    void *parent;                 /* Coll or P2p event */
+    void *parent;                 /* Coll or P2p event; NULL: it has no handle */
     uint32_t mask;                /* sampled with the operation */
     int nsteps;                   /* slots that will be moved; 0 unknown */
 };
 /* Report the edge's steps to the profiler, for the operation that begins to use the edge; NULL: the
- * operation ends. Memory edges have no such events. */
+ * operation ends. Only where tt_edge_tracks(), which edges in memory do not, anything happens. */
 void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track);
-/* False: tt_edge_track() does nothing for this edge. */
 bool tt_edge_tracks(const struct tt_edge *edge);
 
 /* TT_CONN_P2P: take the number of the next message over this end, counted from 0. The k-th send of

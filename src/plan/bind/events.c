@@ -199,8 +199,8 @@ static const char *symmetric_variant(const struct tt_plan *plan, const struct tt
     return in && out ? variants[task->func] : NULL;
 }
 
-static void fill_coll(const struct tt_plan *plan, const struct tt_group_call *node,
-                      const struct tt_bound *bound, ncclProfilerEventDescr_v7_t *descr)
+static void fill_coll(const struct tt_plan *plan, const struct tt_group_call *node, int nframes,
+                      ncclProfilerEventDescr_v7_t *descr)
 {
     const struct tt_task *task = &node->task;
     bool bytes = counts_bytes(task->func);
@@ -213,11 +213,11 @@ static void fill_coll(const struct tt_plan *plan, const struct tt_group_call *no
     descr->coll.count = bytes ? task->count * tt_type_bytes(task->type) : task->count;
     descr->coll.datatype = tt_prof_type_name(bytes ? ncclInt8 : task->type);
     descr->coll.root = task->root > 0 ? task->root : 0;
-    descr->coll.nChannels = (uint8_t)bound->nframes;
+    descr->coll.nChannels = (uint8_t)nframes;
     descr->coll.nWarps = 1;
-    descr->coll.algo = tt_algo_name(bound->choice.algo);
-    descr->coll.proto = tt_proto_name(bound->choice.proto);
-    descr->coll.kernelVariant = symmetric_variant(plan, task, bound->choice.algo);
+    descr->coll.algo = tt_algo_name(node->choice.algo);
+    descr->coll.proto = tt_proto_name(node->choice.proto);
+    descr->coll.kernelVariant = symmetric_variant(plan, task, node->choice.algo);
     descr->coll.isSymColl = descr->coll.kernelVariant != NULL;
     descr->coll.userTag = task->options ? task->options->profiler_tag : 0;
 }
@@ -302,13 +302,39 @@ void tt_events_collective(struct tt_plan *plan, struct tt_group_call *node,
     node->next_same_kind = NULL;
     open_launch(plan, node->mask, events);
     keep_calls(events, node);
-    fill_coll(plan, node, bound, &replay.descr);
+    node->choice = bound->choice;
+    fill_coll(plan, node, bound->nframes, &replay.descr);
     events->work.phases =
         replay.descr.coll.isSymColl && tt_prof_wants(node->mask, ncclProfileKernelPhase);
     node->op_event = begin_call(plan, node, events, &replay);
     events->work.parent = node->op_event;
     events->first = node;
     start_launch(node, events);
+}
+
+static struct tt_group_call *first_marked(struct tt_group_call *first)
+{
+    while (first && !first->mask)
+        first = first->next_same_kind;
+    return first;
+}
+
+void tt_events_together(struct tt_plan *plan, struct tt_group_call *first, struct tt_work *work,
+                        struct tt_op_events *events)
+{
+    const struct tt_group_call *marked = first_marked(first);
+    int frame = 0;
+    if (!marked) return;
+    open_launch(plan, marked->mask, events);
+    for (struct tt_group_call *node = first; node; node = node->next_same_kind) {
+        struct tt_prof_replay replay = {.nframes = 1};
+        fill_coll(plan, node, 1, &replay.descr);
+        node->op_event = begin_call(plan, node, events, &replay);
+        tt_work_set_event(work, frame++, node->op_event);
+    }
+    tt_work_set_events(work, &events->work);
+    events->first = first;
+    start_launch(marked, events);
 }
 
 static void *start_p2p(struct tt_plan *plan, const struct tt_group_call *node,
@@ -377,9 +403,7 @@ static void start_exchange(struct tt_plan *plan, const struct tt_group_call *nod
 void tt_events_messages(struct tt_plan *plan, struct tt_group_call *first,
                         struct tt_op_events *events)
 {
-    struct tt_group_call *marked = first;
-    while (marked && !marked->mask)
-        marked = marked->next_same_kind;
+    const struct tt_group_call *marked = first_marked(first);
     if (!marked) return;
     open_launch(plan, marked->mask, events);
     keep_calls(events, first);

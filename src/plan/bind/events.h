@@ -40,6 +40,10 @@ void tt_events_collective(struct tt_plan *plan, struct tt_group_call *node,
                           const struct tt_bound *bound, struct tt_op_events *events);
 void tt_events_messages(struct tt_plan *plan, struct tt_group_call *first,
                         struct tt_op_events *events);
+/* The same for collectives of a group that are one kept work, which has a frame for each and runs
+ * after that. Their `number` and `choice` are set. */
+void tt_events_together(struct tt_plan *plan, struct tt_group_call *first, struct tt_work *work,
+                        struct tt_op_events *events);
 /* The communicator ends: the GroupApi of a group that is still open ends here. */
 void tt_events_fini(struct tt_plan *plan);
 /* After the launch: all of them end. */

@@ -1,8 +1,8 @@
 /* Groups of sends and receives, and groups of small collectives, that were launched before: their
  * work is kept and only gets new buffers. An entry serves a group whose calls are the same in the
- * same order, but for buffers. Groups with exchanges in them, that a capture looks at, or whose
- * collectives a profiler sees, are bound each time; messages that a profiler sees have an entry of
- * their own. */
+ * same order, but for buffers. Groups with exchanges in them, or that a capture looks at, are bound
+ * each time; those that a profiler sees have an entry of their own. Where it hears of the network's
+ * steps, collectives are launched one by one: an edge reports its steps to one of a list. */
 #include "plan/launch/batch.h"
 
 #include "base/error.h"
@@ -56,7 +56,7 @@ static bool is_keepable(const struct tt_group_call *node, enum tt_conn_index con
 {
     const struct tt_task *task = &node->task;
     if (conn == TT_CONN_P2P) return tt_func_is_message(task->func);
-    return !node->mask && !node->logged && !task->options && task->op < ncclNumOps;
+    return !node->logged && !task->options && task->op < ncclNumOps;
 }
 
 struct batch_key {
@@ -122,13 +122,14 @@ static bool batch_serves(struct tt_batch *batch, const struct tt_plan *plan,
     const struct tt_batch_call *call = batch->calls;
     int frame = 0, rank = conn == TT_CONN_P2P ? plan->comm->member.rank : -2; /* no root's either */
     batch->moved = true;
-    for (const struct tt_group_call *node = first; node; node = node->next_same_kind, call++) {
+    for (struct tt_group_call *node = first; node; node = node->next_same_kind, call++) {
         const struct tt_batch_call own = call_of(&node->task);
         if (own.bytes != call->bytes || own.func != call->func || own.peer != call->peer ||
             own.reduction != call->reduction)
             return false;
         if (own.peer != rank)
             batch->buffers[frame++] = (struct tt_buffers){node->task.in, node->task.out};
+        if (batch->watched) node->choice = call->choice;
     }
     if (conn == TT_CONN_COLL) return !reads_result(batch);
     struct tt_own_pair pair = tt_own_pair_first(first, rank);
@@ -155,6 +156,16 @@ static bool all_live(struct tt_batch *batch, const struct tt_plan *plan,
     return true;
 }
 
+/* Would a profiler hear of steps of these collectives? */
+static bool reports_steps(const struct tt_batch *batch, const struct tt_group_call *first)
+{
+    uint32_t mask = 0;
+    if (!batch->watched || !tt_work_tracks(batch->work)) return false;
+    for (const struct tt_group_call *node = first; node; node = node->next_same_kind)
+        mask |= node->mask;
+    return tt_prof_wants(mask, ncclProfileProxyOp);
+}
+
 struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first,
                               enum tt_conn_index conn)
 {
@@ -162,7 +173,8 @@ struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first,
     struct tt_batch *batch = batch_entry(plan, first, conn, &key);
     if (!batch || !batch->work || !batch->calls || !has_key(batch, &key) ||
         !tt_work_idle(batch->work) || !all_live(batch, plan, first) ||
-        !batch_serves(batch, plan, first, conn))
+        !batch_serves(batch, plan, first, conn) ||
+        (conn == TT_CONN_COLL && reports_steps(batch, first)))
         return NULL;
     tt_work_rebind_each(batch->work, batch->buffers);
     plan->used = batch;
@@ -307,6 +319,7 @@ void tt_batch_refuse(struct tt_plan *plan, const struct tt_group_call *first)
     batch_fini(batch);
     batch->hash = key.hash;
     batch->ncalls = key.ncalls;
+    batch->watched = key.watched;
     batch->refused = true;
 }
 
@@ -335,6 +348,7 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
     for (const struct tt_group_call *node = first; node; node = node->next_same_kind, k++) {
         struct tt_batch_call *call = &batch->calls[k];
         *call = call_of(&node->task);
+        call->choice = node->choice;
         tt_buffer_bytes(&node->task, &call->in_bytes, &call->out_bytes);
     }
     for (k = ncalls - 1; k >= 0; k--) {
@@ -354,7 +368,12 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
         batch->work = NULL;
         batch->refused = true;
     }
-    if (conn == TT_CONN_P2P || batch_serves(batch, plan, first, conn)) *work_out = batch->work;
+    if (conn == TT_CONN_P2P) {
+        *work_out = batch->work;
+    } else if (batch->work && batch_serves(batch, plan, first, conn) &&
+               !reports_steps(batch, first)) {
+        *work_out = batch->work;
+    }
     return ncclSuccess;
 }
 

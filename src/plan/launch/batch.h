@@ -28,7 +28,8 @@ struct tt_batch_call { /* one call of a batch */
     const void *const *in; /* what a call's buffers are compared with: parts of `buffers`, or
                               of `none` */
     void *const *out;
-    int nsame; /* number of calls of the same function from this one on */
+    int nsame;                    /* number of calls of the same function from this one on */
+    struct tt_tune_choice choice; /* of a collective, for its events */
     size_t in_bytes, out_bytes;
 };
 
@@ -62,8 +63,8 @@ bool tt_batch_refuses(struct tt_plan *plan, const struct tt_group_call *first);
 void tt_batch_refuse(struct tt_plan *plan, const struct tt_group_call *first);
 /* Keep a group that was just bound, for the next time.
  * *work_out  to be submitted; owned by the plan. NULL when the group is not kept: a capture sees
- *            its calls, or a profiler its collectives, or these are not small, or one reads what
- *            an earlier one writes
+ *            its calls, or collectives are not small, or one reads what an earlier one writes, or
+ *            a profiler hears of their steps
  * Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
                            const struct tt_work_spec *spec, struct tt_work **work_out);

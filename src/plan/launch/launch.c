@@ -329,8 +329,8 @@ ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_group_call *first
     return rc;
 }
 
-/* Several small ones that no profiler watches: none is chosen together with others, or reads from
- * where its input is copied to first. */
+/* Several small ones: none is chosen together with others, or reads from where its input is copied
+ * to first. */
 static bool may_overlap(const struct tt_plan *plan, const struct tt_group_launch *launch)
 {
     const struct tt_group_call *node = launch->collectives;
@@ -364,6 +364,8 @@ static ncclResult_t bind_together(struct tt_plan *plan, const struct tt_group_la
         tt_bound_set_buffers(bound, &node->task);
         *frames = bound->frames[0];
         frames->begins = node != first;
+        node->choice = bound->choice;
+        if (node->mask) spec.events.profiler = plan->comm->profiler;
     }
     if (!node) {
         rc = tt_batch_keep(plan, first, &spec, work_out);
@@ -371,6 +373,19 @@ static ncclResult_t bind_together(struct tt_plan *plan, const struct tt_group_la
         tt_batch_refuse(plan, first);
     }
     free(spec.frames);
+    return rc;
+}
+
+/* As one work, which has their buffers. */
+static ncclResult_t launch_together(struct tt_plan *plan, struct tt_work *work,
+                                    const struct tt_group_launch *launch)
+{
+    struct tt_op_events events = {.captured = false};
+    for (struct tt_group_call *node = launch->collectives; node; node = node->next_same_kind)
+        node->number = tt_count_calls(plan, node->task.func, 1);
+    if (plan->comm->profiler) tt_events_together(plan, launch->collectives, work, &events);
+    ncclResult_t rc = tt_launch_work(plan, work, launch->stream, launch->allow_inline);
+    if (events.work.profiler) tt_events_launched(&events);
     return rc;
 }
 
@@ -384,16 +399,13 @@ static ncclResult_t launch_collectives(struct tt_plan *plan, const struct tt_gro
         work = tt_batch_find(plan, node, TT_CONN_COLL);
         if (!work) rc = bind_together(plan, launch, &work);
     }
+    if (work && !rc) return launch_together(plan, work, launch);
     for (struct tt_group_call *next; node && !rc; node = next) {
         next = node->next_same_kind; /* a watched launch makes a list of its own */
-        if (work) {
-            tt_count_calls(plan, node->task.func, 1);
-        } else {
-            rc = tt_in_place_stage(plan, node, launch);
-            if (!rc) rc = launch_bound_call(plan, node, launch);
-        }
+        rc = tt_in_place_stage(plan, node, launch);
+        if (!rc) rc = launch_bound_call(plan, node, launch);
     }
-    return work ? tt_launch_work(plan, work, launch->stream, launch->allow_inline) : rc;
+    return rc;
 }
 
 /* One batch that was found, and nothing else: such a group may come again. */

@@ -260,6 +260,42 @@ static void a_profiler_keeps_messages(void **state)
     fake_comm_free(comm);
 }
 
+/* So have small collectives of a group, unless it hears of the steps of a network. */
+static void a_profiler_keeps_collectives(void **state)
+{
+    static const ncclProfiler_v7_t table = {
+        .startEvent = start_event, .stopEvent = stop_event, .recordEventState = record_state};
+    int mask = ncclProfileColl | ncclProfileKernelLaunch;
+    struct tt_comm *comm = fake_comm(2, 0, true);
+    struct tt_profiler profiler = {.table = &table, .member = &comm->member, .mask = &mask};
+    char *in = buffer[0] + 256, *out = buffer[1] + 256;
+    (void)state;
+    fake_reset();
+    comm->profiler = &profiler;
+    for (int k = 0; k < 3; k++) {
+        const struct fake_work *work = &fake.works[k];
+        int started = events_started;
+        assert_int_equal(pair(comm, in + 64 * k, out, 8), 1);
+        /* GroupApi, Group and KernelLaunch, a CollApi and a Coll for each of two */
+        assert_int_equal(events_started, started + 3 + 2 * 2);
+        assert_ptr_equal(work->spec.events.profiler, &profiler);
+        assert_ptr_equal(work->frames[1].in, in + 64 * k);
+        assert_ptr_equal(work->frames[0].event, &events_started);
+        assert_ptr_equal(work->frames[1].event, &events_started);
+    }
+    int created = fake.created;
+    fake.tracks = true;
+    assert_int_equal(pair(comm, in, out, 8), 1);
+    assert_int_equal(fake.created, created);
+    mask |= ncclProfileProxyStep;
+    assert_int_equal(pair(comm, in, out, 8), 2);
+    mask = 0;
+    int started = events_started;
+    assert_int_equal(pair(comm, in, out, 8), 1);
+    assert_int_equal(events_started, started);
+    fake_comm_free(comm);
+}
+
 static void one_rank_is_bound_once(void **state)
 {
     struct tt_comm *comm = fake_comm(1, 0, true);
@@ -284,6 +320,7 @@ int main(void)
         cmocka_unit_test(a_tuner_keeps_what_it_chose_before),
         cmocka_unit_test(small_collectives_of_a_group_are_one_work),
         cmocka_unit_test(a_profiler_keeps_messages),
+        cmocka_unit_test(a_profiler_keeps_collectives),
         cmocka_unit_test(a_group_of_messages_is_kept),
         cmocka_unit_test(one_rank_is_bound_once),
     };
