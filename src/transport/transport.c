@@ -2,10 +2,12 @@
  * live as long as the transport. */
 #include "base/error.h"
 #include "base/mem.h"
+#include "bootstrap/bootstrap.h"
 #include "plugin/net/net.h"
 #include "transport/net/collnet.h"
 #include "transport/transport_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,22 +93,50 @@ static void destroy_edges(struct tt_transport *transport, struct tt_edge **row)
     free(row);
 }
 
-/* Who waits for this rank and shares memory with it reads that nothing more comes, where the tree
- * of the bootstrap is cut between the two. */
+/* Who waits for this rank and shares memory with it reads that nothing more comes, and why, where
+ * the tree of the bootstrap is cut or slow between the two: a difference between calls is an error
+ * of all ranks, anything else one of a rank that is gone. */
 static void leave_word(const struct tt_transport *transport)
 {
-    if (transport->call_log && transport->process == getpid()) {
-        atomic_store_explicit(&transport->call_log->ended, ~transport->config.member->comm_id,
-                              memory_order_release); /* pairs with tt_transport_rank_left() */
-    }
+    if (!transport->call_log || transport->process != getpid()) return;
+    struct tt_barrier *own = transport->call_log;
+    struct tt_left left = {0};
+    uint64_t words[TT_LEFT_WORDS];
+    const char *sentence = "";
+    ncclResult_t rc = ncclSuccess;
+    if (transport->config.bootstrap)
+        rc = tt_bootstrap_error(transport->config.bootstrap, &sentence);
+    snprintf(left.sentence, sizeof(left.sentence), "%s", sentence);
+    if (sentence[0]) left.rc = ncclRemoteError;
+    if (rc == ncclInvalidUsage || rc == ncclInvalidArgument) left.rc = rc;
+    memcpy(words, &left, sizeof(words));
+    for (int k = 0; k < TT_LEFT_WORDS; k++)
+        atomic_store_explicit(&own->why[k], words[k], memory_order_relaxed);
+    atomic_store_explicit(&own->ended, ~transport->config.member->comm_id,
+                          memory_order_release); /* pairs with tt_transport_rank_left() */
 }
 
-bool tt_transport_rank_left(const struct tt_transport *transport, int rank)
+/* The memory may be in use for another communicator by now: any other word says nothing. */
+static bool has_ended(const struct tt_transport *transport, const struct tt_barrier *theirs)
+{
+    return atomic_load_explicit(&theirs->ended, memory_order_acquire) ==
+           ~transport->config.member->comm_id;
+}
+
+bool tt_transport_rank_left(const struct tt_transport *transport, int rank,
+                            struct tt_left *left_out)
 {
     const struct tt_barrier *theirs = transport->barriers[rank];
-    /* the memory may be in use for another communicator by now, so any other word says nothing */
-    return theirs && atomic_load_explicit(&theirs->ended, memory_order_acquire) ==
-                         ~transport->config.member->comm_id;
+    if (!theirs || !has_ended(transport, theirs)) return false;
+    uint64_t words[TT_LEFT_WORDS];
+    for (int k = 0; k < TT_LEFT_WORDS; k++)
+        words[k] = atomic_load_explicit(&theirs->why[k], memory_order_relaxed);
+    atomic_thread_fence(
+        memory_order_acquire); /* the word is still there after its reason was read */
+    memcpy(left_out, words, sizeof(words));
+    if (!has_ended(transport, theirs)) *left_out = (struct tt_left){0};
+    left_out->sentence[sizeof(left_out->sentence) - 1] = 0;
+    return true;
 }
 
 void tt_transport_destroy(struct tt_transport *transport)

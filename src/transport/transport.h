@@ -210,8 +210,6 @@ enum tt_calls_match tt_transport_agree(struct tt_transport *transport, uint64_t 
 /* The call of the operation with that number; false when it is no longer in the log. Any thread. */
 bool tt_call_log_get(const struct tt_transport *transport, uint64_t number,
                      struct tt_call *call_out);
-/* True when memory that is shared with that rank says it has ended the communicator. Any thread. */
-bool tt_transport_rank_left(const struct tt_transport *transport, int rank);
 /* Messages that this rank has begun to send to `rank`, or to receive from it. Any thread. */
 uint32_t tt_transport_messages(const struct tt_transport *transport, int rank, bool sending);
 /* Fail with ncclInvalidUsage and that sentence at all ranks, unless it has failed. Any thread. */

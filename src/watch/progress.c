@@ -9,6 +9,7 @@
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "exec/exec.h"
+#include "transport/left.h"
 #include "transport/transport.h"
 #include "watch/process.h"
 #include "watch/watch_state.h"
@@ -33,11 +34,6 @@ static void raise_abort(struct tt_watch *watch, ncclResult_t rc, const char *sen
     if (!tt_member_abort_why(member, rc, sentence)) return;
     tt_fail(rc, "comm 0x%llx rank %d: %s", (unsigned long long)member->comm_id, member->rank,
             sentence);
-}
-
-void tt_progress_give_up(struct tt_watch *watch, const char *sentence)
-{
-    raise_abort(watch, ncclRemoteError, sentence);
 }
 
 static void describe_wait(const struct tt_watch *watch, const struct tt_wait *wait, uint64_t now,
@@ -123,13 +119,13 @@ static bool cannot_succeed(struct tt_watch *watch, uint64_t idle_nsec, uint64_t 
 }
 
 /* Which rank is gone, and in what this one waits. */
-static bool report_ended(const struct tt_watch *watch, char *text, size_t text_bytes)
+static void describe_end(const struct tt_watch *watch, const char *gone, char *text,
+                         size_t text_bytes)
 {
     const struct tt_watch_subject *subject = &watch->subject;
-    char gone[TT_WHY_BYTES], call_text[TT_CALL_BYTES];
+    char call_text[TT_CALL_BYTES];
     struct tt_wait waits[LISTED_WAITS];
     struct tt_call call = {0};
-    if (!tt_bootstrap_ended(subject->bootstrap, gone, sizeof(gone))) return false;
     int count = tt_wait_list(subject->member, waits, LISTED_WAITS);
     if (count > 0) memcpy(&call, waits[0].call, sizeof(call));
     bool message = call.known != 0;
@@ -146,11 +142,31 @@ static bool report_ended(const struct tt_watch *watch, char *text, size_t text_b
     } else {
         snprintf(text, text_bytes, "%s", gone);
     }
+}
+
+static bool report_ended(const struct tt_watch *watch, char *text, size_t text_bytes)
+{
+    char gone[TT_WHY_BYTES];
+    if (!tt_bootstrap_ended(watch->subject.bootstrap, gone, sizeof(gone))) return false;
+    describe_end(watch, gone, text, text_bytes);
     return true;
 }
 
+void tt_progress_give_up(struct tt_watch *watch, const char *gone)
+{
+    char sentence[SENTENCE_BYTES];
+    describe_end(watch, gone, sentence, sizeof(sentence));
+    raise_abort(watch, ncclRemoteError, sentence);
+}
+
+static bool is_of_all(const struct tt_left *why)
+{
+    return why->rc == ncclInvalidUsage || why->rc == ncclInvalidArgument;
+}
+
 /* A rank that this one waits for has ended the communicator, as the memory that they share says: it
- * need not be heard of, where the tree of the bootstrap is cut. The word is there for a second. */
+ * need not be heard of, where the tree of the bootstrap is cut. The word is there for a second. A
+ * difference between calls that it left for is certain at once. */
 static bool waits_for_left(struct tt_watch *watch, uint64_t now)
 {
     const struct tt_watch_subject *subject = &watch->subject;
@@ -160,23 +176,32 @@ static bool waits_for_left(struct tt_watch *watch, uint64_t now)
     int count = tt_wait_list(subject->member, waits, LISTED_WAITS);
     for (int i = 0; i < count && i < LISTED_WAITS; i++) {
         const int peer = waits[i].peer;
-        if (peer >= 0 && !watch->left && tt_transport_rank_left(subject->transport, peer)) {
+        if (peer >= 0 && !watch->left &&
+            tt_transport_rank_left(subject->transport, peer, &watch->why)) {
             watch->left = peer + 1;
             watch->left_nsec = now;
         }
         waits_now |= watch->left == peer + 1;
     }
-    return watch->left && waits_now && now - watch->left_nsec >= LEFT_TIMEOUT_NSEC;
+    return watch->left && waits_now &&
+           (is_of_all(&watch->why) || now - watch->left_nsec >= LEFT_TIMEOUT_NSEC);
 }
 
-static void report_left(const struct tt_watch *watch, char *text, size_t text_bytes)
+static void end_as_left(struct tt_watch *watch)
 {
+    const struct tt_watch_subject *subject = &watch->subject;
+    char gone[TT_WHY_BYTES], text[SENTENCE_BYTES];
+    if (is_of_all(&watch->why)) {
+        tt_transport_mismatch(subject->transport, "%s", watch->why.sentence);
+        return;
+    }
     int pid;
-    const char *host = tt_bootstrap_peer(watch->subject.bootstrap, watch->left - 1, &pid);
-    snprintf(text, text_bytes,
-             "rank %d on host %s (pid %d) has aborted or destroyed the communicator; rank %d waits "
-             "for it",
-             watch->left - 1, host, pid, watch->subject.member->rank);
+    const char *host = tt_bootstrap_peer(subject->bootstrap, watch->left - 1, &pid);
+    snprintf(gone, sizeof(gone),
+             "rank %d on host %s (pid %d) has aborted or destroyed the communicator%s%.200s",
+             watch->left - 1, host, pid, watch->why.rc ? ": " : "", watch->why.sentence);
+    describe_end(watch, gone, text, sizeof(text));
+    raise_abort(watch, ncclRemoteError, text);
 }
 
 /* A call that waits for those of other ranks is not issued yet, but it is outstanding. */
@@ -222,8 +247,7 @@ void tt_progress_look(struct tt_watch *watch, uint64_t now)
                report_ended(watch, sentence, sizeof(sentence))) {
         raise_abort(watch, ncclRemoteError, sentence);
     } else if (waits_for_left(watch, now)) {
-        report_left(watch, sentence, sizeof(sentence));
-        raise_abort(watch, ncclRemoteError, sentence);
+        end_as_left(watch);
     }
 }
 

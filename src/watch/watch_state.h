@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/launcher.h"
+#include "transport/left.h"
 #include "watch/compare/compare.h"
 #include "watch/flight/flight.h"
 #include "watch/watch.h"
@@ -36,6 +37,7 @@ struct tt_watch {
     bool looked, asked; /* the early inquiry was made; the one that is due was made */
     int left;           /* a rank that this one waits for and that has left, plus 1; 0: none */
     uint64_t left_nsec; /* when that was seen */
+    struct tt_left why; /* it left */
     int gone;           /* the rank that has ended by the verdict, plus 1; 0: none */
     int judged;         /* how much was reported: TT_REPORTED_... */
     char verdict[400];  /* ": " and the verdict, for the message of an abort; "" */

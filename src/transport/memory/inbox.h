@@ -6,7 +6,7 @@
  * of the rings of this rank itself; a stream (TT_CONN_STREAM) has longer lines of its own.
  *
  *   barrier  512 B match headers of the last 64 operations | 64 B operations left |
- *            2048 B calls of these 64 | 8 cells of 64 B
+ *            2048 B calls of these 64 | 8 cells of 64 B | 648 B why it left
  *   lines    per ring (sending peer, channel, conn): 64 slot headers of 128 B, head, head of what
  *            that peer sends to all
  *   streams  per sending peer and channel: 256 slot headers (TT_CONN_AHEAD); of this rank itself
@@ -17,6 +17,7 @@
 #pragma once
 
 #include "base/mem.h"
+#include "transport/left.h"
 #include "transport/transport.h"
 
 #include <stdatomic.h>
@@ -78,6 +79,7 @@ struct tt_barrier {
     uint64_t pad[6];
     struct tt_begun calls[TT_CALL_LOG_LEN];
     struct tt_barrier_cell cell[TT_SLOTS];
+    _Atomic uint64_t why[TT_LEFT_WORDS]; /* struct tt_left; written before `ended` */
 };
 
 #define TT_BARRIER_BYTES 4096

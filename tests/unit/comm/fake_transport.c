@@ -3,6 +3,7 @@
 #include "base/member.h"
 #include "exec/exec.h"
 #include "plugin/tuner/tuner.h"
+#include "transport/left.h"
 #include "transport/serve.h"
 #include "transport/transport.h"
 
@@ -95,10 +96,10 @@ uint64_t tt_transport_in_flight_nsec(struct tt_transport *transport, int rank)
     return 0;
 }
 
-bool tt_transport_rank_left(const struct tt_transport *transport, int rank)
+bool tt_transport_rank_left(const struct tt_transport *transport, int rank,
+                            struct tt_left *left_out)
 {
-    (void)transport;
-    (void)rank;
+    (void)transport, (void)rank, (void)left_out;
     return false;
 }
 

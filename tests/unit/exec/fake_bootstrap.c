@@ -81,8 +81,8 @@ void tt_bootstrap_fail_all(struct tt_bootstrap *bootstrap, ncclResult_t rc, cons
 
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out)
 {
-    (void)bootstrap, (void)sentence_out;
-    return ncclSuccess;
+    if (sentence_out) *sentence_out = bootstrap->sentence ? bootstrap->sentence : "";
+    return bootstrap->error;
 }
 
 void tt_bootstrap_key(const struct tt_bootstrap *bootstrap, const char *kind,

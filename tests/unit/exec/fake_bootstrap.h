@@ -13,6 +13,8 @@ struct tt_bootstrap {
     int rank;
     struct tt_bootstrap *boxes; /* of all ranks, by number; borrowed */
     struct fake_entry *entries; /* owned: came and were not fetched, newest first */
+    ncclResult_t error;         /* as tt_bootstrap_error() has it, with the sentence; NULL: none */
+    const char *sentence;
 };
 
 void fake_bootstrap_init(struct tt_bootstrap *boxes, int rank);

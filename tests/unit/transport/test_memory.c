@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "transport/left.h"
 #include "transport/small.h"
 
 #include <pthread.h>
@@ -469,6 +470,39 @@ static void reach_of_memory(void **state)
     }
 }
 
+/* A difference between calls is an error of those that read it there as well; of anything else the
+ * sentence is the same, and the code is that of a rank that is gone. */
+static void who_leaves_says_why(void **state)
+{
+    static const struct {
+        ncclResult_t error;
+        const char *sentence;
+        ncclResult_t rc;
+    } cases[] = {
+        {ncclSuccess, NULL, ncclSuccess},
+        {ncclSuccess, "rank 1 aborted the communicator", ncclRemoteError},
+        {ncclInvalidUsage, "ranks called different operations", ncclInvalidUsage},
+        {ncclInvalidArgument, "ranks gave different arguments", ncclInvalidArgument},
+        {ncclSystemError, "rank 1 is out of memory", ncclRemoteError},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct world *world = world_create(2, WORLD_MAPPED, 4096);
+        const struct tt_transport *waiting = world->rank[0].transport;
+        struct tt_left left;
+        const char *sentence = cases[i].sentence ? cases[i].sentence : "";
+        assert_false(tt_transport_rank_left(waiting, 1, &left));
+        world->boxes[1].error = cases[i].error;
+        world->boxes[1].sentence = cases[i].sentence;
+        tt_transport_destroy(world->rank[1].transport);
+        world->rank[1].transport = NULL;
+        assert_true(tt_transport_rank_left(waiting, 1, &left));
+        assert_int_equal(left.rc, cases[i].rc);
+        assert_string_equal(left.sentence, sentence);
+        world_destroy(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -489,6 +523,7 @@ int main(void)
         cmocka_unit_test(packed_call_logs_are_compared),
         cmocka_unit_test(who_is_odd_is_named),
         cmocka_unit_test(reach_of_memory),
+        cmocka_unit_test(who_leaves_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
