@@ -3,7 +3,7 @@
  * once, by rank 0, so that no rank decides by its own clock.
  *
  * A hypervisor may move its cores, so that for seconds or minutes two of them share no cache. All
- * that passes from one to the other then takes up to five times as long, whoever is measured; so
+ * that passes from one to the other then takes up to five times as long in every library; so
  * the time of a cache line between the first two ranks is taken with each sample, and the median
  * is that of the samples with the cores as near as they were. */
 #include "bench.h"

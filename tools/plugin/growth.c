@@ -89,15 +89,11 @@ double check_growth_of(const double *amounts, int turns)
     return least > 0 ? least / turns : 0;
 }
 
-/* A descriptor may be shared by several turns. */
-static const struct {
-    const char *unit;
-    double most;
-} held_units[] = {{"bytes of malloc", 0}, {"mapped bytes", 64 << 10}, {"descriptors", 0.4}};
-
 void check_held_judge(struct check_case_state *state, const struct check_held *held, int turns,
                       const char *turn, double most_bytes)
 {
+    static const char *const units[] = {"bytes of malloc", "mapped bytes", "descriptors"};
+    const double most[] = {most_bytes, 64 << 10, 0.4}; /* a descriptor may serve several turns */
     double amounts[3][CHECK_WINDOWS];
     for (int w = 0; w < CHECK_WINDOWS; w++) {
         amounts[0][w] = held[w].allocated;
@@ -106,8 +102,8 @@ void check_held_judge(struct check_case_state *state, const struct check_held *h
     }
     for (int k = 0; k < 3; k++) {
         const double growth = check_growth_of(amounts[k], turns);
-        if (growth <= (k == 0 ? most_bytes : held_units[k].most)) continue;
+        if (growth <= most[k]) continue;
         check_breach(state, "memory: %s keeps %.*f %s", turn, k == 2 && growth < 10, growth,
-                     held_units[k].unit);
+                     units[k]);
     }
 }
