@@ -69,6 +69,7 @@ failed:
 void launch_guard_end(struct launch_guard *guard)
 {
     if (guard->pid > 0) {
+        kill(guard->pid, SIGCONT); /* a user may have stopped it, taking it for a rank */
         if (write(guard->alive_fd, "", 1) == 1) waitpid(guard->pid, NULL, 0);
         close(guard->alive_fd);
     }

@@ -86,6 +86,25 @@ def violent_end():
             check(f"no file is left {way}", not left, left)
 
 
+def stopped_guard():
+    """The process that cleans up after the launcher is stopped, by a user who takes it for a rank: the job ends all the same."""
+    p = subprocess.Popen([TUTTI, "run", "-n", "1", "--no-prefix", "sh", "-c", "echo ready; exec sleep 300"], stdout=subprocess.PIPE,
+                         stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, env=clean)
+    p.stdout.readline()
+    children = open(f"/proc/{p.pid}/task/{p.pid}/children").read().split()
+    guards = [int(pid) for pid in children if open(f"/proc/{pid}/comm").read() == "tutti-guard\n"]
+    check("one guard", len(guards) == 1, children)
+    for pid in guards:
+        os.kill(pid, signal.SIGSTOP)
+    p.send_signal(signal.SIGTERM)
+    try:
+        p.wait(60)
+    except subprocess.TimeoutExpired:
+        check("a stopped guard does not hold up the end", False)
+        p.kill()
+    p.stdout.close()
+
+
 PMI_CLIENT = """if 1:
     import os, sys
     fd, rank, size = (int(os.environ["PMI_" + name]) for name in ("FD", "RANK", "SIZE"))
@@ -344,7 +363,7 @@ def settings_are_reported_once():
         check(f"said once under {name}", said.count("NCCL_DEBUGG is not a known variable") == times, said)
 
 
-for part in (no_program, reader_of_perf_goes, loopback_down, settings_are_reported_once, as_json, ignored_signals, hosts_that_are_here, temporary_folders, violent_end, pmi):
+for part in (no_program, reader_of_perf_goes, loopback_down, settings_are_reported_once, as_json, ignored_signals, hosts_that_are_here, temporary_folders, violent_end, stopped_guard, pmi):
     print(f"{part.__name__} ...", flush=True)
     part()
 print(f"launch: {len(failures)} failed")
