@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,21 +19,20 @@ enum {
     SIZES_MOST = 16,
     OVERSUBSCRIBED_CORES_MOST = 4,
     BUDGET_SEC = 50,
-    BUSY_PERCENT = 25,
-    FAR = 20
+    BUSY_PERCENT = 25
 };
 
 struct tune_options {
     const char *output; /* NULL: the usual place */
-    bool quick, force, show;
+    bool quick, force, show, json;
     long seconds; /* for everything */
     long ranks[SIZES_MOST];
     int nranks; /* entries of it */
 };
 
 static const char help_text[] =
-    "usage: tutti tune [--output FILE] [--quick] [--force] [--seconds N]\n"
-    "       tutti tune --show\n\n"
+    "usage: tutti tune [--output FILE] [--quick] [--force] [--seconds N] [--json]\n"
+    "       tutti tune --show [--json]\n\n"
     "Measures in under a minute what the collectives of this machine are made of: a line\n"
     "handed to the other core, a switch between ranks that share one, bytes through user\n"
     "buffers, slots and sockets. Writes them to a file that every communicator then\n"
@@ -55,6 +53,7 @@ static const char help_text[] =
     "      --force        measure although others keep the cores busy, and write what is in doubt\n"
     "      --seconds N    give up what is not measured after so long (50; at most 600)\n"
     "      --show         print the figures in use and where they are from\n"
+    "      --json         print the figures as JSON (docs/json.md)\n"
     "  -h, --help         this text\n\n"
     "Exit status: 0 done, 1 not measured (busy machine, doubt, nowhere to write) or, for --show, "
     "a\n"
@@ -62,6 +61,7 @@ static const char help_text[] =
     "examples:\n"
     "  tutti tune\n"
     "  tutti tune --quick -o -\n"
+    "  tutti tune --show --json\n"
     "  TUTTI_TUNE_FILE=none tutti perf --ranks 4 allreduce     # with the built-in figures\n";
 
 /* "2,4,8" */
@@ -81,6 +81,7 @@ static bool is_flag(const char *text, struct tune_options *options)
     if (!strcmp(text, "--quick")) return options->quick = true;
     if (!strcmp(text, "--force")) return options->force = true;
     if (!strcmp(text, "--show")) return options->show = true;
+    if (!strcmp(text, "--json")) return options->json = true;
     return false;
 }
 
@@ -121,13 +122,27 @@ static int parse(int argc, char **argv, struct tune_options *options)
     return -1;
 }
 
-static int show(void)
+static void print_json(json_t *report)
+{
+    json_dumpf(report, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(report);
+}
+
+static int show(bool json)
 {
     char machine[TT_TUNE_MACHINE_BYTES];
     struct tt_tune_host host;
     struct tt_tune_found found;
     tt_tune_machine_name(machine);
     tt_tune_host_find(&host, &found);
+    if (json) {
+        print_json(json_pack(
+            "{s:s, s:s?, s:s?, s:s, s:o}", "source", found.hash ? "file" : "built-in", "path",
+            found.path[0] ? found.path : NULL, "reason", found.reason[0] ? found.reason : NULL,
+            "machine", machine, "figures", tune_figures_json(&host)));
+        return found.reason[0] ? 1 : 0;
+    }
     if (found.hash) {
         printf("# %s\n", found.path);
     } else if (found.reason[0]) {
@@ -288,32 +303,6 @@ static void report_kept(unsigned kept, double end_sec)
     }
 }
 
-/* So that four digits are seen, whatever the size. */
-static int decimals(double value)
-{
-    double size = fabs(value);
-    return size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 5;
-}
-
-/* Each figure beside the built-in one. False when one of them is hard to believe. */
-static bool compare(const struct tt_tune_host *host, unsigned kept)
-{
-    struct tt_tune_host found = *host;
-    struct tt_tune_host builtin = tt_tune_host_default;
-    bool sane = true;
-    fprintf(stderr, "tutti tune: %-24s %12s %12s\n", "figure", "here", "built-in");
-    for (int f = 0; f < TT_TUNE_FIGURES; f++) {
-        double here = *tt_tune_host_figure(&found, f);
-        double there = *tt_tune_host_figure(&builtin, f);
-        bool far = here > FAR * there || there > FAR * here;
-        const char *remark = kept & (1U << f) ? "  not measured" : far ? "  in doubt" : "";
-        fprintf(stderr, "tutti tune: %-24s %12.*f %12.*f%s\n", tt_tune_host_name(f), decimals(here),
-                here, decimals(there), there, remark);
-        sane = sane && !far;
-    }
-    return sane;
-}
-
 /* Percent of all cores that others used since `before`, when `own_sec` of processor time were ours;
  * 0 where the system does not say. */
 static int others_percent(const struct jiffies *before, double own_sec)
@@ -340,17 +329,14 @@ static bool believe(const struct tune_options *options, bool sane, int percent)
 {
     if (percent >= BUSY_PERCENT)
         fprintf(stderr, "tutti tune: others used %d %% of the cores meanwhile\n", percent);
-    if (!sane) {
-        fprintf(stderr, "tutti tune: a figure is more than %d times off the built-in one\n",
-                (int)FAR);
-    }
     if (options->force || (sane && percent < BUSY_PERCENT)) return true;
     fprintf(stderr, "tutti tune: in doubt, so nothing is written and what was there stays; try "
                     "again later, or --force\n");
     return false;
 }
 
-static int write_all(FILE *out, const struct tune_options *options)
+/* `report` gets what --json prints. */
+static int write_all(FILE *out, const struct tune_options *options, json_t *report)
 {
     struct jiffies before = {0};
     char machine[TT_TUNE_MACHINE_BYTES];
@@ -367,7 +353,9 @@ static int write_all(FILE *out, const struct tune_options *options)
         fprintf(stderr, "tutti tune: nothing could be measured\n");
         return 1;
     }
-    if (!believe(options, compare(&host, kept), percent)) return 1;
+    json_object_set_new(report, "others_percent", json_integer(percent));
+    const bool sane = tune_figures_compare(&host, kept, json_object_get(report, "figures"));
+    if (!believe(options, sane, percent)) return 1;
     tt_tune_machine_name(machine);
     double half_sec = (end_sec - tune_now_sec()) / 2; /* the other one for rings and trees */
     tune_programs(machine, end_sec - (options->quick ? 0 : half_sec), &host);
@@ -450,16 +438,17 @@ static bool store(const char *path, const char *text, size_t bytes)
 }
 
 /* Nothing is on the disk until all is measured: an interrupt leaves what was there before. */
-static int write_file(const char *path, const struct tune_options *options)
+static int write_file(const char *path, const struct tune_options *options, json_t *report)
 {
     char *text = NULL;
     size_t bytes = 0;
     if (!may_write(path)) return 1;
     FILE *out = open_memstream(&text, &bytes);
-    int status = out ? write_all(out, options) : 1;
+    int status = out ? write_all(out, options, report) : 1;
     if (out && fclose(out)) status = 1;
     if (!status && store(path, text, bytes)) {
         fprintf(stderr, "tutti tune: wrote %s\n", path);
+        json_object_set_new(report, "written", json_string(path));
     } else if (!status) {
         fprintf(stderr, "tutti tune: %s is not written: %s\n", path, strerror(errno));
         status = 1;
@@ -475,7 +464,7 @@ int cmd_tune(int argc, char **argv)
     int status = parse(argc, argv, &options);
     if (status >= 0) return status;
     tt_env_open();
-    if (options.show) return show();
+    if (options.show) return show(options.json);
     if (options.output && !*options.output)
         return tutti_usage_error("tune", "the name behind --output is empty");
     if (options.output) {
@@ -489,5 +478,15 @@ int cmd_tune(int argc, char **argv)
         fprintf(stderr, "tutti tune: try again later, or --force\n");
         return 1;
     }
-    return strcmp(path, "-") != 0 ? write_file(path, &options) : write_all(stdout, &options);
+    const bool to_stdout = !strcmp(path, "-");
+    if (options.json && to_stdout)
+        return tutti_usage_error("tune", "--json and --output - both want standard output");
+    json_t *report = json_pack("{s:n, s:n, s:[]}", "written", "others_percent", "figures");
+    status = to_stdout ? write_all(stdout, &options, report) : write_file(path, &options, report);
+    if (options.json) {
+        print_json(report);
+    } else {
+        json_decref(report);
+    }
+    return status;
 }

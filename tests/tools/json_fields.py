@@ -14,7 +14,7 @@ COMMANDS = [
     f"topo search {MACHINE}", f"topo diff {MACHINE} {OTHER}", f"topo check {MACHINE}", f"topo export {MACHINE}", "program list",
     "program show --algo ring --op allreduce --ranks 2", f"program show {ALGORITHM}", f"program diff {ALGORITHM} {ALGORITHM}",
     "program search --op allgather --topology ring --ranks 4", f"verify {ALGORITHM}", f"plugin check {PLUGIN} -n 100",
-    "doctor --preflight", "env NCCL_DEBUG", "version"]
+    "doctor --preflight", "env NCCL_DEBUG", "tune --show", "version"]
 # Objects whose keys are data: by function, algorithm and protocol.
 DATA = {"model", "max_threads", "thread_thresholds", "choices"}
 # Attributes of the file, and what only other machines, programs and jobs have.

@@ -6,6 +6,7 @@
 #include "tune/host.h"
 #include "tune/model.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,6 +73,13 @@ void program_predict(const struct program_source *source, struct program_predict
     predictions->measured = found.hash != 0;
 }
 
+static double rounded(double value, int digits)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "%.*e", digits - 1, value);
+    return strtod(text, NULL);
+}
+
 void program_predict_print(const struct program_predictions *predictions)
 {
     char where[64] = "this machine";
@@ -80,11 +88,12 @@ void program_predict_print(const struct program_predictions *predictions)
         (void)snprintf(where, sizeof(where), "%d hosts like this machine", predictions->nhosts);
     printf("predicted      on %s, %s; in brackets what the library chooses\n", where,
            predictions->measured ? "by the figures of tutti tune"
-                                 : "by built-in figures (see tutti tune)");
+                                 : "roughly, by built-in figures (tutti tune measures)");
+    const int digits = predictions->measured ? 4 : 2;
     for (int k = 0; k < PROGRAM_PREDICTED; k++) {
         const struct program_prediction *row = &predictions->rows[k];
-        printf("               %-8s %10.4g us", row->size, row->usec);
-        if (row->own_algo) printf("   (%s %.4g us)", row->own_algo, row->own_usec);
+        printf("               %-8s %10.4g us", row->size, rounded(row->usec, digits));
+        if (row->own_algo) printf("   (%s %.4g us)", row->own_algo, rounded(row->own_usec, digits));
         printf("\n");
     }
 }

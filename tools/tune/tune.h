@@ -3,6 +3,7 @@
 
 #include "tune/host.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -45,3 +46,11 @@ struct tune_samples {
  * its built-in value, and its bit in *kept_out is set (by the number that tune/host.h gives it). */
 void tune_fit(const struct tune_samples *samples, struct tt_tune_host *host_out,
               unsigned *kept_out);
+
+/* ---- figures.c ---- */
+
+/* Print each figure beside the built-in one; `kept` as tune_fit() says it. A member for each is
+ * added to `list` (NULL: to none). False when one of them is hard to believe (said). */
+bool tune_figures_compare(const struct tt_tune_host *host, unsigned kept, json_t *list);
+/* Name, value and built-in value of each. A new reference. */
+json_t *tune_figures_json(const struct tt_tune_host *host);
