@@ -140,9 +140,10 @@ static void put_switch(const struct rack *rack)
     double width = TRAY_X + TRAY_WIDTH - x;
     put_rect(rack, x, y, width, SWITCH, "rx=\"6\" fill=\"#bbf7d0\" stroke=\"#15803d\"");
     struct picture_text text = {.x = x + width / 2, .y = y + 22, .size = 14, .bold = true};
-    picture_print(rack->picture, &text, "NVSwitch");
+    picture_print(rack->picture, &text, "NVSwitch, %d GPUs", gpus);
     text = (struct picture_text){.x = x + width / 2, .y = y + 40, .size = 11};
-    picture_print(rack->picture, &text, "%d GPUs, %.4g GB/s each", gpus, each);
+    picture_print(rack->picture, &text, "each line is a host: %d x %.4g GB/s", gpus / rack->hosts,
+                  each);
 }
 
 /* The host in full is what the first tray holds. */
