@@ -413,11 +413,13 @@ enum tt_step tt_work_start(struct tt_work *work)
     if (tt_member_gives_up(work->member, work->seq)) return end(work, ncclSuccess);
     if (!work->eager || work->announced) return start_long(work);
     struct tt_frame *frame = work->frames;
-    if (work->nframes == 1 && work->each_counts) { /* as number_frames() does */
+    if (!work->each_counts) { /* as number_frames() does */
+        number_others(work);
+    } else if (work->nframes > 1) {
+        number_several(work);
+    } else {
         work->match = frame->match =
             tt_transport_begin(work->transport, frame->fingerprint, &frame->call);
-    } else {
-        number_frames(work);
     }
     const enum tt_run run = tt_eager_start(work);
     if (run != TT_RUN_DONE) {
