@@ -19,6 +19,7 @@ BANNED = {  # word: what to write instead
     "lift": "adapt", "resting": "retired", "bury": "retire, free", "leaver": "deferred free", "leavers": "deferred frees",
     "accuse": "report a mismatch", "dozing": "backing off", "rung": "woken", "crowds": "oversubscribed", "card": "NIC, GPU",
     "heralded": "announced", "misjudged": "mispredicted", "foresee": "predict",
+    "nobody": "none, no rank", "somebody": "any, a thread", "anybody": "any", "everybody": "all",
     "scene": "scenario, fixture", "scenes": "scenarios, fixtures", "naps": "sleeps",
 }
 PROSE = (r"\bthe meeting\b", r"\bletters? (?:comes?|came)\b", r"\bmeeting place\b", r"\bthe board of\b", r"\bare told once\b",

@@ -90,7 +90,7 @@ static int check_connections(struct check_case_state *state, const struct check_
     return verdict(state, good);
 }
 
-static int check_nobody(struct check_case_state *state, const struct check_options *options)
+static int check_no_sender(struct check_case_state *state, const struct check_options *options)
 {
     struct net_drive drive;
     struct net_listener listener;
@@ -435,7 +435,7 @@ static int check_processes(struct check_case_state *state, const struct check_op
 static const struct check_case cases[] = {
     {"devices", check_devices},
     {"connections", check_connections},
-    {"no sender", check_nobody},
+    {"no sender", check_no_sender},
     {"sizes", check_sizes},
     {"in flight", check_in_flight},
     {"early sends", check_early},

@@ -158,7 +158,7 @@ static void fail_exhausted(struct tt_root *root)
 static bool root_tick(struct tt_root *root, uint64_t now)
 {
     bool stray = tt_root_stray_waits(root, now);
-    if (root->state == ROOT_OPEN && tt_service_accepts_nobody(now)) fail_exhausted(root);
+    if (root->state == ROOT_OPEN && tt_service_cannot_accept(now)) fail_exhausted(root);
     if (root_finished(root, now)) {
         root_free(root);
         return false;

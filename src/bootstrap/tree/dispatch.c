@@ -242,7 +242,7 @@ static bool tick(uint64_t now_nsec)
     struct tt_bootstrap *next;
     for (struct tt_bootstrap *b = tt_service()->members; b; b = next) {
         next = b->next;
-        if (b->accepts && !atomic_load(&b->error) && tt_service_accepts_nobody(now_nsec))
+        if (b->accepts && !atomic_load(&b->error) && tt_service_cannot_accept(now_nsec))
             fail_exhausted(b);
         if (b->leaving && !b->finished && now_nsec >= b->linger_nsec) tt_leave_finish(b);
         if (b->abandoned && b->finished && now_nsec >= b->hold_nsec) {

@@ -15,7 +15,7 @@ void tt_addr_get(struct tt_wire *wire, union tt_addr *addr);
  * while only the loopback interface was there. Any thread.
  * Errors: ncclInvalidUsage when there is no usable interface. */
 ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out);
-/* The same of a second interface; AF_UNSPEC: there is none. Behind tt_bootstrap_netif(). */
+/* The same of a second interface; AF_UNSPEC: there is none. Call it after tt_bootstrap_netif(). */
 void tt_bootstrap_spare_netif(union tt_addr *addr_out);
 /* Whether the socket's own end is at the first interface. */
 bool tt_bootstrap_at_netif(int fd);

@@ -158,7 +158,7 @@ static bool same_user(int fd)
 }
 
 /* No descriptor for a new connection: close one that has sent nothing for a while; else pause.
- * Roots and members look how long this lasts (tt_service_accepts_nobody()). */
+ * Roots and members look how long this lasts (tt_service_cannot_accept()). */
 static void out_of_descriptors(int error)
 {
     struct tt_conn *worst = least_wanted(NULL);

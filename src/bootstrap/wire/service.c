@@ -66,7 +66,7 @@ void tt_service_accepted_none(uint64_t now_nsec)
     service->exhausted_last_nsec = now_nsec;
 }
 
-bool tt_service_accepts_nobody(uint64_t now_nsec)
+bool tt_service_cannot_accept(uint64_t now_nsec)
 {
     const uint64_t since = the_service.exhausted_nsec;
     return since && now_nsec >= since + EXHAUSTED_NSEC &&

@@ -77,8 +77,8 @@ void tt_service_keep_reserve(void);
 void tt_service_spend_reserve(void);
 /* Note that no descriptor was left to accept a connection, which the kernel keeps. Lock held. */
 void tt_service_accepted_none(uint64_t now_nsec);
-/* True when peers have waited for long because this process cannot accept connections. */
-bool tt_service_accepts_nobody(uint64_t now_nsec);
+/* True when peers have waited for long because this process has no descriptor to accept them. */
+bool tt_service_cannot_accept(uint64_t now_nsec);
 
 /* Count a connection that was closed without proof; logs one line per 10 s. Lock held. */
 void tt_service_refused(const char *why);

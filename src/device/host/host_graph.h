@@ -107,8 +107,8 @@ int tuttiHostGraphInstantiate(struct CUgraph_st *graph, unsigned flags,
                               struct CUgraphExec_st **exec_out);
 int tuttiHostExecFlags(const struct CUgraphExec_st *exec, unsigned *flags);
 /* One item in stream order; launches of one executable run one after another in the order of the
- * calls, changes between them or not. In capture: a child graph. 1 when mapped parts of its copies
- * and fills are gone. */
+ * calls, also when it is changed in between. In capture: a child graph. 1 when mapped parts of its
+ * copies and fills are gone. */
 int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *stream);
 int tuttiHostGraphExecDestroy(struct CUgraphExec_st *exec); /* while running: at its end */
 /* Replace what the executable does in place of `node` of the graph that it was made from. 1 when

@@ -17,8 +17,8 @@ struct tt_topo_loads {
 };
 
 /* The load of links and ports by each graph of a domain, which tt_topo_domains_make() made from the
- * same file and options. Release with
- * tt_topo_loads_free(). Errors: as tt_topo_system_make(); nothing is to be released then. */
+ * same file and options. Release with tt_topo_loads_free(). Errors: as tt_topo_system_make();
+ * nothing is to be released then. */
 ncclResult_t tt_topo_loads_make(const struct tt_topo_file *file,
                                 const struct tt_topo_options *options,
                                 const struct tt_topo_domain *domain,

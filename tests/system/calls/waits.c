@@ -127,7 +127,7 @@ static void row_destroy(struct rank *rank)
 }
 
 /* No thread calls: the work is left to the background. */
-static void row_nobody(struct rank *rank)
+static void row_background(struct rank *rank)
 {
     reduce(rank, rank->stream, 8);
     if (!rank->late) usleep(rank->fixture->late_usec);
@@ -174,7 +174,7 @@ static const struct row {
     {"cudaEventSynchronize", row_event, false},
     {"cudaDeviceSynchronize", row_device, false},
     {"cudaMemcpy", row_copy, false},
-    {"no call, background only", row_nobody, false},
+    {"no call, background only", row_background, false},
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 

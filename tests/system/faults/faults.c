@@ -257,7 +257,7 @@ static void root_fails_in_init(struct player *p)
 }
 
 /* The one that holds the root can accept no rank. */
-static void root_lets_nobody_in(struct player *p)
+static void root_accepts_none(struct player *p)
 {
     setenv("TUTTI_INIT_TIMEOUT", "20", 1);
     const ncclUniqueId *id = share_id(p, 0);
@@ -564,8 +564,7 @@ static const struct scenario scenarios[] = {
      "rank 1 on host", false},
     {"a root's rank without descriptors", 3, root_fails_in_init, 0, ncclRemoteError,
      "rank 0 on host", false},
-    {"a root without descriptors", 3, root_lets_nobody_in, 0, ncclRemoteError, "(ulimit -n)",
-     false},
+    {"a root without descriptors", 3, root_accepts_none, 0, ncclRemoteError, "(ulimit -n)", false},
     {"an abort in init", 3, abort_in_init, -1, ncclSuccess, "", false},
     {"killed in init", 3, killed_in_init, 1, ncclSuccess, "1", false},
     {"the root's process killed", 3, root_killed, 0, ncclRemoteError, "", false},

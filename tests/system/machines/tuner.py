@@ -158,7 +158,7 @@ def variables_are_obeyed():
                                    ("NCCL_BUFFSIZE=7", "is 7 bytes, accepted are"), ("NCCL_MIN_CTAS=99", "99 is ignored"),
                                    ("NCCL_MAX_CTAS=many", "value 'many' is not understood")):
             name, value = variable.split("=")
-            check(f"{name}" in (log := run(where, gpus, **{name: value})) and sentence in log, f"{where} {variable}: untold")
+            check(f"{name}" in (log := run(where, gpus, **{name: value})) and sentence in log, f"{where} {variable}: unreported")
         for settings, sentence in (
                 ({"NCCL_ALGO": "Ringg"}, "NCCL_ALGO: unknown word 'Ringg' (accepted: Tree, Ring"),
                 ({"NCCL_PROTO": "LL,LL9"}, "NCCL_PROTO: unknown word 'LL9' (accepted: LL, LL128, Simple)"),

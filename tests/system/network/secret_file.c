@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TIMEOUT_SEC = 60, NOBODY = 65534 };
+enum { TIMEOUT_SEC = 60, OTHER_USER = 65534 };
 
 enum kind { REGULAR, FIFO, FOLDER, FOREIGN };
 
@@ -30,7 +30,7 @@ static bool write_file(const char *path, size_t which)
     const char *text = cases[which].text;
     int fd = open(path, O_CREAT | O_WRONLY | O_EXCL, 0600);
     bool made = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    if (cases[which].kind == FOREIGN) made = made && fchown(fd, NOBODY, NOBODY) == 0;
+    if (cases[which].kind == FOREIGN) made = made && fchown(fd, OTHER_USER, OTHER_USER) == 0;
     return made && fchmod(fd, cases[which].mode) == 0 && close(fd) == 0;
 }
 

@@ -79,7 +79,7 @@ static void files_are_read_whole_or_not_at_all(void **state)
     alarm(0);
 }
 
-static void fifos_are_written_when_somebody_reads(void **state)
+static void fifos_are_written_when_read(void **state)
 {
     (void)state;
     alarm(60);
@@ -124,7 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_regular_files_are_read),
         cmocka_unit_test(files_are_read_whole_or_not_at_all),
-        cmocka_unit_test(fifos_are_written_when_somebody_reads),
+        cmocka_unit_test(fifos_are_written_when_read),
         cmocka_unit_test(what_was_there_is_replaced),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -536,16 +536,16 @@ static void only_who_still_calls_counts(void **state)
     const uint64_t began = (uint64_t)5000 * MSEC;
     uint64_t now = began;
     (void)state;
-    assert_false(tt_service_accepts_nobody(now));
+    assert_false(tt_service_cannot_accept(now));
     for (int k = 0; k < LOOKS; k++, now += (uint64_t)100 * MSEC) {
-        assert_false(tt_service_accepts_nobody(now));
+        assert_false(tt_service_cannot_accept(now));
         tt_service_accepted_none(now);
     }
-    assert_true(tt_service_accepts_nobody(now));
+    assert_true(tt_service_cannot_accept(now));
     now += (uint64_t)600 * MSEC;
-    assert_false(tt_service_accepts_nobody(now));
+    assert_false(tt_service_cannot_accept(now));
     tt_service_accepted_none(now); /* another caller: its time begins now */
-    assert_false(tt_service_accepts_nobody(now + (uint64_t)100 * MSEC));
+    assert_false(tt_service_cannot_accept(now + (uint64_t)100 * MSEC));
     tt_service()->exhausted_nsec = tt_service()->exhausted_last_nsec = 0;
 }
 

@@ -35,11 +35,11 @@ struct tt_comm *fake_comm(int nranks, int rank, bool all_direct)
     comm->member.nranks = nranks;
     comm->member.name = "";
     comm->config.blocking = 1;
-    static const _Atomic bool nobody_exited = false;
+    static const _Atomic bool none_exited = false;
     static struct tt_peer_reach peers[16]; /* all in this process */
     comm->peers = peers;
     comm->phase = TT_COMM_READY;
-    comm->someone_exited = &nobody_exited;
+    comm->someone_exited = &none_exited;
     comm->queue_used = &comm->queue;
     comm->edge_channels = 2;
     comm->tune = (struct tt_tune_env){.nranks = nranks,

@@ -359,7 +359,7 @@ static bool leave_at_once(struct tt_program *program, int rank, struct tt_insn *
     return true;
 }
 
-static bool await_nobody(struct tt_program *program, int rank, struct tt_insn *insn)
+static bool await_nothing(struct tt_program *program, int rank, struct tt_insn *insn)
 {
     (void)program;
     if (insn->op != TT_OP_ENTER || insn->arg == rank) return false;
@@ -403,7 +403,7 @@ static bool longer_loop(struct tt_program *program, int rank, struct tt_insn *in
 static const struct mutation mutations[] = {
     {"drop an instruction", drop_insn}, {"shift a chunk", shift_chunk},
     {"forget pre", forget_pre},         {"forget post", forget_post},
-    {"leave at once", leave_at_once},   {"await nobody", await_nobody},
+    {"leave at once", leave_at_once},   {"await nothing", await_nothing},
     {"drop a source", drop_source},     {"drop a destination", drop_destination},
     {"longer loop", longer_loop},
 };

@@ -281,7 +281,7 @@ static void a_dead_peer_ends_the_wait(void **state)
 }
 
 /* An edge that is destroyed before its peer ever came. */
-static void nobody_comes(void **state)
+static void no_peer_comes(void **state)
 {
     (void)state;
     rank_open(0);
@@ -371,7 +371,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_was_posted_leaves),
         cmocka_unit_test(another_operation_is_reported),
         cmocka_unit_test(a_dead_peer_ends_the_wait),
-        cmocka_unit_test(nobody_comes),
+        cmocka_unit_test(no_peer_comes),
         cmocka_unit_test(expected_messages_are_asked_for),
         cmocka_unit_test(a_rank_of_4096_takes_little),
     };

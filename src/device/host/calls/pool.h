@@ -48,9 +48,9 @@ struct CUmemPoolHandle_st *tt_host_pool_current(int device); /* of allocations t
 struct tt_host_pool_block **tt_host_pool_find(const void *ptr);
 void tt_host_pool_list(struct tt_host_pool_block *block);
 void tt_host_pool_unlist(struct tt_host_pool_block **link);
-/* A block of so many bytes comes and goes. A destroyed pool ends with its last one. */
+/* Count a block that the pool gets, or loses. A destroyed pool ends with its last block. */
 void tt_host_pool_account(struct CUmemPoolHandle_st *pool, size_t bytes);
 void tt_host_pool_remove(struct CUmemPoolHandle_st *pool, size_t bytes);
-/* An allocation begins, which keeps the pool; the lock may be given up until it has ended. */
+/* An allocation begins, and ends: the pool stays meanwhile, also while the lock is released. */
 void tt_host_pool_expect(struct CUmemPoolHandle_st *pool, size_t bytes);
 void tt_host_pool_expected(struct CUmemPoolHandle_st *pool, size_t bytes, bool came);

@@ -260,7 +260,7 @@ int tuttiHostCaptureEnd(struct CUstream_st *handle, struct CUgraph_st **graph_ou
     return rc;
 }
 
-static bool somebody_captures(int device)
+static bool device_captures(int device)
 {
     const struct CUstream_st *stream = tt_host_ordered_streams(device);
     while (stream && !atomic_load(&stream->capture)) {
@@ -274,7 +274,7 @@ int tuttiHostCaptureStatus(struct CUstream_st *handle, enum tt_capture_status *s
 {
     struct CUstream_st *stream = tt_host_stream_find(handle);
     if (!stream) return TT_HOST_BAD_HANDLE;
-    if (stream->legacy && somebody_captures(stream->device)) return TT_HOST_CAPTURE_IMPLICIT;
+    if (stream->legacy && device_captures(stream->device)) return TT_HOST_CAPTURE_IMPLICIT;
     struct tt_host_capture *capture = atomic_load(&stream->capture);
     *status = !capture           ? TT_CAPTURE_NONE
               : capture->invalid ? TT_CAPTURE_INVALIDATED

@@ -77,7 +77,7 @@ bool tt_host_node_depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep
 /* The dependency's place in the node's list; its length: it is none. */
 size_t tt_host_node_find_dep(const struct CUgraphNode_st *node, const struct CUgraphNode_st *dep);
 bool tt_host_node_drop_dep(struct CUgraphNode_st *node, const struct CUgraphNode_st *dep);
-/* The operation of a node to be; for events and memory with an item of its own. 1, 2, 400. */
+/* Make the operation of a new node; for events and memory with an item of its own. 1, 2, 400. */
 int tt_host_op_of_node(const struct tt_node *node, struct tt_host_op *op);
 /* Give back the item that tt_host_op_of_node() made; a kernel's item stays the caller's. */
 void tt_host_op_unmake(const struct tt_node *node, const struct tt_host_op *op);

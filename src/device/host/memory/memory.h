@@ -35,8 +35,7 @@ static inline const void *tt_host_unview(const void *ptr)
     size_t at = (size_t)((const char *)ptr - memory->view);
     return memory->view && at < tt_host_view_bytes(memory) ? memory->host.base + at : ptr;
 }
-/* Make a file in memory whose size stays: other processes map it. -1: errno.
- */
+/* Make a file in memory of a fixed size, which other processes map. -1: errno. */
 int tt_host_memory_file(const char *name, size_t bytes);
 /* A device's arena; NULL when there is none. */
 struct tt_host_arena *tt_host_arena_device(int device);

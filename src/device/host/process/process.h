@@ -64,7 +64,7 @@ struct tt_host_device_streams {
 struct tt_host_streams { /* stream.c, life.c */
     struct tt_host_slab slab;
     _Atomic uint64_t last_id; /* numbers are never reused */
-    pthread_mutex_t lock;     /* creation and burial */
+    pthread_mutex_t lock;     /* creation and retirement */
     struct CUstream_st *dead;
     pthread_once_t once;     /* makes the order locks */
     pthread_once_t own_once; /* makes the key, which ends a thread's default streams with it */
@@ -208,7 +208,7 @@ typedef void tt_host_copy_fn(void *dst, const void *src, size_t bytes);
 struct tt_host_copy_calibration { /* of a class of sizes: a line, all that a copy reads of it */
     _Alignas(TT_LINE_BYTES) tt_host_copy_fn *_Atomic chosen; /* the best one; NULL: not known yet */
     _Atomic uint32_t count;      /* copies of this class; races lose some, which is harmless */
-    _Atomic uint32_t best, last; /* ways by number; last: of the copies that were timed */
+    _Atomic uint32_t best, last; /* methods by number; last: of the copies that were timed */
     _Atomic uint64_t cost[TT_HOST_COPY_METHODS]; /* ticks per byte, scaled */
 };
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { /* CUDA's numbers, as many as the room returns */
+enum { /* CUDA's numbers, those that the room returns */
        TT_HOST_OK = 0,
        TT_HOST_INVALID_VALUE = 1,
        TT_HOST_OUT_OF_MEMORY = 2,

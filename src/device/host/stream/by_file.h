@@ -3,6 +3,6 @@
 
 #include "op.h"
 
-/* All of a copy or a fill of registered memory, closed or not. False: nothing was done, as it is of
- * other memory, or there is no such way. */
+/* Do all of a copy or a fill of registered memory, whether its pages are protected or not. False:
+ * nothing was done, because it is of other memory, or /proc/self/mem cannot be used. */
 bool tt_host_step_by_file(const struct tt_host_op *op);

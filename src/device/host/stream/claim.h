@@ -1,5 +1,5 @@
-/* The right to run an operation here and now: who finds a stream idle takes the one sequence number
- * that it has, and finishes it (stream.h says why that needs no queue). Private to the room. */
+/* The right to run an operation here and now: a thread that finds a stream idle takes its next
+ * sequence number and finishes it (stream.h says why that needs no queue). Private to the room. */
 #pragma once
 
 #include "device/host/stream/stream.h"
@@ -17,8 +17,9 @@ static inline void tt_host_stream_release(struct CUstream_st *stream)
                           atomic_load_explicit(&stream->line.done, memory_order_relaxed) + 1);
 }
 
-/* True when an operation may run here and now: idle, no legacy ordering in the way; the caller then
- * holds its only sequence number until release or park. hot */
+/* True when an operation may run here and now: the stream is idle, and the rules of the legacy
+ * stream do not forbid it. The caller then holds the only unfinished sequence number until release
+ * or park.                                                                                   hot */
 static inline bool tt_host_stream_claim_idle(struct CUstream_st *stream)
 {
     uint64_t done = atomic_load_explicit(&stream->line.done, memory_order_acquire);

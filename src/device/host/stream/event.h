@@ -43,5 +43,5 @@ bool tt_host_shared_reached(const struct tt_host_shared_position *shared);
 /* Where the latest record is: in a stream of this process, or behind a cell. Spinlock held. */
 void tt_host_event_latest(const struct CUevent_st *event, struct tt_host_position *position_out,
                           struct tt_host_shared_position *shared_out);
-/* The record with this number was reached, if it is the latest one yet. */
+/* Note that the record with this number was reached, if it is still the latest one. */
 void tt_host_event_reached(struct CUevent_st *event, uint64_t number);

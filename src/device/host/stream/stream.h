@@ -136,7 +136,7 @@ static inline bool tt_host_stream_idle(const struct CUstream_st *stream)
 
 /* ---- submit.c, copy.c ---- */
 enum { TT_HOST_INLINE_BYTES = 1 << 20 }; /* larger copies are left to waiters and workers */
-int tt_host_stream_synchronize(struct CUstream_st *handle); /* unseen by the checker */
+int tt_host_stream_synchronize(struct CUstream_st *handle); /* not reported to the checker */
 
 /* ---- queue.c ---- */
 /* True when the rules of the legacy stream forbid that the claimed operation of an ordered stream
@@ -195,7 +195,7 @@ void tt_host_worker_enter(void);
 void tt_host_worker_leave(void);
 void tt_host_worker_wake_all(void); /* ends long back-offs */
 /* For workers themselves. */
-void tt_host_worker_back_off(long nsec); /* sleeps so long, or until a ring */
+void tt_host_worker_back_off(long nsec); /* sleeps so long, or until wake_all */
 bool tt_host_worker_sleep(void);         /* until something is runnable; false: something is */
 /* Allow one more worker, up to one per core, when there are that many streams. */
 void tt_host_worker_share(int streams);

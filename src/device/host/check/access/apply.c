@@ -221,6 +221,6 @@ void tt_check_note_opaque(struct tt_host_check *check, struct CUstream_st *strea
     if (!check->any_opaque) tt_check_report_words(check, &check->tasks[TT_CHECK_HOST].now);
     check->any_opaque = true;
     struct tt_check_task *task = &check->tasks[tt_check_task_of(check, stream)];
-    task->untold = (struct tt_host_position){
+    task->unreported = (struct tt_host_position){
         stream, atomic_load_explicit(&stream->line.tail, memory_order_relaxed) + 1};
 }

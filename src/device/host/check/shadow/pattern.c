@@ -32,17 +32,17 @@ static bool is_pattern(const char *ptr, size_t bytes)
 }
 
 /* An operation that was not reported may still be going to write there. */
-static bool somebody_writes(const struct tt_host_check *check)
+static bool has_writer(const struct tt_host_check *check)
 {
     for (size_t i = 1; i < check->ntasks; i++) {
-        if (!tt_host_position_reached(&check->tasks[i].untold)) return true;
+        if (!tt_host_position_reached(&check->tasks[i].unreported)) return true;
     }
     return false;
 }
 
 bool tt_check_is_unwritten(struct tt_host_check *check, const void *ptr, size_t bytes)
 {
-    return !somebody_writes(check) && is_pattern(tt_host_view(ptr), bytes);
+    return !has_writer(check) && is_pattern(tt_host_view(ptr), bytes);
 }
 
 size_t tt_check_pattern_bytes(size_t bytes)

@@ -14,8 +14,8 @@ struct tt_check_task {
     struct tt_check_clock *now; /* counted; without its own entry */
     uint64_t epoch;             /* number of its last operation */
     uint64_t stream_id;
-    const struct CUstream_st *stream; /* NULL: the host */
-    struct tt_host_position untold;   /* of the last operation with unknown accesses */
+    const struct CUstream_st *stream;   /* NULL: the host */
+    struct tt_host_position unreported; /* of the last operation with unknown accesses */
 };
 
 struct tt_check_op { /* an operation that accesses memory */
