@@ -111,10 +111,11 @@ void tt_net_drive(struct tt_net_edges *edges, struct net_edge *edge, bool posted
             if (edge->slots.phase == NET_READY) moved = tt_net_step(edge);
             left = tt_net_step_pending(edge);
         }
-        if (moved || posted)
+        if (moved || posted) {
             atomic_store_explicit(&edges->look_nsec, 0, memory_order_relaxed);
-        else
+        } else {
             gives_way = pace(edges);
+        }
         pthread_mutex_unlock(&edges->lock);
         atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
         if (gives_way) sched_yield();
