@@ -131,6 +131,26 @@ static int use_one_buffer(const char *mode)
     return failed || rc ? 2 : 0;
 }
 
+static void write_twice(float *memory, size_t bytes)
+{
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaMemsetAsync(memory, 1, bytes, stream);
+    cudaMemsetAsync(memory, 2, bytes, NULL);
+}
+
+/* A store to what a fill may still write, and a fill of what is freed. */
+static void use_late(float *memory, size_t bytes)
+{
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaMemsetAsync(memory, 0, bytes, stream);
+    memory[2] = 1;
+    cudaStreamSynchronize(stream);
+    cudaFree(memory);
+    cudaMemset(memory, 0, bytes);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "fine";
@@ -156,9 +176,8 @@ int main(int argc, char **argv)
     cudaMemset(memory, 0, bytes);
     cudaMemset(second, 0, bytes);
     cudaDeviceSynchronize();
-    if (strstr(mode, "race")) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    if (strstr(mode, "race")) cudaMemsetAsync(memory, 1, bytes, stream);
-    if (strstr(mode, "race")) cudaMemsetAsync(memory, 2, bytes, NULL);
+    if (strstr(mode, "race")) write_twice(memory, bytes);
+    if (!strcmp(mode, "late")) use_late(second, bytes);
     if (!strcmp(mode, "malloc")) send = calloc(1, bytes);
     if (!strcmp(mode, "freed")) cudaFree(second);
     if (!strcmp(mode, "freed")) send = second;

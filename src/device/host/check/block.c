@@ -13,6 +13,7 @@ void tt_check_allocate(struct tt_host_check *check, const struct tt_check_block 
         mark->bytes = block->bytes;
         mark->kind = block->kind;
         mark->device = block->device;
+        mark->gone.bytes = 0;
     }
     tt_check_reset(check, block->ptr, block->bytes, 0, op);
     if (block->kind != TT_MEMORY_DEVICE) return;
@@ -29,7 +30,11 @@ void tt_check_release(struct tt_host_check *check, const struct tt_check_block *
             check->private[i] = check->private[--check->nprivate];
     }
     if (op) tt_check_reset(check, block->ptr, block->bytes, TT_CHECK_FREED, op);
-    if (mark) mark->bytes = 0;
+    if (!mark) return;
+    mark->gone.bytes = block->bytes;
+    mark->gone.site = tt_host_thread.check.site;
+    mark->gone.turn = ++check->nfreed;
+    mark->bytes = 0;
 }
 
 void tt_host_check_alloc(const struct tt_check_block *block)

@@ -78,6 +78,7 @@ struct tt_host_check {
     struct tt_check_page *pages;                            /* owned; open addressing */
     size_t npages, page_room;
     struct tt_check_marks blocks; /* allocations, by address: where they were made */
+    uint64_t nfreed;              /* of them, so far */
     struct tt_check_range *lent;  /* owned; whole pages that the program registered */
     _Atomic size_t nlent;
     struct tt_check_range *private; /* owned; allocations that are not checked */

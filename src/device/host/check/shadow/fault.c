@@ -111,7 +111,14 @@ static bool end_step(ucontext_t *context)
 
 /* ---- faults ---- */
 
-/* The program's own access of a byte; true: it has been reported. */
+/* How many bytes the program's instruction certainly accesses: one, where that is not known. */
+static size_t bytes_of(const ucontext_t *context)
+{
+    const size_t bytes = tt_cpu_fault_bytes(context);
+    return bytes ? bytes : 1;
+}
+
+/* The program's own access; true: it has been reported. */
 static bool judge(struct tt_host_check *check, const void *ptr, const ucontext_t *context)
 {
     bool write = tt_cpu_fault_writes(context, tt_check_guard_of(check, ptr) == PROT_READ);
@@ -119,7 +126,7 @@ static bool judge(struct tt_host_check *check, const void *ptr, const ucontext_t
     struct tt_check_op *op =
         tt_check_op_begin(check, NULL, write ? "a store of the host" : "a load of the host");
     if (!op) return true;
-    tt_check_touch(check, op, ptr, 1, write);
+    tt_check_touch(check, op, ptr, bytes_of(context), write);
     tt_check_op_drop(op);
     return atomic_load_explicit(&check->findings, memory_order_relaxed) != before;
 }
@@ -136,7 +143,8 @@ static bool judge_call(struct tt_host_check *check, const void *ptr, const ucont
     op->before = tt_check_clock_hold(call->before);
     tt_check_clock_merge(&op->before, check->tasks[TT_CHECK_HOST].now);
     tt_check_touch_in_call(
-        check, op, ptr, tt_cpu_fault_writes(context, tt_check_guard_of(check, ptr) == PROT_READ));
+        check, op, ptr, bytes_of(context),
+        tt_cpu_fault_writes(context, tt_check_guard_of(check, ptr) == PROT_READ));
     tt_check_op_drop(op);
     return atomic_load_explicit(&check->findings, memory_order_relaxed) != before;
 }

@@ -85,4 +85,4 @@ void tt_check_fault_unblock(void);
  * the host function, with the host's present clock. The access is not stored, because the host may
  * order later ones after it in ways that cannot be observed. */
 void tt_check_touch_in_call(struct tt_host_check *check, struct tt_check_op *op, const void *ptr,
-                            bool write);
+                            size_t bytes, bool write);

@@ -378,22 +378,24 @@ static bool races_in_call(const struct tt_host_check *check, const struct tt_che
 }
 
 void tt_check_touch_in_call(struct tt_host_check *check, struct tt_check_op *op, const void *ptr,
-                            bool write)
+                            size_t bytes, bool write)
 {
     const struct tt_check_page *page = page_of(check, (uintptr_t)ptr >> PAGE_SHIFT, false);
     uint32_t at = (uint32_t)((uintptr_t)ptr & (PAGE_BYTES - 1));
     size_t index = page ? first_behind(page, at) : 0;
     if (!page || index >= page->count || page->pieces[index].from > at) return;
     const struct tt_check_piece *piece = &page->pieces[index];
-    const struct tt_check_piece byte = {.from = at, .to = at + 1};
+    const size_t left = piece->to - at;
+    const struct tt_check_piece used = {.from = at,
+                                        .to = at + (uint32_t)(bytes < left ? bytes : left)};
     const struct access access = {
         .check = check, .op = op, .write = write, .page = (const char *)ptr - at};
     if (races_in_call(check, piece->writer, op))
-        report(&access, &byte, piece->writer, TT_CHECK_RACE, true);
+        report(&access, &used, piece->writer, TT_CHECK_RACE, true);
     for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
         const struct tt_check_user *user = &piece->readers->at[i];
         if ((write || user->wrote) && races_in_call(check, user->op, op))
-            report(&access, &byte, user->op, TT_CHECK_RACE, user->wrote);
+            report(&access, &used, user->op, TT_CHECK_RACE, user->wrote);
     }
 }
 

@@ -54,21 +54,25 @@ static void add_side(struct text *text, const char *which, const struct tt_check
     add(text, ", %s%s\n", does, site);
 }
 
+/* `freed`: the memory may have been freed before. */
 static void add_memory(struct text *text, const struct tt_host_check *check, const void *ptr,
-                       size_t bytes)
+                       size_t bytes, const struct tt_check_mark *freed)
 {
     static const char *const kinds[] = {"memory of the program", "device memory", "pinned memory",
                                         "managed memory", "control memory"};
     const struct tt_check_mark *block = tt_check_block_of(check, ptr);
     char site[LINE_BYTES] = "";
-    add(text, "  memory  %zu bytes at %p", bytes, ptr);
+    add(text, "  memory  %zu byte%s at %p", bytes, bytes == 1 ? "" : "s", ptr);
+    if (!block) block = freed;
     if (!block) {
         add(text, "\n");
         return;
     }
     tt_check_site_write(block->site, site, sizeof(site));
-    add(text, ", byte %zu of an allocation of %zu bytes of %s",
-        (size_t)((const char *)ptr - (const char *)block->key), block->bytes, kinds[block->kind]);
+    add(text, ", byte %zu of %s of %zu bytes of %s",
+        (size_t)((const char *)ptr - (const char *)block->key),
+        block == freed ? "what was an allocation" : "an allocation",
+        block == freed ? block->gone.bytes : block->bytes, kinds[block->kind]);
     if (block->kind == TT_MEMORY_DEVICE) add(text, " of device %d", block->device);
     add(text, "%s\n", site);
 }
@@ -92,7 +96,7 @@ void tt_check_report_leaks(struct tt_host_check *check)
         atomic_fetch_add(&check->findings, 1);
         if (reported++ >= TT_CHECK_REPORTS_MOST) continue;
         add(&text, "tutti check: leak: nobody freed what was allocated\n");
-        add_memory(&text, check, block->key, block->bytes);
+        add_memory(&text, check, block->key, block->bytes, NULL);
         if (write(STDERR_FILENO, text.bytes, text.len) < 0) return; /* standard error is closed */
     }
 }
@@ -129,7 +133,7 @@ static void add_race(struct text *text, struct tt_host_check *check,
         other, first->name, one);
     add_side(text, "first  ", first, one);
     add_side(text, "second ", second, other);
-    add_memory(text, check, finding->ptr, finding->bytes);
+    add_memory(text, check, finding->ptr, finding->bytes, NULL);
     switch (finding->kind) {
     case TT_CHECK_IN_GRAPH: add(text, "  missing a path of edges between the two nodes\n"); break;
     case TT_CHECK_IN_GROUP: add(text, "  missing a group of its own for one of the two\n"); break;
@@ -153,8 +157,14 @@ static void add_outside(struct text *text, struct tt_host_check *check,
             op->name, finding->bytes);
     }
     const char *does = finding->second_writes ? "writes" : "reads";
+    const struct tt_check_mark *freed =
+        !block && finding->freed ? tt_check_freed_of(check, finding->ptr) : NULL;
     add_side(text, "call   ", op, finding->refused ? "refused" : does);
-    add_memory(text, check, finding->ptr, finding->bytes);
+    add_memory(text, check, finding->ptr, finding->bytes, freed);
+    if (!freed) return;
+    char site[LINE_BYTES];
+    tt_check_site_write(freed->gone.site, site, sizeof(site));
+    if (*site) add(text, "  freed   %s\n", site + strlen(", "));
 }
 
 static void write_text(struct text *text, struct tt_host_check *check,
@@ -171,13 +181,14 @@ static void write_text(struct text *text, struct tt_host_check *check,
             does);
         add_side(text, "freed  ", first, "frees");
         add_side(text, "used   ", second, does);
-        add_memory(text, check, finding->ptr, finding->bytes);
+        add_memory(text, check, finding->ptr, finding->bytes,
+                   tt_check_freed_of(check, finding->ptr));
         break;
     case TT_CHECK_UNWRITTEN:
         add(text, "tutti check: unwritten: %s reads device memory that nothing wrote\n",
             second->name);
         add_side(text, "read   ", second, does);
-        add_memory(text, check, finding->ptr, finding->bytes);
+        add_memory(text, check, finding->ptr, finding->bytes, NULL);
         break;
     case TT_CHECK_OUTSIDE: add_outside(text, check, finding); break;
     }

@@ -55,6 +55,18 @@ const struct tt_check_mark *tt_check_block_of(const struct tt_host_check *check,
     return NULL;
 }
 
+const struct tt_check_mark *tt_check_freed_of(const struct tt_host_check *check, const void *ptr)
+{
+    const struct tt_check_mark *last = NULL;
+    for (size_t i = 0; i < check->blocks.room; i++) {
+        const struct tt_check_mark *one = &check->blocks.at[i];
+        const size_t at = (size_t)((const char *)ptr - (const char *)one->key);
+        if (one->key && at < one->gone.bytes && (!last || one->gone.turn > last->gone.turn))
+            last = one;
+    }
+    return last;
+}
+
 /* ---- tasks ---- */
 
 static bool add_task(struct tt_host_check *check, const struct CUstream_st *stream)

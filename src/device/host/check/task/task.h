@@ -33,10 +33,15 @@ struct tt_check_op { /* an operation that accesses memory */
 
 struct tt_check_mark { /* what an event, a word or a collective passes on */
     const void *key;
-    uint64_t number;  /* collectives: sequence number in the communicator */
-    uint64_t turn;    /* members: number of collectives so far */
-    const void *site; /* allocations: the call */
-    size_t bytes;     /* allocations; 0: freed */
+    uint64_t number;      /* collectives: sequence number in the communicator */
+    uint64_t turn;        /* members: number of collectives so far */
+    const void *site;     /* allocations: the call */
+    size_t bytes;         /* allocations; 0: freed, */
+    struct {              /* ... and then: */
+        size_t bytes;     /* as many as there were */
+        const void *site; /* of the call that freed it */
+        uint64_t turn;    /* number of frees so far */
+    } gone;
     enum tt_memory_kind kind;
     int device;
     struct tt_check_clock *clock; /* counted; NULL: it knows nothing */
@@ -68,3 +73,5 @@ struct tt_check_mark *tt_check_mark(struct tt_check_marks *marks, const void *ke
 
 /* The allocation that ptr lies in, or NULL. Linear search. */
 const struct tt_check_mark *tt_check_block_of(const struct tt_host_check *check, const void *ptr);
+/* The one that ptr lay in and that was freed last. */
+const struct tt_check_mark *tt_check_freed_of(const struct tt_host_check *check, const void *ptr);
