@@ -240,7 +240,7 @@ def check_usage():
     p = run("export", box, "--json", "--nodes", "65536")
     must(p.returncode == 1 and "too many to print" in p.stderr, "more than can be printed")
     p = run("show", "/nonexistent.xml")
-    must(p.returncode == 1 and "nonexistent.xml" in p.stderr, "a file that is not there")
+    must(p.returncode == 1 and p.stderr == "tutti topo: /nonexistent.xml: cannot be opened: No such file or directory\n", f"a file that is not there: {p.stderr}")
 
 
 class Page(html.parser.HTMLParser):

@@ -243,7 +243,7 @@ void topo_progress(const char *what)
 
 void topo_print_error(void)
 {
-    (void)fprintf(stderr, "%s\n", tt_last_error());
+    (void)fprintf(stderr, "tutti topo: %s\n", tt_last_error());
 }
 
 /* The warning without the place, "box.xml:7: warning: ". */
