@@ -323,7 +323,7 @@ def tuners():
     for fault, warns in (("init-fails", "Faulty: init returned 3; going on without it"), ("ask-fails", "Faulty: getCollInfo returned 5; the built-in choice"),
                          ("no-ask", "Faulty has no init or getCollInfo; going on"), ("chunk-fails", "Faulty: getChunkSize returned 3; the built-in"),
                          ("nothing-left", "getCollInfo left nothing of collCostTable to choose"), ("channels-many", ""), ("", ""),
-                         ("revives", "getCollInfo made [2][1] of collCostTable possible, which was not (-1); it stays impossible")):
+                         ("revives", "getCollInfo made CollnetDirect with LL128 ([2][1] of collCostTable) possible, which was not (-1); it stays impossible")):
         env = os.environ | {"NCCL_TUNER_PLUGIN": f"{plugins}/libnccl-tuner_faulty.so", "FAULTY": fault, "NCCL_ALGO": "Ring"}
         perf = [tutti, "perf", "--ranks", "2", "-b", "4096", "-e", "4096", "--iters", "3", "--warmup", "1", "allreduce", "reduce"]
         done = subprocess.run(perf, env=env, text=True, capture_output=True, timeout=200)

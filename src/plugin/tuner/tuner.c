@@ -188,6 +188,11 @@ static void account(struct tt_tuner *tuner, enum fault fault, uint64_t start_nse
             fault == FAULT_ASK ? "getCollInfo" : "getChunkSize", (int)rc);
 }
 
+/* As NCCL_ALGO and NCCL_PROTO spell them. */
+static const char *const algo_names[TT_TUNER_ALGOS] = {
+    "Tree", "Ring", "CollnetDirect", "CollnetChain", "NVLS", "NVLSTree", "PAT"};
+static const char *const proto_names[TT_TUNER_PROTOS] = {"LL", "LL128", "Simple"};
+
 /* Put back what was impossible. False: nothing is left of what was possible. */
 static bool keep_possible(const struct tt_tuner *tuner, const tt_tuner_row *before,
                           tt_tuner_row *table)
@@ -200,9 +205,9 @@ static bool keep_possible(const struct tt_tuner *tuner, const tt_tuner_row *befo
         left = left || (was && is);
         if (!was) table[a][p] = before[a][p];
         if (was || !is || !is_news(FAULT_REVIVED)) continue;
-        tt_warn("TUNER/Plugin: %s: getCollInfo made [%d][%d] of collCostTable possible, which was "
-                "not (-1); it stays impossible",
-                tuner->name, a, p);
+        tt_warn("TUNER/Plugin: %s: getCollInfo made %s with %s ([%d][%d] of collCostTable) "
+                "possible, which was not (-1); it stays impossible",
+                tuner->name, algo_names[a], proto_names[p], a, p);
     }
     return left || !any;
 }
