@@ -99,6 +99,8 @@ static const char **text_of(const char *name, struct doctor_options *options)
 /* Say what is wrong with an argument, and which option is meant. Returns the exit status. */
 static int refuse(const char *a, const char *value, const struct doctor_options *options)
 {
+    const struct tutti_words known = {
+        "--pid,--address,--timeout,--stacks,--flight,--preflight,--hosts,--json,--help"};
     const bool is_known = text_of(a, &(struct doctor_options){0}) || is_either(a, "-p", "--pid") ||
                           is_either(a, "-t", "--timeout");
     if (is_known && !value) return tutti_usage_error("doctor", "'%s' wants a value after it", a);
@@ -107,6 +109,7 @@ static int refuse(const char *a, const char *value, const struct doctor_options 
     const char *meant = NULL;
     if (options->preflight && *a != '-') meant = "--hosts";
     if (!meant && tutti_parse_int(a, 1, 1 << 30, &pid)) meant = "--pid";
+    if (!meant && *a == '-') return tutti_unknown("doctor", "option", a, &known);
     if (!meant) return tutti_usage_error("doctor", "'%s' is not understood", a);
     return tutti_usage_error("doctor", "'%s' is not understood; meant: %s %s", a, meant, a);
 }

@@ -58,6 +58,17 @@ static bool take_value(const char *name, const char *value, struct plugin_option
     return false;
 }
 
+/* Returns the exit status. */
+static int refuse(const char *name, const char *value)
+{
+    const struct tutti_words known = {"--kind,--iterations,--seconds,--json,--help"};
+    const bool takes_value = is_either(name, "-k", "--kind") ||
+                             is_either(name, "-n", "--iterations") || !strcmp(name, "--seconds");
+    if (!takes_value) return tutti_unknown("plugin", "option", name, &known);
+    if (!value) return tutti_usage_error("plugin", "'%s' wants a value after it", name);
+    return tutti_usage_error("plugin", "'%s %s' is not understood", name, value);
+}
+
 /* -1: go on. */
 static int parse(int argc, char **argv, struct plugin_options *options)
 {
@@ -70,8 +81,9 @@ static int parse(int argc, char **argv, struct plugin_options *options)
         if (!strcmp(a, "--json")) {
             options->check.json = true;
         } else if (*a == '-') {
-            if (!take_value(a, i + 1 < argc ? argv[++i] : NULL, options))
-                return tutti_usage_error("plugin", "'%s' is no option, or its value is wrong", a);
+            const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+            if (!take_value(a, value, options)) return refuse(a, value);
+            i++;
         } else if (!options->check.file) {
             options->check.file = a;
         } else {

@@ -85,6 +85,20 @@ static bool take_switch(struct ras_options *options, const char *word)
     return true;
 }
 
+/* Returns the exit status. */
+static int refuse(const char *name, const char *value)
+{
+    const struct tutti_words known = {
+        "--format,--host,--port,--timeout,--verbose,--diagnostics,--monitor,--json,--help,CONTROL"};
+    const bool takes_value = is_either(name, "-h", "--host") || is_either(name, "-p", "--port") ||
+                             is_either(name, "-f", "--format") ||
+                             is_either(name, "-t", "--timeout");
+    if (!takes_value)
+        return tutti_unknown("ras", *name == '-' ? "option" : "command", name, &known);
+    if (!value) return tutti_usage_error("ras", "'%s' wants a value after it", name);
+    return tutti_usage_error("ras", "'%s %s' is not understood", name, value);
+}
+
 /* -1: go on. */
 static int parse(int argc, char **argv, struct ras_options *options)
 {
@@ -106,7 +120,7 @@ static int parse(int argc, char **argv, struct ras_options *options)
         } else if (take_value(options, a, i + 1 < argc ? argv[i + 1] : NULL)) {
             i++;
         } else {
-            return tutti_usage_error("ras", "'%s' is not understood", a);
+            return refuse(a, i + 1 < argc ? argv[i + 1] : NULL);
         }
     }
     return -1;

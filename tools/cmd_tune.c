@@ -95,6 +95,15 @@ static bool is_help(const char *text)
     return !strcmp(text, "-h") || !strcmp(text, "--help");
 }
 
+/* A word that is no option, or one whose value is missing. Returns the exit status. */
+static int refuse(const char *word)
+{
+    const struct tutti_words known = {"--quick,--force,--show,--ranks,--seconds,--output,--help"};
+    if (!strcmp(word, "--ranks") || !strcmp(word, "--seconds") || is_output(word))
+        return tutti_usage_error("tune", "'%s' wants a value after it", word);
+    return tutti_unknown("tune", "option", word, &known);
+}
+
 /* -1: go on. */
 static int parse(int argc, char **argv, struct tune_options *options)
 {
@@ -116,7 +125,7 @@ static int parse(int argc, char **argv, struct tune_options *options)
         } else if (!strncmp(a, "--output=", 9)) {
             options->output = a + 9;
         } else {
-            return tutti_usage_error("tune", "'%s' is no option, or lacks its value", a);
+            return refuse(a);
         }
     }
     return -1;

@@ -398,27 +398,50 @@ static int check_together(struct perf_options *o)
     return -1;
 }
 
+static int say_usage(const char *what, const char *word, const char *meant)
+{
+    fprintf(stderr, "tutti perf: %s '%s'%s `tutti perf --help` shows the usage\n", what, word,
+            meant);
+    return 2;
+}
+
+static int no_option(const char *word)
+{
+    char names[1024] = "", meant[TT_SPELLING_BYTES + 32];
+    for (const struct option *one = long_options; one->name; one++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, "--%s ", one->name);
+    }
+    tt_param_suggest(names, word, strcspn(word, "="), meant, sizeof(meant));
+    return say_usage("no option", word, *meant ? meant : ";");
+}
+
+/* What getopt_long() did not take: ':' or '?', with what it left. */
+static int refuse(char **argv, int letter)
+{
+    const char *word = argv[optind - 1];
+    const char one[] = {'-', (char)optopt, 0};
+    if (letter == ':') return say_usage("a value is missing behind", word, ";");
+    if (!strncmp(word, "--", 2) && optopt) return say_usage("no value belongs to", word, ";");
+    return no_option(optopt ? one : word);
+}
+
 static int parse(int argc, char **argv, struct perf_options *options)
 {
     int letter;
     int status = -1;
     defaults(options);
-    optind = 0;
+    optind = opterr = 0;
     while (status < 0 &&
            (letter = getopt_long(argc, argv,
-                                 "t:g:b:e:i:f:n:w:m:N:a:p:c:z:y:T:G:C:R:S:J:o:d:r:x:D:V:M:u:h",
+                                 ":t:g:b:e:i:f:n:w:m:N:a:p:c:z:y:T:G:C:R:S:J:o:d:r:x:D:V:M:u:h",
                                  long_options, NULL)) != -1) {
         /* behind a word that is read to its end: not of -hostfile */
         if (letter == 'h' && strcmp(argv[optind - 1], "-h") != 0 &&
-            strncmp(argv[optind - 1], "--h", 3) != 0) {
-            fprintf(stderr, "tutti perf: unrecognized option '%s'\n", argv[optind]);
-            letter = '?';
-        }
+            strncmp(argv[optind - 1], "--h", 3) != 0)
+            return no_option(argv[optind]);
         if (letter == 'h') return usage(stdout);
-        if (letter == '?') {
-            fprintf(stderr, "`tutti perf --help` shows the usage\n");
-            return 2;
-        }
+        if (letter == '?' || letter == ':') return refuse(argv, letter);
         status = take_option(letter, optarg, options);
     }
     if (status < 0) status = take_operations(argc, argv, options);
