@@ -1,5 +1,6 @@
 /* `tutti doctor`: what do the ranks of a running job do, and who keeps whom waiting? */
 #include "doctor/ask.h"
+#include "doctor/examine.h"
 #include "doctor/init.h"
 #include "doctor/merge.h"
 #include "doctor/preflight.h"
@@ -19,7 +20,7 @@
 #include <unistd.h>
 
 /* STATUS_NO_JOB   exit status: there was no process to ask */
-enum { MAX_PIDS = 4096, MAX_ASKED = 256, BRIEF_SEC = 2, STATUS_NO_JOB = 3 };
+enum { BRIEF_SEC = 2, STATUS_NO_JOB = 3 };
 
 static const char help_text[] =
     "usage: tutti doctor [--pid PID | --address HOST[:PORT]] [--timeout SEC] [--stacks]\n"
@@ -58,9 +59,8 @@ static const char help_text[] =
 struct doctor_options {
     long pid;
     const char *address, *hosts, *flight;
-    double timeout_sec;
+    struct doctor_question question;
     bool json, preflight, stacks;
-    bool quiet; /* processes that do not answer are none of those that were asked for */
 };
 
 static bool is_either(const char *text, const char *a, const char *b)
@@ -129,7 +129,8 @@ static int parse(int argc, char **argv, struct doctor_options *options)
         if (good) *text = value;
         if (is_either(a, "-p", "--pid"))
             good = value && tutti_parse_int(value, 1, 1 << 30, &options->pid);
-        if (is_either(a, "-t", "--timeout")) good = parse_seconds(value, &options->timeout_sec);
+        if (is_either(a, "-t", "--timeout"))
+            good = parse_seconds(value, &options->question.timeout_sec);
         if (!good) return refuse(a, value, options);
         i++;
     }
@@ -144,166 +145,30 @@ static int say_no_job(void)
     return STATUS_NO_JOB;
 }
 
-static void say_silent(int pid, const char *why)
-{
-    fprintf(stderr, "tutti doctor: process %d does not answer: %s\n", pid,
-            doctor_why_silent(pid, why));
-}
-
-/* The answer of the other end, as an owned object; NULL with *why. */
-static json_t *examine(int fd, const struct doctor_options *options, const char **why)
-{
-    char lines[64];
-    char *text = NULL;
-    json_t *job = NULL;
-    snprintf(lines, sizeof(lines), "TIMEOUT %g\nDOCTOR\n", options->timeout_sec);
-    if (fd >= 0) text = doctor_ask(fd, lines, options->timeout_sec + 2, why);
-    const char *from = text ? strchr(text, '{') : NULL; /* behind "OK" */
-    if (from) job = json_loads(from, JSON_DISABLE_EOF_CHECK, NULL);
-    if (text && !job) *why = "what it answered is not understood";
-    free(text);
-    return job;
-}
-
-static bool lists_pid(const json_t *list, int pid)
-{
-    const json_t *process;
-    size_t i;
-    char host[256] = "";
-    gethostname(host, sizeof(host) - 1);
-    json_array_foreach(list, i, process)
-    {
-        const char *where = json_string_value(json_object_get(process, "host"));
-        if (where && !strncmp(where, host, 63) &&
-            json_integer_value(json_object_get(process, "pid")) == pid)
-            return true;
-    }
-    return false;
-}
-
-/* It has answered in that job; or it is stopped, and one of its ranks that are missing. */
-static bool has_pid(const json_t *job, int pid)
-{
-    const json_t *comm;
-    size_t i;
-    bool found = lists_pid(json_object_get(job, "processes"), pid);
-    if (found || !doctor_is_stopped(pid)) return found;
-    json_array_foreach(json_object_get(job, "communicators"), i, comm) found |=
-        lists_pid(json_object_get(comm, "missing"), pid);
-    return found;
-}
-
-static bool is_known(const json_t *jobs, int pid)
-{
-    const json_t *job;
-    size_t i;
-    bool known = false;
-    json_array_foreach(jobs, i, job) known |= has_pid(job, pid);
-    return known;
-}
-
-/* Ranks that run and have not answered: the question passed through a process that is stopped. Each
- * is asked itself, for a second, as it cannot reach others either. */
-static void examine_missing(const struct doctor_options *options, json_t *jobs)
-{
-    struct doctor_options brief = *options;
-    int asked[MAX_ASKED], nasked = 0, pid;
-    if (brief.timeout_sec > 1) brief.timeout_sec = 1;
-    while (nasked < MAX_ASKED && (pid = doctor_missing_pid(jobs, asked, nasked))) {
-        const char *why = "";
-        asked[nasked++] = pid;
-        int fd = doctor_connect_pid(pid, brief.timeout_sec, &why);
-        if (fd >= 0) doctor_merge(jobs, examine(fd, &brief, &why));
-    }
-}
-
-/* Its socket goes with the process. */
-static bool has_ended(int pid)
-{
-    const char *why = "";
-    const int fd = doctor_connect_pid(pid, BRIEF_SEC, &why);
-    const bool ended = fd < 0 && errno != EAGAIN;
-    if (fd >= 0) close(fd);
-    return ended;
-}
-
-/* All jobs of this user: a process that another has answered for is not asked again, and one that
- * is stopped is not asked at all. Returns how many are in no answer. */
-static int examine_host(const struct doctor_options *options, json_t *jobs)
-{
-    int pids[MAX_PIDS], silent = 0;
-    int count = doctor_list(pids, MAX_PIDS);
-    for (int p = 0; p < count; p++) {
-        const char *why = "";
-        if (doctor_is_stopped(pids[p]) || is_known(jobs, pids[p])) continue;
-        int fd = doctor_connect_pid(pids[p], options->timeout_sec, &why);
-        if (fd < 0 && errno != EAGAIN) {
-            pids[p] = 0; /* it has just ended */
-            continue;
-        }
-        json_t *job = examine(fd, options, &why);
-        const bool answered = job != NULL;
-        doctor_merge(jobs, job);
-        examine_missing(options, jobs);
-        if (answered) continue;
-        if (has_ended(pids[p])) {
-            pids[p] = 0;
-            continue;
-        }
-        if (!options->quiet) say_silent(pids[p], why);
-        pids[p] = 0;
-        silent++;
-    }
-    for (int p = 0; p < count; p++) {
-        if (!doctor_is_stopped(pids[p]) || is_known(jobs, pids[p])) continue;
-        if (!options->quiet) say_silent(pids[p], "");
-        silent++;
-    }
-    return silent;
-}
-
-/* A process in an init is connected with no other: what the others of this host say of its
- * communicators is added. */
-static void examine_neighbours(const struct doctor_options *options, json_t *jobs)
-{
-    struct doctor_options quiet = *options;
-    json_t *others = json_array(), *job = json_array_get(jobs, 0), *other;
-    const json_t *comm;
-    size_t i;
-    bool in_init = false;
-    quiet.quiet = true;
-    json_array_foreach(json_object_get(job, "communicators"), i, comm) in_init |=
-        doctor_in_init(comm);
-    if (in_init) examine_host(&quiet, others);
-    json_array_foreach(others, i, other)
-    {
-        if (doctor_shares_comm(job, other)) doctor_merge(jobs, json_incref(other));
-    }
-    json_decref(others);
-}
-
 /* Exit status, as far as it is known: 0, or why there is no answer. */
 static int examine_one(const struct doctor_options *options, json_t *jobs)
 {
+    const struct doctor_question *question = &options->question;
     const int pid = (int)options->pid;
     const char *why = "", *address = options->address;
     json_t *job = NULL;
     if (address) {
-        int fd = doctor_connect_address(address, options->timeout_sec, &why);
-        job = examine(fd, options, &why);
+        int fd = doctor_connect_address(address, options->question.timeout_sec, &why);
+        job = doctor_examine(fd, question, &why);
         if (!job) {
             fprintf(stderr, "tutti doctor: %s does not answer: %s%s\n", address, why,
                     fd >= 0 ? "; does another user's job listen there?" : "");
         }
     } else {
         if (!doctor_is_stopped(pid))
-            job = examine(doctor_connect_pid(pid, options->timeout_sec, &why), options, &why);
-        if (!job) say_silent(pid, why);
+            job = doctor_examine(doctor_connect_pid(pid, question->timeout_sec, &why), question,
+                                 &why);
+        if (!job) doctor_say_silent(pid, why);
     }
     const bool answered = job != NULL;
     doctor_merge(jobs, job);
-    if (!address) examine_missing(options, jobs);
-    if (!address) examine_neighbours(options, jobs);
+    if (!address) doctor_examine_missing(question, jobs);
+    if (!address) doctor_examine_neighbours(question, jobs);
     if (answered) return 0;
     return !address && doctor_is_stopped(pid) ? 1 : STATUS_NO_JOB;
 }
@@ -319,7 +184,8 @@ static double left_sec(const struct flights *flights)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    double left = flights->options->timeout_sec - (double)(now.tv_sec - flights->began.tv_sec) -
+    double left = flights->options->question.timeout_sec -
+                  (double)(now.tv_sec - flights->began.tv_sec) -
                   (double)(now.tv_nsec - flights->began.tv_nsec) * 1e-9;
     return left > 0.5 ? left : 0.5;
 }
@@ -347,7 +213,7 @@ static void save_flight(int pid, const char *folder, struct flights *flights)
     char *text = ask_flight(pid, flights, &why);
     if (!text) {
         if (!why) return;
-        say_silent(pid, why);
+        doctor_say_silent(pid, why);
         flights->missing++;
         return;
     }
@@ -375,7 +241,7 @@ static void save_job(const json_t *job, const char *folder, int *pids, int count
                      struct flights *flights)
 {
     for (int p = 0; p < count; p++) {
-        if (!pids[p] || (job && !has_pid(job, pids[p]))) continue;
+        if (!pids[p] || (job && !doctor_has_pid(job, pids[p]))) continue;
         save_flight(pids[p], folder, flights);
         pids[p] = 0;
     }
@@ -385,16 +251,15 @@ static void save_job(const json_t *job, const char *folder, int *pids, int count
  * Exit status: nothing was written, or not all. */
 static int save_flights(const struct doctor_options *options)
 {
-    int pids[MAX_PIDS] = {(int)options->pid};
-    int count = options->pid ? 1 : doctor_list(pids, MAX_PIDS);
-    struct doctor_options brief = *options; /* which process is of which job */
-    brief.quiet = true;
+    int pids[DOCTOR_PIDS_MOST] = {(int)options->pid};
+    int count = options->pid ? 1 : doctor_list(pids, DOCTOR_PIDS_MOST);
+    struct doctor_question brief = {.timeout_sec = options->question.timeout_sec, .quiet = true};
     struct flights flights = {.options = options};
     json_t *jobs = json_array();
     const json_t *job;
     size_t i;
     if (brief.timeout_sec > BRIEF_SEC) brief.timeout_sec = BRIEF_SEC;
-    if (count > 1) examine_host(&brief, jobs);
+    if (count > 1) doctor_examine_host(&brief, jobs);
     const size_t njobs = json_array_size(jobs);
     const bool made = make_folder(options->flight);
     clock_gettime(CLOCK_MONOTONIC, &flights.began);
@@ -403,7 +268,7 @@ static int save_flights(const struct doctor_options *options)
     {
         char path[PATH_MAX];
         int first = 0;
-        while (first < count && !(pids[first] && has_pid(job, pids[first])))
+        while (first < count && !(pids[first] && doctor_has_pid(job, pids[first])))
             first++;
         if (first == count || njobs < 2) continue;
         snprintf(path, sizeof(path), "%s/job.%d", options->flight, pids[first]);
@@ -465,8 +330,8 @@ static int preflight(const struct doctor_options *options)
 
 static void add_stacks(json_t *jobs)
 {
-    int pids[MAX_PIDS];
-    int count = doctor_list(pids, MAX_PIDS);
+    int pids[DOCTOR_PIDS_MOST];
+    int count = doctor_list(pids, DOCTOR_PIDS_MOST);
     json_t *job;
     size_t i;
     json_array_foreach(jobs, i, job) doctor_add_stacks(job, pids, count);
@@ -497,7 +362,7 @@ static int ask_jobs(const struct doctor_options *options)
     int status = 0;
     if (options->pid || options->address) {
         status = examine_one(options, jobs);
-    } else if (examine_host(options, jobs)) {
+    } else if (doctor_examine_host(&options->question, jobs)) {
         status = 1; /* a process is silent */
     } else if (!json_array_size(jobs)) {
         status = say_no_job();
@@ -511,7 +376,7 @@ static int ask_jobs(const struct doctor_options *options)
 
 int cmd_doctor(int argc, char **argv)
 {
-    struct doctor_options options = {.timeout_sec = 5};
+    struct doctor_options options = {.question = {.timeout_sec = 5}};
     if (argc == 2 && !strcmp(argv[1], "--preflight-listen")) return preflight_listen();
     if (argc == 3 && !strcmp(argv[1], "--preflight-reach")) return preflight_reach(argv[2]);
     int status = parse(argc, argv, &options);
