@@ -160,9 +160,9 @@ static int examine_one(const struct doctor_options *options, json_t *jobs)
                     fd >= 0 ? "; does another user's job listen there?" : "");
         }
     } else {
-        if (!doctor_is_stopped(pid))
-            job = doctor_examine(doctor_connect_pid(pid, question->timeout_sec, &why), question,
-                                 &why);
+        const bool stopped = doctor_is_stopped(pid);
+        int fd = stopped ? -1 : doctor_connect_pid(pid, question->timeout_sec, &why);
+        job = doctor_examine(fd, question, &why);
         if (!job) doctor_say_silent(pid, why);
     }
     const bool answered = job != NULL;
@@ -368,7 +368,14 @@ static int ask_jobs(const struct doctor_options *options)
         status = say_no_job();
     }
     if (options->stacks) add_stacks(jobs);
-    json_array_foreach(jobs, i, job) doctor_judge_inits(job);
+    json_array_foreach(jobs, i, job)
+    {
+        char program[DOCTOR_PROGRAM_BYTES];
+        const int pid = doctor_pid_of(job);
+        doctor_judge_inits(job);
+        if (pid && doctor_program_of(pid, program))
+            json_object_set_new(job, "program", json_string(program));
+    }
     const int stuck = report(jobs, options->json);
     json_decref(jobs);
     return status ? status : stuck;

@@ -1,5 +1,6 @@
 /* `tutti ras`: the client of the RAS port, with the options of NCCL's own. */
 #include "doctor/ask.h"
+#include "doctor/examine.h"
 #include "tutti.h"
 
 #include <fcntl.h>
@@ -9,7 +10,8 @@
 #include <unistd.h>
 
 static const char help_text[] =
-    "usage: tutti ras [-f text|json] [-h HOST] [-p PORT] [-t SEC] [-v | -D | -m[GROUPS]]\n"
+    "usage: tutti ras [-f text|json] [-h HOST] [-p PORT | --pid PID] [-t SEC] [-v | -D | "
+    "-m[GROUPS]]\n"
     "       tutti ras [-h HOST] [-p PORT] [-t SEC] CONTROL PROFILER_MASK VALUE\n\n"
     "Prints what the RAS service of a running job knows: processes, communicators, ranks that do\n"
     "not answer, failed, or are behind the others. The options are those of ncclras, which works\n"
@@ -17,6 +19,8 @@ static const char help_text[] =
     "  -f, --format FORMAT    text or json (text)\n"
     "  -h, --host HOST        where a process of the job listens (localhost)\n"
     "  -p, --port PORT        (28028; NCCL_RAS_ADDR of the job)\n"
+    "      --pid PID          ask this process of this host; where several jobs run and none is\n"
+    "                         named, the first is asked, and the others are listed\n"
     "  -t, --timeout SEC      who has not answered then is missing (5; 0: wait)\n"
     "  -v, --verbose          list more ranks\n"
     "  -D, --diagnostics      compare devices, driver and NCCL_ variables of all ranks\n"
@@ -37,8 +41,9 @@ static const char help_text[] =
 enum { PREAMBLE_LINES = 3 }; /* answers to what is said before the command */
 
 struct ras_options {
-    const char *format, *host, *port;
-    const char *monitor; /* groups, "" for the default; NULL: no monitor */
+    const char *format, *host, *port; /* host, port NULL: not named */
+    long pid;                         /* 0: not named */
+    const char *monitor;              /* groups, "" for the default; NULL: no monitor */
     double timeout_sec;
     bool verbose, diagnostics;
     char control[256]; /* "" none */
@@ -55,6 +60,7 @@ static bool take_value(struct ras_options *options, const char *name, const char
     if (!value) return false;
     if (is_either(name, "-h", "--host")) return (options->host = value) != NULL;
     if (is_either(name, "-p", "--port")) return (options->port = value) != NULL;
+    if (!strcmp(name, "--pid")) return tutti_parse_int(value, 1, 1 << 30, &options->pid);
     if (is_either(name, "-f", "--format")) {
         options->format = value;
         return is_either(value, "text", "json");
@@ -85,13 +91,20 @@ static bool take_switch(struct ras_options *options, const char *word)
     return true;
 }
 
+static bool take_control(struct ras_options *options, int count, char **words)
+{
+    if (count != 3 || strcasecmp(words[0], "control") != 0) return false;
+    snprintf(options->control, sizeof(options->control), "%s %s", words[1], words[2]);
+    return true;
+}
+
 /* Returns the exit status. */
 static int refuse(const char *name, const char *value)
 {
-    const struct tutti_words known = {
-        "--format,--host,--port,--timeout,--verbose,--diagnostics,--monitor,--json,--help,CONTROL"};
+    const struct tutti_words known = {"--format,--host,--port,--pid,--timeout,--verbose,--"
+                                      "diagnostics,--monitor,--json,--help,CONTROL"};
     const bool takes_value = is_either(name, "-h", "--host") || is_either(name, "-p", "--port") ||
-                             is_either(name, "-f", "--format") ||
+                             is_either(name, "-f", "--format") || !strcmp(name, "--pid") ||
                              is_either(name, "-t", "--timeout");
     if (!takes_value)
         return tutti_unknown("ras", *name == '-' ? "option" : "command", name, &known);
@@ -110,8 +123,7 @@ static int parse(int argc, char **argv, struct ras_options *options)
             return 0;
         }
         if (take_switch(options, a)) continue;
-        if (!strcasecmp(a, "control") && i + 3 == argc) {
-            snprintf(options->control, sizeof(options->control), "%s %s", argv[i + 1], argv[i + 2]);
+        if (take_control(options, argc - i, argv + i)) {
             i += 2;
         } else if (equals && !strncmp(a, "--", 2)) {
             snprintf(name, sizeof(name), "%.*s", (int)(equals - a), a);
@@ -183,19 +195,60 @@ static void make_lines(const struct ras_options *options, char *lines, size_t by
              options->timeout_sec, options->format, command, value);
 }
 
+/* All jobs of a host share the port, where any of them answers. The process to ask where several
+ * run, with a list of them; 0: there is one at most; -1: a change wants to be told which. */
+static long choose_job(const struct ras_options *options)
+{
+    int pids[DOCTOR_PIDS_MOST];
+    const struct doctor_question question = {.timeout_sec = 1, .quiet = true};
+    json_t *jobs = json_array();
+    const json_t *job;
+    size_t i;
+    long chosen = 0;
+    if (doctor_list(pids, DOCTOR_PIDS_MOST) > 1) doctor_examine_host(&question, jobs);
+    const size_t njobs = json_array_size(jobs);
+    if (njobs > 1) fprintf(stderr, "tutti ras: %zu jobs run on this host:\n", njobs);
+    json_array_foreach(jobs, i, job)
+    {
+        char program[DOCTOR_PROGRAM_BYTES] = "";
+        const int pid = njobs > 1 ? doctor_pid_of(job) : 0;
+        if (!pid || !doctor_program_of(pid, program)) continue;
+        const bool asked = !chosen && !*options->control;
+        fprintf(stderr, "  --pid %-8d %s%s\n", pid, program, asked ? "   <- asked" : "");
+        if (!chosen) chosen = pid;
+    }
+    json_decref(jobs);
+    return chosen && *options->control ? -1 : chosen;
+}
+
+static int connect_job(const struct ras_options *options, double timeout_sec, char *name,
+                       size_t name_bytes, const char **why)
+{
+    const char *host = options->host ? options->host : "localhost";
+    const char *port = options->port ? options->port : "28028";
+    const bool v6 = strchr(host, ':') && *host != '[';
+    snprintf(name, name_bytes, v6 ? "[%s]:%s" : "%s:%s", host, port);
+    if (!options->pid) return doctor_connect_address(name, timeout_sec, why);
+    snprintf(name, name_bytes, "process %ld", options->pid);
+    const int fd = doctor_connect_pid((int)options->pid, timeout_sec, why);
+    if (fd < 0) *why = doctor_why_silent((int)options->pid, *why);
+    return fd;
+}
+
 int cmd_ras(int argc, char **argv)
 {
-    struct ras_options options = {
-        .format = "text", .host = "localhost", .port = "28028", .timeout_sec = 5};
-    char address[300], lines[512];
+    struct ras_options options = {.format = "text", .timeout_sec = 5};
+    char name[300], lines[512];
     const char *why;
     int status = parse(argc, argv, &options);
     if (status >= 0) return status;
-    bool v6 = strchr(options.host, ':') && *options.host != '[';
-    snprintf(address, sizeof(address), v6 ? "[%s]:%s" : "%s:%s", options.host, options.port);
+    if (options.pid && (options.host || options.port))
+        return tutti_usage_error("ras", "--pid names a process of this host, not a port");
+    if (!options.pid && !options.host && !options.port) options.pid = choose_job(&options);
+    if (options.pid < 0) return tutti_usage_error("ras", "CONTROL changes one job: --pid PID");
     make_lines(&options, lines, sizeof(lines));
     double timeout_sec = options.timeout_sec > 0 ? options.timeout_sec + 2 : 86400;
-    int fd = doctor_connect_address(address, timeout_sec, &why);
+    int fd = connect_job(&options, timeout_sec, name, sizeof(name), &why);
     if (fd >= 0 && options.monitor) return monitor(fd, lines);
     char *text = fd >= 0 ? doctor_ask(fd, lines, timeout_sec, &why) : NULL;
     const char *report = text ? skip_answers(text, PREAMBLE_LINES) : "";
@@ -203,7 +256,7 @@ int cmd_ras(int argc, char **argv)
     if (text) {
         fputs(report, refused ? stderr : stdout);
     } else {
-        fprintf(stderr, "tutti ras: no report from %s: %s\n", address, why);
+        fprintf(stderr, "tutti ras: no report from %s: %s\n", name, why);
     }
     free(text);
     return text && !refused ? 0 : 1;

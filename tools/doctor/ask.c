@@ -159,6 +159,23 @@ const char *doctor_why_silent(int pid, const char *otherwise)
     return otherwise;
 }
 
+bool doctor_program_of(int pid, char text[DOCTOR_PROGRAM_BYTES])
+{
+    char path[32];
+    snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+    FILE *file = fopen(path, "re");
+    const size_t bytes = file ? fread(text, 1, DOCTOR_PROGRAM_BYTES - 1, file) : 0;
+    const bool cut = file && bytes == DOCTOR_PROGRAM_BYTES - 1 && fgetc(file) != EOF;
+    if (file) fclose(file);
+    text[bytes] = 0;
+    for (size_t i = 0; i + 1 < bytes; i++) { /* words end with 0 */
+        if (!text[i]) text[i] = ' ';
+        if (text[i] < ' ' || text[i] > '~') text[i] = '?';
+    }
+    if (cut) memcpy(text + bytes - 3, "...", 3);
+    return bytes > 0;
+}
+
 static int ascending(const void *a, const void *b)
 {
     const int *left = a, *right = b;

@@ -19,5 +19,9 @@ bool doctor_is_stopped(int pid);
 /* Why it does not answer, as /proc shows (static); `otherwise` where that shows nothing. */
 const char *doctor_why_silent(int pid, const char *otherwise);
 
+enum { DOCTOR_PROGRAM_BYTES = 64 };
+/* How the process was started, cut where it is long. False: there is no such process. */
+bool doctor_program_of(int pid, char text[DOCTOR_PROGRAM_BYTES]);
+
 /* Pids of this user's processes on this host that answer, ascending; at most max. */
 int doctor_list(int *pids, int max);

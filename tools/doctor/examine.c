@@ -143,3 +143,13 @@ void doctor_examine_neighbours(const struct doctor_question *question, json_t *j
     }
     json_decref(others);
 }
+
+int doctor_pid_of(const json_t *job)
+{
+    int pids[DOCTOR_PIDS_MOST];
+    const int count = doctor_list(pids, DOCTOR_PIDS_MOST);
+    for (int p = 0; p < count; p++) {
+        if (!doctor_is_stopped(pids[p]) && doctor_has_pid(job, pids[p])) return pids[p];
+    }
+    return 0;
+}

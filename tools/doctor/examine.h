@@ -26,4 +26,7 @@ int doctor_examine_host(const struct doctor_question *question, json_t *jobs);
 /* It has answered in that job; or it is stopped, and one of its ranks that are missing. */
 bool doctor_has_pid(const json_t *job, int pid);
 
+/* A process of the job on this host that answers; 0: none. */
+int doctor_pid_of(const json_t *job);
+
 void doctor_say_silent(int pid, const char *why);

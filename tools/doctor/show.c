@@ -119,8 +119,9 @@ bool doctor_show(const json_t *job)
 {
     const json_t *comm;
     size_t i;
-    printf("job of %zu process(es), %zu communicator(s), asked in %.3f s\n",
-           json_array_size(json_object_get(job, "processes")),
+    const char *program = text_of(job, "program");
+    printf("job of %zu process(es)%s%s, %zu communicator(s), asked in %.3f s\n",
+           json_array_size(json_object_get(job, "processes")), *program ? " of " : "", program,
            json_array_size(json_object_get(job, "communicators")), number_of(job, "took_sec"));
     json_array_foreach(json_object_get(job, "communicators"), i, comm) show_comm(comm);
     if (!doctor_is_stuck(job)) show_well(job);

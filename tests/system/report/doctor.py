@@ -378,6 +378,32 @@ def inits(processes, port):
           r.stdout)
 
 
+def graphs_wait(processes):
+    answer, status = asked(processes[0].pid, RANKS)
+    comm = answer["communicators"][0]
+    check("an end that waits for graphs", comm["verdict"]["kind"] == "graphs" and status == 1 and
+          all(r["graphs"] == 1 for r in comm["ranks"]), answer)
+    r = tutti("doctor", "--pid", str(processes[0].pid))
+    check("the same as text", r.stdout.count("waits for graphs with 1 operation(s) to be destroyed") == RANKS, r.stdout)
+
+
+def several(first, second):
+    """Jobs beside each other: each is named by one of its processes and how that was started; a change is for one job."""
+    r = tutti("ras")
+    rows = re.findall(r"^  --pid (\d+) +(.*)$", r.stderr, re.M)
+    check("a list of jobs", re.search(r"^tutti ras: \d+ jobs run on this host:$", r.stderr, re.M) and
+          all(sum(int(pid) == p.pid and "blame" in program for pid, program in rows for p in job) == 1 for job in (first, second)) and
+          sum(program.endswith("<- asked") for _, program in rows) == 1, r.stderr)
+    r = tutti("ras", "--pid", str(second[1].pid))
+    check("one of them", r.returncode == 0 and not r.stderr and "Job summary" in r.stdout, r.stdout + r.stderr)
+    r = tutti("ras", "CONTROL", "PROFILER_MASK", "none")
+    check("a change of which", r.returncode == 2 and "CONTROL changes one job" in r.stderr and "<- asked" not in r.stderr, r.stderr)
+    r = tutti("ras", "--pid", "1")
+    check("no job", r.returncode == 1 and "no report from process 1: " in r.stderr, r.stderr)
+    r = tutti("doctor")
+    check("jobs by their programs", len(re.findall(r"^job of \d process\(es\) of \S*blame (?:graphs|unsplit) 4 ", r.stdout, re.M)) >= 2, r.stdout)
+
+
 def main():
     port, port6 = free_port(), free_port()
     folder = tempfile.TemporaryDirectory()
@@ -410,13 +436,9 @@ def main():
         check("a rank that does not split", comm["verdict"]["kind"] == "not called" and comm["verdict"]["rank"] == VICTIM and
               re.match(r"ranks 0, 1, 3 wait for the others in a split, .* since \d+\.\d s; rank 2 has not made that call$",
                        comm["verdict"]["sentence"]) and status == 1, answer)
-    with job("graphs", {"NCCL_RAS_ENABLE": "0"}) as processes:
-        answer, status = asked(processes[0].pid, RANKS)
-        comm = answer["communicators"][0]
-        check("an end that waits for graphs", comm["verdict"]["kind"] == "graphs" and status == 1 and
-              all(r["graphs"] == 1 for r in comm["ranks"]), answer)
-        r = tutti("doctor", "--pid", str(processes[0].pid))
-        check("the same as text", r.stdout.count("waits for graphs with 1 operation(s) to be destroyed") == RANKS, r.stdout)
+        with job("graphs", {"NCCL_RAS_ENABLE": "0"}) as others:
+            graphs_wait(others)
+            several(processes, others)
     r = tutti("doctor", "--pid", "1")
     check("no such job", r.returncode == 3 and "process 1 does not answer" in r.stderr, r.stderr)
     r = tutti("ras", "-p", str(port), "-t", "1")
