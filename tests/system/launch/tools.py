@@ -306,7 +306,8 @@ def init_waits():
         ("rank 2 does not split", ["-n", "3"], split.replace("ABSENT", "2"), r"rank 0 of 3: the ranks wait for each other .* missing is rank 2: does it make the same call"),
     )
     with concurrent.futures.ThreadPoolExecutor(len(cases) + 1) as pool:  # they wait, and need no processor
-        runs = [pool.submit(tutti, "run", *options, sys.executable, "-c", BEGIN + body, env=limits) for _, options, body, _ in cases]
+        runs = [pool.submit(tutti, "run", *options, sys.executable, "-c", BEGIN + body,
+                            env={**limits, **({"TUTTI_INIT_TIMEOUT": "60"} if name.endswith(" ends") else {})}) for name, options, body, _ in cases]
         late = pool.submit(tutti, "run", "-n", "3", sys.executable, "-c", BEGIN + "import time\nif rank == 1: time.sleep(3)\nif rank < 2: sys.exit(init(2, rank))")
         for (name, _, _, said), run in zip(cases, runs):
             check(f"init waits: {name}", run.result().returncode and re.search(said, run.result().stderr, re.M), run.result().stderr)
