@@ -103,7 +103,7 @@ static bool take_sections(const unsigned char *bytes, size_t size, struct sectio
 
 /* ---- a unit's header ---- */
 
-enum { FORMS_MOST = 8 };
+enum { FORMS_MOST = 8, LINES_MOST_BYTES = 32 << 20 };
 
 struct unit {
     const struct sections *sections;
@@ -295,7 +295,9 @@ static bool find_line(const unsigned char *bytes, size_t size, uint64_t address,
     struct sections sections = {.line = {.at = NULL}};
     struct unit unit = {.sections = &sections};
     struct row row;
-    if (!take_sections(bytes, size, &sections)) return false;
+    if (!take_sections(bytes, size, &sections) ||
+        sections.line.end - sections.line.at > LINES_MOST_BYTES)
+        return false;
     while (take_unit(&sections.line, &unit)) {
         if (!unit.version || !run_unit(&unit, address, &row)) continue;
         const char *name = file_name(&unit, row.file), *slash = strrchr(name, '/');
