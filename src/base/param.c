@@ -92,13 +92,14 @@ static bool parse_bytes(const char *text, int64_t *number_out)
     return *end == '\0';
 }
 
-/* Find `text` among the words of `values` ("ONE,TWO, THREE"); the table's spelling, owned by the
- * caller, or NULL. */
+/* Find `text` among the words of `values` ("ONE,TWO, THREE" or "ONE; TWO,MORE"); the table's
+ * spelling, owned by the caller, or NULL. */
 static char *find_word(const char *values, const char *text)
 {
+    const char *between = tt_param_between(values);
     while (*values) {
-        values += strspn(values, ", ");
-        const size_t len = strcspn(values, ",");
+        values += strspn(values, between);
+        const size_t len = strcspn(values, between);
         if (len && len == strlen(text) && !strncasecmp(values, text, len))
             return strndup(values, len);
         values += len;

@@ -110,7 +110,8 @@ bool tt_param_name_wrong(const char *name, char *text, size_t text_bytes)
 /* The host device reads these by itself, and says what is wrong with them. */
 static bool is_devices(const char *name)
 {
-    return !strcmp(name, "TUTTI_DEVICES") || !strcmp(name, "TUTTI_DEVICE_MEMORY");
+    return !strcmp(name, "TUTTI_DEVICES") || !strcmp(name, "TUTTI_DEVICE_MEMORY") ||
+           !strcmp(name, "TUTTI_CHECK");
 }
 
 /* Still obeyed, and to be replaced. */

@@ -41,6 +41,11 @@ static void to_lower(char *out, const char *text, size_t len)
     out[bytes] = '\0';
 }
 
+const char *tt_param_between(const char *words)
+{
+    return strchr(words, ';') ? "; " : ", ";
+}
+
 void tt_param_suggest(const char *words, const char *text, size_t len, char *out, size_t out_bytes)
 {
     char wrong[TT_SPELLING_BYTES + 1] = "";
@@ -49,8 +54,10 @@ void tt_param_suggest(const char *words, const char *text, size_t len, char *out
     size_t best = (len - dashes + 1) / 3 + 1;                  /* further is no typing mistake */
     if (out_bytes) out[0] = '\0';
     to_lower(wrong, text, len);
-    for (const char *at = words + strspn(words, ", "); *wrong && *at; at += strspn(at, ", ")) {
-        const size_t bytes = strcspn(at, ", ");
+    const char *between = tt_param_between(words);
+    for (const char *at = words + strspn(words, between); *wrong && *at;
+         at += strspn(at, between)) {
+        const size_t bytes = strcspn(at, between);
         to_lower(word, at, bytes);
         const size_t distance = tt_edit_distance(wrong, word);
         if (distance < best) {

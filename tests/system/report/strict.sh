@@ -113,3 +113,8 @@ strict fine 0 '' NCCL_BUFFSIZE=1048576 NCCL_TOPO_DUMP_FILE="$folder/out" NCCL_TO
 
 "$tutti" run --strict "$program" leak >/dev/null 2>&1 && { failed=1; echo "--strict does nothing"; }
 exit $failed
+for value in rase race:exit,leak; do
+    wrong "TUTTI_CHECK: value '$value' is not understood; accepted: race; race:exit; race:abort; race,leaks; " TUTTI_CHECK=$value
+done
+strict race 0 '' TUTTI_CHECK=
+strict race 66 '' TUTTI_CHECK=race:exit,leaks
