@@ -43,8 +43,10 @@ int tuttiHostDeviceInfo(int device, struct tt_device_info *info);
 struct tt_range {
     char *base;
     size_t bytes;
-    int memfd; /* owned by the device room; duplicate before handing out; -1 where the system has
-                  none: the memory cannot be shared then */
+    int memfd;  /* owned by the device room; duplicate before handing out; -1 where the system has
+                   none: the memory cannot be shared then */
+    char *view; /* the bytes from view_offset on once more, see tuttiHostView(); or NULL */
+    size_t view_offset;
 };
 const struct tt_range *
 tuttiHostRange(void); /* NULL when the reservation failed (reason was logged) */

@@ -213,10 +213,7 @@ bool tt_transport_reachable(const struct tt_transport *transport, const void *pt
 {
     if (transport->all_process || bytes == 0) return true;
     const struct tt_peer_reach *self = &transport->config.peers[transport->config.member->rank];
-    const char *at = ptr;
-    if (!self->range_base || at < self->range_base) return false;
-    size_t offset = (size_t)(at - self->range_base);
-    return offset <= self->range_bytes && bytes <= self->range_bytes - offset;
+    return tt_range_offset(self, ptr, bytes) != TT_NO_OFFSET;
 }
 
 size_t tt_transport_slice(const struct tt_transport *transport)

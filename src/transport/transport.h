@@ -36,6 +36,8 @@ struct tt_peer_reach {
     enum tt_reach reach;
     char *range_base; /* its range as mapped here (PROCESS: own range); NULL for NET */
     size_t range_bytes;
+    const char *view; /* of the own range, once more: the bytes from view_offset on; or NULL */
+    size_t view_offset;
     uint64_t inbox_offset; /* its control block inside its range */
     int device;            /* its device number, for logs */
     bool same_pids;        /* its pid namespace is this process's */

@@ -31,6 +31,8 @@ static ncclResult_t probe(struct tt_comm *comm, int rank, bool allowed)
         peer->reach = TT_REACH_PROCESS;
         peer->range_base = range ? range->base : NULL;
         peer->range_bytes = range ? range->bytes : 0;
+        peer->view = range ? range->view : NULL;
+        peer->view_offset = range ? range->view_offset : 0;
         return ncclSuccess;
     }
     bool sane = record->inbox_offset < record->segment.bytes;

@@ -10,11 +10,7 @@ static struct tt_barrier *own_barrier(struct tt_transport *transport)
 
 static uint64_t range_offset(const struct tt_transport *transport, const void *ptr)
 {
-    const struct tt_peer_reach *self = &transport->config.peers[transport->config.member->rank];
-    const char *at = ptr;
-    if (!self->range_base || at < self->range_base) return TT_NO_OFFSET;
-    size_t offset = (size_t)(at - self->range_base);
-    return offset <= self->range_bytes ? offset : TT_NO_OFFSET;
+    return tt_range_offset(&transport->config.peers[transport->config.member->rank], ptr, 0);
 }
 
 /* A cell is written again eight operations later: all ranks must have left that one. */

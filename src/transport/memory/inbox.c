@@ -24,6 +24,17 @@ size_t tt_transport_inbox_bytes(int nranks, int nchannels, size_t slice_bytes)
     return tt_inbox_layout(nranks, nchannels, slice_bytes).bytes;
 }
 
+uint64_t tt_range_offset(const struct tt_peer_reach *self, const void *ptr, size_t bytes)
+{
+    size_t offset = (size_t)((const char *)ptr - self->range_base);
+    if (self->view && offset > self->range_bytes) {
+        const size_t at = (size_t)((const char *)ptr - self->view);
+        offset = at <= self->range_bytes - self->view_offset ? self->view_offset + at : SIZE_MAX;
+    }
+    bool fits = self->range_base && offset <= self->range_bytes;
+    return fits && bytes <= self->range_bytes - offset ? offset : TT_NO_OFFSET;
+}
+
 struct tt_barrier *tt_inbox_barrier(void *inbox)
 {
     return inbox;

@@ -65,6 +65,8 @@ struct tt_barrier_cell {
     uint64_t pad;
 };
 #define TT_NO_OFFSET UINT64_MAX
+/* Where the bytes lie in the own range, by either address of the same memory; TT_NO_OFFSET: not. */
+uint64_t tt_range_offset(const struct tt_peer_reach *self, const void *ptr, size_t bytes);
 
 struct tt_begun {             /* more of an operation, valid as long as its match header is there */
     _Atomic uint64_t call[3]; /* struct tt_call */

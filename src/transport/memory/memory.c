@@ -42,7 +42,7 @@ struct memory_edge {
     uint64_t payload_mask; /* the payloads' number less 1 */
     uint32_t within;       /* receiver: messages of the next slot that were given back */
     uint64_t last_ref;     /* sender: messages up to the last reference; 0 none */
-    char *base;            /* sender: own range, receiver: the sender's range as mapped here */
+    char *base;            /* receiver: the sender's range as mapped here */
     size_t base_bytes;
     bool same_process;
     bool refs;                       /* references allowed */
@@ -209,25 +209,19 @@ static void memory_post(struct tt_edge *base, uint64_t match, size_t bytes)
     publish(edge, line);
 }
 
-static bool inside(const struct memory_edge *edge, const char *ptr, size_t bytes)
-{
-    if (!edge->base || ptr < edge->base) return false;
-    size_t offset = (size_t)(ptr - edge->base);
-    return offset <= edge->base_bytes && bytes <= edge->base_bytes - offset;
-}
-
 static bool memory_post_ref(struct tt_edge *base, uint64_t match, const void *ptr, size_t bytes)
 {
     struct memory_edge *edge = memory_of(base);
+    const struct tt_peer_reach *self = &base->config->peers[base->config->member->rank];
     if (!edge->refs || bytes > UINT32_MAX) return false;
-    bool mapped = edge->same_process || inside(edge, ptr, bytes);
-    if (!mapped) return false;
+    const uint64_t ref =
+        edge->same_process ? (uint64_t)(uintptr_t)ptr : tt_range_offset(self, ptr, bytes);
+    if (!edge->same_process && ref == TT_NO_OFFSET) return false;
     struct tt_slot_line *line = next_line(edge);
     line->match = match;
     line->bytes = (uint32_t)bytes;
     line->kind = edge->same_process ? TT_SLOT_POINTER : TT_SLOT_OFFSET;
-    line->ref =
-        edge->same_process ? (uint64_t)(uintptr_t)ptr : (uint64_t)((const char *)ptr - edge->base);
+    line->ref = ref;
     publish(edge, line);
     edge->last_ref = edge->next;
     return true;
@@ -412,7 +406,6 @@ static ncclResult_t connect_memory(const struct tt_transport_config *config, voi
                                    const struct tt_edge_key *key, struct tt_edge **edge_out)
 {
     const struct tt_peer_reach *peer = &config->peers[key->peer];
-    const struct tt_peer_reach *self = &config->peers[config->member->rank];
     struct memory_edge *edge = tt_calloc(1, sizeof(*edge));
     if (!edge) return tt_fail(ncclSystemError, "edge to rank %d: out of memory", key->peer);
     struct tt_inbox_layout layout =
@@ -430,8 +423,8 @@ static ncclResult_t connect_memory(const struct tt_transport_config *config, voi
     edge->payload = tt_inbox_payload(&layout, block, ring);
     edge->slot_bytes = layout.slot_bytes;
     edge->edge.message_bytes = UINT32_MAX;
-    edge->base = key->sending ? self->range_base : peer->range_base;
-    edge->base_bytes = key->sending ? self->range_bytes : peer->range_bytes;
+    edge->base = peer->range_base;
+    edge->base_bytes = peer->range_bytes;
     edge->same_process = peer->reach == TT_REACH_PROCESS;
     *edge_out = &edge->edge;
     return ncclSuccess;

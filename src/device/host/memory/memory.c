@@ -44,7 +44,7 @@ static void unmap(void)
     }
     if (memory->range.base) munmap(memory->range.base, memory->range.bytes);
     if (memory->range.memfd >= 0) close(memory->range.memfd);
-    memory->range = (struct tt_range){NULL, 0, -1};
+    memory->range = (struct tt_range){.memfd = -1};
 }
 
 int tt_host_memory_file(const char *name, size_t bytes)
@@ -121,7 +121,8 @@ static void open_view(void)
     void *view = mremap(memory->host.base, 0, bytes, MREMAP_MAYMOVE);
     if (view == MAP_FAILED) return;
     madvise(view, bytes, MADV_DONTDUMP);
-    memory->view = view;
+    memory->view = memory->range.view = view;
+    memory->range.view_offset = memory->range.bytes - bytes;
 }
 
 static unsigned shift_for(size_t bytes)
