@@ -8,9 +8,11 @@
  * the two ends later so knows; an asker waits 100 ms at most, and then leaves it to the other. */
 #include "base/log.h"
 #include "base/member.h"
+#include "base/param.h"
 #include "base/system/clock.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
+#include "device/device.h"
 #include "watch/compare/compare.h"
 
 #include <endian.h>
@@ -104,6 +106,12 @@ void tt_unreceived_look(struct tt_unreceived *unreceived, const struct tt_watch_
 
 /* ---- the rank that ends the communicator ---- */
 
+/* A GPU may wait for ever in such a Send. */
+static void note_missing(void)
+{
+    if (tt_param_bool("TUTTI_STRICT")) tuttiHostFail("a message was not received (TUTTI_STRICT)");
+}
+
 static void report_receiver(const struct tt_watch_subject *subject, int rank, uint32_t sent)
 {
     int pid;
@@ -114,6 +122,7 @@ static void report_receiver(const struct tt_watch_subject *subject, int rank, ui
             "this rank, which ends the communicator after %u: a ncclRecv is missing",
             (unsigned long long)member->comm_id, tt_member_quoted(member, name, sizeof(name)),
             member->rank, member->nranks, rank, host, pid, sent, counted(subject, rank, false));
+    note_missing();
 }
 
 static void report_sender(const struct tt_watch_subject *subject, int rank, uint32_t taken)
@@ -127,6 +136,7 @@ static void report_sender(const struct tt_watch_subject *subject, int rank, uint
             "missing there",
             (unsigned long long)member->comm_id, tt_member_quoted(member, name, sizeof(name)),
             member->rank, member->nranks, rank, host, pid, taken, counted(subject, rank, true));
+    note_missing();
 }
 
 /* Of one rank that this one has sent messages to. */

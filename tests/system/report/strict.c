@@ -151,13 +151,35 @@ static void use_late(float *memory, size_t bytes)
     cudaMemset(memory, 0, bytes);
 }
 
+/* As one of two processes: a Send that has no Recv, or both ranks' Sends before their Recvs. */
+static int send_message(const char *mode)
+{
+    const int rank = atoi(getenv("RANK"));
+    const size_t bytes = strstr(mode, "small") ? 8 : 256 << 10;
+    ncclUniqueId id;
+    char *memory = NULL;
+    cudaSetDevice(rank);
+    cudaMalloc((void **)&memory, 2 * bytes);
+    cudaMemset(memory, 0, 2 * bytes);
+    cudaDeviceSynchronize();
+    ncclResult_t rc = ncclGetUniqueId(&id);
+    if (!rc) rc = ncclCommInitRank(&comm, 2, id, rank);
+    if (rc) return 3;
+    if (rank == 0 || strstr(mode, "circle"))
+        ncclSend(memory, bytes, ncclInt8, 1 - rank, comm, NULL);
+    if (strstr(mode, "circle")) ncclRecv(memory + bytes, bytes, ncclInt8, 1 - rank, comm, NULL);
+    cudaStreamSynchronize(NULL);
+    if (rank == 0) usleep(300000); /* the other one has ended it by then */
+    return ncclCommDestroy(comm) ? 2 : 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "fine";
     const size_t bytes = COUNT * sizeof(float);
-    int device = 0;
+    if (strstr(mode, "message")) return send_message(mode);
     float *memory = NULL, *second = NULL;
-    ncclResult_t rc = ncclCommInitAll(&comm, 1, &device);
+    ncclResult_t rc = ncclCommInitAll(&comm, 1, NULL);
     if (rc) {
         printf("init: %d %s\n", rc, ncclGetLastError(NULL));
         return 3;

@@ -4,11 +4,11 @@
 set -u
 tutti=$1 program=$2 env_plugin=$3 net_plugin=$4 other=$5
 unset TUTTI_STRICT NCCL_DEBUG
-failed=0
+failed=0 ranks=1
 try() { # mode, expected status and sentence ("": any), further words: options and NAME=VALUE for env
     mode=$1 status=$2 sentence=$3
     shift 3
-    said=$(env "$@" "$tutti" run "$program" "$mode" 2>&1)
+    said=$(env "$@" "$tutti" run -n "$ranks" "$program" "$mode" 2>&1)
     got=$?
     case $said in *"$sentence"*) ;; *) got="$got without the sentence" ;; esac
     [ "$got" = "$status" ] && return
@@ -59,6 +59,15 @@ strict race,leak 66 'TUTTI_STRICT: 1 communicator(s) were never destroyed or abo
 # Where leaks are looked for, a communicator that is left is told as one, and the program's two buffers alone as memory.
 try leak 66 'TUTTI_CHECK: 1 communicator(s) were never destroyed or aborted
 [0] tutti check: 2 findings' TUTTI_CHECK=race:exit,leaks
+# A Send waits for its Recv under the checker where it does without; a small one that has none is told at the end.
+ranks=2
+for mode in message-circle message-lost; do
+    try $mode 2 '' A=1
+    strict $mode 2 ''
+done
+try message-small 0 'a ncclRecv is missing' A=1
+strict message-small 1 '0: a message was not received (TUTTI_STRICT)'
+ranks=1
 try race 0 '' A=1
 try malloc 0 '' A=1
 try leak 0 '' A=1
@@ -106,6 +115,11 @@ wrong 'NCCL_BUFFSIZE: value '"'abc'"' is not understood' NCCL_BUFFSIZE=abc
 wrong 'NCCL_BUFFSIZE is 12 bytes, accepted are 32768 to' NCCL_BUFFSIZE=12
 wrong 'NCCL_MAX_NRINGS is deprecated and still obeyed; use NCCL_MAX_CTAS' NCCL_MAX_NRINGS=2
 wrong 'NCCL_BOOTSTRAP_TIMEOUT is not a variable of NCCL; taken as TUTTI_INIT_TIMEOUT' NCCL_BOOTSTRAP_TIMEOUT=100
+for value in rase race:exit,leak; do
+    wrong "TUTTI_CHECK: value '$value' is not understood; accepted: race; race:exit; race:abort; race,leaks; " TUTTI_CHECK=$value
+done
+strict race 0 '' TUTTI_CHECK=
+strict race 66 '' TUTTI_CHECK=race:exit,leaks
 wrong "TUTTI_DEVICES: value 'many' is not understood" TUTTI_DEVICES=many
 wrong "TUTTI_TUNE_FILE $folder/none is refused: No such file or directory" TUTTI_TUNE_FILE="$folder/none"
 wrong "NCCL_TOPO_DUMP_FILE: $folder/none/file cannot be written: No such file or directory" NCCL_TOPO_DUMP_FILE="$folder/none/file"
@@ -113,8 +127,3 @@ strict fine 0 '' NCCL_BUFFSIZE=1048576 NCCL_TOPO_DUMP_FILE="$folder/out" NCCL_TO
 
 "$tutti" run --strict "$program" leak >/dev/null 2>&1 && { failed=1; echo "--strict does nothing"; }
 exit $failed
-for value in rase race:exit,leak; do
-    wrong "TUTTI_CHECK: value '$value' is not understood; accepted: race; race:exit; race:abort; race,leaks; " TUTTI_CHECK=$value
-done
-strict race 0 '' TUTTI_CHECK=
-strict race 66 '' TUTTI_CHECK=race:exit,leaks

@@ -58,3 +58,8 @@ int tuttiHostDeviceInfo(int device, struct tt_device_info *info)
     (void)info;
     return 1;
 }
+
+void tuttiHostFail(const char *why)
+{
+    (void)why;
+}
