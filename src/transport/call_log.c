@@ -2,6 +2,8 @@
  * written in call_log_write.c. Peers on this host read it where it lies; others are sent it. Ranks
  * that differ learn both calls in words, all ranks of the communicator alike. */
 #include "base/error.h"
+#include "base/member.h"
+#include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/small.h"
 #include "transport/transport_state.h"
@@ -9,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport)
 {
@@ -81,6 +84,7 @@ ncclResult_t tt_transport_mismatch(struct tt_transport *transport, const char *f
 }
 
 enum { CALLERS_BYTES = 80 };
+#define CALLERS_NSEC 100000000ull /* until those that differ are told who calls what */
 
 struct parting { /* two ranks that made different calls of the same number */
     int rank[2]; /* the lower one first */
@@ -141,6 +145,24 @@ static int name_callers(const struct tt_transport *transport, int rank,
     return count;
 }
 
+/* Ranks of this host that are about to make the call make it within moments; when all have, it can
+ * be said who is alone. `without` is not waited for (-1: all are). */
+static void await_callers(const struct tt_transport *transport, uint64_t number, int without)
+{
+    const struct tt_member *member = transport->config.member;
+    const uint64_t until = tt_now_nsec() + CALLERS_NSEC;
+    const struct timespec pause = {.tv_nsec = 500000};
+    struct tt_call_entry entry;
+    for (;;) {
+        bool all = true;
+        for (int r = 0; r < member->nranks && all; r++)
+            all = r == without || !transport->barriers[r] ||
+                  tt_call_log_find(transport, r, number, &entry);
+        if (all || tt_member_aborted(member) || tt_now_nsec() > until) return;
+        nanosleep(&pause, NULL);
+    }
+}
+
 /* The calls of two ranks, the lower one first, each with all that are known to make it: the same
  * sentence, whichever rank notices. One against all others is said to be alone. */
 static ncclResult_t report_pair(struct tt_transport *transport, const struct parting *parting)
@@ -149,6 +171,7 @@ static ncclResult_t report_pair(struct tt_transport *transport, const struct par
     bool chosen = tt_call_same(&a->call, &b->call); /* then this is what differs */
     char calls[2][TT_CALL_BYTES], callers[2][CALLERS_BYTES];
     int counts[2], all = transport->config.member->nranks;
+    await_callers(transport, a->match >> 32, -1);
     for (int k = 0; k < 2; k++) {
         tt_call_text(&parting->entry[k].call, chosen, calls[k]);
         counts[k] = name_callers(transport, parting->rank[k], &parting->entry[k], callers[k]);
@@ -187,14 +210,20 @@ ncclResult_t tt_call_log_mismatch(struct tt_transport *transport, const struct t
 ncclResult_t tt_call_log_ended(struct tt_transport *transport, int ender, uint64_t number, int rank,
                                const struct tt_call *call)
 {
-    char text[TT_CALL_BYTES];
+    const uint64_t next = number + 1;
+    struct tt_call_entry entry;
+    char text[TT_CALL_BYTES], callers[CALLERS_BYTES];
+    await_callers(transport, next, ender);
+    snprintf(callers, sizeof(callers), "rank %d", rank);
+    if (tt_call_log_find(transport, rank, next, &entry))
+        name_callers(transport, rank, &entry, callers);
     tt_call_text(call, false, text);
     return tt_transport_mismatch(
         transport,
-        "ranks called different operations: rank %d called %s as operation "
+        "ranks called different operations: %s called %s as operation "
         "%u, rank %d ended the communicator after %u operation(s); all ranks "
         "must make the same calls in the same order",
-        rank, text, (uint32_t)number + 1, ender, (uint32_t)number);
+        callers, text, (uint32_t)next, ender, (uint32_t)number);
 }
 
 ncclResult_t tt_call_log_history(struct tt_transport *transport, int rank, uint64_t number)

@@ -29,17 +29,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* HOLD, HOLD_BLAMED   how long a failure on another host is held back, for one that caused it to be
- *                     reported: no rank is blamed yet, or one is that has not ended
+/* HOLD                how long a failure on another host is held back, for one that caused it to be
+ *                     reported
  * HOLD_EXITING        how long one is held back for a rank that said before it that it exits, whose
  *                     exit handlers may still change its status */
-enum {
-    KILL_AFTER_MSEC = 1000,
-    LOOK_EVERY = 32,
-    HOLD_MSEC = 250,
-    HOLD_BLAMED_MSEC = 800,
-    HOLD_EXITING_MSEC = 1000
-};
+enum { KILL_AFTER_MSEC = 1000, LOOK_EVERY = 32, HOLD_MSEC = 800, HOLD_EXITING_MSEC = 1000 };
 
 struct child {
     pid_t pid; /* 0: ended */
@@ -451,10 +445,8 @@ static void finish_held(struct launch *launch)
         return;
     }
     const int named = launch_report_blamed(launch->report);
-    const bool lives = named >= 0 && launch->children[named].pid > 0;
-    const long limit = lives ? HOLD_BLAMED_MSEC : HOLD_MSEC;
     int first = named >= 0 && launch->children[named].held ? named : -1;
-    if (first < 0 && launch->nalive && since_msec(&launch->held_since) < limit) return;
+    if (first < 0 && launch->nalive && since_msec(&launch->held_since) < HOLD_MSEC) return;
     for (int r = 0; first < 0 && r < launch->options->nranks; r++) {
         if (launch->children[r].held == 1) first = r;
     }
@@ -465,6 +457,7 @@ static void reap_rank(struct launch *launch, int rank)
 {
     struct child *child = &launch->children[rank];
     if (child->pid <= 0 || waitpid(child->pid, &child->status, WNOHANG) != child->pid) return;
+    take_notes(launch);         /* what it said itself is there by now */
     kill(-child->pid, SIGKILL); /* what it left behind in its group */
     launch->guard.groups[rank] = 0;
     child->pid = 0;

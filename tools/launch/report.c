@@ -19,6 +19,7 @@ struct sentence {
     struct launch_keys keys;
     char *text; /* owned; NULL: none */
     bool *by;   /* owned; ranks that said it */
+    int blames; /* the rank that it names as the cause; -1: none */
     bool reports_hang;
 };
 
@@ -36,6 +37,7 @@ struct process {
     bool ended, sent;
     bool in_finding; /* its last line was one of a finding, the last one of its own */
     long nfindings;  /* as its last line says; 0: no such line */
+    int blames;      /* the rank that the first sentence of this one names; -1: none does */
     struct timespec begin, end;
 };
 
@@ -63,6 +65,8 @@ struct launch_report *launch_report_create(const struct launch_options *options)
     report->started = time(NULL);
     clock_gettime(CLOCK_MONOTONIC, &report->begin);
     report->processes = calloc((size_t)options->nranks, sizeof(*report->processes));
+    for (int r = 0; report->processes && r < options->nranks; r++)
+        report->processes[r].blames = -1;
     if (report->processes) return report;
     launch_report_destroy(report);
     return NULL;
@@ -115,15 +119,17 @@ static bool reports_hang(const char *text)
  * -1: none. */
 static int blamed_by(const struct launch_report *report, const char *text)
 {
-    static const char alone[] = " alone called ";
+    static const char alone[] = " alone called ", ended[] = " ended the communicator after ";
     static const char *const words[] = {" on host ", ": ", " ended the communicator",
                                         " aborted the communicator", alone};
+    const bool several = report->options->nranks == 2 || strstr(text, "operations: ranks ");
     const char *at = text;
     while ((at = strstr(at, " rank ")) != NULL) {
         char *end = NULL;
         const long number = strtol(at + strlen(" rank "), &end, 10);
         const bool begins =
-            at > text && (strchr(":;", at[-1]) || !strncmp(end, alone, sizeof(alone) - 1));
+            at > text && (strchr(":;", at[-1]) || !strncmp(end, alone, sizeof(alone) - 1) ||
+                          (several && !strncmp(end, ended, sizeof(ended) - 1)));
         bool named = false;
         for (size_t k = 0; begins && k < sizeof(words) / sizeof(words[0]); k++)
             named |= !strncmp(end, words[k], strlen(words[k]));
@@ -202,10 +208,11 @@ void launch_report_line(struct launch_report *report, int rank, const char *line
         sentence->by = calloc((size_t)report->options->nranks, sizeof(*sentence->by));
         report->nsentences++;
         sentence->reports_hang = sentence->text && reports_hang(sentence->text);
-        if (sentence->text && report->blamed < 0)
-            report->blamed = blamed_by(report, sentence->text);
+        sentence->blames = sentence->text ? blamed_by(report, sentence->text) : -1;
     }
     if (sentence->by) sentence->by[rank] = true;
+    if (report->processes[rank].blames < 0) report->processes[rank].blames = sentence->blames;
+    if (report->blamed < 0) report->blamed = sentence->blames;
 }
 
 void launch_report_end(struct launch_report *report, int rank, int status, bool sent)
@@ -224,9 +231,17 @@ void launch_report_blame(struct launch_report *report, int rank)
     report->first_failed = rank;
 }
 
+/* A rank that failed because of another one is named by the others as well, and may be named
+ * first: what it says itself leads further. */
 int launch_report_blamed(const struct launch_report *report)
 {
-    return report ? report->blamed : -1;
+    int rank = report ? report->blamed : -1;
+    for (int steps = 0; rank >= 0 && steps < report->options->nranks; steps++) {
+        const int next = report->processes[rank].blames;
+        if (next < 0 || next == rank) return rank;
+        rank = next;
+    }
+    return report ? report->blamed : -1; /* they name each other */
 }
 
 void launch_report_hang(struct launch_report *report, const char *text, const bool *waits,
@@ -249,6 +264,27 @@ void launch_report_interrupt(struct launch_report *report)
 }
 
 /* ---- the object ---- */
+
+/* Of a communicator, not of a setting. */
+static bool is_of_job(const struct sentence *sentence)
+{
+    return sentence->text && strstr(sentence->text, "comm") && strstr(sentence->text, " 0x");
+}
+
+/* Where no sentence names a rank, the one that failed first and alone: had it ended a moment later,
+ * others would have named it. */
+static int cause_of(const struct launch_report *report)
+{
+    const int named = launch_report_blamed(report), failed = report->first_failed;
+    if (named >= 0 || failed < 0) return named;
+    for (int k = 0; k < report->nsentences; k++) {
+        const struct sentence *sentence = &report->sentences[k];
+        for (int r = 0; r < report->options->nranks && sentence->by; r++) {
+            if (r != failed && sentence->by[r] && is_of_job(sentence)) return -1;
+        }
+    }
+    return failed;
+}
 
 /* Milliseconds are as exact as it gets. */
 static json_t *seconds(const struct timespec *begin, const struct timespec *end)
@@ -388,8 +424,8 @@ void launch_report_write(const struct launch_report *report, int status, FILE *t
     json_object_set_new(object, "first_failed",
                         report->first_failed < 0 ? json_null()
                                                  : json_integer(report->first_failed));
-    const bool blames = report->blamed >= 0 && status != 0; /* a job that is well: it was late */
-    json_object_set_new(object, "blamed", blames ? json_integer(report->blamed) : json_null());
+    const int cause = status ? cause_of(report) : -1; /* a job that is well: it was late */
+    json_object_set_new(object, "blamed", cause < 0 ? json_null() : json_integer(cause));
     json_object_set_new(object, "interrupted", json_boolean(report->interrupted));
     json_object_set_new(object, "processes", processes_array(report));
     json_object_set_new(object, "hang", hang);

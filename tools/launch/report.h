@@ -28,7 +28,8 @@ void launch_report_end(struct launch_report *report, int rank, int status, bool 
  * signal. Its end may come later. Accepts NULL. */
 void launch_report_blame(struct launch_report *report, int rank);
 
-/* The rank that the first warning of a rank names as the cause. -1: none does. Accepts NULL. */
+/* The rank that the first warning of a rank names as the cause, or whom that one names, and so on.
+ * -1: none does. Accepts NULL. */
 int launch_report_blamed(const struct launch_report *report);
 
 /* Ranks wait (waits[rank]) for one that has ended, which is to blame. Accepts NULL. */

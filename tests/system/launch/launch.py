@@ -263,7 +263,7 @@ def as_json():
     check("each rank", [(p["rank"], p["status"], p["signal"], p["ended_by_launcher"]) for p in job.get("processes", [])] ==
           [(r, 0, None, False) for r in range(3)] and not job.get("warnings") and not job.get("hang"), job)
     job, _ = told("-n", "2", "sh", "-c", '[ $RANK = 0 ] && exec sleep 60; kill -s SEGV $$', status=139, verdict="failed")
-    check("a signal", job.get("first_failed") == 1 and [(p["status"], p["signal"], p["ended_by_launcher"]) for p in job.get("processes", [])] ==
+    check("a signal", (job.get("first_failed"), job.get("blamed")) == (1, 1) and [(p["status"], p["signal"], p["ended_by_launcher"]) for p in job.get("processes", [])] ==
           [(143, "SIGTERM", True), (139, "SIGSEGV", False)], job)
     with tempfile.TemporaryDirectory() as folder:
         shell = os.path.join(folder, "rsh")
@@ -274,9 +274,10 @@ def as_json():
                       env={"TUTTI_RSH": shell}, status=139, verdict="failed")
         victim = 'echo "h:1:1 [0] a.c:1 (f) NCCL WARN comm 0x1 rank 0: rank 1 on host beta (pid 7) is gone" >&2; exit 3'
         there, err = told("-n", "3", "--hosts", "alpha,beta,gamma", "--master", "127.0.0.1", "sh", "-c",
-                          f'[ $RANK = 2 ] && exec sleep 60; [ $RANK = 1 ] || {{ {victim}; }}; sleep 0.3; kill -s KILL $$',
+                          f'[ $RANK = 2 ] && {{ {victim}; }}; [ $RANK = 1 ] || {{ {victim.replace("rank 1", "rank 2")}; }}; '
+                          "sleep 0.5; kill -s KILL $$",
                           env={"TUTTI_RSH": shell}, status=137, verdict="failed")
-        check("a rank that failed because of one whose end is heard of later", there.get("first_failed") == 1 and
+        check("a rank that failed because of one whose end is heard of later", (there.get("first_failed"), there.get("blamed")) == (1, 1) and
               "tutti run: rank 1 was ended by signal 9 (Killed); ending the others" in err and "rank 0 exited" not in err, (there, err))
         check("a signal elsewhere", [(p["host"], p["pid"], p["signal"]) for p in job.get("processes", [])][1:] == [("beta", None, "SIGSEGV")], job)
     report = "tutti check: race: copy reads what fill writes\n  first   fill, on a stream\nhello\n  no detail\ntutti check: 1 finding"
@@ -304,7 +305,8 @@ def as_json():
         for sentence in ("comm 0xd6 rank 0: rank 1 on host a (pid 4194399) is gone: connection closed", "comm 0xd6 rank 0: rank 1: TUTTI_STRICT: a setting",
                          "comm 0xd6 rank 0: ranks called different operations: ranks 0, 2 called A as operation 1, rank 1 alone called B as operation 1; all",
                          "comm 0xd6 rank 0: ranks called different operations: rank 1 alone called B as operation 1, ranks 2, 3 called A as operation 1; all",
-                         "comm 0xd6 rank 0: rank 1 ended the communicator (x) after 0", "comm 0xd6 rank 0 of 2: it is next; rank 0 on host a (pid PID) is stopped"):
+                         "comm 0xd6 rank 0: rank 1 ended the communicator (x) after 0",
+                         "comm 0xd6 rank 0: ranks called different operations: rank 0 called A as operation 2, rank 1 ended the communicator after 1 x", "comm 0xd6 rank 0 of 2: it is next; rank 0 on host a (pid PID) is stopped"):
             line = sentence.replace("PID", f"$(cat {pid})")
             job, _ = told("-n", "2", "sh", "-c", f'if [ $RANK = 1 ]; then echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 60; fi; '
                           f'while [ ! -e {pid} ]; do sleep 0.01; done; echo "h:1:1 [0] a.c:1 (f) NCCL WARN {line}" >&2; rm {pid}; exit 6', status=6, verdict="failed")

@@ -65,7 +65,8 @@ int tt_host_memory_file(const char *name, size_t bytes)
 static bool map_range(size_t bytes)
 {
     struct tt_host_memory *memory = &tt_host.memory;
-    memory->range = (struct tt_range){NULL, bytes, tt_host_memory_file("tutti-range", bytes)};
+    memory->range =
+        (struct tt_range){.bytes = bytes, .memfd = tt_host_memory_file("tutti-range", bytes)};
     bool alone = memory->range.memfd < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES);
     if (!alone && memory->range.memfd < 0) return false;
     /* aligned to a huge page, or the kernel gives none */
