@@ -182,10 +182,11 @@ void tt_failure_frame(struct tt_bootstrap *b, struct tt_conn *conn, const unsign
     tt_wire_read(&wire, bytes, len);
     struct fail fail = {.rc = ncclRemoteError, .sentence = sentence};
     fail.rank = (int)tt_wire_get32(&wire);
-    /* The code there is its own, except that a late rank makes the whole init too late. */
+    /* The code there is its own, except that what is too late is too late for all that wait. */
     uint32_t code = tt_wire_get32(&wire);
-    if (code == ncclTimeout && b->deadline_nsec != 0) fail.rc = ncclTimeout;
     fail.kind = (enum tt_fail_kind)tt_wire_get32(&wire);
+    if (code == ncclTimeout && (b->deadline_nsec != 0 || fail.kind == TT_FAIL_ERROR))
+        fail.rc = ncclTimeout;
     if (fail.kind == TT_FAIL_ALL && (code == ncclInvalidUsage || code == ncclInvalidArgument))
         fail.rc = (ncclResult_t)code;
     fail.begun = tt_wire_get32(&wire);

@@ -27,7 +27,7 @@ struct own {
 static void must(int failed, const char *what)
 {
     if (!failed) return;
-    fprintf(stderr, "blame: %s: %s\n", what, ncclGetLastError(NULL));
+    fprintf(stderr, "blame: %s: %s (code %d)\n", what, ncclGetLastError(NULL), failed);
     exit(3);
 }
 
@@ -35,7 +35,8 @@ static void await(const struct own *own, ncclComm_t comm)
 {
     ncclResult_t state = ncclSuccess;
     must(cudaStreamSynchronize(own->stream), "cudaStreamSynchronize");
-    must(ncclCommGetAsyncError(comm, &state) || state, "ncclCommGetAsyncError");
+    must(ncclCommGetAsyncError(comm, &state), "ncclCommGetAsyncError");
+    must((int)state, "the communicator");
 }
 
 static void all_reduce(const struct own *own, ncclComm_t comm)
