@@ -77,13 +77,15 @@ static inline void tt_half_sum_few(char *dst, const void *const *srcs, int nsrcs
 static void tt_half_sum_many(void *dst, const void *const *srcs, int nsrcs, size_t at, size_t count)
 {
     enum { VECTORS = 4, LANES = 8 };
-    const __m256 none = _mm256_set1_ps(-0.0f); /* what changes no number */
     char *to = dst;
     size_t done = 0;
     for (; done + VECTORS * LANES <= count; done += VECTORS * LANES) {
-        __m256 sum[VECTORS] = {none, none, none, none};
-        for (int k = 0; k < nsrcs; k++) {
-            const char *from = (const char *)srcs[k] + 2 * (at + done);
+        const size_t byte = 2 * (at + done);
+        __m256 sum[VECTORS];
+        for (int v = 0; v < VECTORS; v++)
+            sum[v] = tt_half_load((const char *)srcs[0] + byte + 2 * LANES * v);
+        for (int k = 1; k < nsrcs; k++) {
+            const char *from = (const char *)srcs[k] + byte;
             for (int v = 0; v < VECTORS; v++)
                 sum[v] = _mm256_add_ps(sum[v], tt_half_load(from + 2 * LANES * v));
         }

@@ -157,6 +157,27 @@ static void sum_many_tile(const struct tt_reduce_job *job, const struct tt_reduc
     store(job, byte, out, count * type->elem_bytes);
 }
 
+static void sum_give_tile(const struct tt_reduce_job *job, const struct tt_reduce_type *type,
+                          size_t at, size_t count, struct tile *tile)
+{
+    void *const acc = tile->acc;
+    struct tt_reduce_give give = {.dsts = job->dsts,
+                                  .srcs = job->srcs,
+                                  .ndsts = job->ndsts,
+                                  .nsrcs = job->nsrcs,
+                                  .to = at,
+                                  .from = at};
+    if (!job->stream) {
+        type->sum_give(&give, count);
+        return;
+    }
+    give.dsts = &acc;
+    give.ndsts = 1;
+    give.to = 0;
+    type->sum_give(&give, count);
+    store(job, at * type->elem_bytes, acc, count * type->elem_bytes);
+}
+
 static bool is_plain_sum(const struct tt_reduce_job *job)
 {
     bool plain = job->reduction->op == ncclSum && !(job->post && job->reduction->post_div > 1);
@@ -172,6 +193,7 @@ static tile_fn narrow_fn(const struct tt_reduce_job *job, const struct tt_reduce
 {
     if (!is_plain_sum(job)) return narrow_tile;
     if (type->sum_two && job->nsrcs == 2) return sum_two_tile;
+    if (type->sum_give && job->nsrcs > 2) return sum_give_tile;
     return type->sum_many && job->nsrcs > 2 ? sum_many_tile : narrow_tile;
 }
 

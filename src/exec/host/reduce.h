@@ -18,6 +18,19 @@ typedef void (*tt_reduce_pair_fn)(void *dst, const void *a, const void *b, size_
 typedef void (*tt_reduce_many_fn)(void *dst, const void *const *srcs, int nsrcs, size_t at,
                                   size_t count);
 
+/* Sums to all destinations, which are stored while others are made: for types whose sums take
+ * longer than that. Those of TT_REDUCE_GIVE bytes go to one destination after the other: more of
+ * them would wait for the stores, and with fewer, loads wait for stores at the same place of other
+ * pages. A destination may be a source at the same element. */
+struct tt_reduce_give {
+    void *const *dsts;
+    const void *const *srcs;
+    int ndsts, nsrcs;
+    size_t to, from; /* first element of destinations and of sources */
+};
+typedef void (*tt_reduce_give_fn)(const struct tt_reduce_give *give, size_t count);
+enum { TT_REDUCE_GIVE = 256 };
+
 struct tt_reduction;
 
 /* One element of the reduction's type: what PreMulSum and Avg multiply by. */
@@ -29,6 +42,7 @@ struct tt_reduce_type {
     tt_reduce_pair_fn pair[TT_REDUCE_OPS]; /* in the accumulator's type */
     tt_reduce_pair_fn sum_two;             /* narrow floats: whole dst = round(a + b); else NULL */
     tt_reduce_many_fn sum_many;            /* narrow floats: whole sums, rounded once; or NULL */
+    tt_reduce_give_fn sum_give;            /* in place of sum_many; or NULL */
     void (*widen)(float *dst, const void *src, size_t count);
     void (*narrow)(void *dst, const float *src, size_t count); /* nearest even; fp8 saturates */
     /* dst = src * scalar, rounded to the type (native types; scalar points to one element) */

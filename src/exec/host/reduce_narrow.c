@@ -77,9 +77,9 @@ static void sum_two_e4m3(void *dst, const void *a, const void *b, size_t count)
     fp8_sum(dst, a, b, count, tt_e4m3);
 }
 
-static void sum_many_e4m3(void *dst, const void *const *srcs, int nsrcs, size_t at, size_t count)
+static void sum_give_e4m3(const struct tt_reduce_give *give, size_t count)
 {
-    fp8_sum_many(dst, srcs, nsrcs, at, count, tt_e4m3);
+    fp8_sum_give(give, count, tt_e4m3);
 }
 
 static void widen_e5m2(float *dst, const void *src, size_t count)
@@ -97,9 +97,9 @@ static void sum_two_e5m2(void *dst, const void *a, const void *b, size_t count)
     fp8_sum(dst, a, b, count, tt_e5m2);
 }
 
-static void sum_many_e5m2(void *dst, const void *const *srcs, int nsrcs, size_t at, size_t count)
+static void sum_give_e5m2(const struct tt_reduce_give *give, size_t count)
 {
-    fp8_sum_many(dst, srcs, nsrcs, at, count, tt_e5m2);
+    fp8_sum_give(give, count, tt_e5m2);
 }
 
 #define FP32_PAIRS                                                                                 \
@@ -124,14 +124,14 @@ const struct tt_reduce_type tt_reduce_narrow[ncclNumTypes] = {
     [ncclFloat8e4m3] = {.elem_bytes = 1,
                         .pair = FP32_PAIRS,
                         .sum_two = sum_two_e4m3,
-                        .sum_many = FP8_SUMS_MANY ? sum_many_e4m3 : NULL,
+                        .sum_give = FP8_GIVES ? sum_give_e4m3 : NULL,
                         .widen = widen_e4m3,
                         .narrow = narrow_e4m3,
                         .divide = divide},
     [ncclFloat8e5m2] = {.elem_bytes = 1,
                         .pair = FP32_PAIRS,
                         .sum_two = sum_two_e5m2,
-                        .sum_many = FP8_SUMS_MANY ? sum_many_e5m2 : NULL,
+                        .sum_give = FP8_GIVES ? sum_give_e5m2 : NULL,
                         .widen = widen_e5m2,
                         .narrow = narrow_e5m2,
                         .divide = divide},

@@ -358,7 +358,8 @@ static void want_many(ncclDataType_t type, const void *const *srcs, int nsrcs, c
 }
 
 /* Sums of `nsrcs` sources at every level, against numbers that are widened, added and rounded one
- * by one; of NaNs only that they are. Every other time the last source is the destination. */
+ * by one; of NaNs only that they are. Every other time the last source is the first of
+ * two destinations. */
 static void add_many(ncclDataType_t type, int nsrcs, size_t skew)
 {
     int nlevels;
@@ -371,16 +372,18 @@ static void add_many(ncclDataType_t type, int nsrcs, size_t skew)
         srcs[k] = sources[k] + skew;
     want_many(type, srcs, nsrcs, want);
     for (int k = 0; k < nlevels; k++) {
-        char *dst = destinations[0] + skew;
+        char *dst = destinations[0] + skew, *second = destinations[1] + skew;
+        memset(second, 0, bytes);
         if (k % 2) srcs[nsrcs - 1] = memcpy(dst, sources[nsrcs - 1] + skew, bytes);
         struct tt_reduce_job job = {.reduction = &reduction,
                                     .srcs = srcs,
                                     .nsrcs = nsrcs,
-                                    .dsts = (void *[]){dst},
-                                    .ndsts = 1,
+                                    .dsts = (void *[]){dst, second},
+                                    .ndsts = 2,
                                     .count = MANY - skew};
         tt_reduce_run_at(&levels[k], &job);
         srcs[nsrcs - 1] = sources[nsrcs - 1] + skew;
+        assert_memory_equal(second, dst, bytes);
         for (size_t at = 0; at < bytes; at += elem) {
             double is = get(type, dst + at), wanted = get(type, want + at);
             if (!memcmp(dst + at, want + at, elem) || (is != is && wanted != wanted)) continue;

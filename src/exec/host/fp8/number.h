@@ -1,6 +1,8 @@
 /* fp8 numbers to fp32 and back, one by one, in loops that compilers vectorise. */
 #pragma once
 
+#include "exec/host/reduce.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -107,19 +109,40 @@ static inline void tt_fp8_sum_each(uint8_t *dst, const uint8_t *a, const uint8_t
         dst[at] = (uint8_t)tt_fp8_round(type.widen(a[at]) + type.widen(b[at]), type);
 }
 
-/* Sums of several sources from element `at` on, each block whole before it is stored. */
-static inline void tt_fp8_sum_many_each(uint8_t *dst, const void *const *srcs, int nsrcs, size_t at,
-                                        size_t count, const struct tt_fp8 type)
+/* Sums of all sources, at most FP8_BLOCK, from element `from` on. */
+static inline void tt_fp8_sum_block(uint8_t *dst, const struct tt_reduce_give *give, size_t from,
+                                    size_t count, const struct tt_fp8 type)
 {
     float sums[FP8_BLOCK];
-    for (size_t done = 0; done < count; done += FP8_BLOCK) {
-        size_t some = count - done < FP8_BLOCK ? count - done : FP8_BLOCK;
-        tt_fp8_widen_each(sums, (const uint8_t *)srcs[0] + at + done, some, type);
-        for (int k = 1; k < nsrcs; k++) {
-            const uint8_t *src = (const uint8_t *)srcs[k] + at + done;
-            for (size_t i = 0; i < some; i++)
-                sums[i] = sums[i] + type.widen(src[i]);
+    tt_fp8_widen_each(sums, (const uint8_t *)give->srcs[0] + from, count, type);
+    for (int k = 1; k < give->nsrcs; k++) {
+        const uint8_t *src = (const uint8_t *)give->srcs[k] + from;
+        for (size_t i = 0; i < count; i++)
+            sums[i] = sums[i] + type.widen(src[i]);
+    }
+    tt_fp8_narrow_each(dst, sums, count, type);
+}
+
+/* Up to TT_REDUCE_GIVE sums of all sources from element `from` on. */
+static inline void tt_fp8_sum_group(uint8_t *dst, const struct tt_reduce_give *give, size_t from,
+                                    size_t count, const struct tt_fp8 type)
+{
+    for (size_t i = 0; i < count; i += FP8_BLOCK) {
+        size_t some = count - i < FP8_BLOCK ? count - i : FP8_BLOCK;
+        tt_fp8_sum_block(dst + i, give, from + i, some, type);
+    }
+}
+
+/* Store up to TT_REDUCE_GIVE sums to all destinations, `at` elements behind their first. */
+static inline void tt_fp8_give(const struct tt_reduce_give *give, size_t at, const uint8_t *sums,
+                               size_t count)
+{
+    for (int k = 0; k < give->ndsts; k++) {
+        uint8_t *const dst = (uint8_t *)give->dsts[k] + give->to + at;
+        if (count == TT_REDUCE_GIVE) {
+            memcpy(dst, sums, TT_REDUCE_GIVE); /* no call */
+        } else {
+            memcpy(dst, sums, count);
         }
-        tt_fp8_narrow_each(dst + done, sums, some, type);
     }
 }

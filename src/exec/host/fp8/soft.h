@@ -23,9 +23,14 @@ static inline void fp8_sum(uint8_t *dst, const uint8_t *a, const uint8_t *b, siz
     tt_fp8_sum_each(dst, a, b, count, type);
 }
 
-enum { FP8_SUMS_MANY = false }; /* widening source by source is faster here */
-static inline void fp8_sum_many(uint8_t *dst, const void *const *srcs, int nsrcs, size_t at,
-                                size_t count, const struct tt_fp8 type)
+enum { FP8_GIVES = false }; /* widening source by source is faster here */
+static inline void fp8_sum_give(const struct tt_reduce_give *give, size_t count,
+                                const struct tt_fp8 type)
 {
-    tt_fp8_sum_many_each(dst, srcs, nsrcs, at, count, type);
+    uint8_t sums[FP8_BLOCK];
+    for (size_t at = 0; at < count; at += FP8_BLOCK) {
+        size_t some = count - at < FP8_BLOCK ? count - at : FP8_BLOCK;
+        tt_fp8_sum_block(sums, give, give->from + at, some, type);
+        tt_fp8_give(give, at, sums, some);
+    }
 }

@@ -17,6 +17,12 @@ static inline __m512i fp8_all(int byte)
     return _mm512_set1_epi8((char)byte);
 }
 
+/* a | (b & c), in the register of a. */
+static inline __m512i fp8_or_and(__m512i a, __m512i b, __m512i c)
+{
+    return _mm512_ternarylogic_epi64(a, b, c, 0xf8);
+}
+
 static inline __m512i fp8_look_up(const uint8_t table[128], __m512i index)
 {
     return _mm512_permutex2var_epi8(_mm512_loadu_si512(table), index,
@@ -92,7 +98,7 @@ static inline __m512i fp8_sum_lanes(__m512i x, __m512i y, const struct tt_fp8_ta
     __m512i signs = _mm512_mask_blend_epi8(_mm512_cmpgt_epu8_mask(y_code, x_code), x, y);
     __mmask64 cancel = minus & _mm512_testn_epi8_mask(sums, sums);
     __m512i sign = _mm512_maskz_mov_epi8(~cancel, fp8_all(0x80));
-    code = _mm512_ternarylogic_epi64(sign, signs, code, 0xea); /* sign & signs | code */
+    code = fp8_or_and(code, signs, sign);
     __mmask64 special =
         _mm512_cmpgt_epu8_mask(larger, fp8_all(tables->mantissa == 3 ? 0x7e : 0x7b));
     return special ? fp8_put_special(code, x, y, tables) : code;
