@@ -1,7 +1,8 @@
 /* What TCP over loopback allows between two processes: one connection, the fewest bytes and calls
  * that each operation needs, no library, no MACs. Both ends poll their socket, as a core of its own
- * is there for each. Long messages are received in parts that stay in the cache until they were
- * added up. A bound to hold others against. */
+ * is there for each. A message is sent in one call as far as there is room, and the connection has
+ * Reno, which does not pace; long messages are received in parts that stay in the cache until they
+ * were added up. A bound to hold others against. */
 #include "bench.h"
 
 #include <errno.h>
@@ -34,9 +35,9 @@ static void fail(const char *what)
 }
 
 /* Moves what can be moved now; 0: nothing. */
-static size_t move(int fd, struct way *way, size_t most, bool sends)
+static size_t move(int fd, struct way *way, bool sends)
 {
-    size_t len = way->left < most ? way->left : most;
+    size_t len = way->left < PART_BYTES || sends ? way->left : PART_BYTES;
     if (!len) return 0;
     ssize_t n = sends ? send(fd, way->at, len, MSG_DONTWAIT | MSG_NOSIGNAL)
                       : recv(fd, way->at, len, MSG_DONTWAIT);
@@ -51,8 +52,8 @@ static void exchange(const struct wire *w, const void *out, size_t nout, void *i
 {
     struct way sent = {(char *)(uintptr_t)out, nout}, got = {in, nin};
     while (sent.left || got.left) {
-        move(w->fd, &sent, PART_BYTES, true);
-        move(w->fd, &got, PART_BYTES, false);
+        move(w->fd, &sent, true);
+        move(w->fd, &got, false);
     }
 }
 
@@ -71,8 +72,8 @@ static void exchange_add(const struct wire *w, const void *out, size_t nout, con
         size_t part = (count - done) * 4 < PART_BYTES ? (count - done) * 4 : PART_BYTES;
         struct way got = {(char *)w->scratch, part};
         while (got.left || (done + part / 4 == count && sent.left)) {
-            move(w->fd, &sent, PART_BYTES, true);
-            move(w->fd, &got, PART_BYTES, false);
+            move(w->fd, &sent, true);
+            move(w->fd, &got, false);
         }
         add(sum + done, own + done, w->scratch, part / 4);
         done += part / 4;
@@ -145,6 +146,7 @@ static int join(const struct bench_peer *peer)
     if (joined < 0 || (peer->rank && connect(fd, (struct sockaddr *)&addr, len))) fail("connect");
     if (peer->rank == 0) close(fd);
     setsockopt(joined, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(joined, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     return joined;
 }
 
