@@ -142,8 +142,8 @@ struct tt_net_breach {
 int tt_net_breaches(const struct tt_net_plugin *self, struct tt_net_breach *breaches, int most);
 
 /* The device of an edge: the same number at both ends, because devices of one number are wired to
- * each other where not all are; channels and pairs of ranks take turns. */
+ * each other where not all are; channels and the peers of a rank take turns. */
 static inline int tt_net_device(const struct tt_net *net, int rank, int peer, int channel)
 {
-    return (channel + (rank < peer ? rank : peer)) % net->ndevs;
+    return (channel + rank + peer + net->ndevs - 1) % net->ndevs; /* of ranks 0 and 1 the first */
 }
