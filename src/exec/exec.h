@@ -78,8 +78,8 @@ struct tt_frame {
                              (TT_CONN_P2P) exec uses the size instead, and numbers messages per edge
                              instead of operations */
     struct tt_call call;  /* the user's, for reports */
-    int channel;
-    int conn;      /* enum tt_conn_index */
+    int channel;          /* of a message: of its part; the parts follow each other */
+    int conn;             /* enum tt_conn_index */
     bool ahead;    /* of short messages to one rank: over edges with more slots (TT_CONN_AHEAD) */
     uint8_t casts; /* enum tt_casts */
     int after;   /* 0, or 1 + index of the frame of this work that must end before this one starts:

@@ -164,7 +164,7 @@ struct tt_plan {
     struct tt_edge_table edges[TT_CONN_COUNT_];
     uint8_t *links; /* owned scratch, [channel][peer]: what a program does */
 
-    int *chain; /* owned; 2 * nranks: last frame of a group to and from each peer, plus 1 */
+    int *chain; /* owned; last frame of a group to and from each peer by each device, plus 1 */
     struct tt_scratch *scratch; /* owned list, newest first: inputs of AlltoAlls in place */
     struct tt_bound batch;      /* frames of the messages of a group */
     struct tt_batch *batches;   /* owned; TT_BATCHES groups of messages that are kept: batch.c */

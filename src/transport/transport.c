@@ -159,6 +159,21 @@ uint64_t tt_transport_in_flight_nsec(struct tt_transport *transport, int rank)
     return tt_net_edges_in_flight_nsec(transport->net_edges, rank);
 }
 
+/* The transport of messages to a peer; NULL: none can reach it. */
+static const struct tt_transport_ops *transport_to(const struct tt_transport_config *config,
+                                                   int peer)
+{
+    for (size_t i = 0; i < TT_LEN(transports); i++) {
+        if (transports[i]->can_connect(config, peer)) return transports[i];
+    }
+    return NULL;
+}
+
+bool tt_transport_over_net(const struct tt_transport *transport, int peer)
+{
+    return transport_to(&transport->config, peer) == &tt_transport_net;
+}
+
 static ncclResult_t edge_connect(struct tt_transport *transport, const struct tt_edge_key *key,
                                  struct tt_edge **edge_out)
 {
@@ -169,10 +184,8 @@ static ncclResult_t edge_connect(struct tt_transport *transport, const struct tt
         return rc ? rc : tt_collnet_edge(lane, key, edge_out);
     }
     if (key->conn >= TT_CONN_CAST) return tt_memory_cast(config, transport->inbox, key, edge_out);
-    for (size_t i = 0; i < TT_LEN(transports); i++) {
-        if (!transports[i]->can_connect(config, key->peer)) continue;
-        return transports[i]->connect(config, transport->inbox, key, edge_out);
-    }
+    const struct tt_transport_ops *ops = transport_to(config, key->peer);
+    if (ops) return ops->connect(config, transport->inbox, key, edge_out);
     return tt_fail(ncclSystemError,
                    "rank %d cannot reach rank %d: direct %s, shm %s, memory %s, network %s",
                    config->member->rank, key->peer, config->allow_direct ? "on" : "off",

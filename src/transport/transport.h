@@ -97,6 +97,7 @@ struct tt_edge_key {
 ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_edge_key *key,
                                struct tt_edge **edge_out);
 
+bool tt_transport_over_net(const struct tt_transport *transport, int peer); /* equal at both ends */
 size_t tt_transport_slice(const struct tt_transport *transport); /* payload bytes of a slot */
 
 /* "P2P/direct pointer", "P2P/CUMEM", "SHM/direct", "NET/Socket/0" for logs and reports. */

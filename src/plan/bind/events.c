@@ -240,7 +240,7 @@ static void fill_p2p(const struct tt_task *task, const struct message *message,
     descr->p2p.datatype = tt_prof_type_name(task->type);
     descr->p2p.count = task->count;
     descr->p2p.peer = message->peer;
-    descr->p2p.nChannels = message->nframes > 0; /* 0: a copy that another one has */
+    descr->p2p.nChannels = (uint8_t)message->nframes; /* 0: a copy that another one has */
     descr->p2p.userTag = task->options ? task->options->profiler_tag : 0;
 }
 
@@ -367,9 +367,13 @@ static void start_message(struct tt_plan *plan, struct tt_group_call *node,
     node->op_event = start_p2p(plan, node, &message, events);
 }
 
+struct frames { /* of a message: one after the other */
+    int first, count;
+};
+
 /* One message of an exchange; within the rank the copy is the receive's frame. */
-static void start_part(struct tt_plan *plan, const struct tt_group_call *node, int peer, int frame,
-                       bool sending, struct tt_op_events *events)
+static void start_part(struct tt_plan *plan, const struct tt_group_call *node, int peer,
+                       struct frames frames, bool sending, struct tt_op_events *events)
 {
     const struct tt_block_exchange exchange = tt_exchange_of(plan, &node->task);
     void **handle = &message_handles(plan, node)[message_at(peer, sending)];
@@ -379,24 +383,31 @@ static void start_part(struct tt_plan *plan, const struct tt_group_call *node, i
                                     .buff = sending ? tt_exchange_in(&exchange, peer)
                                                     : tt_exchange_out(&exchange, peer),
                                     .api_event = *handle,
-                                    .first_frame = frame < 0 ? 0 : frame,
-                                    .nframes = frame >= 0};
+                                    .first_frame = frames.first,
+                                    .nframes = frames.count};
     *handle = start_p2p(plan, node, &message, events);
 }
 
 static void start_exchange(struct tt_plan *plan, const struct tt_group_call *node,
                            struct tt_op_events *events)
 {
-    int me = plan->comm->member.rank, own = -1;
-    for (int f = node->first_frame; f < node->first_frame + node->nframes; f++) {
-        const struct tt_program *program = plan->batch.frames[f].program;
+    const struct tt_frame *all = plan->batch.frames;
+    const struct frames none = {0, 0};
+    int me = plan->comm->member.rank, end = node->first_frame + node->nframes;
+    struct frames frames = {node->first_frame, 0}, own = none;
+    for (; frames.first < end; frames.first += frames.count) {
+        const struct tt_program *program = all[frames.first].program;
+        frames.count = 1;
+        while (frames.first + frames.count < end &&
+               all[frames.first + frames.count].channel == frames.count)
+            frames.count++;
         if (program->root < 0) {
-            own = f;
+            own = frames;
         } else {
-            start_part(plan, node, program->root, f, program->func == TT_FUNC_SEND, events);
+            start_part(plan, node, program->root, frames, program->func == TT_FUNC_SEND, events);
         }
     }
-    start_part(plan, node, me, -1, true, events);
+    start_part(plan, node, me, none, true, events);
     start_part(plan, node, me, own, false, events);
 }
 

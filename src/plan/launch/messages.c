@@ -1,6 +1,9 @@
 /* Sends, receives, and the exchanges that are made of them (when the ranks cannot address each
  * other): all of one group become one work with a frame per message. Messages to one peer follow
- * each other, messages to different peers go on independently. */
+ * each other, messages to different peers go on independently.
+ *
+ * Where the network has several devices, a large message goes in a part over each: a channel and a
+ * frame per part. Both ends compute the same parts. */
 #include "plan/launch/messages.h"
 
 #include "base/error.h"
@@ -24,6 +27,35 @@ struct message {
     size_t bytes;
 };
 
+/* ---- parts ---- */
+
+#define PART_BYTES ((size_t)512 << 10) /* at least: as many as one message of a network edge */
+enum { PART_GRAIN = 4096 };
+
+/* Devices that one message may use, equal on all ranks. */
+static int device_count(const struct tt_plan *plan)
+{
+    const struct tt_comm *comm = plan->comm;
+    int ndevs = comm->tune.ndevs, nchannels = comm->edge_channels;
+    return ndevs < 2 || nchannels < 2 ? 1 : ndevs < nchannels ? ndevs : nchannels;
+}
+
+static int part_count(const struct tt_plan *plan, int peer, size_t bytes)
+{
+    int most = device_count(plan);
+    if (most == 1 || bytes < 2 * PART_BYTES || peer == plan->comm->member.rank) return 1;
+    if (!tt_transport_over_net(plan->comm->transport, peer)) return 1;
+    return (int)tt_min_size(bytes / PART_BYTES, (size_t)most);
+}
+
+static struct tt_extent part_at(size_t bytes, int nparts, int k)
+{
+    size_t share = tt_round_up(bytes / (size_t)nparts, PART_GRAIN);
+    size_t first = tt_min_size((size_t)k * share, bytes);
+    return (struct tt_extent){first,
+                              k + 1 < nparts ? tt_min_size(share, bytes - first) : bytes - first};
+}
+
 /* ---- frames ---- */
 
 static ncclResult_t frame_begin(struct tt_plan *plan, struct tt_bound *batch, size_t bytes,
@@ -43,9 +75,9 @@ static ncclResult_t frame_begin(struct tt_plan *plan, struct tt_bound *batch, si
     return ncclSuccess;
 }
 
-/* A frame of `batch` for the message, not yet counted. */
-static ncclResult_t bind_message(struct tt_plan *plan, struct tt_bound *batch,
-                                 const struct message *message, struct tt_frame **frame_out)
+/* A frame of `batch` for a part of the message, not yet counted. */
+static ncclResult_t bind_part(struct tt_plan *plan, struct tt_bound *batch,
+                              const struct message *message, int channel, struct tt_extent part)
 {
     struct tt_frame *frame = NULL;
     ncclResult_t rc = frame_begin(plan, batch, message->bytes, &frame);
@@ -54,25 +86,28 @@ static ncclResult_t bind_message(struct tt_plan *plan, struct tt_bound *batch,
     rc = tt_program_get(plan, &choice, message->sending ? TT_FUNC_SEND : TT_FUNC_RECV,
                         message->peer, 0, frame);
     if (rc) return rc;
+    frame->channel = channel;
     frame->in = message->in;
     frame->out = message->out;
     frame->call = tt_call_of(message->task, &choice);
     frame->in_bytes = message->sending ? message->bytes : 0;
     frame->out_bytes = message->sending ? 0 : message->bytes;
-    tt_geometry_init(&frame->geometry, frame->program, message->bytes,
-                     (struct tt_extent){0, message->bytes}, SIZE_MAX, 64);
-    *frame_out = frame;
+    tt_geometry_init(&frame->geometry, frame->program, message->bytes, part, SIZE_MAX, 64);
     return tt_bind_edges(plan, frame);
 }
 
 static ncclResult_t add_message(struct tt_plan *plan, const struct message *message)
 {
-    struct tt_frame *frame = NULL;
-    ncclResult_t rc = bind_message(plan, &plan->batch, message, &frame);
-    if (rc) return rc;
-    int *last = &plan->chain[2 * message->peer + message->sending];
-    frame->after = *last;
-    *last = ++plan->batch.nframes;
+    struct tt_bound *batch = &plan->batch;
+    const int nparts = part_count(plan, message->peer, message->bytes);
+    int *last =
+        &plan->chain[(2 * message->peer + message->sending) * device_count(plan)]; /* by channel */
+    for (int k = 0; k < nparts; k++) {
+        ncclResult_t rc = bind_part(plan, batch, message, k, part_at(message->bytes, nparts, k));
+        if (rc) return rc;
+        batch->frames[batch->nframes].after = last[k];
+        last[k] = ++batch->nframes;
+    }
     return ncclSuccess;
 }
 
@@ -214,11 +249,13 @@ ncclResult_t tt_messages_bind(struct tt_plan *plan, const struct tt_task *task,
                               struct tt_bound *bound)
 {
     const struct message message = message_of(task);
-    struct tt_frame *frame = NULL;
+    const int nparts = part_count(plan, message.peer, message.bytes);
     bound->nframes = 0;
-    ncclResult_t rc = tt_bound_reserve(bound, 1);
-    if (!rc) rc = bind_message(plan, bound, &message, &frame);
-    if (!rc) bound->nframes = 1;
+    ncclResult_t rc = tt_bound_reserve(bound, nparts);
+    for (int k = 0; k < nparts && !rc; k++) {
+        rc = bind_part(plan, bound, &message, k, part_at(message.bytes, nparts, k));
+        if (!rc) bound->nframes++;
+    }
     return rc;
 }
 
@@ -226,18 +263,31 @@ ncclResult_t tt_messages_bind(struct tt_plan *plan, const struct tt_task *task,
 
 static ncclResult_t batch_begin(struct tt_plan *plan, const struct tt_group_call *first)
 {
-    size_t n = (size_t)plan->comm->member.nranks, frames = 0;
+    size_t n = (size_t)plan->comm->member.nranks, ndevs = (size_t)device_count(plan), frames = 0;
     for (const struct tt_group_call *node = first; node; node = node->next_same_kind) {
-        frames += tt_func_is_message(node->task.func) ? 1 : 2 * n;
+        frames += ndevs * (tt_func_is_message(node->task.func) ? 1 : 2 * n);
     }
     plan->batch.nframes = 0;
-    if (!plan->chain) plan->chain = tt_calloc(2 * n, sizeof(int));
+    if (!plan->chain) plan->chain = tt_calloc(2 * n * ndevs, sizeof(int));
     if (!plan->chain) return tt_fail(ncclSystemError, "messages: out of memory");
-    memset(plan->chain, 0, 2 * n * sizeof(int));
+    memset(plan->chain, 0, 2 * n * ndevs * sizeof(int));
     if (frames > INT32_MAX) {
         return tt_fail(ncclInvalidUsage, "messages: %zu in one group are too many", frames);
     }
     return tt_bound_reserve(&plan->batch, (int)frames);
+}
+
+/* Each call is one frame, so that the work can be kept for the same group. */
+static bool is_whole(const struct tt_plan *plan, const struct tt_group_call *first)
+{
+    bool whole = true;
+    if (device_count(plan) == 1) return true;
+    for (const struct tt_group_call *node = first; node; node = node->next_same_kind) {
+        const struct message message = message_of(&node->task);
+        if (tt_func_is_message(node->task.func))
+            whole = whole && part_count(plan, message.peer, message.bytes) == 1;
+    }
+    return whole;
 }
 
 /* A group whose work is kept, with the events of these calls. */
@@ -267,16 +317,9 @@ static ncclResult_t launch_kept(struct tt_plan *plan, struct tt_group_call *firs
     return rc;
 }
 
-ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *first,
-                                const struct tt_group_launch *launch)
+static ncclResult_t add_calls(struct tt_plan *plan, struct tt_group_call *first,
+                              const struct tt_group_launch *launch)
 {
-    struct tt_work *kept = launch->captured ? NULL : tt_batch_find(plan, first, TT_CONN_P2P);
-    if (kept && plan->used->watched) return launch_kept(plan, first, kept, launch);
-    if (kept) {
-        for (const struct tt_group_call *node = first; node; node = node->next_same_kind)
-            tt_count_calls(plan, node->task.func, 1);
-        return tt_launch_work(plan, kept, launch->stream, launch->allow_inline);
-    }
     ncclResult_t rc = batch_begin(plan, first);
     for (struct tt_group_call *node = first; node && !rc; node = node->next_same_kind) {
         node->first_frame = plan->batch.nframes;
@@ -285,7 +328,21 @@ ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *firs
         if (!launch->captured || !plan->comm->profiler)
             node->number = tt_count_calls(plan, node->task.func, 1);
     }
-    if (!rc) rc = add_own(plan, first);
+    return rc ? rc : add_own(plan, first);
+}
+
+ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *first,
+                                const struct tt_group_launch *launch)
+{
+    const bool keeps = !launch->captured && is_whole(plan, first);
+    struct tt_work *kept = keeps ? tt_batch_find(plan, first, TT_CONN_P2P) : NULL;
+    if (kept && plan->used->watched) return launch_kept(plan, first, kept, launch);
+    if (kept) {
+        for (const struct tt_group_call *node = first; node; node = node->next_same_kind)
+            tt_count_calls(plan, node->task.func, 1);
+        return tt_launch_work(plan, kept, launch->stream, launch->allow_inline);
+    }
+    ncclResult_t rc = add_calls(plan, first, launch);
     if (rc || plan->batch.nframes == 0) return rc;
     struct tt_work_spec spec;
     tt_launch_spec(plan, &spec);
@@ -296,7 +353,7 @@ ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *firs
     struct tt_op_events events = {.captured = launch->captured};
     if (plan->comm->profiler) tt_events_messages(plan, first, &events);
     spec.events = events.work;
-    rc = tt_batch_keep(plan, first, &spec, &kept);
+    if (keeps) rc = tt_batch_keep(plan, first, &spec, &kept);
     if (kept) rc = tt_launch_work(plan, kept, launch->stream, launch->allow_inline);
     if (!rc && !kept) rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
     if (plan->comm->profiler) tt_events_launched(&events);

@@ -209,6 +209,12 @@ ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_e
     return ncclSuccess;
 }
 
+bool tt_transport_over_net(const struct tt_transport *transport, int peer)
+{
+    (void)transport, (void)peer;
+    return false;
+}
+
 /* ---- device ---- */
 
 int tuttiHostDeviceCount(void)
