@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Texts that `tutti trace convert` writes: numbers of every length are exact, also where a block of output ends, and an event
-takes few instructions (counted by valgrind; skipped without it). usage: trace_cost.py TUTTI"""
-import json, os, re, shutil, subprocess, sys, tempfile
+takes few instructions (counted by valgrind; skipped without it). Events of millions of bytes are the same wherever they lie in
+memory, and kernels belong to their operation also where they stand before it. usage: trace_cost.py TUTTI"""
+import json, os, re, resource, shutil, subprocess, sys, tempfile
 
 from trace_made import Rank
 
 tutti = sys.argv[1]
-MOST_OF_CHECK = 2400  # to read an event of 2.25 lines and check it; 3506 when each line looked for the end of its text first
+MOST_OF_CHECK = 1900  # to read an event of 2.25 lines and check it; 3506 when each line looked for the end of its text first
 MOST = {"jsonl": 2500, "chrome": 3500, "perfetto": 3500}  # instructions to write an event; jsonl took 6758 with printf
 
 
@@ -53,6 +54,40 @@ def numbers(folder):
     check(sorted(chrome) == sorted(want), f"times in Chrome's JSON: {sorted(set(chrome) ^ set(want))[:4]}")
 
 
+def many(folder):
+    """4 MiB of events and as many of states: with addresses for all of the machine's memory, and where there are none."""
+    rank = Rank(0, 1)
+    for k in range(15000):
+        at = k * 10**6
+        rank.collective(at, at + 12345)
+        for n in range(12):
+            rank.state(at + 12000 + n, rank.id, "KernelChStop", n)
+    path = rank.end().write(folder, "many")
+    few = lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
+    texts = [subprocess.run([tutti, "trace", "convert", "--to", "jsonl", path], capture_output=True, timeout=100, preexec_fn=limit)
+             for limit in (None, few)]
+    for done in texts:
+        check(done.returncode == 0 and not done.stderr, f"exit {done.returncode}: {done.stderr}")
+    check(texts[0].stdout == texts[1].stdout, "the same events")
+    check(texts[0].stdout.count(b'"t":"ev"') == 60000 and texts[0].stdout.count(b"KernelChStop") == 13 * 15000, "all of them")
+
+
+def turned(folder):
+    """The line of a KernelCh before that of its Coll."""
+    rank = Rank(0, 1)
+    for k in range(3):
+        rank.collective(k * 10**6, k * 10**6 + 12345 + k, called=k * 10**6 - 500)
+    rank.end()
+    before = rank.write(folder, "before")
+    where = {name: [n for n, line in enumerate(rank.lines) if f'"type":"{name}"' in line] for name in ("Coll", "KernelCh")}
+    for coll, kernel in zip(where["Coll"], where["KernelCh"]):
+        rank.lines[coll], rank.lines[kernel] = rank.lines[kernel], rank.lines[coll]
+    texts = [subprocess.run([tutti, "trace", "--json", path], capture_output=True, text=True, timeout=100).stdout
+             for path in (before, rank.write(folder, "turned"))]
+    rows = [json.loads(text)["communicators"][0]["operations"] for text in texts]
+    check(rows[0] and rows[0] == rows[1] and rows[0][0]["usec"]["p50"] < 13, f"{rows[0]} is not {rows[1]}")
+
+
 def instructions(*arguments):
     done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", tutti, "trace", *arguments],
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=250)
@@ -94,6 +129,8 @@ def chain(folder):
 
 with tempfile.TemporaryDirectory() as folder:
     numbers(folder)
+    many(folder)
+    turned(folder)
     if not shutil.which("valgrind"):
         print("not counted: no valgrind")
         sys.exit(77)

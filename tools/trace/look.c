@@ -16,6 +16,15 @@ const char *timeline_type_name(enum timeline_type type)
     return names[type];
 }
 
+void timeline_sort(void *array, size_t count, size_t size, int (*order)(const void *, const void *))
+{
+    const char *at = array;
+    size_t k = 1;
+    while (k < count && order(at + (k - 1) * size, at + k * size) <= 0)
+        k++;
+    if (k < count) qsort(array, count, size, order);
+}
+
 const char *timeline_word(const struct timeline *run, uint16_t word)
 {
     return run->words[word < run->nwords ? word : 0];

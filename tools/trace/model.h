@@ -52,10 +52,11 @@ struct timeline_event {
     int32_t chunk_bytes; /* ProxyOp */
     uint16_t func, datatype, algo, proto; /* words; 0: none. KernelPhase: func is the phase */
     uint16_t channel;                     /* KernelCh, ProxyOp; of Coll and P2p: how many */
-    uint8_t type;                         /* enum timeline_type */
     uint8_t warps;
-    bool flag; /* Api: captured in a graph; ProxyOp: is a send; CeSync: complete */
+    uint8_t type : 7; /* enum timeline_type */
+    bool flag : 1;    /* Api: captured in a graph; ProxyOp: is a send; CeSync: complete */
 };
+_Static_assert(sizeof(struct timeline_event) == 72, "as docs/tracing.md says");
 
 struct timeline_state {
     int64_t at_nsec;
@@ -74,6 +75,7 @@ struct timeline_process {
     bool runs;                        /* it was still written when it was read */
     uint64_t lost;                    /* records that the recorder had no room for */
     uint64_t open, starts;            /* events without an end; events */
+    int64_t first_nsec;               /* where there are events: the first begin, as in the file */
     uint32_t first_member, nmembers;  /* side by side in timeline.members */
     uint32_t first_thread, nthreads;  /* likewise */
     uint32_t first_event, last_event; /* likewise; last_event is the one behind */
@@ -197,6 +199,9 @@ const char *timeline_type_text(const struct timeline *run, uint16_t datatype);
 size_t timeline_type_bytes(const struct timeline *run, uint16_t datatype);
 /* Rank, host and process of an event as "rank 3 (node1, pid 4711)". */
 void timeline_where(const struct timeline *run, uint32_t event, char *text, size_t bytes);
+/* qsort() for what is mostly in order already. */
+void timeline_sort(void *array, size_t count, size_t size,
+                   int (*order)(const void *, const void *));
 /* The events in order of their begin, parents before children; the caller frees it. NULL: memory
  * is short. */
 uint32_t *timeline_by_start(const struct timeline *run);

@@ -188,7 +188,7 @@ bool trace_table_make(const struct timeline *run, struct trace_table *table)
     bool good = kinds && sums.times && sums.skews && sums.late && sums.behind && table->rows;
     for (uint32_t o = 0; good && o < run->noperations; o++)
         kinds[o] = kind_of(run, o);
-    if (good) qsort(kinds, run->noperations, sizeof(*kinds), by_kind);
+    if (good) timeline_sort(kinds, run->noperations, sizeof(*kinds), by_kind);
     for (uint32_t o = 0, first = 0; good && o < run->noperations; o++) {
         if (o + 1 < run->noperations && by_kind(&kinds[o], &kinds[o + 1]) == 0) continue;
         fill_row(run, &kinds[first], o + 1 - first, &sums, &table->rows[table->nrows++]);

@@ -266,10 +266,10 @@ bool timeline_set_clocks(struct timeline *run)
 {
     bool good = find_clocks(run);
     run->origin_nsec = run->nevents ? INT64_MAX : 0;
-    for (uint32_t e = 0; good && e < run->nevents; e++) {
-        if (run->events[e].start_nsec >= run->origin_nsec) continue;
-        uint32_t process = run->threads[run->events[e].thread].process;
-        if (run->processes[process].clock == 0) run->origin_nsec = run->events[e].start_nsec;
+    for (uint32_t p = 0; good && p < run->nprocesses; p++) {
+        const struct timeline_process *process = &run->processes[p];
+        if (process->clock == 0 && process->starts && process->first_nsec < run->origin_nsec)
+            run->origin_nsec = process->first_nsec;
     }
     if (good && run->nclocks > 1 && run->nclocks <= MOST_CLOCKS) good = measure(run);
     if (good && run->nclocks > 1) bring_together(run);

@@ -54,10 +54,22 @@ static void report_rest(struct timeline *run)
     memset(reader->reported, 0, sizeof(reader->reported));
 }
 
+/* That of an array of which there are millions; NULL: none. */
+static struct reserve *reserve_of(struct timeline *run, const void *array)
+{
+    if (array == &run->events) return &run->reader->space_of_events;
+    return array == &run->states ? &run->reader->space_of_states : NULL;
+}
+
 bool timeline_widen(struct timeline *run, void *array, uint32_t count, size_t size)
 {
-    void **pointer = array, *grown;
-    grown = count && count < UINT32_MAX / 2 ? realloc(*pointer, count * size) : NULL;
+    void **pointer = array, *grown = NULL;
+    struct reserve *reserve = reserve_of(run, array);
+    if (count && count < UINT32_MAX / 2) {
+        if (reserve && count * size >= RESERVE_LEAST_BYTES)
+            grown = reserve_grow(reserve, *pointer, count / 2 * size, count * size);
+        if (!grown && !(reserve && reserve->base)) grown = realloc(*pointer, count * size);
+    }
     if (grown) {
         *pointer = grown;
         return true;
@@ -388,12 +400,14 @@ void timeline_close(struct timeline *run)
     struct timeline_reader *reader = run->reader;
     for (uint32_t i = 0; i < run->npaths; i++)
         free(run->paths[i]);
-    void *const arrays[] = {run->events,  run->states,  run->processes,  run->clocks, run->threads,
-                            run->members, run->comms,   run->operations, run->parts,  run->words,
-                            run->paths,   run->flights, run->messages};
+    void *const arrays[] = {run->processes, run->clocks,     run->threads, run->members,
+                            run->comms,     run->operations, run->parts,   run->words,
+                            run->paths,     run->flights,    run->messages};
     for (size_t i = 0; i < TT_LEN(arrays); i++)
         free(arrays[i]);
     if (reader) {
+        reserve_free(&reader->space_of_events, run->events);
+        reserve_free(&reader->space_of_states, run->states);
         ids_clear(&reader->events);
         ids_clear(&reader->members);
         ids_clear(&reader->threads);

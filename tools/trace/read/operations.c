@@ -13,9 +13,10 @@ struct part_key {
     uint32_t comm;
     uint16_t func; /* of a message 0 */
     bool message;
-    uint64_t number; /* sequence number; of a message its sender and receiver */
-    uint32_t nth;    /* of equal ones at one rank */
-    int rank;        /* of a message 0 the sender, 1 the receiver */
+    uint64_t number;          /* sequence number; of a message its sender and receiver */
+    uint32_t nth;             /* of equal ones at one rank */
+    int rank;                 /* of a message 0 the sender, 1 the receiver */
+    bool has_kernel, has_end; /* part's times are of events below it */
     uint32_t member;
     int64_t at_nsec; /* the event's begin: order within a rank */
     struct timeline_part part;
@@ -94,35 +95,48 @@ static struct part_key key_of(const struct timeline *run, uint32_t index)
     return key;
 }
 
-/* Begin and end of the parts by what is below their events. */
-static bool set_times(const struct timeline *run, struct part_key *keys, uint32_t nkeys)
+/* Begin and end of a part by an event below its own. */
+static void set_time(struct part_key *key, const struct timeline_event *event)
 {
-    uint32_t *key_of_event = tt_calloc(run->nevents + (size_t)1, sizeof(*key_of_event));
-    if (!key_of_event) return false;
+    struct timeline_part *part = &key->part;
+    bool kernel = event->type == TIMELINE_KERNEL_CH;
+    if (kernel && (!key->has_kernel || event->start_nsec < part->begin_nsec))
+        part->begin_nsec = event->start_nsec;
+    bool open = event->stop_nsec == TIMELINE_OPEN;
+    bool later = part->end_nsec != TIMELINE_OPEN && event->stop_nsec > part->end_nsec;
+    if (!key->has_end || open || later) part->end_nsec = event->stop_nsec;
+    key->has_kernel |= kernel;
+    key->has_end = true;
+}
+
+/* All parts, and their times, in one pass over the events: these are many times the processor's
+ * cache. Another one where events stand before what is above them. */
+static uint32_t find_parts(const struct timeline *run, struct part_key *keys,
+                           uint32_t *key_of_event)
+{
+    uint32_t nkeys = 0;
+    bool again = false;
     memset(key_of_event, 0xff, run->nevents * sizeof(*key_of_event));
-    bool *has_kernel = tt_calloc(nkeys + (size_t)1, 2 * sizeof(bool)),
-         *has_end = has_kernel ? has_kernel + nkeys : NULL;
-    for (uint32_t k = 0; k < nkeys; k++)
-        key_of_event[keys[k].part.event] = k;
-    for (uint32_t e = 0; has_kernel && e < run->nevents; e++) {
+    for (uint32_t e = 0; e < run->nevents; e++) {
         const struct timeline_event *event = &run->events[e];
-        bool kernel = event->type == TIMELINE_KERNEL_CH;
-        if (!kernel && event->type != TIMELINE_PROXY_OP) continue;
-        uint32_t k = event->parent == TIMELINE_NONE ? TIMELINE_NONE : key_of_event[event->parent];
-        if (k == TIMELINE_NONE) continue;
-        struct timeline_part *part = &keys[k].part;
-        if (kernel && (!has_kernel[k] || event->start_nsec < part->begin_nsec))
-            part->begin_nsec = event->start_nsec;
-        bool open = event->stop_nsec == TIMELINE_OPEN;
-        bool later = part->end_nsec != TIMELINE_OPEN && event->stop_nsec > part->end_nsec;
-        if (!has_end[k] || open || later) part->end_nsec = event->stop_nsec;
-        has_kernel[k] |= kernel;
-        has_end[k] = true;
+        bool below = event->type == TIMELINE_KERNEL_CH || event->type == TIMELINE_PROXY_OP;
+        if (is_part(run, event)) {
+            key_of_event[e] = nkeys;
+            keys[nkeys++] = key_of(run, e);
+        }
+        if (!below || event->parent == TIMELINE_NONE) continue;
+        again |= event->parent > e;
+        uint32_t k = event->parent < e ? key_of_event[event->parent] : TIMELINE_NONE;
+        if (k != TIMELINE_NONE) set_time(&keys[k], event);
     }
-    bool good = has_kernel != NULL;
-    free(has_kernel);
-    free(key_of_event);
-    return good;
+    for (uint32_t e = 0; again && e < run->nevents; e++) {
+        const struct timeline_event *event = &run->events[e];
+        bool below = event->type == TIMELINE_KERNEL_CH || event->type == TIMELINE_PROXY_OP;
+        if (!below || event->parent == TIMELINE_NONE || event->parent < e) continue;
+        if (key_of_event[event->parent] != TIMELINE_NONE)
+            set_time(&keys[key_of_event[event->parent]], event);
+    }
+    return nkeys;
 }
 
 /* ---- operations ---- */
@@ -212,14 +226,14 @@ static bool count_members(struct timeline *run)
 /* Sorted keys into operations; those of one rank that are equal are numbered first. */
 static void join(struct timeline *run, struct part_key *keys, uint32_t nkeys)
 {
-    qsort(keys, nkeys, sizeof(*keys), by_rank);
+    timeline_sort(keys, nkeys, sizeof(*keys), by_rank);
     for (uint32_t k = 0; k < nkeys; k++) {
         bool again = k && keys[k].member == keys[k - 1].member &&
                      keys[k].rank == keys[k - 1].rank &&
                      compare_operation(&keys[k], &keys[k - 1]) == 0;
         keys[k].nth = again ? keys[k - 1].nth + 1 : 0;
     }
-    qsort(keys, nkeys, sizeof(*keys), by_operation);
+    timeline_sort(keys, nkeys, sizeof(*keys), by_operation);
     run->nparts = nkeys;
     for (uint32_t k = 0, first = 0; k < nkeys; k++) {
         bool last = k + 1 == nkeys || compare_operation(&keys[k], &keys[k + 1]) != 0 ||
@@ -232,22 +246,15 @@ static void join(struct timeline *run, struct part_key *keys, uint32_t nkeys)
 
 bool timeline_match(struct timeline *run)
 {
-    uint32_t nkeys = 0;
-    bool good = count_members(run);
-    for (uint32_t e = 0; e < run->nevents; e++)
-        nkeys += is_part(run, &run->events[e]);
-    struct part_key *keys = tt_calloc(nkeys + (size_t)1, sizeof(*keys));
-    run->parts = tt_calloc(nkeys + (size_t)1, sizeof(*run->parts));
-    run->operations = tt_calloc(nkeys + (size_t)1, sizeof(*run->operations));
-    good = good && keys && run->parts && run->operations;
-    if (good) {
-        for (uint32_t e = 0, k = 0; e < run->nevents; e++) {
-            if (is_part(run, &run->events[e])) keys[k++] = key_of(run, e);
-        }
-        good = set_times(run, keys, nkeys);
-    }
-    if (good) join(run, keys, nkeys);
+    const size_t most = (size_t)run->reader->nparts + 1;
+    struct part_key *keys = tt_calloc(most, sizeof(*keys));
+    uint32_t *key_of_event = malloc((run->nevents + (size_t)1) * sizeof(*key_of_event));
+    run->parts = tt_calloc(most, sizeof(*run->parts));
+    run->operations = tt_calloc(most, sizeof(*run->operations));
+    bool good = count_members(run) && keys && key_of_event && run->parts && run->operations;
+    if (good) join(run, keys, find_parts(run, keys, key_of_event));
     if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
+    free(key_of_event);
     free(keys);
     return good;
 }
@@ -266,7 +273,7 @@ void timeline_time_operations(struct timeline *run)
             if (end > operation->last_end_nsec) operation->last_end_nsec = end;
         }
     }
-    qsort(run->operations, run->noperations, sizeof(run->operations[0]), by_begin);
+    timeline_sort(run->operations, run->noperations, sizeof(run->operations[0]), by_begin);
     for (uint32_t o = 0; o < run->noperations; o++) {
         for (uint32_t k = 0; k < run->operations[o].count; k++)
             run->parts[run->operations[o].first + k].operation = o;

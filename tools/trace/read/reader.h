@@ -4,6 +4,7 @@
 #include "../model.h"
 #include "ids.h"
 #include "line.h"
+#include "reserve.h"
 #include "scan.h"
 #include "shapes.h"
 
@@ -94,8 +95,10 @@ struct timeline_reader {
     struct ids members, threads, comms; /* of the process; comms of all */
     struct ids dumped;                  /* ranks in flight recorders' files: their file */
     uint16_t words[4096];               /* slots: number of a word plus 1 */
-    struct later *laters;               /* owned */
+    struct reserve space_of_events, space_of_states;
+    struct later *laters; /* owned */
     uint32_t nlaters;
+    uint32_t nparts;                     /* events that may be parts of operations */
     uint32_t process, file;              /* TIMELINE_NONE: no head yet */
     uint64_t number;                     /* of the line */
     uint64_t reported[COMPLAINT_COUNT_]; /* in this file */

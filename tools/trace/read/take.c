@@ -264,18 +264,18 @@ void timeline_begin(struct timeline *run, const struct beginning *beginning)
     struct timeline_reader *reader = run->reader;
     struct timeline_process *process = &run->processes[reader->process];
     uint64_t id = beginning->id, parent = beginning->parent;
-    struct timeline_event event = beginning->event;
-    uint32_t bit = 1u << event.type;
+    const uint32_t bit = 1u << beginning->event.type;
+    const int64_t start_nsec = beginning->event.start_nsec;
+    uint32_t member = TIMELINE_NONE;
     if (!id || ids_get(&reader->events, id) != UINT32_MAX) {
         timeline_complain(run, COMPLAINT_ID, reader->number, "id %llu is %s",
                           (unsigned long long)id, id ? "an event already" : "no id");
         return;
     }
     int full = fullness(run);
-    event.member = TIMELINE_NONE;
     if (beginning->creator == process->pid)
-        event.member = member_of(run, beginning->context, beginning->comm);
-    bool dropped = event.member == TIMELINE_DROPPED;
+        member = member_of(run, beginning->context, beginning->comm);
+    bool dropped = member == TIMELINE_DROPPED;
     bool kept = !dropped && (run->types & bit) && full < (small_types & bit ? 1 : 2);
     if (!ids_put(&reader->events, id, kept ? run->nevents : TIMELINE_DROPPED) ||
         !timeline_grow(run, &run->events, run->nevents, sizeof(run->events[0]))) {
@@ -287,16 +287,21 @@ void timeline_begin(struct timeline *run, const struct beginning *beginning)
         return;
     }
     uint32_t above = parent ? ids_get(&reader->events, parent) : TIMELINE_NONE;
-    event.stop_nsec = TIMELINE_OPEN;
-    event.states = event.parent = TIMELINE_NONE;
-    event.thread = thread_of(run, beginning->tid);
+    struct timeline_event *event = &run->events[run->nevents];
+    *event = beginning->event;
+    event->stop_nsec = TIMELINE_OPEN;
+    event->member = member;
+    event->states = event->parent = TIMELINE_NONE;
+    event->thread = thread_of(run, beginning->tid);
     if (parent && above == TIMELINE_NONE) {
         put_later(run,
                   &(struct later){.id = parent, .event = run->nevents, .line = reader->number});
     }
+    if (!process->starts || start_nsec < process->first_nsec) process->first_nsec = start_nsec;
     process->starts++;
     process->open++;
-    run->events[run->nevents++] = event;
+    reader->nparts += bit == 1u << TIMELINE_COLL || bit == 1u << TIMELINE_P2P;
+    run->nevents++;
     process->last_event = run->nevents;
     if (above != TIMELINE_NONE && above != TIMELINE_DROPPED)
         set_parent(run, run->nevents - 1, above, reader->number);
