@@ -70,7 +70,8 @@ struct tt_plugins {
         struct tt_nvtx_slots *slots; /* owned by the process: the tool writes its functions there */
         int (*push)(void *domain, const struct tt_nvtx_attributes *attributes);
         int (*pop)(void *domain);
-        void *domain; /* the tool's; borrowed */
+        void *domain;      /* the tool's; borrowed */
+        bool shows_fields; /* it speaks the payload extension */
     } nvtx;
 };
 extern struct tt_plugins tt_plugins; /* process.c */

@@ -98,12 +98,29 @@ static ncclResult_t launch_single(struct tt_plan *plan, const struct tt_task *ta
     return rc;
 }
 
+/* The call as a range for a tool; returns true. */
+static __attribute__((noinline, cold)) bool begin_range(const struct tt_plan *plan,
+                                                        const struct tt_task *task)
+{
+    const bool rooted = task->root >= 0;
+    const bool reduces = task->func == TT_FUNC_REDUCE || task->func == TT_FUNC_REDUCESCATTER ||
+                         task->func == TT_FUNC_ALLREDUCE;
+    struct tt_nvtx_call call = {.comm = plan->comm->member.comm_id,
+                                .bytes = (size_t)tt_task_bytes(task),
+                                .root = task->root,
+                                .op = (int32_t)task->op,
+                                .kind = reduces ? TT_NVTX_REDUCE : TT_NVTX_MOVE};
+    if (rooted) call.kind = reduces ? TT_NVTX_ROOTED_REDUCE : TT_NVTX_ROOTED;
+    if (tt_func_is_message(task->func)) call.kind = TT_NVTX_MESSAGE;
+    return tt_nvtx_open_call(tt_func_name(task->func), &call).open;
+}
+
 /* Check, log, count, and append or launch. */
 static __attribute__((noinline)) ncclResult_t add_looking(struct tt_plan *plan,
                                                           const struct tt_task *task, bool now)
 {
-    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
-        tt_nvtx_begin(tt_func_name(task->func), tt_task_bytes(task));
+    struct tt_nvtx_range range
+        __attribute__((cleanup(tt_nvtx_end))) = {tt_nvtx_on() && begin_range(plan, task)};
     (void)range;
     bool logged = tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING);
     bool known = is_known(plan, task);

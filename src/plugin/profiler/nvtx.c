@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "plugin/process.h"
+#include "plugin/profiler/nvtx_payload.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -30,6 +31,7 @@ enum {
     SLOT_MOST = 16, /* of any module */
     PAYLOAD_NONE = 0,
     PAYLOAD_INT64 = 2,
+    PAYLOAD_EXTENSION = (int32_t)0xdfbd0009,
     MESSAGE_ASCII = 1,
 };
 
@@ -38,8 +40,11 @@ struct tt_nvtx_attributes {
     uint32_t category;
     int32_t color_type;
     uint32_t color;
-    int32_t payload_type, reserved;
-    int64_t payload;
+    int32_t payload_type, npayloads;
+    union {
+        int64_t payload;
+        const struct tt_nvtx_payload *payloads; /* PAYLOAD_EXTENSION */
+    };
     int32_t message_type;
     const char *message;
 };
@@ -130,6 +135,7 @@ static void load(void)
         (int (*)(void *, const struct tt_nvtx_attributes *))function_of(SLOT_PUSH);
     tt_plugins.nvtx.pop = (int (*)(void *))function_of(SLOT_POP);
     if (create) tt_plugins.nvtx.domain = create("NCCL");
+    tt_plugins.nvtx.shows_fields = tt_nvtx_payload_load(library, tt_plugins.nvtx.domain);
     bool on = tt_plugins.nvtx.push && tt_plugins.nvtx.pop;
     atomic_store_explicit(&tt_plugins.nvtx.on, on, memory_order_release);
     tt_info(TT_LOG_INIT, "NVTX: %s, ranges are %s", path, on ? "on" : "not wanted");
@@ -142,19 +148,34 @@ void tt_nvtx_load(void)
 
 /* ---- ranges ---- */
 
-struct tt_nvtx_range tt_nvtx_open(const char *name, int64_t number)
+/* Takes the attributes with a payload. */
+static struct tt_nvtx_range push(const char *name, struct tt_nvtx_attributes *attributes)
 {
     char text[64]; /* the tool copies it */
     snprintf(text, sizeof(text), "nccl%s", name);
-    const struct tt_nvtx_attributes attributes = {.version = VERSION,
-                                                  .size = sizeof(attributes),
-                                                  .payload_type =
-                                                      number < 0 ? PAYLOAD_NONE : PAYLOAD_INT64,
-                                                  .payload = number < 0 ? 0 : number,
-                                                  .message_type = MESSAGE_ASCII,
-                                                  .message = text};
-    tt_plugins.nvtx.push(tt_plugins.nvtx.domain, &attributes);
+    attributes->version = VERSION;
+    attributes->size = sizeof(*attributes);
+    attributes->message_type = MESSAGE_ASCII;
+    attributes->message = text;
+    tt_plugins.nvtx.push(tt_plugins.nvtx.domain, attributes);
     return (struct tt_nvtx_range){true};
+}
+
+struct tt_nvtx_range tt_nvtx_open(const char *name, int64_t number)
+{
+    struct tt_nvtx_attributes attributes = {.payload_type =
+                                                number < 0 ? PAYLOAD_NONE : PAYLOAD_INT64,
+                                            .payload = number < 0 ? 0 : number};
+    return push(name, &attributes);
+}
+
+struct tt_nvtx_range tt_nvtx_open_call(const char *name, const struct tt_nvtx_call *call)
+{
+    if (!tt_plugins.nvtx.shows_fields) return tt_nvtx_open(name, (int64_t)call->bytes);
+    const struct tt_nvtx_payload payload = tt_nvtx_payload_of(call);
+    struct tt_nvtx_attributes attributes = {
+        .payload_type = PAYLOAD_EXTENSION, .npayloads = 1, .payloads = &payload};
+    return push(name, &attributes);
 }
 
 void tt_nvtx_end(struct tt_nvtx_range *range)

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* True when ranges are wanted; set by tt_nvtx_load(). */
@@ -25,6 +26,25 @@ struct tt_nvtx_range { /* declare it with cleanup(tt_nvtx_end): a function has m
 /* Begin a range of the calling thread, named "nccl" and `name`. `number` is shown beside it: bytes
  * of an operation, a rank, or -1 for none. */
 struct tt_nvtx_range tt_nvtx_open(const char *name, int64_t number);
+
+/* What a tool that speaks the payload extension is shown of an operation; others get the bytes. */
+enum tt_nvtx_kind {
+    TT_NVTX_MOVE,
+    TT_NVTX_REDUCE,
+    TT_NVTX_ROOTED,
+    TT_NVTX_ROOTED_REDUCE,
+    TT_NVTX_MESSAGE,
+    TT_NVTX_KIND_COUNT_
+};
+struct tt_nvtx_call { /* as tools read it: see nvtx_payload.c */
+    uint64_t comm;
+    size_t bytes;
+    int32_t root; /* or peer */
+    int32_t op;
+    enum tt_nvtx_kind kind;
+};
+/* Begin a range of an operation; call it when tt_nvtx_on(). */
+struct tt_nvtx_range tt_nvtx_open_call(const char *name, const struct tt_nvtx_call *call);
 /* End the range, if it was begun. */
 void tt_nvtx_end(struct tt_nvtx_range *range);
 

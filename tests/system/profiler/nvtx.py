@@ -19,6 +19,8 @@ def job(*args, **env):
         done = subprocess.run([TUTTI, "perf", "--ranks", "2", *args], env=environment, text=True, capture_output=True, timeout=100)
         check(done.returncode == 0, f"{args} {env}: {done.returncode} {done.stdout} {done.stderr}")
         texts = [open(f"{folder}/{name}").read() for name in os.listdir(folder)]
+    if "NVTX_RECORD_FIELDS" in env:
+        return [fields(text) for text in texts if ranges(text)], done.stdout + done.stderr
     return [ranges(text) for text in texts], done.stdout + done.stderr
 
 
@@ -28,6 +30,8 @@ def ranges(text):
     if lines:
         check(lines[0] == "create NCCL", f"the domain: {lines[:3]}")
     for line in lines[1:]:
+        if line.startswith("fields|"):
+            continue
         words = line.split()
         check(words[2] == "NCCL", line)
         if words[0] == "push":
@@ -36,6 +40,15 @@ def ranges(text):
         depth[words[1]] += 1 if words[0] == "push" else -1
         check(depth[words[1]] >= 0, f"ends before it begins: {line}")
     check(not any(depth.values()), f"ranges without an end: {depth}")
+    return found
+
+
+def fields(text):
+    """Of each function what its calls were shown with."""
+    found = collections.defaultdict(list)
+    for line in text.splitlines():
+        if line.startswith("fields|"):
+            found[line.split("|")[1]].append(dict(field.split("=") for field in line.split("|")[2:]))
     return found
 
 
@@ -50,6 +63,23 @@ def with_a_tool():
         check({p for _, n, p in own if n.startswith("ncclCommInitRank")} <= {0, 1}, "the rank of an init")
     inits = [own for own in processes if any(n == "ncclGetUniqueId" for _, n, _ in own)]
     check(len(inits) >= 1, "who makes the id")
+
+
+def shown():
+    """To a tool that speaks the payload extension."""
+    names = {"comm": "NCCL communicator ID", "bytes": "Message size [bytes]", "op": "Reduction operation"}
+    processes, _ = job("-b", "64", "-e", "64", "-n", "2", "-o", "max", "-r", "1", "allreduce", "allgather", "reduce", "broadcast",
+                       "sendrecv", NVTX_RECORD_FIELDS="1")
+    check(len(processes) == 2, f"a file for each process: {len(processes)}")
+    comms = {call.pop(names["comm"]) for own in processes for calls in own.values() for call in calls}
+    check(len(comms) == 1 and comms != {"0"}, f"one communicator: {comms}")
+    for own in processes:
+        check({names["bytes"]: "64", names["op"]: "Max"} in own["ncclAllReduce"], own)
+        check(own["ncclAllGather"] and all(set(call) == {names["bytes"]} for call in own["ncclAllGather"]), own)
+        check({names["bytes"]: "64", "Root": "1", names["op"]: "Max"} in own["ncclReduce"], own)
+        check({names["bytes"]: "64", "Root": "1"} in own["ncclBroadcast"], own)
+        check(any(call == {names["bytes"]: "64", "Peer rank": "0"} or call == {names["bytes"]: "64", "Peer rank": "1"}
+                  for call in own["ncclSend"]), own)
 
 
 def groups():
@@ -72,6 +102,7 @@ def without():
 
 
 with_a_tool()
+shown()
 groups()
 without()
 print("nvtx: ok")
