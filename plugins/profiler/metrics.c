@@ -1,6 +1,6 @@
 /* Operations of one kind as rows of Prometheus's text: the four gauges of NCCL's inspector, of the
- * operations since the text before (of the last ones, where there were none), and totals and a
- * histogram under names of our own. */
+ * operations since the text before (of the last ones, where there were none), its totals of a
+ * device, and totals and a histogram under names of our own. */
 #include "outputs.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ struct row {
     uint64_t count, buckets[BUCKETS];
     double sum_usec;
     /* since the text before */
-    uint64_t recent;
+    uint64_t recent, recent_moved; /* moved: with bytes that crossed */
     double recent_usec, recent_log_busbw;
     double mean_usec, busbw_gbps; /* what the gauges say */
 };
@@ -33,7 +33,7 @@ struct row {
 struct trace_metrics {
     uint16_t slots[SLOTS]; /* number of a row plus 1 */
     uint32_t nrows;
-    uint64_t unlisted; /* operations that have no row */
+    uint64_t unlisted[2]; /* collectives, messages that have no row */
     struct row rows[ROWS];
 };
 
@@ -83,14 +83,17 @@ void trace_metrics_add(struct trace_metrics *metrics, const struct trace_operati
     };
     struct row *row = row_of(metrics, &key);
     if (!row) {
-        metrics->unlisted++;
+        metrics->unlisted[operation->message != 0]++;
         return;
     }
     row->count++;
     row->sum_usec += operation->usec;
     row->recent++;
     row->recent_usec += operation->usec;
-    row->recent_log_busbw += log(operation->busbw_gbps > 0 ? operation->busbw_gbps : 1e-9);
+    if (operation->busbw_gbps > 0) {
+        row->recent_moved++;
+        row->recent_log_busbw += log(operation->busbw_gbps);
+    }
     for (int k = 0; k < BUCKETS; k++)
         row->buckets[k] += operation->usec <= bounds_usec[k];
 }
@@ -102,30 +105,39 @@ static const char *word_of(uint8_t word)
     return word ? trace_process.words[word - 1] : "unknown";
 }
 
-/* The inspector's buckets are one unit wide: 4-5GB, 512-513MB. */
+/* The inspector's buckets are one unit wide: 4-5GB, 512-513MB, but for 0B. */
 static void size_bucket(uint64_t bytes, char *text, size_t room)
 {
     static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
     size_t unit = 0;
     for (; bytes >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
         bytes /= 1024;
+    if (!bytes) {
+        snprintf(text, room, "0B");
+        return;
+    }
     snprintf(text, room, "%llu-%llu%s", (unsigned long long)bytes, (unsigned long long)bytes + 1,
              units[unit]);
+}
+
+static void put_device(int device, const char *host, FILE *to)
+{
+    const char *job = getenv("SLURM_JOB_ID");
+    char clean[64], gpu[16] = "";
+    trace_clean(clean, sizeof(clean), job && *job ? job : "unknown");
+    if (device >= 0) snprintf(gpu, sizeof(gpu), "GPU%d", device);
+    fprintf(to, "{version=\"v5.1\",slurm_job_id=\"%s\",node=\"%s\",gpu=\"%s\"", clean, host, gpu);
 }
 
 /* Labels of the inspector first; those behind make rows differ. `more`: a last label. */
 static void put_labels(const struct row *row, const char *host, const char *more, FILE *to)
 {
     const struct trace_rank *rank = row->key.rank;
-    const char *job = getenv("SLURM_JOB_ID");
-    char size[64], clean[64], gpu[16] = "";
+    char size[64];
     size_bucket(row->key.bytes, size, sizeof(size));
-    trace_clean(clean, sizeof(clean), job && *job ? job : "unknown");
-    if (rank->device >= 0) snprintf(gpu, sizeof(gpu), "GPU%d", rank->device);
-    fprintf(to,
-            "{version=\"v5.1\",slurm_job_id=\"%s\",node=\"%s\",gpu=\"%s\",comm_name=\"%s\","
-            "n_nodes=\"%d\",nranks=\"%d\",%s=\"%s\",message_size=\"%s\"",
-            clean, host, gpu, *rank->name ? rank->name : "unknown", rank->nnodes, rank->nranks,
+    put_device(rank->device, host, to);
+    fprintf(to, ",comm_name=\"%s\",n_nodes=\"%d\",nranks=\"%d\",%s=\"%s\",message_size=\"%s\"",
+            *rank->name ? rank->name : "unknown", rank->nnodes, rank->nranks,
             row->key.message ? "p2p_operation" : "collective", word_of(row->key.func), size);
     if (!row->key.message)
         fprintf(to, ",algo_proto=\"%s_%s\"", word_of(row->key.algo), word_of(row->key.proto));
@@ -196,6 +208,40 @@ static void put_histogram(const struct trace_metrics *metrics, const char *host,
     }
 }
 
+/* Operations of a kind on that device. */
+static uint64_t count_of_device(const struct trace_metrics *metrics, int device, bool messages)
+{
+    uint64_t count = 0;
+    for (uint32_t r = 0; r < metrics->nrows; r++) {
+        const struct row *row = &metrics->rows[r];
+        if (row->key.rank->device == device && messages == (row->key.message != 0))
+            count += row->count;
+    }
+    return count;
+}
+
+/* The inspector's totals, which it writes on demand. What has no row is the first device's. */
+static void put_devices(const struct trace_metrics *metrics, const char *host, FILE *to)
+{
+    static const char *const names[] = {"nccl_collectives_total", "nccl_p2p_total",
+                                        "nccl_collectives_dropped_total", "nccl_p2p_dropped_total"};
+    for (int k = 0; k < 4; k++) {
+        if (metrics->nrows) fprintf(to, "# TYPE %s counter\n", names[k]);
+        for (uint32_t r = 0; r < metrics->nrows; r++) {
+            const int device = metrics->rows[r].key.rank->device;
+            uint32_t first = 0;
+            while (metrics->rows[first].key.rank->device != device)
+                first++;
+            if (first != r) continue;
+            const uint64_t dropped = r == 0 ? metrics->unlisted[k % 2] : 0;
+            uint64_t count = k < 2 ? count_of_device(metrics, device, k == 1) : dropped;
+            fputs(names[k], to);
+            put_device(device, host, to);
+            fprintf(to, "} %llu\n", (unsigned long long)count);
+        }
+    }
+}
+
 static void put_total(const char *name, const char *help, uint64_t value, FILE *to)
 {
     fprintf(to, "# HELP %s %s\n# TYPE %s counter\n%s{pid=\"%d\"} %llu\n", name, help, name, name,
@@ -209,8 +255,9 @@ void trace_metrics_print(struct trace_metrics *metrics, const char *host, uint64
         struct row *row = &metrics->rows[r];
         if (!row->recent) continue;
         row->mean_usec = row->recent_usec / (double)row->recent;
-        row->busbw_gbps = exp(row->recent_log_busbw / (double)row->recent);
-        row->recent = 0;
+        row->busbw_gbps =
+            row->recent_moved ? exp(row->recent_log_busbw / (double)row->recent_moved) : 0;
+        row->recent = row->recent_moved = 0;
         row->recent_usec = row->recent_log_busbw = 0;
     }
     put_family(metrics, BUS_BANDWIDTH, false, host, to);
@@ -220,8 +267,9 @@ void trace_metrics_print(struct trace_metrics *metrics, const char *host, uint64
     put_family(metrics, OPERATIONS, false, host, to);
     put_family(metrics, BYTES, false, host, to);
     put_histogram(metrics, host, to);
+    put_devices(metrics, host, to);
     put_total("nccl_profiler_lost_events_total", "Records that had no room.", trace_lost(), to);
     put_total("nccl_profiler_unlisted_operations_total",
               "Operations without a row, as there are too many kinds, or too many under way.",
-              metrics->unlisted + given_up, to);
+              metrics->unlisted[0] + metrics->unlisted[1] + given_up, to);
 }

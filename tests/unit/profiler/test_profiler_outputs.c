@@ -188,6 +188,9 @@ static void all_at_once(void)
     assert_int_equal(count_of("nccl_p2p_exec_time_microseconds{"), 1);
     assert_int_equal(count_of("p2p_operation=\"Send\",message_size=\"77-78B\",comm_id="), 19);
     assert_int_equal(count_of("} 200000\n"), 1); /* bytes */
+    assert_int_equal(count_of("nccl_collectives_total{version=\"v5.1\",slurm_job_id="), 1);
+    assert_int_equal(count_of("\n# TYPE nccl_p2p_total counter\nnccl_p2p_total{version="), 1);
+    assert_int_equal(count_of("\"} 1\n# TYPE nccl_collectives_dropped_total"), 1);
     read_file("records");
     assert_int_equal(count_of("\"type\":\"Coll\""), CALLS);
     assert_int_equal(count_of("\"open\":0,"), 1);

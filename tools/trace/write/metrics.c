@@ -61,7 +61,7 @@ bool trace_write_inspector(const struct timeline *run, struct out *out)
 
 /* ---- Prometheus ---- */
 
-/* The inspector's buckets are one unit wide: 4-5GB, 512-513MB. */
+/* The inspector's buckets are one unit wide: 4-5GB, 512-513MB, but for 0B. */
 static void size_bucket(uint64_t bytes, char *text, size_t room)
 {
     static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
@@ -69,6 +69,10 @@ static void size_bucket(uint64_t bytes, char *text, size_t room)
     while (bytes >= 1024 && unit + 1 < TT_LEN(units)) {
         bytes /= 1024;
         unit++;
+    }
+    if (!bytes) {
+        (void)snprintf(text, room, "0B");
+        return;
     }
     (void)snprintf(text, room, "%llu-%llu%s", (unsigned long long)bytes,
                    (unsigned long long)bytes + 1, units[unit]);
