@@ -368,12 +368,10 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
         batch->work = NULL;
         batch->refused = true;
     }
-    if (conn == TT_CONN_P2P) {
-        *work_out = batch->work;
-    } else if (batch->work && batch_serves(batch, plan, first, conn) &&
-               !reports_steps(batch, first)) {
-        *work_out = batch->work;
-    }
+    const bool serves =
+        conn == TT_CONN_P2P ||
+        (batch->work && batch_serves(batch, plan, first, conn) && !reports_steps(batch, first));
+    if (serves) *work_out = batch->work;
     return ncclSuccess;
 }
 
