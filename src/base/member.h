@@ -23,6 +23,8 @@ struct tt_member {
     pthread_mutex_t why_lock;  /* all zero: not locked */
     char why[TT_WHY_BYTES];    /* the first failure's sentence; "" before one */
     _Atomic bool grouped;      /* a group of some thread holds calls on it, for reports */
+    const char *_Atomic meets; /* the call in which it waits for that of all ranks, for reports;
+                                  NULL: none */
 };
 
 static inline bool tt_member_aborted(const struct tt_member *member)

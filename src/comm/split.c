@@ -89,7 +89,9 @@ ncclResult_t tt_comm_split(struct tt_comm *parent, const struct tt_comm_color *o
         tt_bootstrap_fail(parent->bootstrap, rc, tt_last_error());
         goto out;
     }
+    atomic_store_explicit(&parent->member.meets, "ncclCommSplit", memory_order_relaxed);
     rc = tt_bootstrap_allgather(parent->bootstrap, &mine, sizeof(mine), args);
+    atomic_store_explicit(&parent->member.meets, NULL, memory_order_relaxed);
     if (rc || !child) goto out;
     int count = choose_members(args, n, own->color);
     for (int i = 0; i < count; i++)

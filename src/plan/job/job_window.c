@@ -47,7 +47,9 @@ static ncclResult_t window_run(struct tt_job *base)
     request.rc = peers ? tt_comm_registry(comm, &registry)
                        : tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
     struct tt_window *window = NULL;
+    atomic_store_explicit(&comm->member.meets, "ncclCommWindowRegister", memory_order_relaxed);
     ncclResult_t rc = tt_window_register(registry, &request, &window);
+    atomic_store_explicit(&comm->member.meets, NULL, memory_order_relaxed);
     free(peers);
     if (rc) return rc;
     tt_transport_register(comm->transport, window, job->call.buff, job->call.bytes);

@@ -14,12 +14,17 @@
  * waits for, with the name of the rank that began it. Where it comes back to that rank, which has
  * waited in one and the same call all the time, so have all on the way to it: no wait on it could
  * end before the next one. The lowest rank of a circle finds it; others do not pass its message
- * on. */
+ * on.
+ *
+ * A rank that stands in a split, a window's registration or the like compares what it is asked with
+ * that call, too: a collective that it has not made comes after it here, and before it at the rank
+ * that asks. */
 #include "watch/compare/compare.h"
 
 #include "base/member.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
+#include "exec/exec.h"
 #include "program/program.h"
 
 #include <endian.h>
@@ -31,6 +36,7 @@ enum { LISTED_WAITS = 8 };
 #define ASK_AGE_NSEC 40000000ull /* younger waits are left alone */
 #define ASK_PAUSE_NSEC 50000000ull
 #define ASK_MOST_NSEC 1000000000ull
+#define MEET_NSEC 1000000000ull /* of a wait for all ranks in a split or the like */
 
 /* ---- the other's call log ---- */
 
@@ -74,12 +80,13 @@ struct side { /* one of two ranks of which at least one waits for the other */
     bool messages;           /* in sends and receives, or what is made of them */
     bool data;               /* waits for bytes, not for room */
     bool early;              /* waits for the other's call: its own one has not begun */
+    bool meets;              /* it stands in a split or the like as well */
     uint64_t number;         /* of the collective that it is in */
     uint64_t begun;          /* collectives */
     uint32_t sent, received; /* messages to and from the other, begun */
     struct tt_call call;
 };
-enum { SIDE_WORDS = 7, SIDE_MESSAGES = 1, SIDE_DATA = 2, SIDE_EARLY = 4 };
+enum { SIDE_WORDS = 7, SIDE_MESSAGES = 1, SIDE_DATA = 2, SIDE_EARLY = 4, SIDE_MEETS = 8 };
 
 struct origin {    /* of a message that follows waits */
     int rank, via; /* the rank that began it, and the one it waits for */
@@ -95,6 +102,7 @@ static struct side side_of(const struct tt_watch_subject *subject, const struct 
         .rank = subject->member->rank,
         .data = tt_wait_is_for_data(wait->what),
         .early = tt_wait_is_for_call(wait->what),
+        .meets = tt_bootstrap_exchange_nsec(subject->bootstrap) != 0,
         .number = wait->op_seq,
         .begun = atomic_load_explicit(tt_transport_begun(subject->transport), memory_order_relaxed),
         .sent = tt_transport_messages(subject->transport, other, true),
@@ -108,7 +116,7 @@ static struct side side_of(const struct tt_watch_subject *subject, const struct 
 static void side_pack(const struct side *side, uint64_t words[SIDE_WORDS])
 {
     words[0] = (side->messages ? SIDE_MESSAGES : 0) | (side->data ? SIDE_DATA : 0) |
-               (side->early ? SIDE_EARLY : 0);
+               (side->early ? SIDE_EARLY : 0) | (side->meets ? SIDE_MEETS : 0);
     words[1] = side->number;
     words[2] = side->begun;
     words[3] = (uint64_t)side->received << 32 | side->sent;
@@ -123,6 +131,7 @@ static struct side side_unpack(int rank, uint64_t words[SIDE_WORDS])
                         .messages = (words[0] & SIDE_MESSAGES) != 0,
                         .data = (words[0] & SIDE_DATA) != 0,
                         .early = (words[0] & SIDE_EARLY) != 0,
+                        .meets = (words[0] & SIDE_MEETS) != 0,
                         .number = words[1],
                         .begun = words[2],
                         .sent = (uint32_t)words[3],
@@ -277,9 +286,36 @@ static void receive_ask(const struct tt_watch_subject *subject, const struct sid
     }
 }
 
+/* This rank has made all its calls and stands in a split or the like. The asker's collective, which
+ * it has not made, came before that there. Messages have no place in the order of all ranks' calls,
+ * and a group's calls none in that of its jobs. */
+static void receive_before_exchange(const struct tt_watch_subject *subject,
+                                    const struct side *asker, uint64_t now)
+{
+    const uint64_t since = tt_bootstrap_exchange_nsec(subject->bootstrap);
+    const uint64_t begun =
+        atomic_load_explicit(tt_transport_begun(subject->transport), memory_order_relaxed);
+    const bool grouped =
+        subject->grouped && atomic_load_explicit(subject->grouped, memory_order_relaxed);
+    const bool works = atomic_load_explicit(&subject->queue->issued, memory_order_relaxed) !=
+                       atomic_load_explicit(&subject->queue->served, memory_order_relaxed);
+    if (!since || now < since + MEET_NSEC || asker->messages || asker->meets || grouped || works ||
+        begun >= asker->number)
+        return;
+    const char *meets = atomic_load_explicit(&subject->member->meets, memory_order_relaxed);
+    char call[TT_CALL_BYTES];
+    tt_call_text(&asker->call, false, call);
+    tt_transport_mismatch(subject->transport,
+                          "ranks called different operations: rank %d called %s as operation %u, "
+                          "rank %d called %s after %u operation(s); all ranks must make the same "
+                          "calls in the same order",
+                          asker->rank, call, (uint32_t)asker->number, subject->member->rank,
+                          meets ? meets : "a split or registration", (uint32_t)begun);
+}
+
 /* Those that wait for this rank. */
 static void receive_asks(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
-                         const struct tt_wait *waits, int nwaits)
+                         const struct tt_wait *waits, int nwaits, uint64_t now)
 {
     uint64_t words[ASK_WORDS] = {0};
     for (int asker = 0; asker < subject->member->nranks; asker++) {
@@ -290,6 +326,7 @@ static void receive_asks(struct tt_watch_compare *compare, const struct tt_watch
             struct origin origin = origin_unpack(words + SIDE_WORDS);
             if (bytes != sizeof(words)) continue;
             receive_ask(subject, &theirs, waits, nwaits);
+            receive_before_exchange(subject, &theirs, now);
             follow(compare, subject, &theirs, origin, waits, nwaits);
         }
     }
@@ -332,7 +369,7 @@ void tt_compare_look(struct tt_watch_compare *compare, const struct tt_watch_sub
     if (mail != compare->mail) {
         compare->mail = mail;
         news = receive_call_log(compare, subject);
-        receive_asks(compare, subject, waits, nwaits);
+        receive_asks(compare, subject, waits, nwaits, now);
     }
     if (compare->received && (news || moved)) {
         int nranks = subject->member->nranks,

@@ -100,4 +100,5 @@ void tt_circle_exchange(const struct tt_standing *from, const struct tt_status *
     hash = mix(mix(hash, from->status->served), from->status->begun);
     hash = mix(mix(hash, standing->served), standing->begun);
     verdict->circle = hash | 1;
+    verdict->comms[verdict->ncomms++] = standing->comm_id; /* its ranks are to hear it there */
 }

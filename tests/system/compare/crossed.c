@@ -1,8 +1,9 @@
 /* Ranks that use two or more communicators in different order. Where each has both calls on one
  * stream nothing can end: all get ncclInvalidUsage with the calls. Where a rank waits for one call
  * before it makes the other, it might still make it: each that waits is warned within seconds.
- * Where the ranks are merely late, no rank says anything. A split against a sum is warned of as
- * well. In memory and over sockets.
+ * Where the ranks are merely late, no rank says anything. A split or a registration against a sum
+ * is an error at all ranks, with both calls; one of another communicator is warned of. In memory
+ * and over sockets.
  *
  * usage: crossed [sockets] */
 #include "../harness/harness.h"
@@ -17,9 +18,16 @@
 enum { RANKS = 3, COUNT = 1000, LIMIT_SEC = 60, WARNED_SEC = 30, LATE_USEC = 2600000 };
 
 struct play {
+    const char *name;
     bool waits; /* for each call before the next one */
     bool late;  /* the order is right, but the last rank comes late */
-    bool meets; /* the first rank splits the communicator in which the others sum */
+    enum {
+        SUMS,
+        SPLITS,
+        REGISTERS,
+        SPLITS_ANOTHER
+    } meets; /* what the first rank does where the
+                others sum */
 };
 
 struct shared {
@@ -121,7 +129,8 @@ static void *await_word(void *arg)
     return NULL;
 }
 
-static void meet(const struct rank *own)
+/* Rank 0 splits a communicator, and the others sum in another one first. They might come yet. */
+static void meet_beside(const struct rank *own)
 {
     pthread_t thread;
     ncclComm_t part = NULL;
@@ -129,21 +138,44 @@ static void meet(const struct rank *own)
     if (own->rank == 0) {
         CHECK(ncclCommSplit(own->comms[0], 0, 0, &part, NULL) != ncclSuccess);
     } else {
-        call(own, 0);
+        call(own, 1);
     }
     CHECK(pthread_join(thread, NULL) == 0);
+}
+
+/* Rank 0 makes a call of all ranks where the others sum. */
+static void meet(const struct rank *own)
+{
+    const char *why, *met = own->play->meets == SPLITS ? "ncclCommSplit" : "ncclCommWindowRegister";
+    ncclComm_t part = NULL, comm = own->comms[0];
+    ncclWindow_t window = NULL;
+    ncclResult_t state;
+    if (own->rank) {
+        call(own, 0);
+        state = await(own, &why);
+    } else {
+        state = own->play->meets == SPLITS
+                    ? ncclCommSplit(comm, 0, 0, &part, NULL)
+                    : ncclCommWindowRegister(comm, own->buffer, COUNT * sizeof(float), &window, 0);
+        why = ncclGetLastError(comm);
+    }
+    if (state != ncclInvalidUsage || !strstr(why, met) || !strstr(why, "rank 0 called") ||
+        !strstr(why, "called AllReduce(count 1000, float, sum) as operation 1"))
+        harness_fail(__FILE__, __LINE__, "rank %d: code %d, \"%s\"", own->rank, (int)state, why);
 }
 
 static void use(const struct rank *own)
 {
     const char *why = "";
     const double start = harness_now_sec();
-    if (own->play->meets) {
-        meet(own);
+    if (own->play->meets == SPLITS_ANOTHER) {
+        meet_beside(own);
         printf("rank %d: %.2f s\n", own->rank, harness_now_sec() - start);
         return;
     }
-    if (own->play->waits) {
+    if (own->play->meets) {
+        meet(own);
+    } else if (own->play->waits) {
         must_be_warned(own);
     } else if (own->play->late) {
         if (own->rank == RANKS - 1) usleep(LATE_USEC);
@@ -182,7 +214,7 @@ static void live(int rank, const struct play *play, struct shared *shared)
     CUDA(cudaStreamCreate(&own.stream));
     CUDA(cudaMalloc((void **)&own.buffer, COUNT * sizeof(float)));
     use(&own);
-    for (int k = play->meets ? 1 : 0; k < RANKS; k++)
+    for (int k = play->meets == SPLITS_ANOTHER ? 1 : 0; k < RANKS; k++)
         (void)ncclCommAbort(own.comms[k]);
     unlink(log_path(rank));
     exit(0);
@@ -210,17 +242,22 @@ static void run(const struct play *play)
 int main(int argc, char **argv)
 {
     static const struct play plays[] = {
-        {false, false, false}, {true, false, false}, {false, true, false}, {false, false, true}};
+        {"on one stream", false, false, SUMS},
+        {"one by one", true, false, SUMS},
+        {"late", false, true, SUMS},
+        {"against a split", false, false, SPLITS},
+        {"against a registration", false, false, REGISTERS},
+        {"against a split of another communicator", false, false, SPLITS_ANOTHER},
+    };
+    const bool sockets = argc > 1 && !strcmp(argv[1], "sockets");
+    const size_t count = sizeof(plays) / sizeof(plays[0]) - (sockets ? 1 : 0);
     setenv("TUTTI_DEVICES", "3", 1);
-    if (argc > 1 && !strcmp(argv[1], "sockets")) {
+    if (sockets) {
         setenv("NCCL_P2P_DISABLE", "1", 1);
         setenv("NCCL_SHM_DISABLE", "1", 1);
     }
-    for (size_t i = 0; i < sizeof(plays) / sizeof(plays[0]); i++) {
-        printf("%s\n", plays[i].late    ? "late"
-                       : plays[i].waits ? "one by one"
-                       : plays[i].meets ? "against a split"
-                                        : "on one stream");
+    for (size_t i = 0; i < count; i++) {
+        puts(plays[i].name);
         fflush(NULL);
         run(&plays[i]);
     }
