@@ -198,14 +198,15 @@ void tt_judge_receive(struct tt_watch *watch)
     }
 }
 
-/* No rank stood still long enough to be seen: others may be busy, or their waits not listed yet. */
+/* No rank stood still long enough to be seen, or a circle is not there any more: others may be
+ * busy, or their waits not listed yet. */
 static void ask_again(struct tt_watch *watch, uint64_t now)
 {
     uint64_t pause_nsec = watch->pause_nsec ? 2 * watch->pause_nsec : AGAIN_NSEC;
     watch->pause_nsec =
         pause_nsec < tt_watches.watchdog.report_nsec ? pause_nsec : tt_watches.watchdog.report_nsec;
     watch->again_nsec = now + watch->pause_nsec;
-    watch->asked = false;
+    watch->looked = watch->asked = false;
 }
 
 /* The inquiry before this one found the same circle, so it was there at one moment as a whole. */
@@ -228,6 +229,7 @@ void tt_judge_end(struct tt_watch *watch, uint64_t now)
     watch->wants = 0;
     tt_verdict_find(&tt_watches.watchdog.inquiry, tt_watches.watchdog.subjects, member->comm_id,
                     member->rank, &verdict);
+    const bool is_lost = watch->circle && !verdict.circle;
     if (!verdict.circle) watch->circle = 0;
     if (verdict.circle && !is_confirmed(watch, &verdict, now)) return;
     if (verdict.circle && verdict.certain && watch->compares) {
@@ -235,7 +237,7 @@ void tt_judge_end(struct tt_watch *watch, uint64_t now)
         return;
     }
     bool due = watch->asked || stands_still(&verdict) || verdict.circle;
-    if (watch->asked && verdict.kind == TT_VERDICT_NONE) ask_again(watch, now);
+    if (verdict.kind == TT_VERDICT_NONE || is_lost) ask_again(watch, now);
     if (!due || verdict.kind == TT_VERDICT_NONE) return;
     int level = watch->asked ? TT_REPORTED_DUE : TT_REPORTED_EARLY;
     if (watch->judged >= level) return;
