@@ -278,6 +278,7 @@ static void fork_child(void)
 static const struct tt_service_client tree_client = {
     .tick = tick,
     .fork_child = fork_child,
+    .needed = tt_leave_needed,
     .goodbye = tt_failure_exit,
 };
 

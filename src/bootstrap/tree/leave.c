@@ -77,6 +77,26 @@ void tt_leave_bye(struct tt_bootstrap *b, struct tt_conn *conn)
     if (b->leaving) tt_leave_finish(b);
 }
 
+/* Subtrees that have not left, and what is above them. */
+static bool relays(const struct tt_bootstrap *b)
+{
+    int sides = b->up != NULL;
+    if (!b->leaving || b->finished || !b->contacts || atomic_load(&b->error)) return false;
+    for (int i = 0; i < b->nbranches; i++)
+        sides += b->branches[i].conn && !b->branches[i].done;
+    return sides > 1;
+}
+
+bool tt_leave_needed(void)
+{
+    bool needed = false;
+    for (const struct tt_bootstrap *b = tt_service()->members; b; b = b->next) {
+        if (!b->leaving) return false;
+        needed |= relays(b);
+    }
+    return needed;
+}
+
 /* ---- the call ---- */
 
 /* Another rank of this communicator in this process, that has not left, or that is still here. */

@@ -23,6 +23,7 @@
 #define EVENTS 64
 #define TICK_NSEC 20000000ull /* resolution of deadlines */
 #define IDLE_NSEC 1000000000ull
+#define NEEDED_NSEC 10000000000ull /* as long as a proxy waits for peers to take what it sent */
 #define EXIT_SLEEP_USEC 1000
 
 /* ---- the thread ---- */
@@ -204,6 +205,15 @@ static bool some_busy(const struct tt_service *service)
     return false;
 }
 
+static bool some_needed(const struct tt_service *service)
+{
+    for (int i = 0; i < TT_SERVICE_CLIENTS; i++) {
+        const struct tt_service_client *client = service->clients[i];
+        if (client && client->needed && client->needed()) return true;
+    }
+    return false;
+}
+
 /* Clients send to their peers, before `until` where they can, and then what no thread waits for. */
 static void say_goodbye(struct tt_service *service, int code, uint64_t until_nsec)
 {
@@ -231,12 +241,18 @@ static void report_launcher(int code)
 }
 
 /* Process exit: peers learn of it, also ranks that come late or wait for a reason; then the thread
- * stops. At most 2 s. */
+ * stops. At most 2 s; at the end of a program that went well 10 s more, while peers that have not
+ * come to their end reach each other through this process. */
 static void at_process_exit(int code, void *arg)
 {
     struct tt_service *service = arg;
     uint64_t until_nsec = tt_now_nsec() + IDLE_NSEC;
     if (!lock_until(service, until_nsec)) return;
+    const uint64_t last_nsec = until_nsec + NEEDED_NSEC;
+    while (!code && service->state == TT_SERVICE_RUNNING && some_needed(service) &&
+           await_end(service, last_nsec)) {
+    }
+    until_nsec = tt_now_nsec() + IDLE_NSEC;
     if (service->state == TT_SERVICE_RUNNING) {
         report_launcher(code);
         say_goodbye(service, code, until_nsec);

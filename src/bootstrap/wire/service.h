@@ -21,6 +21,7 @@ struct tt_bootstrap;
 struct tt_service_client {
     bool (*tick)(uint64_t now_nsec); /* act on deadlines; true: look again in 20 ms */
     void (*fork_child)(void);        /* forget what the child inherited */
+    bool (*needed)(void);            /* true: peers reach each other through this process alone */
     void (*goodbye)(int code);       /* the process exits: report it to the peers */
     bool (*busy)(void);              /* true: some peer has not got that report yet */
     void (*last_word)(void);         /* no time is left for these peers: log it */

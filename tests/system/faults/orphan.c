@@ -13,6 +13,7 @@
 enum { RANKS = 3, COUNT = 1 << 20, LIMIT_SEC = 60 };
 
 enum life { EXITS, ABORTS, LINGERS }; /* of the second: what it does about its error */
+enum { BEHIND_USEC = 700000 }; /* the first has ended its communicator and its program by then */
 
 static void judge(int rank, ncclResult_t state, const char *why, bool sockets)
 {
@@ -35,12 +36,10 @@ static ncclResult_t outcome(ncclComm_t comm, cudaStream_t stream)
     return state;
 }
 
-static void play(int rank, int ids[2], enum life life, bool sockets)
+static ncclComm_t join(int rank, int ids[2])
 {
     ncclUniqueId id;
     ncclComm_t comm;
-    cudaStream_t stream;
-    float *buffer;
     alarm(LIMIT_SEC);
     if (rank == 0) NCCL(ncclGetUniqueId(&id));
     for (int other = 1; rank == 0 && other < RANKS; other++)
@@ -48,6 +47,38 @@ static void play(int rank, int ids[2], enum life life, bool sockets)
     if (rank > 0) CHECK(read(ids[0], &id, sizeof(id)) == sizeof(id));
     CUDA(cudaSetDevice(rank));
     NCCL(ncclCommInitRank(&comm, RANKS, id, rank));
+    return comm;
+}
+
+/* The first ends well, and the others connect to each other after that: what they need for it comes
+ * by its process, which stays so long. */
+static void play_behind(int rank, int ids[2])
+{
+    ncclComm_t comm = join(rank, ids);
+    ncclResult_t state;
+    cudaStream_t stream;
+    float *buffer;
+    CUDA(cudaStreamCreate(&stream));
+    CUDA(cudaMalloc((void **)&buffer, COUNT * sizeof(float)));
+    if (rank > 0) {
+        usleep(BEHIND_USEC);
+        NCCL(ncclGroupStart());
+        NCCL(ncclSend(buffer, COUNT / 2, ncclFloat, RANKS - rank, comm, stream));
+        NCCL(ncclRecv(buffer + COUNT / 2, COUNT / 2, ncclFloat, RANKS - rank, comm, stream));
+        NCCL(ncclGroupEnd());
+        CUDA(cudaStreamSynchronize(stream));
+        NCCL(ncclCommGetAsyncError(comm, &state));
+        CHECK(state == ncclSuccess);
+    }
+    NCCL(ncclCommDestroy(comm));
+    exit(0);
+}
+
+static void play(int rank, int ids[2], enum life life, bool sockets)
+{
+    ncclComm_t comm = join(rank, ids);
+    cudaStream_t stream;
+    float *buffer;
     CUDA(cudaStreamCreate(&stream));
     CUDA(cudaMalloc((void **)&buffer, COUNT * sizeof(float)));
     NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclFloat, ncclSum, comm, stream));
@@ -69,20 +100,22 @@ static void play(int rank, int ids[2], enum life life, bool sockets)
     exit(0);
 }
 
-static void run(enum life life, bool sockets)
+/* life  -1: play_behind() */
+static void run(int life, bool sockets)
 {
     int ids[2], status;
     CHECK(pipe(ids) == 0);
     for (int rank = 0; rank < RANKS; rank++) {
         pid_t pid = fork();
         CHECK(pid >= 0);
-        if (pid == 0) play(rank, ids, life, sockets);
+        if (pid == 0 && life < 0) play_behind(rank, ids);
+        if (pid == 0) play(rank, ids, (enum life)life, sockets);
     }
     close(ids[1]);
     for (int rank = 0; rank < RANKS; rank++) {
         CHECK(wait(&status) > 0);
         if (status) {
-            harness_fail(__FILE__, __LINE__, "life %d: a rank ended with %#x", (int)life,
+            harness_fail(__FILE__, __LINE__, "life %d: a rank ended with %#x", life,
                          (unsigned)status);
         }
     }
@@ -95,7 +128,7 @@ int main(int argc, char **argv)
     setenv("TUTTI_DEVICES", "3", 1);
     setenv("NCCL_P2P_DISABLE", "1", 1);
     if (sockets) setenv("NCCL_SHM_DISABLE", "1", 1);
-    for (enum life life = EXITS; life <= LINGERS; life++)
+    for (int life = sockets ? -1 : EXITS; life <= LINGERS; life++)
         run(life, sockets);
     return 0;
 }
