@@ -1,5 +1,4 @@
-/* Letters between the ranks of a world: all that network edges need to find each other. One thread.
- */
+/* Messages between the ranks of a world, by which network edges find each other. One thread. */
 #pragma once
 
 #include "bootstrap/bootstrap.h"
