@@ -26,6 +26,14 @@ fi
 PATH=${PATH#*:} exec cc "$@"
 """
 
+# meson puts a compiler cache before the compiler, which would take this one for new at each run.
+CACHE = """#!/bin/sh
+case "$1" in
+-*) PATH=${PATH#*:} exec ccache "$@" ;;
+*) exec "$@" ;;
+esac
+"""
+
 
 def made_of(build):
     """What each object was made of, as ninja noted it; only of objects that are up to date."""
@@ -40,7 +48,7 @@ def main(build, folder):
     known = os.path.join(folder, "known")
     os.makedirs(known)
     with open(os.path.join(build, "compile_commands.json")) as file:
-        words = {row["output"]: shlex.split(row["command"]) for row in json.load(file)}
+        words = {row["output"]: shlex.split(row["command"].removeprefix("ccache ")) for row in json.load(file)}
     for output, files in made_of(build):
         if output.startswith("tests/"):
             continue
@@ -56,9 +64,10 @@ def main(build, folder):
             file.write(" ".join(words[output][1:]))
         with open(there + ".d", "w") as file:
             file.write(f"{output}: {' '.join(files)}\n")
-    with open(os.path.join(folder, "cc"), "w") as file:
-        file.write(COMPILER)
-    os.chmod(os.path.join(folder, "cc"), 0o755)
+    for name, text in [("cc", COMPILER)] + ([("ccache", CACHE)] if shutil.which("ccache") else []):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(text)
+        os.chmod(os.path.join(folder, name), 0o755)
 
 
 if len(sys.argv) != 3:
