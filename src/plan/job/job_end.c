@@ -78,13 +78,14 @@ static ncclResult_t destroy_run(struct tt_job *base)
     if (rc) {
         tt_comm_abort(comm, rc);
         tt_plan_drain(comm);
+        tt_comm_recall(comm, rc);
     } else if (atomic_load_explicit(&comm->phase, memory_order_acquire) <=
                TT_COMM_FINALIZING) { /* what Finalize has not done */
         atomic_store_explicit(&comm->phase, TT_COMM_FINALIZING, memory_order_release);
         rc = finalize_now(comm);
+        tt_comm_recall(comm, rc);                       /* the abort is no reason of this call's */
         if (rc == ncclTimeout) tt_comm_abort(comm, rc); /* its graphs are still there */
     }
-    tt_comm_recall(comm, rc);
     if (rc && ignored) tt_comm_note_broken();
     base->comm = NULL;
     tt_plan_end(comm);
