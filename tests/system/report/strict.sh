@@ -44,11 +44,13 @@ strict race 66 'tutti check: 1 finding; the exit status is 66 instead of the pro
 line=$(grep -n 'cudaMemsetAsync(memory, 2' "${0%/*}/strict.c" | cut -d: -f1)
 strict race 66 "writes, called at strict.c:$line, system-strict+0x"
 # A store has its width, and freed memory says where it was allocated and freed.
+stored=$(grep -n 'memory\[2\] = 1;' "${0%/*}/strict.c" | cut -d: -f1)
+strict late 66 "second  a store of the host, on the host, writes, at strict.c:$stored, "
 [ "$(uname -m)" = x86_64 ] && strict late 66 'memory  4 bytes at '
 allocated=$(grep -n 'cudaMalloc((void \*\*)&second' "${0%/*}/strict.c" | cut -d: -f1)
 freed=$(grep -n 'cudaFree(memory);' "${0%/*}/strict.c" | tail -1 | cut -d: -f1)
-strict late 66 "byte 0 of what was an allocation of 4000 bytes of device memory of device 0, called at strict.c:$allocated, "
-strict late 66 "freed   called at strict.c:$freed, "
+strict late 66 "byte 0 of what was an allocation of 4000 bytes of device memory of device 0, allocated at strict.c:$allocated, "
+strict late 66 "freed   at strict.c:$freed, "
 strict leak 1 'tutti check: the exit status is 1 instead of the program'"'"'s 0: communicators were left (TUTTI_STRICT)'
 strict group 66 'race: AllReduce (call 2 of a group) writes what AllReduce (call 1 of a group) writes' TUTTI_DEVICES=2
 strict group 66 'memory  2000 bytes at ' TUTTI_DEVICES=2

@@ -126,6 +126,7 @@ static bool judge(struct tt_host_check *check, const void *ptr, const ucontext_t
     struct tt_check_op *op =
         tt_check_op_begin(check, NULL, write ? "a store of the host" : "a load of the host");
     if (!op) return true;
+    op->plain = true;
     tt_check_touch(check, op, ptr, bytes_of(context), write);
     tt_check_op_drop(op);
     return atomic_load_explicit(&check->findings, memory_order_relaxed) != before;

@@ -51,7 +51,7 @@ static void add_side(struct text *text, const char *which, const struct tt_check
     tt_check_site_write(op->site, site, sizeof(site));
     add(text, "  %s %s, on ", which, op->name);
     add_stream(text, op);
-    add(text, ", %s%s\n", does, site);
+    add(text, ", %s%s%s\n", does, !*site ? "" : op->plain ? ", at " : ", called at ", site);
 }
 
 /* `freed`: the memory may have been freed before. */
@@ -74,7 +74,7 @@ static void add_memory(struct text *text, const struct tt_host_check *check, con
         block == freed ? "what was an allocation" : "an allocation",
         block == freed ? block->gone.bytes : block->bytes, kinds[block->kind]);
     if (block->kind == TT_MEMORY_DEVICE) add(text, " of device %d", block->device);
-    add(text, "%s\n", site);
+    add(text, "%s%s\n", *site ? ", allocated at " : "", site);
 }
 
 /* Memory that a library of ours took for itself: what the program forgot is to end it. */
@@ -164,7 +164,7 @@ static void add_outside(struct text *text, struct tt_host_check *check,
     if (!freed) return;
     char site[LINE_BYTES];
     tt_check_site_write(freed->gone.site, site, sizeof(site));
-    if (*site) add(text, "  freed   %s\n", site + strlen(", "));
+    if (*site) add(text, "  freed   at %s\n", site);
 }
 
 static void write_text(struct text *text, struct tt_host_check *check,

@@ -125,7 +125,7 @@ static int write_line(struct dl_phdr_info *info, size_t bytes, void *arg)
     const char *function = function_at(info, offset);
     const bool known =
         tt_check_source_find(is_library ? file : "/proc/self/exe", offset, source, sizeof(source));
-    snprintf(line->out, line->out_bytes, ", called at %s%s%s+0x%zx%s%s%s", known ? source : "",
+    snprintf(line->out, line->out_bytes, "%s%s%s+0x%zx%s%s%s", known ? source : "",
              known ? ", " : "", name ? name + 1 : file, offset, function ? " (" : "",
              function ? function : "", function ? ")" : "");
     return 1;

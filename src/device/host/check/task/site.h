@@ -9,4 +9,4 @@ bool tt_check_is_system(const char *file); /* a library of the system or of Tutt
 /* In a signal handler: a byte behind the instruction's first, or behind the program's call that led
  * to it. */
 const void *tt_check_fault_site(const void *instruction);
-void tt_check_site_write(const void *site, char *out, size_t out_bytes); /* ", called at ..." */
+void tt_check_site_write(const void *site, char *out, size_t out_bytes); /* "" if not known */

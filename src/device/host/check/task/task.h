@@ -25,6 +25,7 @@ struct tt_check_op { /* an operation that accesses memory */
     struct tt_check_clock *before; /* counted */
     int device;
     bool legacy, blocking;
+    bool plain;  /* an instruction of the program, no call */
     bool direct; /* no copy or fill: it uses registered memory through the program's mapping */
     uint64_t stream_id;
     const void *site; /* the program's call; NULL: not known */
