@@ -168,7 +168,7 @@ static int examine_one(const struct doctor_options *options, json_t *jobs)
     const bool answered = job != NULL;
     doctor_merge(jobs, job);
     if (!address) doctor_examine_missing(question, jobs);
-    if (!address) doctor_examine_neighbours(question, jobs);
+    if (!address) doctor_examine_neighbours(pid, question, jobs);
     if (answered) return 0;
     return !address && doctor_is_stopped(pid) ? 1 : STATUS_NO_JOB;
 }

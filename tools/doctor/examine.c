@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_ASKED = 256, BRIEF_SEC = 2 };
@@ -126,22 +127,62 @@ int doctor_examine_host(const struct doctor_question *question, json_t *jobs)
     return silent;
 }
 
-void doctor_examine_neighbours(const struct doctor_question *question, json_t *jobs)
+/* It is in an init of which no process with the root has answered. */
+static bool is_unclear(const json_t *job)
 {
-    struct doctor_question quiet = *question;
-    json_t *others = json_array(), *job = json_array_get(jobs, 0), *other;
-    const json_t *comm;
-    size_t i;
-    bool in_init = false;
-    quiet.quiet = true;
-    json_array_foreach(json_object_get(job, "communicators"), i, comm) in_init |=
-        doctor_in_init(comm);
-    if (in_init) doctor_examine_host(&quiet, others);
-    json_array_foreach(others, i, other)
+    const json_t *comm, *rank;
+    size_t i, k;
+    json_array_foreach(json_object_get(job, "communicators"), i, comm)
     {
-        if (doctor_shares_comm(job, other)) doctor_merge(jobs, json_incref(other));
+        if (!doctor_in_init(comm)) continue;
+        json_array_foreach(json_object_get(comm, "missing"), k, rank)
+        {
+            const char *state = json_string_value(json_object_get(rank, "state"));
+            if (state && !strcmp(state, "unknown")) return true;
+        }
     }
-    json_decref(others);
+    return false;
+}
+
+static double now_sec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* One process, if it is of that job. */
+static void examine_neighbour(int pid, double timeout_sec, json_t *jobs)
+{
+    const struct doctor_question brief = {.timeout_sec = timeout_sec < 1 ? timeout_sec : 1};
+    const char *why = "";
+    const int fd = doctor_connect_pid(pid, brief.timeout_sec, &why);
+    json_t *other = doctor_examine(fd, &brief, &why);
+    if (other && doctor_shares_comm(json_array_get(jobs, 0), other)) {
+        doctor_merge(jobs, other);
+    } else {
+        json_decref(other);
+    }
+}
+
+/* Those of its session first, as ranks of a job are as a rule. */
+void doctor_examine_neighbours(int pid, const struct doctor_question *question, json_t *jobs)
+{
+    int pids[DOCTOR_PIDS_MOST];
+    const json_t *job = json_array_get(jobs, 0);
+    const pid_t session = getsid(pid);
+    const double until_sec = now_sec() + question->timeout_sec;
+    if (!is_unclear(job)) return;
+    const int count = doctor_list(pids, DOCTOR_PIDS_MOST);
+    for (int p = 0; p < 2 * count && is_unclear(job); p++) {
+        const int other = pids[p % count];
+        const double left_sec = until_sec - now_sec();
+        if (left_sec <= 0) break;
+        if ((getsid(other) == session) != (p < count)) continue;
+        if (!doctor_is_stopped(other) && !doctor_has_pid(job, other))
+            examine_neighbour(other, left_sec, jobs);
+    }
+    doctor_examine_missing(question, jobs); /* the root knows more of them */
 }
 
 int doctor_pid_of(const json_t *job)

@@ -16,9 +16,9 @@ json_t *doctor_examine(int fd, const struct doctor_question *question, const cha
 /* Ranks that run and have not answered: the question passed through a process that is stopped. Each
  * is asked itself, for a second, as it cannot reach others either. */
 void doctor_examine_missing(const struct doctor_question *question, json_t *jobs);
-/* A process in an init is connected with no other: what the others of this host say of its
- * communicators is added. */
-void doctor_examine_neighbours(const struct doctor_question *question, json_t *jobs);
+/* A process in an init is connected with no other: what others of this host say of its
+ * communicators is added, until one says who has come, for as long again as a question may take. */
+void doctor_examine_neighbours(int pid, const struct doctor_question *question, json_t *jobs);
 /* All jobs of this user: a process that another has answered for is not asked again, and one that
  * is stopped is not asked at all. Returns how many are in no answer. */
 int doctor_examine_host(const struct doctor_question *question, json_t *jobs);
