@@ -61,7 +61,8 @@ ncclResult_t tt_socket_net_unlisten(void *listen_comm);
 struct socket_ends;
 struct socket_origin { /* how a connection was made */
     int dev;
-    bool has_spare; /* handle.spare has not been tried */
+    bool has_spare; /* the handle has two addresses */
+    bool over;      /* it was made to handle.spare */
     uint64_t connection;
     struct socket_handle handle;
 };

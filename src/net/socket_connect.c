@@ -377,8 +377,12 @@ ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void
     }
     *ends_out = (struct socket_ends){.sending = true};
     if (!rc) {
-        *origin_out =
-            (struct socket_origin){dev, connector->has_spare, connector->connection, handle};
+        bool has_spare = handle.spare.sa.sa_family == handle.addr.sa.sa_family;
+        *origin_out = (struct socket_origin){.dev = dev,
+                                             .has_spare = has_spare,
+                                             .over = has_spare && !connector->has_spare,
+                                             .connection = connector->connection,
+                                             .handle = handle};
     }
     if (!rc) rc = take_ends(context, connector, ends_out);
     tt_socket_connector_free(connector);

@@ -82,6 +82,13 @@ static struct resume_lane *state_of(const struct socket_link *link, const struct
     return &link->resume->lanes[lane - link->lanes];
 }
 
+/* The lane is on one way now: on the spare one it looks for the first one from time to time. */
+static void await_mending(struct resume_lane *at)
+{
+    at->mend_nsec = tt_now_nsec() + MEND_NSEC;
+    at->pause_nsec = MEND_NSEC;
+}
+
 /* ---- made and ended ---- */
 
 static struct socket_resume *resume_create(int nlanes)
@@ -103,8 +110,11 @@ ncclResult_t tt_socket_resume_sender(struct socket_link *link, struct socket_con
     resume->origin = *origin;
     resume->paths[0] = origin->handle.addr;
     resume->paths[1] = origin->handle.spare;
-    for (int i = 0; i < link->nlanes; i++)
+    for (int i = 0; i < link->nlanes; i++) {
         link->lanes[i].holds = true;
+        resume->lanes[i].over = origin->over;
+        await_mending(&resume->lanes[i]);
+    }
     link->resume = resume;
     return ncclSuccess;
 }
@@ -371,8 +381,7 @@ static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane
     report_moved(link, at);
     hang_up(at);
     at->moves = 0;
-    at->mend_nsec = tt_now_nsec() + MEND_NSEC;
-    at->pause_nsec = MEND_NSEC;
+    await_mending(at);
     return ncclSuccess;
 }
 

@@ -16,8 +16,10 @@
 
 enum { FLIGHT = 8, MESSAGES = 48, MOST_BYTES = 1500000, CUT_MSEC = 150 };
 
-static void open_two_paths(struct pair *pair)
+/* Two ways. is_cut: the first one is known to be cut when the connection is made. */
+static void open_two_paths_of(struct pair *pair, bool is_cut)
 {
+    struct socket_context *context;
     struct tt_netif netifs[2];
     pair_open(pair);
     memset(netifs, 0, sizeof(netifs));
@@ -29,7 +31,14 @@ static void open_two_paths(struct pair *pair)
     assert_int_equal(
         tt_socket_net_listen(pair->to.ctx, 1, netifs, pair->handle, &pair->listen_comm),
         ncclSuccess);
+    context = pair->from.ctx;
+    if (is_cut) atomic_store(&context->cut_devices, 1);
     pair_join(pair);
+}
+
+static void open_two_paths(struct pair *pair)
+{
+    open_two_paths_of(pair, false);
 }
 
 static void cut(const struct pair *pair, int lane)
@@ -204,6 +213,23 @@ static void lanes_move_back_and_forth(void **state)
     pair_close(&pair);
 }
 
+/* So does a connection that was made while the first way was cut. */
+static void made_on_the_spare_way_moves_back(void **state)
+{
+    struct pair pair;
+    struct stream stream;
+    (void)state;
+    open_two_paths_of(&pair, true);
+    const struct socket_link *link = pair.send_comm;
+    assert_int_equal(lanes_on(link, true), (1u << link->nlanes) - 1);
+    stream_open(&stream);
+    stream_until(&stream, &pair, false);
+    cut_all(&pair);
+    stream_until(&stream, &pair, true);
+    stream_close(&stream);
+    pair_close(&pair);
+}
+
 /* Until the peer's host has it, memory of a message belongs to the network. */
 static void what_did_not_arrive_is_not_done(void **state)
 {
@@ -243,6 +269,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_lost),
         cmocka_unit_test(lanes_move_back_and_forth),
+        cmocka_unit_test(made_on_the_spare_way_moves_back),
         cmocka_unit_test(what_did_not_arrive_is_not_done),
         cmocka_unit_test(a_peer_that_left_is_an_error),
     };
