@@ -7,6 +7,7 @@
 #include "bootstrap/join/id.h"
 #include "bootstrap/join/root.h"
 
+#include <linux/filter.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -72,6 +73,12 @@ static void *relay_main(void *arg)
     return NULL;
 }
 
+static void forget_port(union tt_addr *addr)
+{
+    if (addr->sa.sa_family == AF_INET6) addr->v6.sin6_port = 0;
+    if (addr->sa.sa_family == AF_INET) addr->v4.sin_port = 0;
+}
+
 /* The same id by way of a relay. */
 static void lead_astray(const ncclUniqueId *id, ncclUniqueId *id_out, struct relay *relay)
 {
@@ -80,8 +87,8 @@ static void lead_astray(const ncclUniqueId *id, ncclUniqueId *id_out, struct rel
     relay->spoil_at = SIZE_MAX;
     assert_int_equal(tt_id_read(id, &parts), ncclSuccess);
     relay->behind = parts.addr;
-    if (parts.addr.sa.sa_family == AF_INET6) parts.addr.v6.sin6_port = 0;
-    if (parts.addr.sa.sa_family == AF_INET) parts.addr.v4.sin_port = 0;
+    parts.spare.sa.sa_family = AF_UNSPEC;
+    forget_port(&parts.addr);
     assert_int_equal(tt_socket_listen(&parts.addr, &relay->listener), ncclSuccess);
     tt_id_pack(id_out, &parts, 0);
 }
@@ -144,11 +151,37 @@ static void who_changes_a_byte_is_noticed(void **state)
     }
 }
 
+/* The first address of the id leads to a listener that no packet reaches, the second to the root.
+ */
+static void who_does_not_answer_is_called_elsewhere(void **state)
+{
+    struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+    const struct sock_fprog deaf = {1, &nothing};
+    ncclUniqueId ids[2];
+    struct tt_id_parts parts;
+    int fd = -1;
+    (void)state;
+    assert_int_equal(tt_id_create(&ids[0]), ncclSuccess);
+    assert_int_equal(tt_id_read(&ids[0], &parts), ncclSuccess);
+    parts.spare = parts.addr;
+    forget_port(&parts.addr);
+    assert_int_equal(tt_socket_listen(&parts.addr, &fd), ncclSuccess);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &deaf, sizeof(deaf)), 0);
+    tt_id_pack(&ids[1], &parts, 0);
+    struct team team = {.nranks = 2, .ids = ids, .nids = 1, .timeout_sec = 60, .arg = ids};
+    team_run(&team, TEAM_THREADS, join_only);
+    assert_int_equal(team.reports[0].rc, ncclSuccess);
+    assert_int_equal(team.reports[1].rc, ncclSuccess);
+    team_fini(&team);
+    close(fd);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_listens_reads_nothing),
         cmocka_unit_test(who_changes_a_byte_is_noticed),
+        cmocka_unit_test(who_does_not_answer_is_called_elsewhere),
     };
     sealed = argc > 1 && argv[1][0] == '1';
     setenv("TUTTI_NET_ENCRYPT", sealed ? "1" : "0", 1);

@@ -13,13 +13,29 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FLIGHT = 8, MESSAGES = 48, MOST_BYTES = 1500000, CUT_MSEC = 150 };
 
-/* Two ways. is_cut: the first one is known to be cut when the connection is made. */
-static void open_two_paths_of(struct pair *pair, bool is_cut)
+enum first_way { WORKS, KNOWN_TO_BE_CUT, SILENT };
+
+/* Where no packet gets an answer. */
+static int listen_deaf(union tt_addr *addr)
 {
+    struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+    const struct sock_fprog program = {1, &nothing};
+    int fd = -1;
+    addr->v4.sin_port = 0;
+    assert_int_equal(tt_socket_listen(addr, &fd), ncclSuccess);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+    return fd;
+}
+
+static void open_two_paths_of(struct pair *pair, enum first_way first)
+{
+    struct socket_handle *handle = (void *)pair->handle;
     struct socket_context *context;
+    int deaf = -1;
     struct tt_netif netifs[2];
     pair_open(pair);
     memset(netifs, 0, sizeof(netifs));
@@ -32,13 +48,15 @@ static void open_two_paths_of(struct pair *pair, bool is_cut)
         tt_socket_net_listen(pair->to.ctx, 1, netifs, pair->handle, &pair->listen_comm),
         ncclSuccess);
     context = pair->from.ctx;
-    if (is_cut) atomic_store(&context->cut_devices, 1);
+    if (first == KNOWN_TO_BE_CUT) atomic_store(&context->cut_devices, 1);
+    if (first == SILENT) deaf = listen_deaf(&handle->addr);
     pair_join(pair);
+    if (deaf >= 0) close(deaf);
 }
 
 static void open_two_paths(struct pair *pair)
 {
-    open_two_paths_of(pair, false);
+    open_two_paths_of(pair, WORKS);
 }
 
 static void cut(const struct pair *pair, int lane)
@@ -219,13 +237,31 @@ static void made_on_the_spare_way_moves_back(void **state)
     struct pair pair;
     struct stream stream;
     (void)state;
-    open_two_paths_of(&pair, true);
+    open_two_paths_of(&pair, KNOWN_TO_BE_CUT);
     const struct socket_link *link = pair.send_comm;
     assert_int_equal(lanes_on(link, true), (1u << link->nlanes) - 1);
     stream_open(&stream);
     stream_until(&stream, &pair, false);
     cut_all(&pair);
     stream_until(&stream, &pair, true);
+    stream_close(&stream);
+    pair_close(&pair);
+}
+
+/* Where the first address gives no answer, the other one is called beside it. */
+static void silent_first_way_is_not_taken(void **state)
+{
+    struct pair pair;
+    struct stream stream;
+    (void)state;
+    open_two_paths_of(&pair, SILENT);
+    const struct socket_link *link = pair.send_comm;
+    assert_int_equal(lanes_on(link, true), (1u << link->nlanes) - 1);
+    stream_open(&stream);
+    while (stream.out_done < MESSAGES || stream.in_done < MESSAGES) {
+        stream_send(&stream, &pair);
+        stream_recv(&stream, &pair);
+    }
     stream_close(&stream);
     pair_close(&pair);
 }
@@ -270,6 +306,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_is_lost),
         cmocka_unit_test(lanes_move_back_and_forth),
         cmocka_unit_test(made_on_the_spare_way_moves_back),
+        cmocka_unit_test(silent_first_way_is_not_taken),
         cmocka_unit_test(what_did_not_arrive_is_not_done),
         cmocka_unit_test(a_peer_that_left_is_an_error),
     };
