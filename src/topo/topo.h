@@ -93,6 +93,10 @@ struct tt_topo_options { /* how to make a graph from a file */
     const struct tt_topo_config *config; /* borrowed; NULL: none */
 };
 
+/* Warn of variables about paths that are not understood (tt_warn_setting()): with them there is no
+ * graph, and the channels are those of a flat host. */
+void tt_topo_env_check(void);
+
 /* Build the graph and all paths; obeys NCCL's variables about P2P, PXN, GPU-direct and net choice.
  * Errors: ncclInvalidUsage when the machine is beyond the limits (640 nodes of a type),
  * ncclSystemError when memory is short. */

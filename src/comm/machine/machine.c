@@ -30,6 +30,7 @@ ncclResult_t tt_machine_read(struct tt_init *init, uint64_t *hash_out)
     }
     ncclResult_t rc = tt_topo_partial_read(path, &init->machine);
     if (rc) return rc;
+    tt_topo_env_check();
     char *text = tt_topo_file_print(init->machine);
     if (!text) return tt_fail(ncclSystemError, "machine file %s: out of memory", path);
     *hash_out = tt_hash_bytes(TT_HASH_START, text, strlen(text));

@@ -321,7 +321,7 @@ static ncclResult_t join_forced(struct merge *merge, const char *groups)
 
 /* ---- by distance ---- */
 
-static ncclResult_t read_level(enum tt_path_type *level_out)
+ncclResult_t tt_topo_merge_level(enum tt_path_type *level_out)
 {
     const char *text = tt_param_str("NCCL_NET_MERGE_LEVEL");
     *level_out = TT_PATH_NVL;
@@ -390,7 +390,7 @@ static ncclResult_t join_requested(struct merge *merge)
 {
     const char *groups = tt_param_str("NCCL_NET_FORCE_MERGE");
     enum tt_path_type level;
-    ncclResult_t rc = read_level(&level);
+    ncclResult_t rc = tt_topo_merge_level(&level);
     if (!rc && groups && *groups) rc = join_forced(merge, groups);
     return rc ? rc : join_near(merge, level);
 }

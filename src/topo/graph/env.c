@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "topo/file/merge.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,17 @@ static int netdevs_policy(const char *text)
         return most > 0 && most < TT_TOPO_NODES ? (int)most : 0;
     }
     return 0;
+}
+
+void tt_topo_env_check(void)
+{
+    struct tt_topo_env env;
+    enum tt_path_type level;
+    if (tt_topo_env_read(&env)) tt_warn_setting("%s", tt_last_error());
+    if (tt_topo_merge_level(&level)) tt_warn_setting("%s", tt_last_error());
+    if (env.cross_nic < 0 || env.cross_nic > 2)
+        tt_warn_setting("NCCL_CROSS_NIC: value %d is out of bounds (accepted: 0, 1, 2)",
+                        env.cross_nic);
 }
 
 ncclResult_t tt_topo_env_read(struct tt_topo_env *env)

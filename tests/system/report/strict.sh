@@ -1,8 +1,8 @@
 #!/bin/sh
 # TUTTI_STRICT: what strict.c does wrong is an error with a sentence. Without it some of that is tolerated.
-# usage: strict.sh TUTTI PROGRAM ENV_PLUGIN NET_PLUGIN OTHER_NET_PLUGIN
+# usage: strict.sh TUTTI PROGRAM ENV_PLUGIN NET_PLUGIN OTHER_NET_PLUGIN MACHINE_FILE
 set -u
-tutti=$1 program=$2 env_plugin=$3 net_plugin=$4 other=$5
+tutti=$1 program=$2 env_plugin=$3 net_plugin=$4 other=$5 machine=$6
 unset TUTTI_STRICT NCCL_DEBUG
 failed=0 ranks=1
 try() { # mode, expected status and sentence ("": any), further words: options and NAME=VALUE for env
@@ -125,6 +125,12 @@ strict race 66 '' TUTTI_CHECK=race:exit,leaks
 wrong "TUTTI_DEVICES: value 'many' is not understood" TUTTI_DEVICES=many
 wrong "TUTTI_TUNE_FILE $folder/none is refused: No such file or directory" TUTTI_TUNE_FILE="$folder/none"
 wrong "NCCL_TOPO_DUMP_FILE: $folder/none/file cannot be written: No such file or directory" NCCL_TOPO_DUMP_FILE="$folder/none/file"
+# With a machine file, what decides about its paths.
+wrong "NCCL_P2P_LEVEL: unknown level 'FOO' (accepted: LOC, NVL," NCCL_P2P_LEVEL=FOO NCCL_TOPO_FILE="$machine"
+wrong 'NCCL_CROSS_NIC: value 7 is out of bounds (accepted: 0, 1, 2)' NCCL_CROSS_NIC=7 NCCL_TOPO_FILE="$machine"
+strict fine 3 "NCCL_NET_GDR_LEVEL: unknown level 'FOO'" NCCL_NET_GDR_LEVEL=FOO NCCL_TOPO_FILE="$machine"
+strict fine 3 "NCCL_NET_MERGE_LEVEL: unknown level 'FOO'" NCCL_NET_MERGE_LEVEL=FOO NCCL_TOPO_FILE="$machine"
+strict fine 0 '' NCCL_P2P_LEVEL=PXB NCCL_CROSS_NIC=1 NCCL_TOPO_FILE="$machine"
 strict fine 0 '' NCCL_BUFFSIZE=1048576 NCCL_TOPO_DUMP_FILE="$folder/out" NCCL_TOPO_FILE= NCCL_NET=Socket
 
 "$tutti" run --strict "$program" leak >/dev/null 2>&1 && { failed=1; echo "--strict does nothing"; }
