@@ -46,7 +46,7 @@ struct tt_plugins {
     struct { /* profiler.c */
         struct tt_plugin_slot slot;
         pthread_mutex_t init_lock; /* one init at a time */
-        bool refused;              /* it was said */
+        bool refused, untraced;    /* it was said */
         int mask;                  /* atomics of the compiler: plugins write it as a plain int */
         struct tt_profiler_timers *timers; /* profiler_timers.c: owned by the process, or NULL; set
                                               before the first context */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
+#include "base/param.h"
 #include "plugin/plugin.h"
 #include "plugin/process.h"
 #include "plugin/profiler/profiler_abi.h"
@@ -128,10 +129,32 @@ static void report_refused(const struct tt_profiler_config *config,
     }
 }
 
+/* What only Tutti's profiler plugin reads, where none was asked for. Once per process. */
+static void warn_untraced(void)
+{
+    size_t count = 0;
+    const struct tt_param *table = tt_param_table(&count);
+    pthread_mutex_lock(&tt_plugins.profiler.init_lock);
+    const bool known = tt_plugins.profiler.untraced;
+    tt_plugins.profiler.untraced = true;
+    pthread_mutex_unlock(&tt_plugins.profiler.init_lock);
+    for (size_t i = 0; i < count && !known && !tt_param_is_set(kind.variable); i++) {
+        const char *name = table[i].name;
+        if (strncmp(name, "TUTTI_TRACE_", 12) != 0 || !tt_param_is_set(name)) continue;
+        tt_warn_setting("%s has no effect without Tutti's profiler plugin "
+                        "(NCCL_PROFILER_PLUGIN=tutti)",
+                        name);
+        return;
+    }
+}
+
 void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profiler **profiler_out)
 {
     *profiler_out = NULL;
-    if (!tt_plugin_acquire(&kind, &tt_plugins.profiler.slot, config->net_library)) return;
+    if (!tt_plugin_acquire(&kind, &tt_plugins.profiler.slot, config->net_library)) {
+        warn_untraced();
+        return;
+    }
     if (config->unloads) tt_plugins.profiler.slot.stays = false;
     tt_profiler_timers_begin();
     struct tt_plugin_refusal refusal = {"out of memory"};

@@ -125,6 +125,8 @@ strict race 66 '' TUTTI_CHECK=race:exit,leaks
 wrong "TUTTI_DEVICES: value 'many' is not understood" TUTTI_DEVICES=many
 wrong "TUTTI_TUNE_FILE $folder/none is refused: No such file or directory" TUTTI_TUNE_FILE="$folder/none"
 wrong "NCCL_TOPO_DUMP_FILE: $folder/none/file cannot be written: No such file or directory" NCCL_TOPO_DUMP_FILE="$folder/none/file"
+wrong 'TUTTI_TRACE_FILE has no effect without Tutti'"'"'s profiler plugin (NCCL_PROFILER_PLUGIN=tutti)' TUTTI_TRACE_FILE="$folder/trace"
+strict fine 0 '' TUTTI_TRACE_FILE="$folder/trace" NCCL_PROFILER_PLUGIN=none
 # With a machine file, what decides about its paths.
 wrong "NCCL_P2P_LEVEL: unknown level 'FOO' (accepted: LOC, NVL," NCCL_P2P_LEVEL=FOO NCCL_TOPO_FILE="$machine"
 wrong 'NCCL_CROSS_NIC: value 7 is out of bounds (accepted: 0, 1, 2)' NCCL_CROSS_NIC=7 NCCL_TOPO_FILE="$machine"
