@@ -115,6 +115,8 @@ static ncclResult_t check_field(const struct field *field, int *value)
 static ncclResult_t check_caller(ncclConfig_t *config)
 {
     ncclResult_t rc = ncclSuccess;
+    const int said_least = config->minCTAs == UNDEF ? 1 : config->minCTAs; /* before they are cut */
+    const int said_most = config->maxCTAs == UNDEF ? MAX_CTAS : config->maxCTAs;
     for (size_t i = 0; i < TT_LEN(fields) && !rc; i++) {
         rc = check_field(&fields[i], field_at(config, &fields[i]));
     }
@@ -124,8 +126,8 @@ static ncclResult_t check_caller(ncclConfig_t *config)
     int least = config->minCTAs == UNDEF ? 1 : config->minCTAs;
     int most = config->maxCTAs == UNDEF ? MAX_CTAS : config->maxCTAs;
     if (least > most) {
-        return tt_fail(ncclInvalidArgument, "ncclConfig_t: minCTAs %d is above maxCTAs %d", least,
-                       most);
+        return tt_fail(ncclInvalidArgument, "ncclConfig_t: minCTAs %d is above maxCTAs %d",
+                       said_least, said_most);
     }
     return ncclSuccess;
 }

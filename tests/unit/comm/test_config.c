@@ -171,9 +171,10 @@ static void values(void **state)
         assert_int_equal(seen, value_cases[i].effective);
     }
     ncclConfig_t effective, config = NCCL_CONFIG_INITIALIZER;
-    config.minCTAs = 5;
+    config.minCTAs = 99;
     config.maxCTAs = 4;
     assert_int_equal(tt_config_parse(&config, NULL, &effective), ncclInvalidArgument);
+    assert_non_null(strstr(tt_last_error(), "minCTAs 99 is above maxCTAs 4"));
 }
 
 static void environment_wins(void **state)
