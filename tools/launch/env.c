@@ -160,6 +160,15 @@ pid_t launch_env_note(const struct launch_env *env, struct tt_launcher_note *not
     return from.pid;
 }
 
+/* The ranks get this job's own. */
+static void warn_of_secret(void)
+{
+    const char *path = getenv("TUTTI_SECRET_FILE");
+    if (path && access(path, R_OK))
+        fprintf(stderr, "tutti run: TUTTI_SECRET_FILE %s: %m; the ranks get a secret of this job\n",
+                path);
+}
+
 bool launch_env_init(struct launch_env *env, const struct launch_options *options)
 {
     memset(env, 0, sizeof(*env));
@@ -182,6 +191,7 @@ bool launch_env_init(struct launch_env *env, const struct launch_options *option
         fprintf(stderr, "tutti run: no port for rank 0: %m\n");
         return false;
     }
+    warn_of_secret();
     return make_secret(env);
 }
 

@@ -285,6 +285,7 @@ static bool start(struct launch *launch, int rank)
                                         .to = stderr,
                                         .prefix = prefix && !direct,
                                         .at_once = direct,
+                                        .is_log = true,
                                         .same = launch->same,
                                         .report = launch->report};
     struct wires wires = {.out = out[1], .err = err[1], .script = -1, .pmi = -1};

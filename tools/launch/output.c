@@ -60,12 +60,13 @@ static void print_finished(struct launch_output *output)
             output->same && launch_same_repeats(output->same, output->rank, from, bytes);
         const bool parts = !output->prefix || !launch_same_is_warning(from, bytes);
         if (empty && !repeats && parts) print_line(output, "", 0);
-        empty = output->same && bytes == 0;
+        empty = output->is_log && bytes == 0;
         if (!empty && !repeats) print_line(output, from, bytes);
         from = newline + 1;
         newline = memchr(from, '\n', (size_t)(end - from));
     }
-    if (empty) print_line(output, "", 0);
+    if (empty && from == end) print_line(output, "", 0);
+    if (empty && from < end) from--; /* what follows it is not there as a whole */
     output->used = (size_t)(end - from);
     memmove(output->line, from, output->used);
     if (output->used == sizeof(output->line)) {

@@ -14,6 +14,7 @@ struct launch_output {
     bool prefix;
     bool at_once; /* a line that begins with a return, to be overwritten, does not wait for its end
                    */
+    bool is_log;  /* standard error: the library's warnings follow empty lines */
     struct launch_same *same; /* borrowed: warnings that others have given are not printed; NULL:
                                  all lines are */
     struct launch_report *report; /* borrowed: takes warnings; NULL: they are not wanted */

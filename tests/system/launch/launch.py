@@ -47,6 +47,8 @@ def ignored_signals():
 
 def temporary_folders():
     show = ("-n", "1", "--no-prefix", "sh", "-c", "echo $TUTTI_SECRET_FILE; wc -c <$TUTTI_SECRET_FILE")
+    r = tutti(*show, env={"TUTTI_SECRET_FILE": "/no/secret"})
+    check("a secret that is not there", "TUTTI_SECRET_FILE /no/secret: No such file or directory; the ranks get" in r.stderr, r)
     with tempfile.TemporaryDirectory() as folder:
         deep = os.path.join(folder, "a" * 100)
         os.mkdir(deep)

@@ -95,6 +95,10 @@ def same_warnings():
     check("who repeats it", named(r.stderr) | {int(a) for a, _ in warnings} == set(range(11)), r.stderr)
     check("other lines stay", r.stderr.count("rank 9 exited twice") == 1 and r.stderr.count("] plain\n") == 11, r.stderr)
     check("no empty line with a prefix", not re.search(r"^\[\d+\] $", r.stderr, re.M), r.stderr)
+    for ranks, env in (("1", {}), ("2", {"NCCL_DEBUG": "INFO"})):
+        r = tutti("run", "-n", ranks, "sh", "-c", 'printf "\\n%s" "h:1:1 [0] a.c:1 (f) NCC" >&2; sleep 0.2; echo "L WARN x" >&2',
+                  env=env)
+        check("nor where each rank's warnings are printed", r.stderr.count("NCCL WARN x\n") == int(ranks) and "] \n" not in r.stderr, r.stderr)
     r = tutti("run", "--no-prefix", "-n", "11", "sh", "-c", script)
     check("an empty line before each", len(re.findall(r"^\n", r.stderr, re.M)) == 3, r.stderr)
     empty = 'printf "\\nplain\\n\\n" >&2'
