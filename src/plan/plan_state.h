@@ -83,8 +83,10 @@ struct tt_program_node {
     struct tt_program_node *next; /* owned */
     int root;                     /* as asked for */
     int variant;                  /* ring or tree number; 0 where the shape does not matter */
-    struct tt_program *program;   /* owned */
-    uint8_t *refs;                /* owned: which slots may refer to user memory at this rank */
+    const struct tt_program
+        *turned;                /* borrowed: the file's, which this is turned from; NULL: made */
+    struct tt_program *program; /* owned */
+    uint8_t *refs;              /* owned: which slots may refer to user memory at this rank */
 };
 
 #define TT_PROGRAM_BUCKETS 64

@@ -143,6 +143,15 @@ struct tt_shape { /* a communicator as generators see it; all borrowed */
 ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto proto, int root,
                              const struct tt_shape *shape, struct tt_program **program_out);
 
+/* Whether tt_program_turn() knows how: a program without blocks whose operands name ranks by
+ * number, as those of files do. */
+bool tt_program_turns(const struct tt_program *program);
+/* Make such a program for another root: each rank does what the rank as many numbers before it did
+ * as the roots are apart. *turned_out is the caller's, released with free().
+ * Errors: ncclSystemError (out of memory). */
+ncclResult_t tt_program_turn(const struct tt_program *program, int root,
+                             struct tt_program **turned_out);
+
 /* True when a generator exists for the combination. */
 bool tt_program_exists(enum tt_func func, enum tt_algo algo, enum tt_proto proto);
 

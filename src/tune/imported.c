@@ -12,12 +12,22 @@
 /* Of the library's own time: less is noise. */
 static const double faster_ratio = 0.95;
 
+/* A file's root is rank 0. Another one may take its place where all ranks are equal: on one host,
+ * or each on its own. */
+static bool has_root(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                     const struct tt_tune_program *imported)
+{
+    const bool equal = !env->gpu && (env->nnodes == 1 || env->ppn == 1);
+    if (imported->program->root < 0 || imported->program->root == query->root) return true;
+    return imported->turns && equal;
+}
+
 static bool fits(const struct tt_tune_env *env, const struct tt_tune_query *query,
                  const struct tt_tune_lists *lists, const struct tt_tune_program *imported)
 {
     const struct tt_program *program = imported->program;
     if (program->func != (int32_t)query->func || program->nranks != env->nranks) return false;
-    if (program->root >= 0 && program->root != query->root) return false;
+    if (!has_root(env, query, imported)) return false;
     if (query->bytes < imported->least_bytes || query->bytes > imported->most_bytes) return false;
     if (query->request.most && program->nchannels > query->request.most) return false;
     return lists->proto[query->func][program->proto];

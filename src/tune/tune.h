@@ -22,6 +22,7 @@ struct tt_tune_program {                /* read from a file; the same on all ran
                                            NULL: it runs wherever it fits */
     uint64_t least_bytes, most_bytes;   /* of an operation, as tt_tune_query has them; inclusive */
     bool forced;                        /* whatever `tutti tune` has measured */
+    bool turns;                         /* tt_program_turns() */
 };
 
 struct tt_tune_env {         /* what the choice may depend on; equal on all ranks */

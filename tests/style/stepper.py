@@ -4,7 +4,7 @@ check, print or translate a block read its operands as text, and refs.c asks whe
 import glob, os, re, sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-READERS = {"block.h", "step.c", "build.c", "build.h", "check.c", "print.c", "refs.c", "msccl_export.c"}
+READERS = {"block.h", "step.c", "build.c", "build.h", "check.c", "print.c", "refs.c", "turn.c", "msccl_export.c"}
 OPERANDS = re.compile(r"tt_program_operands\(|[.>]operands\b|\bpeer_number\b|\bpeer_coef\b|\bchunk_by\b|\bchunk_coef\b")
 
 

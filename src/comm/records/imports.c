@@ -294,7 +294,8 @@ static ncclResult_t make_candidates(struct comparison *comparison)
                                      .load = load,
                                      .least_bytes = file->least_bytes,
                                      .most_bytes = file->most_bytes,
-                                     .forced = imports->forced};
+                                     .forced = imports->forced,
+                                     .turns = tt_program_turns(program)};
         if (comparison->rank) continue;
         tt_info(TT_LOG_TUNING, "program %s (%016llx): %s of %d ranks, %d channels, proved, runs %s",
                 file->name, (unsigned long long)imports->programs[imports->nprograms - 1].hash,

@@ -1,5 +1,6 @@
-/* Programs of one communicator: made once per (function, algorithm, protocol, root, shape), never
- * changed, freed with the plan; works of captured graphs refer to them until then. */
+/* Programs of one communicator: made once per (function, algorithm, protocol, root, shape), or
+ * turned from a file's to another root, never changed, freed with the plan; works of captured
+ * graphs refer to them until then. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -48,6 +49,8 @@ static bool program_is(const struct tt_program_node *node, const struct tt_tune_
                        enum tt_func func, int root, int variant)
 {
     const struct tt_program *program = node->program;
+    if (choice->program || node->turned)
+        return choice->program && node->turned == choice->program->program && node->root == root;
     return program->func == (int32_t)func && program->algo == (int32_t)choice->algo &&
            program->proto == (int32_t)choice->proto && node->root == root &&
            node->variant == variant;
@@ -65,8 +68,9 @@ static ncclResult_t node_make(struct tt_plan *plan, const struct tt_tune_choice 
                               enum tt_func func, struct tt_program_node *node)
 {
     struct tt_shape shape = shape_of(plan, choice->algo, node->variant);
-    ncclResult_t rc =
-        tt_program_make(func, choice->algo, choice->proto, node->root, &shape, &node->program);
+    ncclResult_t rc = node->turned ? tt_program_turn(node->turned, node->root, &node->program)
+                                   : tt_program_make(func, choice->algo, choice->proto, node->root,
+                                                     &shape, &node->program);
     if (rc) return rc;
     node->refs = tt_calloc(node->program->ninsns, 1);
     if (!node->refs) return tt_fail(ncclSystemError, "program cache: out of memory");
@@ -78,7 +82,8 @@ static ncclResult_t node_make(struct tt_plan *plan, const struct tt_tune_choice 
 ncclResult_t tt_program_get(struct tt_plan *plan, const struct tt_tune_choice *choice,
                             enum tt_func func, int root, int channel, struct tt_frame *frame)
 {
-    if (choice->program) {
+    const struct tt_program *file = choice->program ? choice->program->program : NULL;
+    if (file && (file->root < 0 || file->root == root)) {
         frame->program = choice->program->program;
         frame->refs = choice->program->refs;
         frame->rank = plan->comm->member.rank;
@@ -96,6 +101,7 @@ ncclResult_t tt_program_get(struct tt_plan *plan, const struct tt_tune_choice *c
         if (!node) return tt_fail(ncclSystemError, "program cache: out of memory");
         node->root = root;
         node->variant = variant;
+        node->turned = file;
         ncclResult_t rc = node_make(plan, choice, func, node);
         if (rc) {
             node_free(node);

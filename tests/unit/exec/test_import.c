@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "program/import/import.h"
+#include "program/verify/verify.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ struct trial {
     int32_t *in[WORLD_MAX], *out[WORLD_MAX];
 };
 
-/* ---- what the collective means, root 0 ---- */
+/* ---- what the collective means ---- */
 
 static int32_t input(int rank, size_t i)
 {
@@ -44,7 +45,7 @@ static int32_t expected(const struct trial *trial, int rank, size_t block, size_
     switch ((enum tt_func)trial->program->func) {
     case TT_FUNC_ALLREDUCE:
     case TT_FUNC_REDUCE: return sum_at(trial, i);
-    case TT_FUNC_BROADCAST: return input(0, i);
+    case TT_FUNC_BROADCAST: return input(trial->program->root, i);
     case TT_FUNC_ALLGATHER:
     case TT_FUNC_GATHER: return input((int)block, at);
     case TT_FUNC_REDUCESCATTER: return sum_at(trial, own + i);
@@ -55,7 +56,7 @@ static int32_t expected(const struct trial *trial, int rank, size_t block, size_
 
 static bool has_result(const struct trial *trial, int rank)
 {
-    return rank == 0 || !tt_func_to_root((enum tt_func)trial->program->func);
+    return rank == trial->program->root || !tt_func_to_root((enum tt_func)trial->program->func);
 }
 
 /* ---- running ---- */
@@ -154,25 +155,60 @@ static void run(struct trial *trial, uint8_t *const *refs)
 
 static void run_sizes(struct trial *trial, const struct tt_import *import)
 {
-    size_t window = SLICE_BYTES / 4 * (size_t)import->program->nparts;
-    size_t counts[] = {1, (size_t)import->program->nparts * 4 - 3, window + 77};
+    const struct tt_program *program = trial->program;
+    size_t window = SLICE_BYTES / 4 * (size_t)program->nparts;
+    size_t counts[] = {1, (size_t)program->nparts * 4 - 3, window + 77};
     uint8_t *refs[WORLD_MAX];
     for (int r = 0; r < trial->world->n; r++) {
-        refs[r] = calloc(import->program->ninsns, 1);
+        refs[r] = calloc(program->ninsns, 1);
         assert_non_null(refs[r]);
-        tt_program_find_refs(import->program, r, refs[r]);
+        tt_program_find_refs(program, r, refs[r]);
         bind_edges(trial, r);
     }
     for (size_t k = 0; k < 2 * TT_LEN(counts); k++) {
         trial->count = counts[k / 2];
         trial->in_place = k & 1;
         bool plan = strcmp(strrchr(trial->name, '.'), ".json") == 0; /* right either way */
-        bool copied = import->program->func == TT_FUNC_ALLTOALL;
+        bool copied = program->func == TT_FUNC_ALLTOALL;
         if (trial->in_place ? import->in_place || (plan && !copied) : import->out_of_place || plan)
             run(trial, refs);
     }
     for (int r = 0; r < trial->world->n; r++)
         free(refs[r]);
+}
+
+/* As the file has it, or turned to another root. */
+static void run_program(const char *name, const struct tt_import *import,
+                        const struct tt_program *program)
+{
+    for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
+        struct trial trial = {.name = name, .program = program};
+        trial.world = world_create_wide(program->nranks, (enum world_kind)kind, SLICE_BYTES,
+                                        program->nchannels);
+        run_sizes(&trial, import);
+        world_destroy(trial.world);
+    }
+}
+
+static void run_turned(const char *name, const struct tt_import *import)
+{
+    const struct tt_admit_options use = tt_admit_usual(import->program);
+    const bool rooted =
+        import->program->func == TT_FUNC_BROADCAST || import->program->func == TT_FUNC_REDUCE;
+    assert_int_equal(tt_program_turns(import->program), rooted);
+    for (int root = 1; rooted && root < import->program->nranks; root++) {
+        char fault[256];
+        struct tt_program *program = NULL;
+        struct tt_admitted *admitted = NULL;
+        assert_int_equal(tt_program_turn(import->program, root, &program), ncclSuccess);
+        print_message("root: %d\n", root);
+        assert_true(tt_program_check(program, program->bytes, fault, sizeof(fault)));
+        assert_int_equal(tt_program_admit(&admitted, program, &use, fault, sizeof(fault)),
+                         ncclSuccess);
+        run_program(name, import, program);
+        tt_admitted_destroy(admitted);
+        free(program);
+    }
 }
 
 static void run_file(const char *folder, const char *name)
@@ -189,13 +225,8 @@ static void run_file(const char *folder, const char *name)
     print_message("file: %s\n", name);
     assert_true(import->program->nranks <= WORLD_MAX &&
                 import->program->nchannels <= MOST_CHANNELS);
-    for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
-        struct trial trial = {.name = name, .program = import->program};
-        trial.world = world_create_wide(import->program->nranks, (enum world_kind)kind, SLICE_BYTES,
-                                        import->program->nchannels);
-        run_sizes(&trial, import);
-        world_destroy(trial.world);
-    }
+    run_program(name, import, import->program);
+    run_turned(name, import);
     tt_import_destroy(import);
 }
 

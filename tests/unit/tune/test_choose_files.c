@@ -231,6 +231,31 @@ static void programs_of_files_have_their_root(void **state)
     assert_null(chosen(&env, &query, NULL).program);
 }
 
+/* Any rank takes the root's place where all are equal. */
+static void programs_of_files_turn(void **state)
+{
+    static const struct {
+        int nnodes, ppn;
+        bool turns, fits;
+    } cases[] = {{1, 4, true, true}, {1, 4, false, false}, {4, 1, true, true}, {2, 2, true, false}};
+    (void)state;
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        const struct tt_program from_zero = {
+            .func = TT_FUNC_BROADCAST, .nranks = 4, .nchannels = 1};
+        const struct tt_tune_program row = {
+            .program = &from_zero, .most_bytes = UINT64_MAX, .turns = cases[k].turns};
+        struct tt_tune_env env = one_host(4);
+        struct tt_tune_query query = query_of(TT_FUNC_BROADCAST, 100);
+        print_message("case: %zu\n", k);
+        env.nnodes = cases[k].nnodes;
+        env.ppn = cases[k].ppn;
+        env.programs = &row;
+        env.nprograms = 1;
+        query.root = 3;
+        assert_int_equal(chosen(&env, &query, NULL).program == &row, cases[k].fits);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -239,6 +264,7 @@ int main(void)
         cmocka_unit_test_setup(measured_times_decide, clear_lists),
         cmocka_unit_test_setup(rings_cost_the_same_from_files, clear_lists),
         cmocka_unit_test_setup(programs_of_files_have_their_root, clear_lists),
+        cmocka_unit_test_setup(programs_of_files_turn, clear_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
