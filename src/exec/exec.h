@@ -177,9 +177,6 @@ void tt_work_destroy(struct tt_work *work);
 bool tt_work_idle(const struct tt_work *work);
 /* True when all frames are small messages in one flat list, in which calls of a group overlap. */
 bool tt_work_is_flat(const struct tt_work *work);
-/* True when a profiler hears of network steps of a work that was made with one. An edge reports its
- * steps to one frame of a flat list. */
-bool tt_work_tracks(const struct tt_work *work);
 /* What the profiler needs of the next run of a kept work that is idle and was made with a profiler;
  * no replays. */
 void tt_work_set_events(struct tt_work *work, const struct tt_work_events *events);

@@ -429,11 +429,6 @@ bool tt_work_is_flat(const struct tt_work *work)
     return work->eager != NULL;
 }
 
-bool tt_work_tracks(const struct tt_work *work)
-{
-    return work->tracks;
-}
-
 void tt_work_set_events(struct tt_work *work, const struct tt_work_events *events)
 {
     assert(work->events.profiler && events->profiler && events->nreplays == 0);

@@ -1,8 +1,7 @@
 /* Groups of sends and receives, and groups of small collectives, that were launched before: their
  * work is kept and only gets new buffers. An entry serves a group whose calls are the same in the
  * same order, but for buffers. Groups with exchanges in them, or that a capture looks at, are bound
- * each time; those that a profiler sees have an entry of their own. Where it hears of the network's
- * steps, collectives are launched one by one: an edge reports its steps to one of a list. */
+ * each time; those that a profiler sees have an entry of their own. */
 #include "plan/launch/batch.h"
 
 #include "base/error.h"
@@ -156,16 +155,6 @@ static bool all_live(struct tt_batch *batch, const struct tt_plan *plan,
     return true;
 }
 
-/* Would a profiler hear of steps of these collectives? */
-static bool reports_steps(const struct tt_batch *batch, const struct tt_group_call *first)
-{
-    uint32_t mask = 0;
-    if (!batch->watched || !tt_work_tracks(batch->work)) return false;
-    for (const struct tt_group_call *node = first; node; node = node->next_same_kind)
-        mask |= node->mask;
-    return tt_prof_wants(mask, ncclProfileProxyOp);
-}
-
 struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first,
                               enum tt_conn_index conn)
 {
@@ -173,8 +162,7 @@ struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first,
     struct tt_batch *batch = batch_entry(plan, first, conn, &key);
     if (!batch || !batch->work || !batch->calls || !has_key(batch, &key) ||
         !tt_work_idle(batch->work) || !all_live(batch, plan, first) ||
-        !batch_serves(batch, plan, first, conn) ||
-        (conn == TT_CONN_COLL && reports_steps(batch, first)))
+        !batch_serves(batch, plan, first, conn))
         return NULL;
     tt_work_rebind_each(batch->work, batch->buffers);
     plan->used = batch;
@@ -368,10 +356,8 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
         batch->work = NULL;
         batch->refused = true;
     }
-    const bool serves =
-        conn == TT_CONN_P2P ||
-        (batch->work && batch_serves(batch, plan, first, conn) && !reports_steps(batch, first));
-    if (serves) *work_out = batch->work;
+    if (conn == TT_CONN_P2P || (batch->work && batch_serves(batch, plan, first, conn)))
+        *work_out = batch->work;
     return ncclSuccess;
 }
 

@@ -63,8 +63,7 @@ bool tt_batch_refuses(struct tt_plan *plan, const struct tt_group_call *first);
 void tt_batch_refuse(struct tt_plan *plan, const struct tt_group_call *first);
 /* Keep a group that was just bound, for the next time.
  * *work_out  to be submitted; owned by the plan. NULL when the group is not kept: a capture sees
- *            its calls, or collectives are not small, or one reads what an earlier one writes, or
- *            a profiler hears of their steps
+ *            its calls, or collectives are not small, or one reads what an earlier one writes
  * Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
                            const struct tt_work_spec *spec, struct tt_work **work_out);

@@ -233,15 +233,26 @@ static void net_release(struct tt_edge *base)
 
 /* ---- both ---- */
 
-/* The lock: the mover of a receiving edge takes uses of the operation. */
+/* The first operation that began ends first. The lock: the mover of a receiving edge takes uses of
+ * operations. */
 static void net_track(struct tt_edge *base, const struct tt_edge_track *track)
 {
     struct net_edge *edge = own(base);
     struct net_op *op = track ? tt_net_op_create(edge, track) : NULL;
     pthread_mutex_lock(&edge->transport->net_edges->lock);
-    struct net_op *before = atomic_exchange_explicit(&edge->op, op, memory_order_acq_rel);
+    struct net_op *ended = NULL, *last = atomic_load_explicit(&edge->op, memory_order_relaxed);
+    while (op && last && last->next)
+        last = last->next;
+    if (op && last) {
+        last->next = op;
+    } else if (op) {
+        atomic_store_explicit(&edge->op, op, memory_order_release);
+    } else if (!track && last) {
+        ended = last;
+        atomic_store_explicit(&edge->op, ended->next, memory_order_release);
+    }
     pthread_mutex_unlock(&edge->transport->net_edges->lock);
-    tt_net_op_release(before);
+    tt_net_op_release(ended);
     if (track && !base->key.sending) net_expect(base, (uint64_t)track->nsteps);
 }
 
@@ -256,7 +267,12 @@ static void edge_free(struct net_edge *edge)
     if (!edge) return;
     for (uint64_t i = 0; i < TT_SLOTS; i++)
         if (edge->steps[i].op) tt_net_watch_stop(&edge->steps[i]); /* of an aborted operation */
-    tt_net_op_release(atomic_load_explicit(&edge->op, memory_order_relaxed));
+    struct net_op *op = atomic_load_explicit(&edge->op, memory_order_relaxed);
+    while (op) {
+        struct net_op *ended = op;
+        op = op->next;
+        tt_net_op_release(ended);
+    }
     if (edge->fifo) munmap(edge->fifo, edge->fifo_bytes);
     free(edge);
 }

@@ -67,8 +67,10 @@ struct net_op {
     uint32_t mask;
     void *event; /* ProxyOp */
     _Atomic bool begun;
-    _Atomic int uses;   /* the executor's, and one per step under way */
-    _Atomic int nsteps; /* numbered so far */
+    _Atomic int uses;    /* the executor's, and one per step under way */
+    _Atomic int nsteps;  /* numbered so far, */
+    int most;            /* of so many; 0: not known */
+    struct net_op *next; /* begun as well, whose steps come behind those of this one */
 };
 
 struct net_step {      /* of one slot */

@@ -39,6 +39,7 @@ struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edg
     descr.proxyOp.nSteps = track->nsteps;
     descr.proxyOp.chunkSize = (int)config->slice_bytes;
     descr.proxyOp.isSend = edge->edge.key.sending;
+    op->most = track->nsteps;
     op->profiler = track->profiler;
     op->mask = track->mask;
     atomic_store_explicit(&op->uses, 1, memory_order_relaxed);
@@ -55,9 +56,13 @@ void tt_net_op_release(struct net_op *op)
     free(op);
 }
 
-void tt_net_watch_start(struct net_op *op, struct net_edge *edge, uint64_t number,
+void tt_net_watch_start(struct net_op *first, struct net_edge *edge, uint64_t number,
                         ncclProfilerEventState_v7_t state)
 {
+    struct net_op *op = first; /* that whose turn it is: operations of a flat list begin together */
+    while (op->next && op->most > 0 &&
+           atomic_load_explicit(&op->nsteps, memory_order_relaxed) >= op->most)
+        op = op->next;
     struct net_step *step = net_step_at(edge, number);
     ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileProxyStep, .parentObj = op->event};
     atomic_fetch_add_explicit(&op->uses, 1, memory_order_relaxed);

@@ -111,12 +111,6 @@ bool tt_work_idle(const struct tt_work *work)
     return true;
 }
 
-bool tt_work_tracks(const struct tt_work *work)
-{
-    (void)work;
-    return fake.tracks;
-}
-
 void tt_work_set_events(struct tt_work *work, const struct tt_work_events *events)
 {
     work->fake.spec.events = *events;

@@ -28,7 +28,6 @@ struct fake_world {
     int device;
     char *short_buffer;      /* one byte of device memory; NULL: none */
     bool not_flat;           /* works of several collectives are no flat list */
-    bool tracks;             /* profilers hear of their steps */
     ncclResult_t state;      /* what tt_comm_check() answers */
     ncclResult_t init_rc;    /* what tt_comm_init() answers */
     int freed;               /* communicators */
