@@ -102,6 +102,9 @@ ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
     memcpy(handle.id, listener->id, sizeof(handle.id));
     ncclResult_t rc = tt_socket_port_enter(port, &netif->addr, spare, listener, &handle);
     if (rc) {
+        char why[400];
+        snprintf(why, sizeof(why), "%s", tt_last_error());
+        if (strncmp(why, "NET/", 4) != 0) tt_error_keep("NET/Socket: listen: %s", why);
         tt_socket_net_unlisten(listener);
         return rc;
     }

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -252,6 +253,7 @@ int pthread_cond_broadcast(pthread_cond_t *cond)
 
 static int new_fd(enum sim_kind kind)
 {
+    if (sim_network_is_full(sim_self()->proc)) return (int)set_errno(-EMFILE);
     int own = sim_socket_new(sim_self()->proc, kind);
     return own < 0 ? (int)set_errno(own) : SIM_FD + own;
 }
@@ -267,6 +269,17 @@ int eventfd(unsigned int count, int flags)
     int fd = new_fd(SIM_EVENT);
     if (fd >= 0) at_fd(fd)->count = count;
     return fd;
+}
+
+/* A copy of an event's is what the library keeps in reserve: nobody uses it but to close it. */
+int fcntl(int fd, int what, ...)
+{
+    va_list args;
+    va_start(args, what);
+    void *arg = va_arg(args, void *);
+    va_end(args);
+    if (!at_fd(fd)) return (int)syscall(SYS_fcntl, fd, what, arg);
+    return what == F_DUPFD_CLOEXEC ? new_fd(SIM_EVENT) : 0;
 }
 
 int close(int fd)

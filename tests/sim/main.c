@@ -21,8 +21,8 @@
 struct sim_world *sim;
 
 static const char *const fault_names[SIM_FAULT_COUNT_] = {
-    "none",  "killed",     "no power",      "stopped",
-    "apart", "a link cut", "a bit flipped", "a connection reset"};
+    "none",       "killed",        "no power",           "stopped",           "apart",
+    "a link cut", "a bit flipped", "a connection reset", "no descriptor left"};
 
 /* ---- the plan of a seed ---- */
 
@@ -59,7 +59,7 @@ static void make_plan(uint64_t seed)
         SIM_FAULT_NONE, SIM_FAULT_KILL,  SIM_FAULT_KILL,  SIM_FAULT_KILL, SIM_FAULT_POWER,
         SIM_FAULT_STOP, SIM_FAULT_STOP,  SIM_FAULT_PART,  SIM_FAULT_PART, SIM_FAULT_FLIP,
         SIM_FAULT_FLIP, SIM_FAULT_RESET, SIM_FAULT_RESET, SIM_FAULT_NONE, SIM_FAULT_FLIP,
-        SIM_FAULT_CUT,  SIM_FAULT_CUT};
+        SIM_FAULT_CUT,  SIM_FAULT_CUT,   SIM_FAULT_FULL,  SIM_FAULT_FULL};
     for (int t = 0; t < SIM_FAULTS; t++) {
         struct sim_trouble *trouble = &plan->troubles[t];
         trouble->victim = (int)sim_chance((uint64_t)plan->nprocs);
@@ -205,6 +205,18 @@ static bool blames_for_cut(const struct sim_report *report)
     return only_cut && strstr(report->sentence, " is gone: ");
 }
 
+/* Nothing but a lack of descriptors happened, and it is said. */
+static bool hides_lack(const struct sim_report *report)
+{
+    bool only_full = false;
+    for (int t = 0; t < SIM_FAULTS; t++) {
+        const bool full = sim->plan.troubles[t].fault == SIM_FAULT_FULL;
+        if (sim->injected[t] && !full) return false;
+        only_full |= sim->injected[t];
+    }
+    return only_full && !strstr(report->sentence, "descriptor");
+}
+
 static int judge_rank(int rank)
 {
     const struct sim_report *report = &sim->reports[rank];
@@ -215,6 +227,7 @@ static int judge_rank(int rank)
     if (!*report->sentence) return complain("no sentence", rank);
     if (is_short()) return complain("an error without need", rank);
     if (blames_for_cut(report)) return complain("somebody is blamed for a cut", rank);
+    if (hides_lack(report)) return complain("descriptors are not named", rank);
     const bool right = !only_deaths() || names_victim(report) || names_leaving(report);
     return right ? 0 : complain("another is named", rank);
 }

@@ -122,6 +122,28 @@ int sim_socket_new(int proc, enum sim_kind kind)
     return -EMFILE;
 }
 
+static int descriptors(int proc)
+{
+    int n = 0;
+    for (int i = 0; i < SIM_SOCKETS; i++) {
+        const struct sim_socket *at = &sim->sockets[i];
+        n += at->kind != SIM_NOTHING && at->open && at->proc == proc;
+    }
+    return n;
+}
+
+void sim_network_fill(int proc, uint64_t nsec)
+{
+    sim->procs[proc].most = descriptors(proc);
+    sim->procs[proc].full_until = sim->now + nsec;
+}
+
+bool sim_network_is_full(int proc)
+{
+    const struct sim_proc *at = &sim->procs[proc];
+    return sim->now < at->full_until && descriptors(proc) >= at->most;
+}
+
 /* The other end hears of it, after all bytes that are under way. */
 static void report_end(const struct sim_socket *at, int error)
 {
@@ -215,6 +237,7 @@ int sim_connect(struct sim_socket *at, uint16_t port)
 int sim_accept(struct sim_socket *at, uint16_t *port_out)
 {
     const struct sim_socket *first = first_waiting(at);
+    if (sim_network_is_full(at->proc)) return -EMFILE;
     if (!first || first->up_at > sim->now) return -EAGAIN;
     int own = (int)(first - sim->sockets);
     sim->sockets[own].open = true;

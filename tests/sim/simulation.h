@@ -55,6 +55,8 @@ struct sim_proc {
     pid_t pid;
     bool gone;
     uint64_t stopped_until;
+    uint64_t full_until; /* until then it has at most so many descriptors: */
+    int most;
     uint64_t random;   /* of what is random in the process: keys, nonces */
     uint64_t happened; /* bytes that came or went, threads that were woken */
     int at_locks;      /* threads that wait for one */
@@ -105,6 +107,7 @@ enum sim_fault {
     SIM_FAULT_CUT,   /* ... and one of the others */
     SIM_FAULT_FLIP,  /* one bit of what it sends or gets */
     SIM_FAULT_RESET, /* one of its connections breaks */
+    SIM_FAULT_FULL,  /* for a while it may have no more descriptors than it has */
     SIM_FAULT_COUNT_
 };
 
@@ -183,6 +186,9 @@ bool sim_run(void);
 uint64_t sim_ready_at(const struct sim_socket *at, uint32_t events, uint32_t *now_out);
 uint64_t sim_set_ready_at(const struct sim_socket *set);
 int sim_socket_new(int proc, enum sim_kind kind);
+/* The process has at most as many descriptors as now, for so long; has it all of them? */
+void sim_network_fill(int proc, uint64_t nsec);
+bool sim_network_is_full(int proc);
 void sim_socket_close(struct sim_socket *at);
 /* As the system calls, on sockets; errors as negative errno. */
 int sim_connect(struct sim_socket *at, uint16_t port);
