@@ -93,6 +93,10 @@ int sched_yield(void)
 
 /* ---- threads ---- */
 
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t n, size_t bytes);
+void *__libc_realloc(void *at, size_t bytes);
+
 struct start {
     void *(*function)(void *arg);
     void *arg;
@@ -118,12 +122,14 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*functi
     *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
     if (!sim_self()) return create(thread, attr, function, arg);
     int own = sim_thread_new(sim_self()->proc);
-    struct start *start = own < 0 ? NULL : malloc(sizeof(*start));
+    struct start *start = own < 0 ? NULL : __libc_malloc(sizeof(*start));
     if (!start) return EAGAIN;
     *start = (struct start){function, arg, own};
     int error = create(thread, attr, run_thread, start); /* which frees it */
-    if (error) free(start);
     if (!error) handles[own] = *thread;
+    if (!error) return 0;
+    free(start);
+    sim->threads[own].wait = SIM_FREE;
     return error;
 }
 
@@ -247,6 +253,35 @@ int pthread_cond_signal(pthread_cond_t *cond)
 int pthread_cond_broadcast(pthread_cond_t *cond)
 {
     return wake_for_news(cond, SIM_THREADS);
+}
+
+/* ---- memory ---- */
+
+/* With an own sequence: how often the C library asks is no part of a job. */
+static bool is_poor(void)
+{
+    static uint64_t sequence;
+    const struct sim_thread *own = sim_self();
+    if (!own || sim->procs[own->proc].poor_until <= sim->now) return false;
+    sequence = sequence * 6364136223846793005u + 1442695040888963407u;
+    if (sequence >> 62) return false;
+    errno = ENOMEM;
+    return true;
+}
+
+void *malloc(size_t bytes)
+{
+    return is_poor() ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+    return is_poor() ? NULL : __libc_calloc(n, bytes);
+}
+
+void *realloc(void *at, size_t bytes)
+{
+    return is_poor() ? NULL : __libc_realloc(at, bytes);
 }
 
 /* ---- descriptors ---- */

@@ -20,9 +20,16 @@
 
 struct sim_world *sim;
 
-static const char *const fault_names[SIM_FAULT_COUNT_] = {
-    "none",       "killed",        "no power",           "stopped",           "apart",
-    "a link cut", "a bit flipped", "a connection reset", "no descriptor left"};
+static const char *const fault_names[SIM_FAULT_COUNT_] = {"none",
+                                                          "killed",
+                                                          "no power",
+                                                          "stopped",
+                                                          "apart",
+                                                          "a link cut",
+                                                          "a bit flipped",
+                                                          "a connection reset",
+                                                          "no descriptor left",
+                                                          "no memory now and then"};
 
 /* ---- the plan of a seed ---- */
 
@@ -59,7 +66,8 @@ static void make_plan(uint64_t seed)
         SIM_FAULT_NONE, SIM_FAULT_KILL,  SIM_FAULT_KILL,  SIM_FAULT_KILL, SIM_FAULT_POWER,
         SIM_FAULT_STOP, SIM_FAULT_STOP,  SIM_FAULT_PART,  SIM_FAULT_PART, SIM_FAULT_FLIP,
         SIM_FAULT_FLIP, SIM_FAULT_RESET, SIM_FAULT_RESET, SIM_FAULT_NONE, SIM_FAULT_FLIP,
-        SIM_FAULT_CUT,  SIM_FAULT_CUT,   SIM_FAULT_FULL,  SIM_FAULT_FULL};
+        SIM_FAULT_CUT,  SIM_FAULT_CUT,   SIM_FAULT_FULL,  SIM_FAULT_FULL, SIM_FAULT_POOR,
+        SIM_FAULT_POOR};
     for (int t = 0; t < SIM_FAULTS; t++) {
         struct sim_trouble *trouble = &plan->troubles[t];
         trouble->victim = (int)sim_chance((uint64_t)plan->nprocs);
@@ -205,16 +213,25 @@ static bool blames_for_cut(const struct sim_report *report)
     return only_cut && strstr(report->sentence, " is gone: ");
 }
 
-/* Nothing but a lack of descriptors happened, and it is said. */
-static bool hides_lack(const struct sim_report *report)
+/* Nothing but a lack of that happened, and a rank says neither this nor which other rank, of the
+ * process that lacks it, or that failed for that and left, it waited for in vain. */
+static bool hides_lack(int rank, enum sim_fault fault, const char *word)
 {
-    bool only_full = false;
+    const struct sim_plan *plan = &sim->plan;
+    const char *sentence = sim->reports[rank].sentence;
+    char pid[32];
+    bool lacks = false, named = strstr(sentence, word) || names_leaving(&sim->reports[rank]);
     for (int t = 0; t < SIM_FAULTS; t++) {
-        const bool full = sim->plan.troubles[t].fault == SIM_FAULT_FULL;
-        if (sim->injected[t] && !full) return false;
-        only_full |= sim->injected[t];
+        const int victim = plan->troubles[t].victim;
+        if (!sim->injected[t]) continue;
+        if (plan->troubles[t].fault != fault) return false;
+        lacks = true;
+        snprintf(pid, sizeof(pid), "pid %d", (int)sim->procs[victim].pid);
+        named |= strstr(sentence, pid) != NULL;
+        for (int r = 0; r < plan->nranks; r++)
+            named |= r != rank && plan->proc_of[r] == victim && names(sentence, r);
     }
-    return only_full && !strstr(report->sentence, "descriptor");
+    return lacks && !named;
 }
 
 static int judge_rank(int rank)
@@ -227,7 +244,9 @@ static int judge_rank(int rank)
     if (!*report->sentence) return complain("no sentence", rank);
     if (is_short()) return complain("an error without need", rank);
     if (blames_for_cut(report)) return complain("somebody is blamed for a cut", rank);
-    if (hides_lack(report)) return complain("descriptors are not named", rank);
+    if (hides_lack(rank, SIM_FAULT_FULL, "descriptor"))
+        return complain("descriptors are not named", rank);
+    if (hides_lack(rank, SIM_FAULT_POOR, "memory")) return complain("memory is not named", rank);
     const bool right = !only_deaths() || names_victim(report) || names_leaving(report);
     return right ? 0 : complain("another is named", rank);
 }

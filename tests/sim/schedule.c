@@ -104,6 +104,11 @@ static bool inject(int t)
         break;
     case SIM_FAULT_FLIP: sim->flip_due[t] = true; break; /* in the next packet */
     case SIM_FAULT_RESET: sim->injected[t] = sim_network_reset(trouble->victim); break;
+    case SIM_FAULT_POOR:
+        if (!sim_has_ids()) break;
+        sim->injected[t] = true;
+        victim->poor_until = sim->now + trouble->nsec;
+        break;
     case SIM_FAULT_FULL:
         if (!sim_has_ids()) break; /* no job, and nobody to say so */
         sim->injected[t] = true;

@@ -55,6 +55,7 @@ struct sim_proc {
     pid_t pid;
     bool gone;
     uint64_t stopped_until;
+    uint64_t poor_until;
     uint64_t full_until; /* until then it has at most so many descriptors: */
     int most;
     uint64_t random;   /* of what is random in the process: keys, nonces */
@@ -108,6 +109,7 @@ enum sim_fault {
     SIM_FAULT_FLIP,  /* one bit of what it sends or gets */
     SIM_FAULT_RESET, /* one of its connections breaks */
     SIM_FAULT_FULL,  /* for a while it may have no more descriptors than it has */
+    SIM_FAULT_POOR,  /* for a while one in four of its allocations fails */
     SIM_FAULT_COUNT_
 };
 
