@@ -155,9 +155,10 @@ static void await_callers(const struct tt_transport *transport, uint64_t number,
     struct tt_call_entry entry;
     for (;;) {
         bool all = true;
-        for (int r = 0; r < member->nranks && all; r++)
+        for (int r = 0; r < member->nranks && all; r++) {
             all = r == without || !transport->barriers[r] ||
                   tt_call_log_find(transport, r, number, &entry);
+        }
         if (all || tt_member_aborted(member) || tt_now_nsec() > until) return;
         nanosleep(&pause, NULL);
     }

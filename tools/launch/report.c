@@ -114,26 +114,32 @@ static bool reports_hang(const char *text)
     return false;
 }
 
+/* Whether "rank N" with these words behind it names the cause: at the beginning of a sentence, or
+ * in one about several ranks (`several`: whose others are listed) as the only one that does so. */
+static bool names_cause(char before, const char *words, bool several)
+{
+    static const char alone[] = " alone called ", ended[] = " ended the communicator after ";
+    static const char *const verbs[] = {" on host ", ": ", " ended the communicator",
+                                        " aborted the communicator", alone};
+    bool named = false;
+    bool begins = strchr(":;", before) || !strncmp(words, alone, sizeof(alone) - 1) ||
+                  (several && !strncmp(words, ended, sizeof(ended) - 1));
+    for (size_t k = 0; begins && k < sizeof(verbs) / sizeof(verbs[0]); k++)
+        named |= !strncmp(words, verbs[k], strlen(verbs[k]));
+    return named && strncmp(words, ": communicator ", 15) != 0; /* who speaks, of another one */
+}
+
 /* The rank that a rank's sentence says is the cause ("comm 0x1 rank 0: rank 1 on host a (pid 7) is
  * gone"): on this host the process with that pid, as numbers are a communicator's, else the number.
  * -1: none. */
 static int blamed_by(const struct launch_report *report, const char *text)
 {
-    static const char alone[] = " alone called ", ended[] = " ended the communicator after ";
-    static const char *const words[] = {" on host ", ": ", " ended the communicator",
-                                        " aborted the communicator", alone};
     const bool several = report->options->nranks == 2 || strstr(text, "operations: ranks ");
     const char *at = text;
     while ((at = strstr(at, " rank ")) != NULL) {
         char *end = NULL;
         const long number = strtol(at + strlen(" rank "), &end, 10);
-        const bool begins =
-            at > text && (strchr(":;", at[-1]) || !strncmp(end, alone, sizeof(alone) - 1) ||
-                          (several && !strncmp(end, ended, sizeof(ended) - 1)));
-        bool named = false;
-        for (size_t k = 0; begins && k < sizeof(words) / sizeof(words[0]); k++)
-            named |= !strncmp(end, words[k], strlen(words[k]));
-        named = named && strncmp(end, ": communicator ", 15) != 0; /* who speaks, of another one */
+        const bool named = at > text && names_cause(at[-1], end, several);
         const char *pid = named ? strstr(end, "(pid ") : NULL;
         for (int r = 0; pid && r < report->options->nranks; r++) {
             const struct process *process = &report->processes[r]; /* of other hosts: a shell's */
