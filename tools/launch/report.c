@@ -217,8 +217,12 @@ void launch_report_line(struct launch_report *report, int rank, const char *line
         sentence->blames = sentence->text ? blamed_by(report, sentence->text) : -1;
     }
     if (sentence->by) sentence->by[rank] = true;
-    if (report->processes[rank].blames < 0) report->processes[rank].blames = sentence->blames;
-    if (report->blamed < 0) report->blamed = sentence->blames;
+    int blames = sentence->blames;
+    const struct process *cause = blames < 0 ? NULL : &report->processes[blames];
+    if (cause && report->first_failed >= 0 && (!cause->ended || cause->sent))
+        blames = -1; /* it is being ended because of the one that failed */
+    if (report->processes[rank].blames < 0) report->processes[rank].blames = blames;
+    if (report->blamed < 0) report->blamed = blames;
 }
 
 void launch_report_end(struct launch_report *report, int rank, int status, bool sent)
@@ -286,7 +290,8 @@ static int cause_of(const struct launch_report *report)
     for (int k = 0; k < report->nsentences; k++) {
         const struct sentence *sentence = &report->sentences[k];
         for (int r = 0; r < report->options->nranks && sentence->by; r++) {
-            if (r != failed && sentence->by[r] && is_of_job(sentence)) return -1;
+            if (r != failed && sentence->by[r] && sentence->blames < 0 && is_of_job(sentence))
+                return -1;
         }
     }
     return failed;
