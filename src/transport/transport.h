@@ -224,8 +224,7 @@ ncclResult_t tt_transport_mismatch(struct tt_transport *transport, const char *f
  * Errors: the first failure of a network edge (reported once). */
 ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_out);
 
-/* ---- shared barrier: a cell per rank, readable by all; each rank must be able to address every
- * other's mapped user memory ---- */
+/* ---- shared barrier: a cell per rank; each must reach all others' mapped user memory ---- */
 
 struct tt_arrival { /* published by a rank that enters an operation; addresses as seen here */
     const char *in;

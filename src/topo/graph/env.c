@@ -53,9 +53,10 @@ void tt_topo_env_check(void)
     enum tt_path_type level;
     if (tt_topo_env_read(&env)) tt_warn_setting("%s", tt_last_error());
     if (tt_topo_merge_level(&level)) tt_warn_setting("%s", tt_last_error());
-    if (env.cross_nic < 0 || env.cross_nic > 2)
+    if (env.cross_nic < 0 || env.cross_nic > 2) {
         tt_warn_setting("NCCL_CROSS_NIC: value %d is out of bounds (accepted: 0, 1, 2)",
                         env.cross_nic);
+    }
 }
 
 ncclResult_t tt_topo_env_read(struct tt_topo_env *env)
