@@ -164,9 +164,9 @@ pid_t launch_env_note(const struct launch_env *env, struct tt_launcher_note *not
 static void warn_of_secret(void)
 {
     const char *path = getenv("TUTTI_SECRET_FILE");
-    if (path && access(path, R_OK))
-        fprintf(stderr, "tutti run: TUTTI_SECRET_FILE %s: %m; the ranks get a secret of this job\n",
-                path);
+    if (!path || !access(path, R_OK)) return;
+    fprintf(stderr, "tutti run: TUTTI_SECRET_FILE %s: %m; the ranks get a secret of this job\n",
+            path);
 }
 
 bool launch_env_init(struct launch_env *env, const struct launch_options *options)

@@ -198,9 +198,8 @@ void launch_report_line(struct launch_report *report, int rank, const char *line
     struct launch_keys keys;
     size_t sentence_bytes = 0;
     const char *text = NULL;
-    if (report && take_finding(report, rank, line, bytes)) return;
-    if (report && !report->interrupted)
-        text = launch_same_keys(rank, line, bytes, &keys, &sentence_bytes);
+    if (!report || take_finding(report, rank, line, bytes)) return;
+    if (!report->interrupted) text = launch_same_keys(rank, line, bytes, &keys, &sentence_bytes);
     if (!text) return;
     struct sentence *sentence = find(report, &keys);
     if (!sentence && report->nsentences == SENTENCES_MAX) {
