@@ -193,6 +193,11 @@ static bool take_finding(struct launch_report *report, int rank, const char *lin
     return true;
 }
 
+static bool ended_itself(const struct process *process)
+{
+    return process->ended && !process->sent;
+}
+
 void launch_report_line(struct launch_report *report, int rank, const char *line, size_t bytes)
 {
     struct launch_keys keys;
@@ -217,8 +222,7 @@ void launch_report_line(struct launch_report *report, int rank, const char *line
     }
     if (sentence->by) sentence->by[rank] = true;
     int blames = sentence->blames;
-    const struct process *cause = blames < 0 ? NULL : &report->processes[blames];
-    if (cause && report->first_failed >= 0 && (!cause->ended || cause->sent))
+    if (blames >= 0 && report->first_failed >= 0 && !ended_itself(&report->processes[blames]))
         blames = -1; /* it is being ended because of the one that failed */
     if (report->processes[rank].blames < 0) report->processes[rank].blames = blames;
     if (report->blamed < 0) report->blamed = blames;
