@@ -306,7 +306,7 @@ int eventfd(unsigned int count, int flags)
     return fd;
 }
 
-/* A copy of an event's is what the library keeps in reserve: nobody uses it but to close it. */
+/* A copy of an event's is what the library keeps in reserve: it is used only to be closed. */
 int fcntl(int fd, int what, ...)
 {
     va_list args;

@@ -110,7 +110,7 @@ static bool inject(int t)
         victim->poor_until = sim->now + trouble->nsec;
         break;
     case SIM_FAULT_FULL:
-        if (!sim_has_ids()) break; /* no job, and nobody to say so */
+        if (!sim_has_ids()) break; /* no job, and no rank to say so */
         sim->injected[t] = true;
         sim_network_fill(trouble->victim, trouble->nsec);
         break;
