@@ -189,8 +189,7 @@ static void describe_location(const struct perf_rank *r, struct perf_location *l
     snprintf(location->name, sizeof(location->name), "%.63s", prop.name);
 }
 
-/* Every rank's place to all, through the library that is measured: a sum of what is zero elsewhere,
- * as NCCL_ALGO may name an algorithm that knows sums alone (Tree). */
+/* Every rank's place to all, through the library that is measured. */
 static bool exchange_places(struct perf_job *job)
 {
     size_t total = (size_t)job->nranks * sizeof(struct perf_location);
@@ -202,7 +201,6 @@ static bool exchange_places(struct perf_job *job)
         describe_location(r, &job->locations[r->rank]);
         cudaSetDevice(r->device);
         ok = !perf_cuda_failed(cudaMalloc((void **)&rooms[i], total), "cudaMalloc") &&
-             !perf_cuda_failed(cudaMemset(rooms[i], 0, total), "cudaMemset") &&
              !perf_cuda_failed(cudaMemcpy(rooms[i] + (size_t)r->rank * sizeof(struct perf_location),
                                           &job->locations[r->rank], sizeof(struct perf_location),
                                           cudaMemcpyHostToDevice),
@@ -211,7 +209,8 @@ static bool exchange_places(struct perf_job *job)
     ncclResult_t rc = ncclGroupStart();
     for (int i = 0; ok && !rc && i < job->nlocal; i++) {
         struct perf_rank *r = &job->ranks[i];
-        rc = ncclAllReduce(rooms[i], rooms[i], total, ncclInt8, ncclSum, r->comm, r->stream);
+        rc = ncclAllGather(rooms[i] + (size_t)r->rank * sizeof(struct perf_location), rooms[i],
+                           sizeof(struct perf_location), ncclInt8, r->comm, r->stream);
     }
     ncclResult_t ended = ncclGroupEnd();
     ok = ok && !own_call_failed(rc ? rc : ended, "telling where ranks run");
