@@ -128,11 +128,11 @@ bool tt_transport_rank_left(const struct tt_transport *transport, int rank,
 {
     const struct tt_barrier *theirs = transport->barriers[rank];
     if (!theirs || !has_ended(transport, theirs)) return false;
-    uint64_t words[TT_LEFT_WORDS];
+    uint64_t words[TT_LEFT_WORDS] = {0};
     for (int k = 0; k < TT_LEFT_WORDS; k++)
         words[k] = atomic_load_explicit(&theirs->why[k], memory_order_relaxed);
-    atomic_thread_fence(
-        memory_order_acquire); /* the word is still there after its reason was read */
+    /* the word is still there after its reason was read */
+    atomic_thread_fence(memory_order_acquire);
     memcpy(left_out, words, sizeof(words));
     if (!has_ended(transport, theirs)) *left_out = (struct tt_left){0};
     left_out->sentence[sizeof(left_out->sentence) - 1] = 0;

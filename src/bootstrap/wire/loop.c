@@ -234,10 +234,9 @@ static void say_goodbye(struct tt_service *service, int code, uint64_t until_nse
 static void report_launcher(int code)
 {
     char name[TT_LAUNCHER_BYTES];
+    if (!code) return;
     tt_launcher_name(name);
-    if (code)
-        tt_launcher_report(name,
-                           &(struct tt_launcher_note){.kind = TT_LAUNCHER_EXIT, .status = code});
+    tt_launcher_report(name, &(struct tt_launcher_note){.kind = TT_LAUNCHER_EXIT, .status = code});
 }
 
 /* Process exit: peers learn of it, also ranks that come late or wait for a reason; then the thread
