@@ -256,6 +256,7 @@ static int check_cost(struct check_case_state *state, const struct check_options
         ask_row(&fixture, (size_t)k % fixture.count);
     state->nsec_per_call = (double)(tt_now_nsec() - start) / (double)half;
     state->bytes_per_turn = check_memory_grown(&before) / (double)half;
+    check_kept(state, "question");
     return fixture_close(&fixture);
 }
 

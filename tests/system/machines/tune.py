@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tune.py TUTTI PROGRAM TUNER_PLUGIN: `tutti tune` measures and writes a file, communicators predict and choose by it, and files of other
 machines, cut and garbled ones are refused with a sentence that users see. Figures are not judged: the machine may be busy."""
-import os, re, signal, stat, subprocess, sys, tempfile, time
+import json, os, re, signal, stat, subprocess, sys, tempfile, time
 
 TUTTI, PROGRAM, PLUGIN = sys.argv[1:4]
 FIGURES = ["phase_usec", "switch_usec", "net_phase_usec", "touch_usec", "direct_bytes_usec", "slot_bytes_usec",
@@ -80,7 +80,7 @@ def programs_compete(folder, place, text):
 def measure(folder, place):
     """A file that has all figures, sane ones, and measured times; written nowhere when it cannot be."""
     path = os.path.join(folder, "new", "machine.tune")
-    _, said = tutti("tune", "--force", "--seconds", "600", "--ranks", "2", "--output", path, TUTTI_PROGRAM_DIR=place)
+    told, said = tutti("tune", "--json", "--force", "--seconds", "600", "--ranks", "2", "--output", path, TUTTI_PROGRAM_DIR=place)
     check("bad.xml is not measured: line 1: " in said and re.search(r"two.xml: faster than the library's own at \d of 7 sizes", said), said)
     check(f"wrote {path}" in said and os.listdir(os.path.dirname(path)) == ["machine.tune"], f"what it said: {said}")
     text = open(path).read()
@@ -94,11 +94,16 @@ def measure(folder, place):
     for name in FIGURES:
         check(re.search(rf"tutti tune: {name} +\S+ +\S+", said), f"{name} beside the built-in figure: {said}")
     check(re.search(r"figure +here +built-in", said), said)
+    told = json.loads(told)
+    check(told["written"] == path and [figure["name"] for figure in told["figures"]] == list(FIGURES) and
+          all(figure["value"] > 0 and figure["built_in"] > 0 and figure["in_doubt"] in (True, False) for figure in told["figures"]) and
+          any(figure["measured"] for figure in told["figures"]), f"as JSON: {told}")
     doubt(path, text)
     shown = show(path)
     check(shown.startswith(f"# {path}\n") and figures(shown) == found, f"--show: {shown}")
     tutti("tune", "--force", "--quick", "--seconds", "1", status=1, TUTTI_TUNE_FILE="none")
     tutti("tune", "--seconds", "0", status=2)
+    tutti("tune", "--json", "--output", "-", status=2)
     tutti("tune", "--ranks", "2,x", status=2)
     tutti("tune", "--force", "--quick", "--seconds", "1", "--output", "/proc/no/such/file", status=1)
     return text
