@@ -2,11 +2,12 @@
  * So there is no verdict before all answers are together. */
 #include "doctor/init.h"
 
+#include "base/text/rank_list.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #define STILL_SEC 1.0 /* younger waits are everyday */
-enum { NAMED_RANKS = 8, LIST_BYTES = 160 };
 
 static bool has_state(const json_t *rank, const char *state)
 {
@@ -25,27 +26,9 @@ bool doctor_in_init(const json_t *comm)
     return i > 0;
 }
 
-/* "rank 3 has", "ranks 3, 5, 6, ... (12 in all) have". */
-struct list {
-    char text[LIST_BYTES];
-    int count;
-    json_int_t first;
-};
-
-static void list_add(struct list *list, const json_t *rank)
+static int number(const json_t *rank)
 {
-    const size_t used = strlen(list->text);
-    const json_int_t number = json_integer_value(json_object_get(rank, "rank"));
-    if (!list->count) list->first = number;
-    if (list->count++ >= NAMED_RANKS) return;
-    snprintf(list->text + used, sizeof(list->text) - used, "%s%d", used ? ", " : "", (int)number);
-}
-
-static void list_end(struct list *list)
-{
-    const size_t used = strlen(list->text);
-    if (list->count > NAMED_RANKS)
-        snprintf(list->text + used, sizeof(list->text) - used, ", ... (%d in all)", list->count);
+    return (int)json_integer_value(json_object_get(rank, "rank"));
 }
 
 /* Those that are missing in an answer and have come, as the root says, stand behind the others. */
@@ -55,23 +38,21 @@ static void judge(json_t *comm)
     size_t i;
     double longest_sec = 0;
     bool certain = true;
-    struct list here = {.count = 0}, awaited = {.count = 0};
-    char sentence[2 * LIST_BYTES + 200];
+    struct tt_rank_list here = {.count = 0}, awaited = {.count = 0};
+    char sentence[2 * TT_RANK_LIST_BYTES + 200];
     json_array_foreach(json_object_get(comm, "ranks"), i, rank)
     {
         const double age_sec = json_number_value(json_object_get(rank, "still_sec"));
         if (age_sec > longest_sec) longest_sec = age_sec;
-        list_add(&here, rank);
+        tt_rank_list_add(&here, number(rank));
     }
     json_array_foreach(json_object_get(comm, "missing"), i, rank)
     {
         const bool is_here = has_state(rank, "init");
-        list_add(is_here ? &here : &awaited, rank);
+        tt_rank_list_add(is_here ? &here : &awaited, number(rank));
         if (!is_here && !has_state(rank, "not come")) certain = false;
     }
     if (longest_sec < STILL_SEC || !awaited.count) return;
-    list_end(&here);
-    list_end(&awaited);
     const bool one = awaited.count == 1;
     const char *who = one ? "it" : "they", *does = one ? "does" : "do";
     snprintf(
@@ -82,7 +63,7 @@ static void judge(json_t *comm)
         longest_sec, one ? "rank" : "ranks", awaited.text, one ? "has" : "have",
         certain ? "" : ", as far as those who answered know", does, who, does, who);
     json_object_set_new(comm, "verdict",
-                        json_pack("{s:s, s:O, s:I, s:s}", "kind", "not come", "comm",
+                        json_pack("{s:s, s:O, s:i, s:s}", "kind", "not come", "comm",
                                   json_object_get(comm, "id"), "rank", awaited.first, "sentence",
                                   sentence));
 }

@@ -4,13 +4,12 @@
 #include "inits.h"
 
 #include "base/launcher.h"
+#include "base/text/rank_list.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { NAMED_RANKS = 8, LIST_BYTES = 160 };
 
 struct state {
     bool ended;
@@ -76,22 +75,9 @@ static bool waits(const struct launch_inits *inits, const struct state *state,
            state->note.comm_id == first->comm_id && kill(state->pid, 0) == 0;
 }
 
-/* "ranks 3, 5, 6, ... (12 in all)" */
-static int list_ranks(const struct launch_inits *inits, bool ended, char text[LIST_BYTES])
-{
-    int count = 0;
-    size_t used = 0;
-    for (int r = 0; r < inits->nranks; r++) {
-        if (inits->states[r].ended != ended || count++ >= NAMED_RANKS) continue;
-        used += (size_t)snprintf(text + used, LIST_BYTES - used, "%s%d", count > 1 ? ", " : "", r);
-    }
-    if (count > NAMED_RANKS) snprintf(text + used, LIST_BYTES - used, ", ... (%d in all)", count);
-    return count;
-}
-
 bool launch_inits_stand(const struct launch_inits *inits, struct launch_stand *stand_out)
 {
-    char here[LIST_BYTES], gone[LIST_BYTES];
+    struct tt_rank_list here = {.count = 0}, gone = {.count = 0};
     const struct tt_launcher_note *first = NULL;
     if (!inits || !inits->nended || inits->nended == inits->nranks) return false;
     for (int r = inits->nranks - 1; r >= 0; r--) {
@@ -102,12 +88,14 @@ bool launch_inits_stand(const struct launch_inits *inits, struct launch_stand *s
         if (!first) first = &state->note;
         if (!waits(inits, state, first)) return false;
     }
-    const int nhere = list_ranks(inits, false, here), ngone = list_ranks(inits, true, gone);
+    for (int r = 0; r < inits->nranks; r++)
+        tt_rank_list_add(inits->states[r].ended ? &gone : &here, r);
     snprintf(stand_out->sentence, sizeof(stand_out->sentence),
              "%s %s ended with status 0, and %s %s %s for %s in the init of a communicator of all "
              "%d ranks",
-             ngone > 1 ? "ranks" : "rank", gone, nhere > 1 ? "ranks" : "rank", here,
-             nhere > 1 ? "wait" : "waits", ngone > 1 ? "them" : "it", inits->nranks);
+             gone.count > 1 ? "ranks" : "rank", gone.text, here.count > 1 ? "ranks" : "rank",
+             here.text, here.count > 1 ? "wait" : "waits", gone.count > 1 ? "them" : "it",
+             inits->nranks);
     stand_out->waits = inits->waits;
     return true;
 }

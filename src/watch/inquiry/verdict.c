@@ -5,6 +5,7 @@
 #include "watch/inquiry/verdict.h"
 
 #include "base/member.h"
+#include "base/text/rank_list.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/transport.h"
 #include "watch/inquiry/circle.h"
@@ -186,18 +187,13 @@ static bool lacks_call(const struct tt_status *status, uint64_t number)
 static void name_lacking(const struct search *search, const struct tt_status *first,
                          uint64_t number, char *text, size_t text_bytes)
 {
-    int count = 0;
-    size_t used = 0;
+    struct tt_rank_list ranks = {.count = 0};
     for (int rank = 0; rank < first->nranks; rank++) {
         const struct tt_status *status = tt_inquiry_find(search->inquiry, first->comm_id, rank);
-        if (!status || !lacks_call(status, number) || count++ >= NAMED_RANKS) continue;
-        used +=
-            (size_t)snprintf(text + used, text_bytes - used, "%s%d", used ? ", " : "ranks ", rank);
+        if (status && lacks_call(status, number)) tt_rank_list_add(&ranks, rank);
     }
-    if (count > NAMED_RANKS) {
-        snprintf(text + used, text_bytes - used, ", ... (%d in all) have", count);
-    } else if (count > 1) {
-        snprintf(text + used, text_bytes - used, " have");
+    if (ranks.count > 1) {
+        snprintf(text, text_bytes, "ranks %s have", ranks.text);
     } else {
         snprintf(text, text_bytes, "rank %d on host %s (pid %d) has", first->rank,
                  first->process.host, first->process.pid);
@@ -209,7 +205,8 @@ static void conclude_not_called(const struct search *search, const struct tt_sta
 {
     const struct tt_verdict found = {
         .kind = TT_VERDICT_NOT_CALLED, .comm_id = status->comm_id, .rank = status->rank};
-    char call[TT_CALL_BYTES], last[TT_CALL_BYTES], last_text[TT_CALL_BYTES + 200], who[160];
+    char call[TT_CALL_BYTES], last[TT_CALL_BYTES], last_text[TT_CALL_BYTES + 200],
+        who[TT_RANK_LIST_BYTES + 16];
     tt_call_text(&wait->call, false, call);
     tt_call_text(&status->last, false, last);
     if (status->begun) {

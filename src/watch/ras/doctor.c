@@ -2,12 +2,12 @@
  * stood still longest. Texts of peers were cleaned when they came, so they need no escapes. */
 #include "watch/ras/doctor.h"
 
+#include "base/text/rank_list.h"
 #include "watch/inquiry/verdict.h"
 
 #include <string.h>
 
 #define STILL_MSEC 1000 /* younger waits are everyday */
-enum { NAMED_RANKS = 8, LIST_BYTES = 160 };
 
 static void print_call(FILE *out, const char *key, const struct tt_call *call)
 {
@@ -105,46 +105,28 @@ static void judge_graphs(const struct tt_inquiry *inquiry, const struct tt_inqui
     }
 }
 
-/* "3, 5, 6, ... (12 in all)": those that wait in an exchange, or those that do not. */
-static int list_ranks(const struct tt_inquiry *inquiry, const struct tt_inquiry_comm *comm,
-                      bool waiting, char text[LIST_BYTES])
-{
-    int count = 0;
-    size_t used = 0;
-    for (int rank = 0; rank < comm->nranks; rank++) {
-        const struct tt_status *status = tt_inquiry_find(inquiry, comm->comm_id, rank);
-        if (!status || (status->exchange_msec != 0) != waiting || count++ >= NAMED_RANKS) continue;
-        used +=
-            (size_t)snprintf(text + used, LIST_BYTES - used, "%s%d", count > 1 ? ", " : "", rank);
-    }
-    if (count > NAMED_RANKS) snprintf(text + used, LIST_BYTES - used, ", ... (%d in all)", count);
-    return count;
-}
-
 /* Ranks stand in a split, a registration or the like, and others have not come to it. */
 static void judge_exchange(const struct tt_inquiry *inquiry, const struct tt_inquiry_comm *comm,
                            struct tt_verdict *verdict)
 {
-    const struct tt_status *late = NULL;
     uint32_t longest_msec = 0;
-    char here[LIST_BYTES], there[LIST_BYTES];
-    for (size_t i = 0; i < inquiry->nfound; i++) {
-        const struct tt_status *status = &inquiry->found[i];
-        if (status->comm_id != comm->comm_id) continue;
+    struct tt_rank_list here = {.count = 0}, late = {.count = 0};
+    for (int rank = 0; rank < comm->nranks; rank++) {
+        const struct tt_status *status = tt_inquiry_find(inquiry, comm->comm_id, rank);
+        if (!status) continue;
         if (status->exchange_msec > longest_msec) longest_msec = status->exchange_msec;
-        if (!status->exchange_msec && (!late || status->rank < late->rank)) late = status;
+        tt_rank_list_add(status->exchange_msec ? &here : &late, rank);
     }
-    if (!late || longest_msec < STILL_MSEC) return;
-    const int nhere = list_ranks(inquiry, comm, true, here);
-    const int nthere = list_ranks(inquiry, comm, false, there);
+    if (!late.count || longest_msec < STILL_MSEC) return;
     verdict->kind = TT_VERDICT_NOT_CALLED;
     verdict->comm_id = comm->comm_id;
-    verdict->rank = late->rank;
+    verdict->rank = late.first;
     snprintf(verdict->sentence, sizeof(verdict->sentence),
              "%s %s %s for the others in a split, registration or the like since %.1f s; %s %s %s "
              "not made that call",
-             nhere > 1 ? "ranks" : "rank", here, nhere > 1 ? "wait" : "waits", longest_msec * 1e-3,
-             nthere > 1 ? "ranks" : "rank", there, nthere > 1 ? "have" : "has");
+             here.count > 1 ? "ranks" : "rank", here.text, here.count > 1 ? "wait" : "waits",
+             longest_msec * 1e-3, late.count > 1 ? "ranks" : "rank", late.text,
+             late.count > 1 ? "have" : "has");
 }
 
 static void print_verdict(FILE *out, const struct tt_inquiry *inquiry,
