@@ -115,7 +115,7 @@ size_t perf_recv_elems(const struct perf_case *pc, int nranks);
 void perf_in_place(const struct perf_case *pc, int rank, int nranks, size_t *send_at,
                    size_t *recv_at);
 
-struct perf_location { /* where a rank runs; exchanged by all */
+struct perf_location { /* where a rank runs; rank 0's process gets all */
     int rank, pid, device;
     char host[64], busid[32], name[64]; /* of the device */
 };
@@ -128,7 +128,7 @@ struct perf_job {
     struct perf_rank *ranks;
     double *agree_send; /* 64 bytes of device memory per local rank */
     double *agree_recv;
-    struct perf_location *locations; /* owned; of each rank of the job */
+    struct perf_location *locations; /* owned; of each rank of the job, in the process of rank 0 */
 };
 /* Processes of this job by the launcher's variables, else `otherwise`. */
 int perf_processes(int otherwise);
@@ -164,4 +164,6 @@ bool perf_pairs_run(struct perf_job *job);
 
 /* "what: error text" on stderr, true when rc or err is an error. */
 bool perf_nccl_failed(ncclResult_t rc, const char *what);
+/* As perf_nccl_failed(), of an AllReduce that the user did not ask for. */
+bool perf_own_call_failed(ncclResult_t rc, const char *what);
 bool perf_cuda_failed(int err, const char *what);

@@ -18,12 +18,12 @@ bool perf_nccl_failed(ncclResult_t rc, const char *what)
     return true;
 }
 
-/* As perf_nccl_failed(), of a collective that the user did not ask for. */
-static bool own_call_failed(ncclResult_t rc, const char *what)
+bool perf_own_call_failed(ncclResult_t rc, const char *what)
 {
     if (rc == ncclInvalidUsage && getenv("NCCL_ALGO")) {
-        fprintf(stderr, "tutti perf: it gathers and reduces what it measured, too: name the "
-                        "function, as in NCCL_ALGO=allreduce:Tree\n");
+        fprintf(stderr,
+                "tutti perf: it reduces what it measured, too (AllReduce): name the function, "
+                "as in NCCL_ALGO=allgather:PAT\n");
     }
     return perf_nccl_failed(rc, what);
 }
@@ -189,8 +189,28 @@ static void describe_location(const struct perf_rank *r, struct perf_location *l
     snprintf(location->name, sizeof(location->name), "%.63s", prop.name);
 }
 
-/* Every rank's place to all, through the library that is measured. */
-static bool exchange_places(struct perf_job *job)
+/* One step of the way to rank 0: a rank with bit `step` gives all it has to the rank without it.
+ * Messages, as NCCL_ALGO may forbid any collective. */
+static ncclResult_t gather_step(struct perf_job *job, char *const *rooms, int step)
+{
+    ncclResult_t rc = ncclGroupStart();
+    for (int i = 0; !rc && i < job->nlocal; i++) {
+        const struct perf_rank *r = &job->ranks[i];
+        const bool gives = r->rank & step;
+        const int from = gives ? r->rank : r->rank + step;
+        const int count = job->nranks - from < step ? job->nranks - from : step;
+        char *block = rooms[i] + (size_t)from * sizeof(struct perf_location);
+        const size_t bytes = (size_t)count * sizeof(struct perf_location);
+        if (r->rank % step || count <= 0) continue;
+        rc = gives ? ncclSend(block, bytes, ncclInt8, r->rank - step, r->comm, r->stream)
+                   : ncclRecv(block, bytes, ncclInt8, from, r->comm, r->stream);
+    }
+    ncclResult_t ended = ncclGroupEnd();
+    return rc ? rc : ended;
+}
+
+/* Every rank's place to rank 0, whose process prints them, through the library that is measured. */
+static bool gather_places(struct perf_job *job)
 {
     size_t total = (size_t)job->nranks * sizeof(struct perf_location);
     char **rooms = calloc((size_t)job->nlocal, sizeof(*rooms));
@@ -206,14 +226,8 @@ static bool exchange_places(struct perf_job *job)
                                           cudaMemcpyHostToDevice),
                                "cudaMemcpy");
     }
-    ncclResult_t rc = ncclGroupStart();
-    for (int i = 0; ok && !rc && i < job->nlocal; i++) {
-        struct perf_rank *r = &job->ranks[i];
-        rc = ncclAllGather(rooms[i] + (size_t)r->rank * sizeof(struct perf_location), rooms[i],
-                           sizeof(struct perf_location), ncclInt8, r->comm, r->stream);
-    }
-    ncclResult_t ended = ncclGroupEnd();
-    ok = ok && !own_call_failed(rc ? rc : ended, "telling where ranks run");
+    for (int step = 1; ok && step < job->nranks; step *= 2)
+        ok = !perf_nccl_failed(gather_step(job, rooms, step), "telling where ranks run");
     for (int i = 0; ok && i < job->nlocal; i++) {
         ok = !perf_cuda_failed(cudaStreamSynchronize(job->ranks[i].stream), "places");
     }
@@ -249,7 +263,7 @@ bool perf_job_open(struct perf_job *job)
     if (perf_cuda_failed(cudaMalloc((void **)&job->agree_recv, (size_t)job->nlocal * 64),
                          "cudaMalloc"))
         return false;
-    return open_comms(job) && exchange_places(job);
+    return open_comms(job) && gather_places(job);
 }
 
 static void close_rank(struct perf_rank *r)
@@ -297,7 +311,7 @@ double perf_job_agree(struct perf_job *job, double mine, ncclRedOp_t op)
                            job->ranks[i].stream);
     }
     ncclResult_t ended = ncclGroupEnd();
-    if (own_call_failed(rc ? rc : ended, "agreeing on a number")) exit(1);
+    if (perf_own_call_failed(rc ? rc : ended, "agreeing on a number")) exit(1);
     for (int i = 0; i < job->nlocal; i++) {
         cudaSetDevice(job->ranks[i].device);
         cudaStreamSynchronize(job->ranks[i].stream);

@@ -164,7 +164,7 @@ static bool synchronize(const struct lane *lane)
                            ncclFloat64, ncclMax, r->comm, r->stream);
     }
     ncclResult_t ended = ncclGroupEnd();
-    return !perf_nccl_failed(rc ? rc : ended, "barrier") && wait_all(lane);
+    return !perf_own_call_failed(rc ? rc : ended, "barrier") && wait_all(lane);
 }
 
 static bool capture(const struct lane *lane, int ncalls, cudaGraphExec_t *execs)

@@ -464,6 +464,13 @@ def table():
     r = perf("--ranks", "9", "-b", "8K", "-e", "8K", "-n", "1", "-w", "0", "-d", "bfloat16", "-o", "avg", "allreduce",
              env={"NCCL_ALGO": "allreduce:Ring"})  # the widest bound of docs/accuracy.md
     check("perf: averages as exact as a ring has them", r.returncode == 0 and "Out of bounds values : 0 OK" in r.stdout, r)
+    for nranks, options in ((5, ("--ranks", "5")), (6, ("--ranks", "3", "-t", "2"))):
+        r = perf(*options, "-b", "8", "-e", "8", "-n", "1", "-w", "0", "allreduce", env={"NCCL_ALGO": "Tree"})
+        ranks = [int(rank) for rank in re.findall(r"^#  Rank +(\d+) Group .* device ", r.stdout, re.M)]
+        check(f"perf: no AllGather by this algorithm {options}", r.returncode == 0 and "0 OK" in r.stdout and not r.stderr and
+              ranks == list(range(nranks)), r.stdout + r.stderr)
+    r = perf("--ranks", "2", "-b", "8", "-e", "8", "allgather", env={"NCCL_ALGO": "PAT"})
+    check("perf: its barrier is forbidden", r.returncode and "as in NCCL_ALGO=allgather:PAT" in r.stderr, r.stderr)
     r = perf("--ranks", "4", "-e", "4K", "-n", "2", "hypercube")
     check("hypercube", r.returncode == 0 and "0 OK" in r.stdout, r.stdout + r.stderr)
 
