@@ -53,6 +53,7 @@ struct watch_watchdog { /* watch.c: one thread watches all communicators of the 
     bool hooked; /* fork handlers are set */
     struct tt_watch *subjects;
     struct tt_watch_init *inits;
+    uint64_t reported_nsec;           /* the launcher heard of inits last */
     char *settings;                   /* owned: as of the last init */
     uint64_t report_nsec, abort_nsec; /* 0: off */
     struct tt_inquiry inquiry;        /* what all ranks do */

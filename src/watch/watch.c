@@ -36,6 +36,7 @@
 #define STOPPED_NSEC 1000000000ull /* between two looks: this process did not run */
 #define REPORT_NSEC 5000000000ull
 #define INIT_WAITS_NSEC 2000000000ull /* in an init: the launcher is told */
+#define INIT_AGAIN_NSEC 1000000000ull /* and again */
 #define STRICT_TIMEOUT_SEC 120        /* of TUTTI_STRICT where TUTTI_TIMEOUT is not set */
 #define NSEC 1000000000ull
 
@@ -108,17 +109,30 @@ static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
     tt_unreceived_look(&watch->unreceived, &watch->subject);
 }
 
+static void report_inits(const struct tt_watch_init *last)
+{
+    struct tt_launcher_note note = {.kind = TT_LAUNCHER_INITS,
+                                    .rank = last->rank,
+                                    .nranks = last->nranks,
+                                    .comm_id = last->comm_id};
+    for (const struct tt_watch_init *init = tt_watches.watchdog.inits; init; init = init->next)
+        note.status += init->reported;
+    tt_launcher_report(last->launcher, &note);
+}
+
 /* `tutti run` sees ranks end without having come, which those that wait for them do not. */
 static void report_waits(uint64_t now)
 {
+    const struct tt_watch_init *due = NULL;
     for (struct tt_watch_init *init = tt_watches.watchdog.inits; init; init = init->next) {
-        if (init->reported || now < init->since_nsec + INIT_WAITS_NSEC) continue;
+        if (now < init->since_nsec + INIT_WAITS_NSEC) continue;
+        if (!init->reported || now >= tt_watches.watchdog.reported_nsec + INIT_AGAIN_NSEC)
+            due = init;
         init->reported = true;
-        tt_launcher_report(init->launcher, &(struct tt_launcher_note){.kind = TT_LAUNCHER_WAITS,
-                                                                      .rank = init->rank,
-                                                                      .nranks = init->nranks,
-                                                                      .comm_id = init->comm_id});
     }
+    if (!due) return;
+    tt_watches.watchdog.reported_nsec = now;
+    report_inits(due);
 }
 
 static void *watch_main(void *arg)
@@ -273,8 +287,7 @@ void tt_watch_init_end(struct tt_watch_init *init)
         link = &(*link)->next;
     if (*link) *link = init->next;
     tt_watches.watchdog.inquiry.inits = tt_watches.watchdog.inits;
-    if (init->reported)
-        tt_launcher_report(init->launcher, &(struct tt_launcher_note){.kind = TT_LAUNCHER_GOES});
+    if (init->reported) report_inits(init);
     let_end();
     free(init);
 }

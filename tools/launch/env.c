@@ -284,8 +284,11 @@ char *launch_env_script(const struct launch_env *env, const struct launch_slot *
         fputc('\n', out);
     }
     fprintf(out,
-            "umask 077; s=$(mktemp) || exit 2; printf %%s '%s' >\"$s\"; export "
+            "s=$(mktemp) || exit 2; printf %%s '%s' >\"$s\"; export "
             "TUTTI_SECRET_FILE=\"$s\"\n"
+            "if mkfifo -m 600 \"$s.n\" 2>/dev/null; then exec 4<>\"$s.n\"; export "
+            "TUTTI_JOB_EXITS=\"$s.n\"\n"
+            "while read -r x; do echo \"" LAUNCH_NOTE "$x\"; done <\"$s.n\" >&2 4>&- &\nfi\n"
             "cd ",
             env->secret);
     char folder[4096];
@@ -297,12 +300,12 @@ char *launch_env_script(const struct launch_env *env, const struct launch_slot *
         tutti_print_quoted(out, *arg);
         fputc(' ', out);
     }
-    fputs("</dev/null 3<&- & p=$!\n"
+    fputs("</dev/null 3<&- 4>&- & p=$!\n"
           "{ while read -r x; do :; done; kill -TERM $p; sleep 1; kill -KILL $p; } "
-          "<&3 >/dev/null 2>&1 & w=$!\n"
+          "<&3 >/dev/null 2>&1 4>&- & w=$!\n"
           "exec 3<&-\n"
           "trap '' PIPE; trap 'kill -TERM $p 2>/dev/null' TERM HUP INT\nwait $p; k=$?\n"
-          "kill $w 2>/dev/null; rm -f \"$s\"; exit $k\n}\n",
+          "kill $w 2>/dev/null; rm -f \"$s\" \"$s.n\"; exit $k\n}\n",
           out);
     fclose(out);
     return script;

@@ -31,6 +31,9 @@ void launch_env_fini(struct launch_env *env);
 /* What the script for a remote shell says first, as a line on standard error. */
 #define LAUNCH_STARTED "tutti run: the shell has started"
 
+/* And before each line that a process tells the launcher. */
+#define LAUNCH_NOTE "tutti run: note "
+
 struct tt_launcher_note;
 /* What a process of this host has told first, and its pid; 0: nothing (now). */
 pid_t launch_env_note(const struct launch_env *env, struct tt_launcher_note *note_out);

@@ -10,25 +10,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define FRESH_SEC 5 /* a note that comes each second */
 
 struct state {
     bool ended;
-    int waits; /* inits in which its process waits */
     pid_t pid;
-    struct tt_launcher_note note; /* of the last one */
+    struct tt_launcher_note note; /* the last one of that process */
+    struct timespec since;
 };
 
 struct launch_inits {
     int nranks, nended;
+    bool far;
     struct state *states; /* owned */
     bool *waits;          /* owned; by launch_inits_stand() */
 };
 
-struct launch_inits *launch_inits_create(int nranks)
+struct launch_inits *launch_inits_create(int nranks, bool far)
 {
     struct launch_inits *inits = calloc(1, sizeof(*inits));
     if (!inits) return NULL;
     inits->nranks = nranks;
+    inits->far = far;
     inits->states = calloc((size_t)nranks, sizeof(*inits->states));
     inits->waits = calloc((size_t)nranks, sizeof(*inits->waits));
     if (inits->states && inits->waits) return inits;
@@ -49,14 +54,9 @@ void launch_inits_take(struct launch_inits *inits, int rank, pid_t pid,
 {
     struct state *state = inits ? &inits->states[rank] : NULL;
     if (!state) return;
-    if (state->pid != pid) state->waits = 0; /* of a process before it, which has ended */
     state->pid = pid;
-    if (note->kind == TT_LAUNCHER_WAITS) {
-        state->waits++;
-        state->note = *note;
-    } else if (note->kind == TT_LAUNCHER_GOES && state->waits > 0) {
-        state->waits--;
-    }
+    state->note = *note;
+    clock_gettime(CLOCK_MONOTONIC, &state->since);
 }
 
 void launch_inits_ended(struct launch_inits *inits, int rank)
@@ -66,13 +66,22 @@ void launch_inits_ended(struct launch_inits *inits, int rank)
     inits->nended++;
 }
 
+/* Of a process on another host it is known that it lives by what it tells each second. */
+static bool lives(const struct launch_inits *inits, const struct state *state)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!inits->far) return kill(state->pid, 0) == 0;
+    return now.tv_sec - state->since.tv_sec < FRESH_SEC;
+}
+
 /* It waits with one rank, and its process, which may be a child of the one that was started, is
  * there. */
 static bool waits(const struct launch_inits *inits, const struct state *state,
                   const struct tt_launcher_note *first)
 {
-    return state->waits == 1 && state->note.nranks == inits->nranks &&
-           state->note.comm_id == first->comm_id && kill(state->pid, 0) == 0;
+    return state->note.status == 1 && state->note.nranks == inits->nranks &&
+           state->note.comm_id == first->comm_id && lives(inits, state);
 }
 
 bool launch_inits_stand(const struct launch_inits *inits, struct launch_stand *stand_out)

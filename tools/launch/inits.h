@@ -9,8 +9,8 @@
 struct tt_launcher_note;
 struct launch_inits;
 
-/* NULL: memory is short. */
-struct launch_inits *launch_inits_create(int nranks);
+/* NULL: memory is short. `far`: ranks are on other hosts. */
+struct launch_inits *launch_inits_create(int nranks, bool far);
 void launch_inits_destroy(struct launch_inits *inits); /* accepts NULL */
 
 /* What process `pid` of a rank of the job has told. Accepts NULL. */

@@ -292,6 +292,7 @@ static bool start(struct launch *launch, int rank)
     bool ready = true;
     if (slot.host >= 0) {
         child->err.awaited = LAUNCH_STARTED;
+        child->err.inits = launch->inits;
         child->err.reported = &launch->reported[slot.host];
         wires.script = open_script(launch, &slot);
         ready = wires.script >= 0;
@@ -630,7 +631,7 @@ static bool prepare(struct launch *launch)
         fprintf(stderr, "tutti %s: %m\n", name_of(launch));
         return false;
     }
-    launch->inits = launch_inits_create(options->nranks);
+    launch->inits = launch_inits_create(options->nranks, options->nhosts > 0);
     if (!launch_env_init(&launch->env, options) || !open_typed(launch)) return false;
     if (!launch_guard_start(&launch->guard, options->nranks, launch->env.secret_file)) return false;
     if (options->nhosts) return true;

@@ -1,8 +1,12 @@
 /* Prints ranks' lines whole; a line longer than the buffer is broken, never lost. */
 #include "output.h"
 
+#include "env.h"
+#include "inits.h"
 #include "report.h"
 #include "same.h"
+
+#include "base/launcher.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -29,6 +33,31 @@ static char *find_awaited(struct launch_output *output)
         newline = memchr(from, '\n', (size_t)(end - from));
     }
     return NULL;
+}
+
+/* Take out what the rank's shell sends on. It may stand behind an unfinished line of the rank. */
+static void take_notes(struct launch_output *output)
+{
+    static const char mark[] = LAUNCH_NOTE;
+    char *from = output->line;
+    for (;;) {
+        char *const end = output->line + output->used;
+        char *at = memmem(from, (size_t)(end - from), mark, sizeof(mark) - 1);
+        char *newline = at ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+        struct tt_launcher_note note;
+        pid_t pid;
+        if (!newline) return;
+        *newline = 0;
+        from = newline + 1;
+        const bool is_note = tt_launcher_read(at + sizeof(mark) - 1, &note, &pid);
+        *newline = '\n';
+        if (!is_note) continue;
+        if (note.kind == TT_LAUNCHER_INITS)
+            launch_inits_take(output->inits, output->rank, pid, &note);
+        memmove(at, from, (size_t)(end - from));
+        output->used -= (size_t)(from - at);
+        from = at;
+    }
 }
 
 /* Whether lines are kept still. Takes the awaited one out. */
@@ -81,6 +110,7 @@ void launch_output_read(struct launch_output *output)
     ssize_t n = read(output->fd, output->line + output->used, sizeof(output->line) - output->used);
     if (n > 0) {
         output->used += (size_t)n;
+        if (output->inits) take_notes(output);
         if (!waits(output)) print_finished(output);
         if (output->at_once && output->used && (*output->line == '\r' || *output->line == '\033')) {
             fwrite(output->line, 1, output->used, output->to);

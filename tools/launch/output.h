@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+struct launch_inits;
 struct launch_report;
 struct launch_same;
 
@@ -21,8 +22,10 @@ struct launch_output {
     /* Of a rank that another shell starts: lines are kept until the one comes that says it did, or
      * there is no room for more. NULL: they are printed as they come. */
     const char *awaited;
-    bool *reported;  /* its host's shell has said why it does not; not twice. Borrowed */
-    char line[8192]; /* unfinished, or kept */
+    struct launch_inits *inits; /* borrowed: takes what its shell sends on of what the rank tells
+                                   the launcher; NULL: it tells that otherwise */
+    bool *reported;             /* its host's shell has said why it does not; not twice. Borrowed */
+    char line[8192];            /* unfinished, or kept */
     size_t used;
 };
 

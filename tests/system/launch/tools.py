@@ -215,9 +215,10 @@ def hosts():
                 enumerate((("alpha", 0, 2), ("alpha", 1, 2), ("beta", 0, 3), ("beta", 1, 3), ("beta", 2, 3)))]
         check("hosts", sorted(r.stdout.splitlines()) == want, r.stdout + r.stderr)
         r = tutti("run", "--no-prefix", "--hosts", "alpha,beta,alpha:2", "--master", "127.0.0.1", "sh", "-c",
-                  "echo $RANK $WORLD_SIZE $ON_HOST $LOCAL_RANK $LOCAL_WORLD_SIZE", env={"TUTTI_RSH": shell})
-        check("as many ranks as slots, a host listed twice", sorted(r.stdout.splitlines()) ==
-              ["0 4 alpha 0 3", "1 4 beta 0 1", "2 4 alpha 1 3", "3 4 alpha 2 3"], (r.stdout, r.stderr))
+                  "echo $RANK $WORLD_SIZE $ON_HOST $LOCAL_RANK $LOCAL_WORLD_SIZE $(umask)", env={"TUTTI_RSH": shell})
+        mask = subprocess.run(["sh", "-c", "umask"], capture_output=True, text=True).stdout.strip()
+        check("as many ranks as slots, a host listed twice, the mask of new files", sorted(r.stdout.splitlines()) ==
+              [f"{words} {mask}" for words in ("0 4 alpha 0 3", "1 4 beta 0 1", "2 4 alpha 1 3", "3 4 alpha 2 3")], (r.stdout, r.stderr))
         r = tutti("run", "--hosts", "localhost,beta", "true", env={"TUTTI_RSH": shell})
         check("a first host that others do not reach", r.returncode == 2 and "localhost is 127.0.0.1 here" in r.stderr.replace("::1", "127.0.0.1")
               and "--master" in r.stderr, (r.returncode, r.stderr))
@@ -306,17 +307,27 @@ def init_waits():
         ("rank 2 ends", ["-n", "3"], "if rank < 2: sys.exit(init(3, rank))",
          r"^tutti run: rank 2 ended with status 0, and ranks 0, 1 wait for it in the init of a communicator of all 3 ranks; ending the job$"),
         ("rank 0 ends", ["-n", "3", "--json"], "if rank: sys.exit(init(3, rank))", r"^tutti run: rank 0 ended with status 0, and ranks 1, 2 wait for it in"),
+        ("rank 0 of several hosts ends", ["-n", "3", "--hosts", "alpha,beta:2", "--master", "127.0.0.1"], "sys.stderr.write('un'); sys.stderr.flush()\nif rank: sys.exit(init(3, rank))",
+         r"^tutti run: rank 0 ended with status 0, and ranks 1, 2 wait for it in the init of a communicator of all 3 ranks; ending the job$"),
         ("rank 0 does not split", ["-n", "3"], split.replace("ABSENT", "0"), r"rank 0 of 3: others wait for this rank in .* \(rank [12](, 2)? since 1 s\), and it has not made that call"),
         ("rank 2 does not split", ["-n", "3"], split.replace("ABSENT", "2"), r"rank 0 of 3: the ranks wait for each other .* missing is rank 2: does it make the same call"),
     )
-    with concurrent.futures.ThreadPoolExecutor(len(cases) + 1) as pool:  # they wait, and need no processor
+    with concurrent.futures.ThreadPoolExecutor(len(cases) + 1) as pool, tempfile.TemporaryDirectory() as folder:  # they wait, and need no processor
+        shell = os.path.join(folder, "rsh")
+        with open(shell, "w") as f:
+            f.write('#!/bin/sh\nshift\nexec "$@"\n')
+        os.chmod(shell, 0o755)
         runs = [pool.submit(tutti, "run", *options, sys.executable, "-c", BEGIN + body,
-                            env={**limits, **({"TUTTI_INIT_TIMEOUT": "60"} if name.endswith(" ends") else {})}) for name, options, body, _ in cases]
+                            env={**limits, **({"TUTTI_INIT_TIMEOUT": "60"} if name.endswith(" ends") else {}), **({"TUTTI_RSH": shell} if "--hosts" in options else {})})
+                for name, options, body, _ in cases]
         late = pool.submit(tutti, "run", "-n", "3", sys.executable, "-c", BEGIN + "import time\nif rank == 1: time.sleep(3)\nif rank < 2: sys.exit(init(2, rank))")
         for (name, _, _, said), run in zip(cases, runs):
             check(f"init waits: {name}", run.result().returncode and re.search(said, run.result().stderr, re.M), run.result().stderr)
         check("a rank without NCCL", late.result().returncode == 0 and not late.result().stderr, late.result().stderr)
-    job = json.loads(runs[[case[0] for case in cases].index("rank 0 ends")].result().stdout)
+    names = [case[0] for case in cases]
+    said = runs[names.index("rank 0 of several hosts ends")].result().stderr
+    check("what a shell sends on is not shown", "note" not in said and sorted(re.findall(r"^\[(\d)\] un$", said, re.M)) == ["0", "1", "2"], said)
+    job = json.loads(runs[names.index("rank 0 ends")].result().stdout)
     check("init waits as JSON", job["status"] == 1 and job["verdict"] == "hang" and job["blamed"] == 0 and job["first_failed"] is None and
           [h["ranks"] for h in job["hang"] if "ended with status 0" in h["sentence"]] == [[1, 2]], job)
     r = tutti("run", "-n", "2", "--strict", sys.executable, "-c", BEGIN + "sys.exit(init(2, rank))", env={"TUTTI_WATCHDOG": "20"}, timeout=60)
