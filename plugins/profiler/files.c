@@ -2,9 +2,11 @@
  */
 #include "trace.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,8 +56,17 @@ void trace_make_folder(char *path)
 
 int trace_create_file(const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
-    if (fd >= 0) (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    struct stat status;
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+    if (fd < 0) return -1;
+    const bool regular = !fstat(fd, &status) && S_ISREG(status.st_mode);
+    if (regular && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        close(fd);
+        errno = EWOULDBLOCK;
+        return -1;
+    }
+    if (regular) (void)!ftruncate(fd, 0);
+    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     return fd;
 }
 
@@ -63,7 +74,8 @@ void trace_complain(const char *what, const char *path, int error)
 {
     ncclDebugLogger_t log = trace_process.log;
     if (!log) return;
-    log(NCCL_LOG_WARN, NCCL_PROFILE, __FILE__, __LINE__, "%s%s: %s", what, path, strerror(error));
+    log(NCCL_LOG_WARN, NCCL_PROFILE, __FILE__, __LINE__, "%s%s: %s", what, path,
+        error == EWOULDBLOCK ? "another process writes it: its name needs %p" : strerror(error));
 }
 
 void trace_guard_begin(struct trace_guard *guard)

@@ -518,7 +518,9 @@ static bool open_file(int version)
     trace_make_folder(name);
     all->fd = trace_create_file(name);
     if (all->fd < 0) {
-        trace_complain("trace: the file cannot be opened: ", name, errno);
+        const int error = errno;
+        trace_complain("trace: the file cannot be opened: ", name, error);
+        errno = error;
         return false;
     }
     put_head(version);
@@ -545,7 +547,10 @@ ncclResult_t trace_open(void **context, int *mask, const struct trace_communicat
         trace_complain("trace: not all of it can be done: TUTTI_TRACE_OUTPUTS ",
                        getenv("TUTTI_TRACE_OUTPUTS"), EINVAL);
     }
-    if (all->records_wanted && !open_file(communicator->version)) goto out;
+    if (all->records_wanted && !open_file(communicator->version)) {
+        if (errno == EWOULDBLOCK) rc = ncclInvalidUsage; /* the setting is wrong */
+        goto out;
+    }
     if (!all->has_thread && !(all->has_thread = start_writer())) goto out;
     trace_keep_signals();
     trace_clean(name, sizeof(name), communicator->name);
