@@ -64,21 +64,17 @@ static const struct row rows[] = {
     {TT_FUNC_ALLTOALL, TT_ALGO_PAIRWISE, SIMPLE, 0, tt_gen_pairwise_alltoall},
     {TT_FUNC_ALLTOALLV, TT_ALGO_PAIRWISE, SIMPLE, NEEDS_COUNTS, tt_gen_pairwise_alltoallv},
     {TT_FUNC_ALLTOALLV, TT_ALGO_BRUCK, LL, NEEDS_COUNTS, tt_gen_bruck_alltoallv},
-    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | TAKES_UNEVEN,
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, LL | SIMPLE, NEEDS_HOSTS | TAKES_UNEVEN,
      tt_gen_hierarchical_allreduce},
-    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, LL, NEEDS_HOSTS, tt_gen_hierarchical_allreduce},
     {TT_FUNC_REDUCE, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | NEEDS_ROOT | TAKES_UNEVEN,
      tt_gen_hierarchical_reduce},
     {TT_FUNC_BROADCAST, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | NEEDS_ROOT | TAKES_UNEVEN,
      tt_gen_hierarchical_broadcast},
-    {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | TAKES_UNEVEN,
+    {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, LL | SIMPLE, NEEDS_HOSTS | TAKES_UNEVEN,
      tt_gen_hierarchical_allgather},
-    {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, LL, NEEDS_HOSTS, tt_gen_hierarchical_allgather},
-    {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | TAKES_UNEVEN,
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, LL | SIMPLE, NEEDS_HOSTS | TAKES_UNEVEN,
      tt_gen_hierarchical_reducescatter},
-    {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, LL, NEEDS_HOSTS,
-     tt_gen_hierarchical_reducescatter},
-    {TT_FUNC_ALLTOALL, TT_ALGO_HIERARCHICAL, LL | SIMPLE, NEEDS_HOSTS,
+    {TT_FUNC_ALLTOALL, TT_ALGO_HIERARCHICAL, LL | SIMPLE, NEEDS_HOSTS | TAKES_UNEVEN,
      tt_gen_hierarchical_alltoall},
     {TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_DIRECT, SIMPLE, NEEDS_HOSTS,
      tt_gen_collnet_direct_allreduce},
@@ -131,10 +127,8 @@ static ncclResult_t check_shape(const struct row *row, int root, const struct tt
     if ((row->needs & NEEDS_RING) && !shape->ring_rank) lacks = "ring";
     if ((row->needs & NEEDS_TREE) && !shape->tree) lacks = "tree";
     if ((row->needs & NEEDS_COUNTS) && !shape->counts) lacks = "counts";
-    if ((row->needs & NEEDS_HOSTS) && !hosts_fit(shape, row->needs & TAKES_UNEVEN)) {
-        lacks = row->needs & TAKES_UNEVEN ? "two or more hosts"
-                                          : "two or more hosts with as many ranks each";
-    }
+    if ((row->needs & NEEDS_HOSTS) && !hosts_fit(shape, row->needs & TAKES_UNEVEN))
+        lacks = "two or more hosts with as many ranks each";
     if (lacks)
         return tt_fail(ncclInvalidArgument, "program %s: %d ranks have no %s", name, n, lacks);
     return ncclSuccess;

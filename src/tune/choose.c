@@ -222,12 +222,11 @@ static const char *collnet_lacks(const struct tt_tune_env *env, const struct tt_
 }
 
 /* What is only for hosts with as many ranks each. */
-static const char *uneven_lacks(const struct tt_tune_env *env, const struct tt_tune_query *query)
+static const char *uneven_lacks(const struct tt_tune_env *env)
 {
     if (env->nnodes < 2 || env->ppn * env->nnodes == env->nranks) return "";
-    return query->func == TT_FUNC_ALLTOALL
-               ? "; Hierarchical makes an AlltoAll of hosts with as many ranks each"
-               : "; NVLSTree and Hierarchical LL need hosts with as many ranks each";
+    return "; NVLSTree needs hosts with as many ranks each, and where these are many and uneven "
+           "there is no Hierarchical AlltoAll or LL";
 }
 
 static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_tune_query *query,
@@ -247,7 +246,7 @@ static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_
         env->all_direct ? "" : "; Direct needs memory that all ranks can map",
         env->nnodes > 1 ? "; NVLS needs one host whose memory all ranks can map"
                         : "; Hierarchical, NVLSTree and CollNet need two hosts or more",
-        uneven_lacks(env, query), collnet_lacks(env, query),
+        uneven_lacks(env), collnet_lacks(env, query),
         tt_param_int("NCCL_NVLS_ENABLE") ? "" : "; NCCL_NVLS_ENABLE=0 forbids NVLS");
 }
 

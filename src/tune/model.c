@@ -79,6 +79,12 @@ static size_t payload(const struct tt_tune_env *env, const struct tt_tune_query 
     return shared ? query->bytes : query->bytes / (size_t)env->nranks;
 }
 
+/* Ranks of the other hosts, for a rank of the smallest host. */
+static double most_remote(const struct tt_tune_env *env)
+{
+    return env->nranks - (env->least_local > 0 ? env->least_local : env->ppn);
+}
+
 /* Of a message between hosts the calls, which ranks of a core make one after the other; of an
  * AlltoAll, where the number of messages decides. Over loopback some 3 of 15 us. */
 #define NET_MESSAGE_PHASES 0.2
@@ -105,7 +111,7 @@ static double oneshot_time(const struct tt_tune_env *env, const struct tt_tune_q
     if (env->nnodes > 1)
         time += (double)edge_bytes * (n - env->ppn) * env->ppn / host_of(env)->net_bytes_usec;
     if (env->nnodes > 1 && query->func == TT_FUNC_ALLTOALL)
-        time += query->nops * net_messages(env, passes * (n - env->ppn));
+        time += query->nops * net_messages(env, passes * most_remote(env));
     return time;
 }
 
@@ -335,17 +341,28 @@ static double uneven_texts(const struct tt_tune_env *env)
     return (pairs < env->nnodes ? pairs : env->nnodes) * env->ppn;
 }
 
-/* An AlltoAll: each rank's blocks for a host go to it as one message, behind a step inside. */
+/* Where hosts are uneven each rank has a text, in which all other hosts and their ranks may be
+ * written out, for programs that know them all: LL, and AlltoAlls. */
+enum { UNEVEN_MOVES = 1 << 16 };
+
+static bool too_many_moves(const struct tt_tune_env *env)
+{
+    return !hosts_are_even(env) && (double)env->nranks * env->nnodes * env->ppn > UNEVEN_MOVES;
+}
+
+/* An AlltoAll: each rank's blocks for a host go to it as one message, behind a step inside; where
+ * hosts are uneven a rank of the smallest one makes one of as many blocks for each rank it serves.
+ */
 static double sorting_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                            enum tt_proto proto)
 {
     double hosts = env->nnodes, bytes = (double)query->bytes;
-    if (env->ppn < 2 || !hosts_are_even(env)) return -1;
+    if (env->nnodes < 2 || env->ppn < 2 || env->least_local < 1 || too_many_moves(env)) return -1;
     double hops = proto == TT_PROTO_LL ? 1 : hosts - 1;
     double inside = 6 * bytes / slot_rate(env) + (env->nranks - 1) * host_of(env)->touch_usec;
-    return query->nops *
-               (hops * own_hop_usec(env, NCCL_HW_NET, proto) +
-                2 * own_hop_usec(env, NCCL_HW_PCI, proto) + net_messages(env, hosts - 1)) +
+    return query->nops * (hops * own_hop_usec(env, NCCL_HW_NET, proto) +
+                          2 * own_hop_usec(env, NCCL_HW_PCI, proto) +
+                          net_messages(env, most_remote(env) / env->least_local)) +
            load_of(env) * inside +
            bytes * (hosts - 1) / hosts * env->ppn / host_of(env)->net_bytes_usec;
 }
@@ -353,7 +370,8 @@ static double sorting_time(const struct tt_tune_env *env, const struct tt_tune_q
 /* Between hosts as a ring of hosts, of which every rank of a host carries its part, or where hosts
  * are uneven as many as the smallest has; inside, inputs are read and outputs written as by a
  * direct program. SIMPLE waits for one host after the other, LL for all at once; where hosts are
- * uneven an AllGather or ReduceScatter waits for one block after the other (gen/uneven.c). */
+ * uneven an AllGather or ReduceScatter of SIMPLE waits for one block after the other
+ * (gen/uneven.c). */
 static double hierarchical_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                                 enum tt_proto proto)
 {
@@ -361,14 +379,14 @@ static double hierarchical_time(const struct tt_tune_env *env, const struct tt_t
     bool chain = query->func == TT_FUNC_BROADCAST || query->func == TT_FUNC_REDUCE;
     if (query->func == TT_FUNC_ALLTOALL) return sorting_time(env, query, proto);
     if (env->nnodes < 2 || env->ppn < 2 || env->least_local < 1) return -1;
-    if (proto != TT_PROTO_SIMPLE && !hosts_are_even(env)) return -1;
+    if (proto != TT_PROTO_SIMPLE && too_many_moves(env)) return -1;
     double hops = proto == TT_PROTO_LL ? halves : halves * (hosts - 1);
     double share = chain ? 1 : halves * (hosts - 1) / hosts; /* of the bytes: what crosses */
     bool blocks = query->func == TT_FUNC_ALLGATHER || query->func == TT_FUNC_REDUCESCATTER;
     if (blocks && !hosts_are_even(env)) {
-        if (uneven_texts(env) > UNEVEN_TEXTS) return -1;
-        hops = env->nranks - env->least_local;
-        share = hops / env->nranks;
+        share = most_remote(env) / env->nranks;
+        if (proto == TT_PROTO_SIMPLE) hops = most_remote(env);
+        if (proto == TT_PROTO_SIMPLE && uneven_texts(env) > UNEVEN_TEXTS) return -1;
     }
     double crossing = (double)query->bytes * share;
     double inside = halves * (double)query->bytes / host_of(env)->direct_bytes_usec +

@@ -11,13 +11,13 @@
  * ranks a host has. ReduceScatter and AllGather are the halves. In Broadcast and Reduce rank l of
  * each host carries part l of L along its rail.
  *
- * SIMPLE goes round the rails host by host. LL sends to all hosts of the rail at once, in two steps
- * in place of 2(H-1): as many bytes, for messages that are short.
+ * SIMPLE goes round the rails host by host. LL, for messages that are short, sends to all hosts at
+ * once: at_once.c.
  *
  * Hosts of different numbers of ranks: AllReduce, Broadcast and Reduce have as many rails as the
  * smallest host has ranks, and a chunk for each host and rail. The other ranks of a host give those
- * on rails their inputs and take results from them. SIMPLE alone. AllGather and ReduceScatter over
- * such hosts: uneven.c.
+ * on rails their inputs and take results from them. AllGather and ReduceScatter over such hosts:
+ * uneven.c.
  *
  * There is a text for each l (for each l and place in the chain, where there is a root). A chunk is
  * completed by one rank and copied: all ranks hold the same bits. The order of a reduction depends
@@ -79,42 +79,7 @@ static void gather_rail(struct tt_builder *builder, const struct tt_lane *lane)
     }
 }
 
-/* ---- the two halves, all hosts at once ---- */
-
-static void reduce_at_once(struct tt_builder *builder, const struct tt_lane *lane)
-{
-    struct tt_gen_chunk theirs = tt_lane_chunk(lane, lane->local, 1, 1);
-    struct tt_gen_chunk own = tt_lane_chunk(lane, lane->local, 0, 0);
-    tt_build_loop(builder, lane->hosts - 1);
-    tt_lane_give_inputs(builder, lane, 1, 1);
-    tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE);
-    tt_lane_from_beside(builder, lane, theirs);
-    tt_build_dst(builder, tt_lane_rail_of_turn(lane, theirs));
-    tt_build_next(builder);
-    tt_lane_give_inputs(builder, lane, 0, 0);
-    tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE | TT_MOVE_POST);
-    for (int hosts = 1; hosts < lane->hosts; hosts++)
-        tt_build_src(builder, tt_lane_rail(lane, hosts, own));
-    tt_lane_from_beside(builder, lane, own);
-}
-
-static void gather_at_once(struct tt_builder *builder, const struct tt_lane *lane)
-{
-    struct tt_gen_chunk theirs = tt_lane_chunk(lane, lane->local, 1, 1);
-    tt_lane_take_outputs(builder, lane, 0, 0);
-    tt_build_loop(builder, lane->hosts - 1);
-    tt_build_copy(builder, tt_lane_rail_of_turn(lane, theirs), tt_gen_own(TT_SPACE_OUT, theirs));
-    tt_lane_to_beside(builder, lane, theirs);
-    tt_lane_take_outputs(builder, lane, 1, 1);
-    tt_build_next(builder);
-}
-
 /* ---- without a root ---- */
-
-static bool goes_at_once(const struct tt_builder *builder)
-{
-    return builder->head.proto == TT_PROTO_LL;
-}
 
 /* The own chunk, reduced or taken as it is; the caller adds destinations. */
 static void begin_half(struct tt_builder *builder, const struct tt_lane *lane, bool reduces)
@@ -122,8 +87,6 @@ static void begin_half(struct tt_builder *builder, const struct tt_lane *lane, b
     if (!reduces) {
         tt_build_move(builder, 0);
         tt_build_src(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)));
-    } else if (goes_at_once(builder)) {
-        reduce_at_once(builder, lane);
     } else {
         reduce_rail(builder, lane);
     }
@@ -132,12 +95,12 @@ static void begin_half(struct tt_builder *builder, const struct tt_lane *lane, b
 /* The own chunk goes to all others, and those of all others come. */
 static void end_half(struct tt_builder *builder, const struct tt_lane *lane)
 {
-    bool at_once = goes_at_once(builder);
     struct tt_gen_chunk own = tt_lane_chunk(lane, lane->local, 0, 0);
-    for (int hosts = 1; on_rail(lane) && hosts < (at_once ? lane->hosts : 2); hosts++)
-        tt_build_dst(builder, tt_lane_rail(lane, hosts, own));
-    if (on_rail(lane)) tt_lane_to_beside(builder, lane, own);
-    (at_once ? gather_at_once : gather_rail)(builder, lane);
+    if (on_rail(lane)) {
+        tt_build_dst(builder, tt_lane_rail(lane, 1, own));
+        tt_lane_to_beside(builder, lane, own);
+    }
+    gather_rail(builder, lane);
 }
 
 static int most_locals(const struct tt_shape *shape)
@@ -174,6 +137,10 @@ static void halves(const struct tt_shape *shape, struct tt_builder *builder, boo
     if (both) builder->head.nparts = shape->nhosts * tt_lane_rails(shape);
     builder->head.in_blocks = reduces && !both;
     builder->head.out_blocks = gathers && !both;
+    if (builder->head.proto == TT_PROTO_LL) {
+        tt_gen_at_once(shape, builder, reduces, gathers);
+        return;
+    }
     for (int locals = tt_lane_rails(shape); locals <= most_locals(shape); locals++)
         half_texts(shape, builder, locals, reduces, gathers);
 }
@@ -186,7 +153,7 @@ void tt_gen_hierarchical_allreduce(const struct tt_shape *shape, struct tt_build
 
 void tt_gen_hierarchical_reducescatter(const struct tt_shape *shape, struct tt_builder *builder)
 {
-    if (shape->host_first) {
+    if (shape->host_first && builder->head.proto != TT_PROTO_LL) {
         tt_gen_uneven_reducescatter(shape, builder);
     } else {
         halves(shape, builder, true, false);
@@ -195,7 +162,7 @@ void tt_gen_hierarchical_reducescatter(const struct tt_shape *shape, struct tt_b
 
 void tt_gen_hierarchical_allgather(const struct tt_shape *shape, struct tt_builder *builder)
 {
-    if (shape->host_first) {
+    if (shape->host_first && builder->head.proto != TT_PROTO_LL) {
         tt_gen_uneven_allgather(shape, builder);
     } else {
         halves(shape, builder, false, true);

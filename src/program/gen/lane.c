@@ -28,13 +28,6 @@ struct tt_operand tt_lane_rail(const struct tt_lane *lane, int hosts, struct tt_
     return tt_gen_by(TT_SPACE_SLOT, TT_PEER_RING, hosts * lane->locals, chunk);
 }
 
-struct tt_operand tt_lane_rail_of_turn(const struct tt_lane *lane, struct tt_gen_chunk chunk)
-{
-    struct tt_operand operand = tt_lane_rail(lane, 1, chunk);
-    operand.peer_coef = (int16_t)lane->locals;
-    return operand;
-}
-
 void tt_lane_from_beside(struct tt_builder *builder, const struct tt_lane *lane,
                          struct tt_gen_chunk chunk)
 {
@@ -94,6 +87,17 @@ int tt_lane_rails(const struct tt_shape *shape)
     return least;
 }
 
+static struct tt_lane lane_of(const struct tt_shape *shape, int host, int local)
+{
+    return (struct tt_lane){.shape = shape,
+                            .host = host,
+                            .hosts = shape->nhosts,
+                            .locals = host_size(shape, host),
+                            .local = local,
+                            .rails = tt_lane_rails(shape),
+                            .uneven = shape->host_first};
+}
+
 bool tt_lane_begin(const struct tt_shape *shape, struct tt_builder *builder, int locals, int local,
                    struct tt_lane *lane_out)
 {
@@ -103,15 +107,50 @@ bool tt_lane_begin(const struct tt_shape *shape, struct tt_builder *builder, int
         if (text < 0) {
             text = tt_build_text(builder);
             tt_build_thread(builder);
+            *lane_out = lane_of(shape, host, local);
         }
         tt_build_assign(builder, shape->by_host[tt_lane_first(shape, host) + local], text);
     }
-    *lane_out = (struct tt_lane){.hosts = shape->nhosts,
-                                 .locals = locals,
-                                 .local = local,
-                                 .rails = tt_lane_rails(shape),
-                                 .uneven = shape->host_first};
     return text >= 0;
+}
+
+void tt_lane_begin_host(const struct tt_shape *shape, struct tt_builder *builder, int host,
+                        int local, struct tt_lane *lane_out)
+{
+    int text = tt_build_text(builder), end = shape->host_first ? host + 1 : shape->nhosts;
+    for (int other = host; other < end; other++)
+        tt_build_assign(builder, shape->by_host[tt_lane_first(shape, other) + local], text);
+    tt_build_thread(builder);
+    *lane_out = lane_of(shape, host, local);
+}
+
+/* Ranks of the host that is so many on; fewer than as many hosts as there are, back if negative. */
+static int size_on(const struct tt_lane *lane, int hosts)
+{
+    return host_size(lane->shape, (lane->host + hosts + lane->hosts) % lane->hosts);
+}
+
+bool tt_lane_next_run(const struct tt_lane *lane, struct tt_lane_run *run)
+{
+    int first = run->first + run->count;
+    if (!run->count) { /* the first one */
+        first = 1;
+        run->at = lane->locals;
+        run->at_behind = -size_on(lane, -1);
+    } else {
+        run->at += run->count * run->locals;
+        run->at_behind -= (run->count - 1) * run->behind;
+        if (first < lane->hosts) run->at_behind -= size_on(lane, -first);
+    }
+    if (first >= lane->hosts) return false;
+    run->first = first;
+    run->locals = size_on(lane, first);
+    run->behind = size_on(lane, -first);
+    for (run->count = 1; first + run->count < lane->hosts; run->count++) {
+        if (size_on(lane, first + run->count) != run->locals) break;
+        if (size_on(lane, -first - run->count) != run->behind) break;
+    }
+    return true;
 }
 
 /* By rank: the first chunk that its host completes, and its neighbours on the rail. */

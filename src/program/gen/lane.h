@@ -7,6 +7,8 @@
 #include "gen.h"
 
 struct tt_lane {
+    const struct tt_shape *shape; /* borrowed from the generator's caller */
+    int host;                     /* whose text this is; of even hosts the first one */
     int hosts, locals, local, rails;
     bool uneven;
     enum tt_chunk by; /* how a chunk is named by a position, where hosts are even */
@@ -20,6 +22,21 @@ int tt_lane_rails(const struct tt_shape *shape);
  * no such host. */
 bool tt_lane_begin(const struct tt_shape *shape, struct tt_builder *builder, int locals, int local,
                    struct tt_lane *lane_out);
+/* Begin the text and first thread of rank `local` of that host; where hosts are even (the caller
+ * names host 0) it is that of all hosts. */
+void tt_lane_begin_host(const struct tt_shape *shape, struct tt_builder *builder, int host,
+                        int local, struct tt_lane *lane_out);
+
+/* Hosts that follow each other in the ring and are alike, counted from the own one: each that is
+ * `first` to `first + count - 1` hosts on has `locals` ranks, each that is as far back `behind`. */
+struct tt_lane_run {
+    int first, count, locals, behind;
+    int at,
+        at_behind; /* positions from the own host's first to that of the host `first` on; back */
+};
+/* The run behind that one; begin with {0}. False: there is none. */
+bool tt_lane_next_run(const struct tt_lane *lane, struct tt_lane_run *run);
+
 /* When hosts are uneven: write the tables for its rails. */
 void tt_lane_tables(const struct tt_shape *shape, struct tt_builder *builder);
 
@@ -31,8 +48,9 @@ struct tt_gen_chunk tt_lane_chunk(const struct tt_lane *lane, int j, int hosts, 
  * are uneven). */
 struct tt_operand tt_lane_beside(const struct tt_lane *lane, int j, struct tt_gen_chunk chunk);
 struct tt_operand tt_lane_rail(const struct tt_lane *lane, int hosts, struct tt_gen_chunk chunk);
-/* The same in a loop: one host further on each turn. */
-struct tt_operand tt_lane_rail_of_turn(const struct tt_lane *lane, struct tt_gen_chunk chunk);
+/* AllReduce, AllGather or ReduceScatter that sends to all hosts at once: at_once.c. */
+void tt_gen_at_once(const struct tt_shape *shape, struct tt_builder *builder, bool reduces,
+                    bool gathers);
 
 /* Sources of the move begun last: that chunk of all ranks of the host, in their order; or as
  * destinations, of all others. */

@@ -23,6 +23,14 @@ HAVE = ("allreduce", "broadcast", "reduce", "allgather", "reducescatter")
 NAMED = {"NCCL_ALGO": ";".join(op + ":Hierarchical" for op in HAVE)}
 for sizes, op in (((3, 1), "avg"), ((1, 2, 2), "sum"), ((2, 4), "sum")):
     run(sizes, "-b", "8", "-e", "600K", "-f", "300", "-o", op, "-r", "all", *HAVE, **NAMED)
+SHORT = ("allreduce", "allgather", "reducescatter", "alltoall")
+for sizes, op in (((3, 1), "avg"), ((1, 2, 2), "sum"), ((2, 5), "sum")):
+    for proto in "LL", "Simple":
+        run(sizes, "-b", "8", "-e", "600K", "-f", "300", "-o", op, *(SHORT if proto == "LL" else SHORT[3:]), NCCL_PROTO=proto,
+            NCCL_ALGO=";".join(name + ":Hierarchical" for name in SHORT))
+log = run((4, 3), "-b", "448", "-e", "448", "alltoall", NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="TUNING")
+if not re.search(r"AlltoAll: 448 Bytes -> Algo HIERARCHICAL proto LL", log):
+    sys.exit(f"short blocks were not sorted inside their hosts\n{log[-6000:]}")
 log = run((4, 2), "-b", "4M", "-e", "4M", "allreduce", "allgather", NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="TUNING")
 for name in "AllReduce", "AllGather":
     if not re.search(name + r": \d{7} Bytes -> Algo HIERARCHICAL", log):

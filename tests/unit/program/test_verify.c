@@ -118,7 +118,7 @@ static void all_programs_are_right(void **state)
 }
 
 struct layout { /* of hosts */
-    int nhosts, sizes[4];
+    int nhosts, sizes[8];
 };
 
 static void verify_layout(const struct program_case *what, const struct layout *layout, int root)
@@ -130,9 +130,10 @@ static void verify_layout(const struct program_case *what, const struct layout *
         struct tt_verify_options options = {.count = size->count,
                                             .chunk_limit = size->chunk_limit,
                                             .grain = size->grain,
-                                            .slice = size->slice,
+                                            .slice = slice_of(what, size),
                                             .nslots = k & 2 ? 8 : fewest_slots(what, size),
                                             .in_place = k & 1};
+        if (options.in_place && what->func == TT_FUNC_ALLTOALL) continue;
         if (options.slice && options.chunk_limit > 3 * options.slice)
             options.chunk_limit = 3 * options.slice;
         ncclResult_t rc =
@@ -155,11 +156,18 @@ static void uneven_hosts_are_right(void **state)
         {TT_FUNC_REDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, true},
         {TT_FUNC_BROADCAST, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, true},
         {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false},
-        {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false}};
-    static const struct layout layouts[] = {{2, {1, 2}},       {2, {3, 1}},       {2, {2, 3}},
-                                            {2, {5, 2}},       {3, {1, 1, 2}},    {3, {2, 4, 2}},
-                                            {3, {4, 3, 2}},    {4, {1, 2, 3, 4}}, {4, {3, 3, 3, 2}},
-                                            {4, {2, 4, 4, 3}}, {2, {3, 3}}};
+        {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false},
+        {TT_FUNC_ALLTOALL, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false},
+        {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_LL, false},
+        {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL, false},
+        {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL, false},
+        {TT_FUNC_ALLTOALL, TT_ALGO_HIERARCHICAL, TT_PROTO_LL, false}};
+    static const struct layout layouts[] = {
+        {2, {1, 2}},       {2, {3, 1}},       {2, {2, 3}},
+        {2, {5, 2}},       {3, {1, 1, 2}},    {3, {2, 4, 2}},
+        {3, {4, 3, 2}},    {4, {1, 2, 3, 4}}, {4, {3, 3, 3, 2}},
+        {4, {2, 4, 4, 3}}, {2, {3, 3}},       {2, {9, 2}},
+        {2, {2, 19}},      {3, {12, 5, 1}},   {8, {4, 4, 4, 2, 4, 4, 3, 4}}};
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         for (size_t l = 0; l < sizeof(layouts) / sizeof(layouts[0]); l++) {
             int nranks = 0;
@@ -517,20 +525,34 @@ static void large_programs_stay_small(void **state)
     }
 }
 
-/* Uneven hosts: a text for each pair of sizes that are neighbours, however many hosts there are. */
+/* Uneven hosts: a text for each pair of sizes that are neighbours, however many hosts there are, or
+ * one for each rank. */
 static void uneven_programs_stay_small(void **state)
 {
     (void)state;
     enum { HOSTS = 512 };
-    static const enum tt_func funcs[] = {TT_FUNC_ALLGATHER, TT_FUNC_REDUCESCATTER};
+    static const struct {
+        enum tt_func func;
+        enum tt_proto proto;
+        int nhosts;
+        size_t most;
+    } cases[] = {{TT_FUNC_ALLGATHER, TT_PROTO_SIMPLE, HOSTS, 300000},
+                 {TT_FUNC_REDUCESCATTER, TT_PROTO_SIMPLE, HOSTS, 300000},
+                 {TT_FUNC_ALLREDUCE, TT_PROTO_LL, 32, 4000000},
+                 {TT_FUNC_ALLGATHER, TT_PROTO_LL, 32, 4000000},
+                 {TT_FUNC_REDUCESCATTER, TT_PROTO_LL, 32, 4000000},
+                 {TT_FUNC_ALLTOALL, TT_PROTO_LL, 32, 4000000},
+                 {TT_FUNC_ALLTOALL, TT_PROTO_SIMPLE, 32, 4000000}};
     static int ranks_of[HOSTS];
     for (int host = 0; host < HOSTS; host++)
-        ranks_of[host] = host == 100 ? 7 : 8;
-    for (size_t k = 0; k < 2; k++) {
-        const struct program_case what = {funcs[k], TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false};
-        struct program_set set = program_set_make_uneven(&what, -1, ranks_of, HOSTS);
-        print_message("%s: %u bytes\n", tt_func_name(funcs[k]), set.blocks[0]->bytes);
-        assert_in_range(set.blocks[0]->bytes, 1, 300000);
+        ranks_of[host] = host == 10 ? 7 : 8;
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        const struct program_case what = {cases[k].func, TT_ALGO_HIERARCHICAL, cases[k].proto,
+                                          false};
+        struct program_set set = program_set_make_uneven(&what, -1, ranks_of, cases[k].nhosts);
+        print_message("%s %s: %u bytes\n", tt_func_name(what.func), tt_proto_name(what.proto),
+                      set.blocks[0]->bytes);
+        assert_in_range(set.blocks[0]->bytes, 1, cases[k].most);
         program_set_free(&set);
     }
 }

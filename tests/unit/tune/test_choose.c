@@ -243,7 +243,8 @@ static void shortest_alltoalls_are_sorted(void **state)
     } cases[] = {
         {"short", 8, 2, 4, 64, TT_ALGO_HIERARCHICAL},
         {"one rank a host", 8, 8, 1, 64, TT_ALGO_ONESHOT},
-        {"uneven hosts", 8, 2, 3, 64, TT_ALGO_ONESHOT},
+        {"uneven hosts", 7, 2, 3, 64, TT_ALGO_HIERARCHICAL},
+        {"one rank beside others", 5, 2, 1, 64, TT_ALGO_ONESHOT},
         {"longer", 8, 2, 4, 16 << 10, TT_ALGO_ONESHOT},
         {"long", 8, 2, 4, 1 << 20, TT_ALGO_P2P},
         {"many ranks", 128, 16, 8, 8, TT_ALGO_HIERARCHICAL},
@@ -252,7 +253,7 @@ static void shortest_alltoalls_are_sorted(void **state)
     for (size_t k = 0; k < TT_LEN(cases); k++) {
         struct tt_tune_env env = two_hosts(cases[k].nranks);
         env.nnodes = cases[k].nhosts;
-        env.ppn = cases[k].nranks / cases[k].nhosts;
+        env.ppn = cases[k].nranks - cases[k].least_local * (cases[k].nhosts - 1);
         env.least_local = cases[k].least_local;
         struct tt_tune_query query =
             query_of(TT_FUNC_ALLTOALL, cases[k].block_bytes * (size_t)cases[k].nranks);
@@ -264,14 +265,33 @@ static void shortest_alltoalls_are_sorted(void **state)
         assert_int_equal(choice.nchannels, 1);
         assert_int_equal(choice.chunk_bytes, env.slice_bytes); /* a block takes a slot */
     }
-    struct tt_tune_env uneven = two_hosts(7);
-    struct tt_tune_query query = query_of(TT_FUNC_ALLTOALL, 7 * 64);
-    struct tt_tune_choice choice;
-    uneven.ppn = 4;
-    uneven.least_local = 3;
-    set_lists("alltoall:Hierarchical", NULL);
-    assert_int_equal(tt_tune_choose(&uneven, &query, NULL, &choice), ncclInvalidUsage);
-    assert_non_null(strstr(tt_last_error(), "of hosts with as many ranks each"));
+}
+
+/* Programs in which each rank has its own text are for as many uneven hosts as memory allows. */
+static void many_uneven_hosts_go_round(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tt_func func;
+        const char *algo, *proto;
+    } cases[] = {{TT_FUNC_ALLTOALL, "alltoall:Hierarchical", NULL},
+                 {TT_FUNC_ALLREDUCE, "allreduce:Hierarchical", "LL"},
+                 {TT_FUNC_ALLGATHER, "allgather:Hierarchical", "LL"}};
+    for (size_t k = 0; k < 2 * TT_LEN(cases); k++) {
+        int nhosts = k % 2 ? 512 : 16;
+        struct tt_tune_env env = two_hosts(8 * nhosts - 1);
+        struct tt_tune_query query = query_of(cases[k / 2].func, 1 << 16);
+        struct tt_tune_choice choice;
+        env.nnodes = nhosts;
+        env.ppn = 8;
+        env.least_local = 7;
+        set_lists(cases[k / 2].algo, cases[k / 2].proto);
+        print_message("case: %s, %d hosts\n", cases[k / 2].algo, nhosts);
+        assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice),
+                         nhosts == 512 ? ncclInvalidUsage : ncclSuccess);
+        if (nhosts == 512) assert_non_null(strstr(tt_last_error(), "many and uneven"));
+    }
+    set_lists(NULL, NULL);
 }
 
 static void deterministic_avoids_rings(void **state)
@@ -348,6 +368,7 @@ int main(void)
         cmocka_unit_test_setup(messages_are_messages, clear_lists),
         cmocka_unit_test_setup(short_exchanges_are_programs, clear_lists),
         cmocka_unit_test_setup(shortest_alltoalls_are_sorted, clear_lists),
+        cmocka_unit_test_setup(many_uneven_hosts_go_round, clear_lists),
         cmocka_unit_test_setup(deterministic_avoids_rings, clear_lists),
         cmocka_unit_test_setup(networks_that_reduce_are_chosen, clear_lists),
     };
