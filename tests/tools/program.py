@@ -235,6 +235,14 @@ def check_pairs():
         must(p["steps"] == steps and max(p["chunks_sent"]) == 10, f"{hosts} hosts: {p}")
     p = run("verify", "--algo", "hierarchical", "--op", "alltoall", "--ranks", "9", "--hosts", "4")
     must(p.returncode == 1 and "as many ranks each" in p.stderr, f"uneven hosts: {p}")
+    uneven = ["--algo", "hierarchical", "--op", "alltoall", "--hosts", "3,2"]
+    p = verified(*uneven, "--layout", "LL")
+    must(p["ranks"] == 5 and p["steps"] == 3 and len(p["predicted"]) == 4, f"hosts of 3 and 2 ranks: {p}")
+    p = run("program", "show", *uneven, "--svg")
+    must(p.returncode == 0 and re.findall(r">host \d<", p.stdout) == [">host 0<", ">host 1<"], f"picture of hosts: {p}")
+    for hosts, more in (("3,", ()), ("3,0", ()), ("x,2", ()), ("3,2", ("--ranks", "6")), ("4000,4000", ())):
+        p = run("verify", *uneven[:-1], hosts, *more)
+        must(p.returncode == 2 and "--hosts" in p.stderr, f"hosts {hosts} {more}: {p}")
     for op in ("broadcast", "reduce"):
         p = verified("--algo", "ring", "--op", op, "--ranks", "5")
         must(p["least_blocks_sent"] == 1 == max(p["chunks_sent"]), f"{op}: {p}")

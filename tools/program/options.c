@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "program_tool.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_RANKS = 4096 };
@@ -16,7 +17,10 @@ static const struct tutti_option rows[] = {
     {"--op", "NAME", "its collective: allreduce, allgather, ...", 0},
     {"--ranks", "N", "its ranks; a file says it itself", 0},
     {"--hosts", "H",
-     "hosts that it is for (default: 1; of a hierarchical one as few as have as many ranks)", 0},
+     "hosts that it is for (default: 1; of a hierarchical one as few as have as many ranks), or "
+     "the "
+     "ranks of each: 4,3,4",
+     0},
     {"--layout", "P", "layout of slots: SIMPLE, LL128 or LL (default: the first it has)", 0},
     {"--root", "R", "its root, of those that have one (default 0)", 0},
     {"--counts", "LIST",
@@ -47,6 +51,26 @@ static int read_number(const struct program_options *options, const char *name, 
                              low, high);
 }
 
+/* A number of hosts, or the ranks of each. */
+static int read_hosts(struct program_options *options, const char *value)
+{
+    options->host_sizes = strchr(value, ',') ? value : NULL;
+    if (!options->host_sizes)
+        return read_number(options, "--hosts", value, 2, MOST_RANKS, &options->hosts);
+    options->hosts = 0;
+    options->host_ranks = 0;
+    for (const char *at = value; at; at = *at ? at + 1 : NULL) {
+        char *end;
+        long size = *at >= '0' && *at <= '9' ? strtol(at, &end, 10) : 0;
+        if (size < 1 || size > MOST_RANKS || (*end && *end != ','))
+            return tutti_usage_error(options->command, "--hosts: '%s' is no list of ranks", value);
+        options->hosts++;
+        options->host_ranks += size;
+        at = end;
+    }
+    return 0;
+}
+
 static int set_option(struct program_options *options, const char *name, const char *value)
 {
     if (!strcmp(name, "--json")) options->json = true;
@@ -57,8 +81,7 @@ static int set_option(struct program_options *options, const char *name, const c
         return read_number(options, name, value, 2, MOST_RANKS, &options->ranks);
     if (!strcmp(name, "--layout")) options->proto = value;
     if (!strcmp(name, "--counts")) options->counts = value;
-    if (!strcmp(name, "--hosts"))
-        return read_number(options, name, value, 2, MOST_RANKS, &options->hosts);
+    if (!strcmp(name, "--hosts")) return read_hosts(options, value);
     if (!strcmp(name, "--root"))
         return read_number(options, name, value, 0, MOST_RANKS - 1, &options->root);
     if (!strcmp(name, "--chunk"))
@@ -86,6 +109,17 @@ int program_options_read(struct program_options *options, unsigned int allowed, 
             options->paths[options->npaths++] = argv[k];
         }
         if (wrong) return wrong;
+    }
+    if (!options->host_sizes) return 0;
+    long asked = options->ranks;
+    options->ranks = options->host_ranks;
+    if (options->ranks > MOST_RANKS) {
+        return tutti_usage_error(options->command, "--hosts: %ld ranks; at most %d", options->ranks,
+                                 (int)MOST_RANKS);
+    }
+    if (asked && asked != options->ranks) {
+        return tutti_usage_error(options->command, "--hosts: %s are %ld ranks, not %ld",
+                                 options->host_sizes, options->ranks, asked);
     }
     return 0;
 }

@@ -19,15 +19,20 @@ struct size {
 static const struct size sizes[PROGRAM_PREDICTED] = {
     {"64 B", 64}, {"4 KiB", 4 << 10}, {"256 KiB", 256 << 10}, {"16 MiB", 16 << 20}};
 
-static struct tt_tune_env these_hosts(const struct tt_program *program, int nhosts,
+static struct tt_tune_env these_hosts(const struct program_source *source, int nhosts,
                                       const struct tt_tune_host *host)
 {
-    int n = program->nranks, ncores = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    int most = (n + nhosts - 1) / nhosts;
+    int n = source->program->nranks, ncores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int most = (n + nhosts - 1) / nhosts, least = n / nhosts;
+    for (int h = 0; source->host_first && h < nhosts; h++) {
+        int size = source->host_first[h + 1] - source->host_first[h];
+        most = size > most ? size : most;
+        least = size < least ? size : least;
+    }
     return (struct tt_tune_env){.nranks = n,
                                 .nnodes = nhosts,
                                 .ppn = most,
-                                .least_local = n / nhosts,
+                                .least_local = least,
                                 .nchannels = 2,
                                 .ncores = ncores,
                                 .oversubscribed = most > ncores,
@@ -47,7 +52,7 @@ void program_predict(const struct program_source *source, struct program_predict
     bool own = !source->import && program->func < TT_FUNC_COUNT_; /* has a row of the choice */
     if (!own && tt_program_load(program, &load)) return;
     tt_tune_host_find(&host, &found);
-    const struct tt_tune_env env = these_hosts(program, nhosts, &host);
+    const struct tt_tune_env env = these_hosts(source, nhosts, &host);
     for (int k = 0; k < PROGRAM_PREDICTED; k++) {
         struct program_prediction *row = &predictions->rows[k];
         const struct tt_tune_query query = {.func = (enum tt_func)program->func,

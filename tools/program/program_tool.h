@@ -18,6 +18,8 @@ struct program_options {
     const char *algo, *op, *proto;  /* NULL: not given */
     const char *counts;             /* likewise; of an AlltoAllv */
     long ranks, hosts, root, chunk; /* hosts 0: not given; chunk -1: all */
+    const char *host_sizes;         /* ranks of each host, "4,3,4"; NULL: as many on each */
+    long host_ranks;                /* their sum */
     bool json, svg;
 };
 
@@ -31,6 +33,8 @@ struct program_source {
     struct tt_import *import;   /* owned; NULL: a generator's */
     const char *name;           /* borrowed: of the file, or "" */
     int nhosts;                 /* that predictions are for; 1: this machine */
+    int *host_first; /* owned, [nhosts + 1]: rank at which each begins, and the end; NULL: hosts
+                        have as many ranks each */
 };
 
 /* The options' program: of the file `path`, or where that is NULL what a generator makes. 0: there;

@@ -113,7 +113,7 @@ static int host_count(const struct program_options *options)
 /* Ring in rank order, binary tree by rank, hosts one after the other. */
 static ncclResult_t make(enum tt_func func, enum tt_algo algo, enum tt_proto proto,
                          const struct program_options *options, const int *counts,
-                         struct tt_program **program_out)
+                         struct program_source *source)
 {
     size_t n = (size_t)options->ranks;
     int *ring = tt_calloc(n, sizeof(*ring));
@@ -123,6 +123,7 @@ static ncclResult_t make(enum tt_func func, enum tt_algo algo, enum tt_proto pro
                              .tree = tree,
                              .by_host = ring,
                              .nhosts = host_count(options),
+                             .host_first = source->host_first,
                              .counts = counts};
     for (int r = 0; ring && tree && r < (int)n; r++) {
         ring[r] = r;
@@ -133,7 +134,7 @@ static ncclResult_t make(enum tt_func func, enum tt_algo algo, enum tt_proto pro
     }
     ncclResult_t rc = ncclSystemError;
     if (ring && tree)
-        rc = tt_program_make(func, algo, proto, (int)options->root, &shape, program_out);
+        rc = tt_program_make(func, algo, proto, (int)options->root, &shape, &source->program);
     free(ring);
     free(tree);
     return rc;
@@ -182,20 +183,44 @@ static int open_generated(const struct program_options *options, struct program_
     }
     source->name = "";
     if (is_of_hosts((enum tt_algo)algo)) source->nhosts = host_count(options);
-    ncclResult_t rc =
-        make((enum tt_func)func, (enum tt_algo)algo, proto, options, counts, &source->program);
+    ncclResult_t rc = make((enum tt_func)func, (enum tt_algo)algo, proto, options, counts, source);
     free(counts);
     if (!rc) return 0;
     (void)fprintf(stderr, "tutti %s: %s\n", options->command, tt_last_error());
     return 1;
 }
 
-int program_open(const struct program_options *options, const char *path,
-                 struct program_source *source)
+/* Where hosts were named by their ranks; of equal ones nothing is kept. 2: memory is short. */
+static int read_sizes(const struct program_options *options, struct program_source *source)
 {
-    *source = (struct program_source){.nhosts = 1};
-    if (options->hosts) source->nhosts = (int)options->hosts;
-    if (path) return open_file(options, path, source);
+    bool even = true;
+    int *first = tt_calloc((size_t)options->hosts + 1, sizeof(*first));
+    const char *at = options->host_sizes;
+    if (!first) {
+        (void)fprintf(stderr, "tutti %s: out of memory for hosts\n", options->command);
+        return 2;
+    }
+    for (int host = 0; host < options->hosts; host++, at++) {
+        char *end;
+        first[host + 1] = first[host] + (int)strtol(at, &end, 10);
+        at = end;
+        even = even && first[host + 1] - first[host] == first[1];
+    }
+    source->host_first = even ? NULL : first;
+    if (even) free(first);
+    return 0;
+}
+
+static int open_source(const struct program_options *options, const char *path,
+                       struct program_source *source)
+{
+    int wrong = options->host_sizes ? read_sizes(options, source) : 0;
+    if (!wrong && path) wrong = open_file(options, path, source);
+    if (!wrong && path && options->host_sizes && options->ranks != source->program->nranks) {
+        return tutti_usage_error(options->command, "--hosts: %s are %ld ranks, not %d",
+                                 options->host_sizes, options->ranks, source->program->nranks);
+    }
+    if (wrong || path) return wrong;
     if (!options->algo || !options->op || options->ranks < 2) {
         return tutti_usage_error(
             options->command, "needs FILE, or --algo, --op and --ranks (2 to %d)", (int)MOST_RANKS);
@@ -203,10 +228,21 @@ int program_open(const struct program_options *options, const char *path,
     return open_generated(options, source);
 }
 
+int program_open(const struct program_options *options, const char *path,
+                 struct program_source *source)
+{
+    *source = (struct program_source){.nhosts = 1};
+    if (options->hosts) source->nhosts = (int)options->hosts;
+    int wrong = open_source(options, path, source);
+    if (wrong) program_close(source);
+    return wrong;
+}
+
 void program_close(struct program_source *source)
 {
     if (!source->import) free(source->program);
     tt_import_destroy(source->import);
+    free(source->host_first);
     *source = (struct program_source){.program = NULL};
 }
 

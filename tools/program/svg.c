@@ -33,7 +33,9 @@ struct diagram {
     const struct tt_program *program; /* borrowed */
     const struct tt_flow *flow;       /* borrowed */
     int nranks, nsteps, chunk;        /* -1: all chunks */
-    int nhosts;         /* with as many ranks each, in order; 1: nothing is drawn of them */
+    int nhosts;                       /* in order of ranks; 1: nothing is drawn of them */
+    const int
+        *host_first;    /* borrowed: rank at which each begins, and the end; NULL: as many each */
     const char *arrow;  /* what one means, beside a message */
     struct line *lines; /* owned, by step, rank and contents */
     size_t nlines;
@@ -321,10 +323,12 @@ static void put_head(const struct diagram *diagram, const char *title)
 static void put_hosts(const struct diagram *diagram)
 {
     char text[32];
-    int locals = diagram->nranks / diagram->nhosts;
     double end = diagram->y[diagram->nsteps + 1] - BAND;
     for (int host = 0; diagram->nhosts > 1 && host < diagram->nhosts; host++) {
-        double x0 = lane(diagram, host * locals) - diagram->column / 2;
+        int even = diagram->nranks / diagram->nhosts;
+        int first = diagram->host_first ? diagram->host_first[host] : host * even;
+        int locals = diagram->host_first ? diagram->host_first[host + 1] - first : even;
+        double x0 = lane(diagram, first) - diagram->column / 2;
         (void)snprintf(text, sizeof(text), "host %d", host);
         put_text(diagram, x0 + diagram->column * locals / 2, TOP - 8, 12,
                  "text-anchor=\"middle\" fill=\"#374151\"", text);
@@ -409,13 +413,14 @@ bool program_svg(const struct program_source *source, const struct tt_flow *flow
 {
     enum { MOST_RANKS = 64, MOST_STEPS = 512 };
     char title[192];
+    bool even = source->program->nranks % source->nhosts == 0;
     struct diagram diagram = {.out = out,
                               .program = source->program,
                               .flow = flow,
                               .nranks = source->program->nranks,
                               .nsteps = flow->nsteps,
-                              .nhosts =
-                                  source->program->nranks % source->nhosts ? 1 : source->nhosts,
+                              .nhosts = even || source->host_first ? source->nhosts : 1,
+                              .host_first = source->host_first,
                               .arrow = arrow_of((enum tt_algo)source->program->algo),
                               .chunk = chunk};
     if (chunk < 0 && flow->nmessages > MOST_MESSAGES) diagram.chunk = 0;
