@@ -59,6 +59,13 @@ static ncclResult_t join(struct tt_init *init, const struct tt_comm_record *reco
 
 /* ---- after the bootstrap ---- */
 
+/* No rank may reach another one through memory. */
+static bool without_memory(const struct tt_agreement *agreed)
+{
+    const uint32_t off = TT_RECORD_P2P_OFF | TT_RECORD_SHM_OFF;
+    return (agreed->flags & off) == off;
+}
+
 static void fill_tune(struct tt_comm *comm, const struct tt_agreement *agreed, bool any_net)
 {
     comm->tune = (struct tt_tune_env){
@@ -69,6 +76,7 @@ static void fill_tune(struct tt_comm *comm, const struct tt_agreement *agreed, b
         .nchannels = comm->topo.nchannels,
         .ncores = agreed->cores,
         .all_direct = !any_net && !(agreed->flags & TT_RECORD_P2P_OFF),
+        .net_only = without_memory(agreed),
         .gpu = comm->gpu,
         .host = agreed->same_tune ? &comm->host : NULL,
         .oversubscribed = agreed->oversubscribed,
@@ -76,13 +84,6 @@ static void fill_tune(struct tt_comm *comm, const struct tt_agreement *agreed, b
         .slice_bytes = agreed->slice_bytes,
         .inline_bytes = TT_SLOT_INLINE_BYTES,
     };
-}
-
-/* No rank may reach another one through memory. */
-static bool without_memory(const struct tt_agreement *agreed)
-{
-    const uint32_t off = TT_RECORD_P2P_OFF | TT_RECORD_SHM_OFF;
-    return (agreed->flags & off) == off;
 }
 
 static bool needs_net(const struct tt_comm *comm, const struct tt_agreement *agreed)

@@ -267,13 +267,27 @@ static bool fills_slots(enum tt_func func, enum tt_algo algo)
 }
 
 enum { CHUNK_SLICES = 4, CHUNK_GRAIN = 64 };
-enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384 };
+enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384, CHANNEL_SLICES = 2 };
+
+/* Each rank sends and receives blocks. */
+static bool exchanges_blocks(enum tt_func func)
+{
+    return func == TT_FUNC_ALLREDUCE || func == TT_FUNC_ALLGATHER || func == TT_FUNC_REDUCESCATTER;
+}
 
 /* A rank exchanges with one other at a time. */
 static bool is_pairwise(enum tt_algo algo)
 {
     return algo == TT_ALGO_HALVING || algo == TT_ALGO_DOUBLING || algo == TT_ALGO_PAT ||
            algo == TT_ALGO_BRUCK || algo == TT_ALGO_PAIRWISE;
+}
+
+/* Connections within a host share its memory and cores: a second one adds system calls and switches
+ * alone, until each has several messages to send at once. */
+static size_t channels_within_host(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    size_t block = query->bytes / (size_t)env->nranks;
+    return tt_max_size(block / (CHANNEL_SLICES * env->slice_bytes), 1);
 }
 
 /* One channel per 64 KiB; direct, one-shot and messages run on one. Of chains to a network each has
@@ -294,6 +308,9 @@ static int channel_count(const struct tt_tune_env *env, const struct tt_tune_que
     }
     size_t most = env->nchannels > 0 ? (size_t)env->nchannels : 1;
     if (is_collnet(choice->algo)) most = tt_min_size(most, (size_t)env->ppn);
+    bool within = env->net_only && env->nnodes == 1 && env->ndevs < 2 && !env->gpu;
+    if (within && choice->algo == TT_ALGO_RING && exchanges_blocks(query->func))
+        own = tt_min_size(own, channels_within_host(env, query));
     if (by_devices) most = tt_min_size(most, (size_t)env->ndevs);
     if (requested > 0) own = (size_t)requested;
     own = tt_max_size(own, query->request.least);

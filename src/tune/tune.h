@@ -32,6 +32,7 @@ struct tt_tune_env {         /* what the choice may depend on; equal on all rank
     int ndevs;       /* of the network, which channels use in turn; 0: it does not matter */
     int ncores;      /* cores that the ranks of a host share; 0: unknown */
     bool all_direct; /* every rank can address every other's range */
+    bool net_only;   /* no rank can: all messages go over the network */
     const struct tt_gpu_model *gpu; /* of the machine that the devices emulate: its rings and trees,
                                      * chosen as NCCL does; borrowed; NULL: none */
     const struct tt_tune_host *host; /* measured figures; borrowed; NULL: the built-in ones */

@@ -202,6 +202,46 @@ static void exchanges_use_all_devices(void **state)
     }
 }
 
+/* Connections within a host share what carries them. */
+static void one_channel_until_it_is_full(void **state)
+{
+    static const struct {
+        const char *algo;
+        enum tt_func func;
+        int nnodes, ndevs;
+        bool net_only;
+        size_t bytes;
+        int nchannels;
+    } cases[] = {
+        {"AllGather:Ring", TT_FUNC_ALLGATHER, 1, 1, true, 1 << 20, 1},
+        {"AllGather:Ring", TT_FUNC_ALLGATHER, 1, 1, true, 4 << 20, 2},
+        {"AllGather:Ring", TT_FUNC_ALLGATHER, 1, 1, true, 64 << 20, 4},
+        {"AllGather:Ring", TT_FUNC_ALLGATHER, 1, 2, true, 1 << 20, 4},
+        {"AllGather:Ring", TT_FUNC_ALLGATHER, 1, 1, false, 1 << 20, 4},
+        {"AllGather:Ring", TT_FUNC_ALLGATHER, 2, 1, true, 1 << 20, 4},
+        {"ReduceScatter:Ring", TT_FUNC_REDUCESCATTER, 1, 1, true, 1 << 20, 1},
+        {"AllReduce:Ring", TT_FUNC_ALLREDUCE, 1, 1, true, 1 << 20, 1},
+        {"AllReduce:Ring", TT_FUNC_ALLREDUCE, 1, 1, true, 8 << 20, 4},
+        {"Broadcast:Ring", TT_FUNC_BROADCAST, 1, 1, true, 1 << 20, 4},
+    };
+    struct tt_tune_env env = one_host(2);
+    (void)state;
+    env.all_direct = false;
+    env.nchannels = 4;
+    env.slice_bytes = 512 << 10;
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        struct tt_tune_query query = query_of(cases[k].func, cases[k].bytes);
+        set_lists(cases[k].algo, NULL);
+        env.nnodes = cases[k].nnodes;
+        env.ppn = env.least_local = 2 / env.nnodes;
+        env.ndevs = cases[k].ndevs;
+        env.net_only = cases[k].net_only;
+        print_message("case: %s, %d hosts, %d devices, %zu bytes\n", cases[k].algo, env.nnodes,
+                      env.ndevs, cases[k].bytes);
+        assert_int_equal(chosen(&env, &query, NULL).nchannels, cases[k].nchannels);
+    }
+}
+
 static void messages_are_messages(void **state)
 {
     (void)state;
@@ -365,6 +405,7 @@ int main(void)
         cmocka_unit_test_setup(multicast_by_name, clear_lists),
         cmocka_unit_test_setup(single_ranks_halve_and_double, clear_lists),
         cmocka_unit_test_setup(exchanges_use_all_devices, clear_lists),
+        cmocka_unit_test_setup(one_channel_until_it_is_full, clear_lists),
         cmocka_unit_test_setup(messages_are_messages, clear_lists),
         cmocka_unit_test_setup(short_exchanges_are_programs, clear_lists),
         cmocka_unit_test_setup(shortest_alltoalls_are_sorted, clear_lists),
