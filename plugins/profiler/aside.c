@@ -42,9 +42,11 @@ void trace_relieve_rings(void)
     for (int i = 0; i < TRACE_RINGS; i++) {
         struct trace_ring *ring = atomic_load_explicit(&all->rings[i], memory_order_acquire);
         if (!ring) continue;
-        uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* as push */
+        /* Not `head`, which its thread would have to fetch again with its next record. */
+        uint64_t marked = atomic_load_explicit(&ring->marked, memory_order_relaxed);
         uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-        if (head - tail <= all->ring_words / 2) continue;
+        if (marked < tail || marked - tail <= all->ring_words / 2) continue;
+        uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* as push */
         if (head - ring->done > trace_aside_words() || !has_aside(ring)) continue;
         move_words(ring, tail, head);
         ring->aside_touched = true;

@@ -29,10 +29,13 @@ struct trace_ring {
     uint64_t seen_tail;                 /* the producer's: where tail was when it last looked */
     uint64_t next_id;                   /* of events, goes on under the next owner */
     _Atomic uint64_t lost[TRACE_KIND_COUNT_];
-    _Atomic uint64_t passed;            /* starts that the sample leaves out */
-    _Alignas(64) _Atomic uint64_t tail; /* the consumer's: what is before has left the ring */
-    uint64_t done;                      /* the consumer's: what is before is written */
-    uint64_t *aside;                    /* owned: what has left and is not written; or NULL */
+    _Atomic uint64_t passed;              /* starts that the sample leaves out */
+    _Alignas(64) _Atomic uint64_t marked; /* the producer's: head at the last eighth of the ring */
+    _Alignas(64) _Atomic uint64_t tail;   /* the consumer's: what is before has left the ring */
+    uint64_t done;                        /* the consumer's: what is before is written */
+    uint64_t known_head;                  /* the consumer's: head in this turn */
+    bool has_left;                        /* the consumer's: nothing comes behind known_head */
+    uint64_t *aside;                      /* owned: what has left and is not written; or NULL */
     bool aside_touched;
     uint64_t reported_id; /* the consumer's: of the last start */
     _Atomic int state;    /* enum trace_ring_state */
@@ -103,8 +106,8 @@ struct trace_process {
     uint64_t first_ticks;
     bool ticks_are_nsec;
     pthread_key_t thread_key;
-    /* writer.c, under `lock` */
-    pthread_mutex_t lock;
+    /* writer.c, under `lock`; not in a line that recording threads read */
+    _Alignas(64) pthread_mutex_t lock;
     pthread_cond_t wake;
     bool prepared, has_thread, failed;
     int fd;

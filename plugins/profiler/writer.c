@@ -169,9 +169,7 @@ static size_t take_record(struct trace_ring *ring, const struct trace_place *pla
 static void empty_ring(struct trace_ring *ring, uint64_t until)
 {
     enum { RELIEF = 256 }; /* records between two looks at how full the rings are */
-    /* In this order: a thread that has left records nothing more. Pairs with the thread's end. */
-    bool left = atomic_load_explicit(&ring->state, memory_order_acquire) == TRACE_RING_LEFT;
-    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* pairs with push */
+    uint64_t head = ring->known_head;
     uint32_t turn = 0;
     if (head != ring->done && !ring->reported) {
         introduce("{\"t\":\"thread\",\"tid\":%d,\"name\":\"%s\"}\n", ring->tid, ring->name);
@@ -188,8 +186,9 @@ static void empty_ring(struct trace_ring *ring, uint64_t until)
             atomic_store_explicit(&ring->tail, ring->done, memory_order_release);
     }
     trace_block_end(ring);
-    if (left && ring->done == head)
-        atomic_store_explicit(&ring->state, TRACE_RING_FREE, memory_order_release);
+    if (!ring->has_left || ring->done != head) return;
+    ring->has_left = false; /* from here on it may have a new owner */
+    atomic_store_explicit(&ring->state, TRACE_RING_FREE, memory_order_release);
 }
 
 /* Let the kernel bring a new ring's memory now, so that its thread meets no page fault. Where that
@@ -206,9 +205,8 @@ static void bring_memory(struct trace_ring *ring)
 /* The time of a ring's oldest record; UINT64_MAX: it has none. */
 static uint64_t oldest_of(const struct trace_ring *ring)
 {
-    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* pairs with push */
     struct trace_place place = trace_place_of(ring, ring->done);
-    return head == ring->done ? UINT64_MAX : ticks_of(&place);
+    return ring->known_head == ring->done ? UINT64_MAX : ticks_of(&place);
 }
 
 /* The ring that has the oldest record; *second becomes the time of the oldest one of the others if
@@ -242,6 +240,21 @@ static void empty_in_order(uint64_t until)
     }
 }
 
+/* Once a turn: each look takes the line from its thread, whose next record waits for it. */
+static void look_at_heads(void)
+{
+    for (int i = 0; i < TRACE_RINGS; i++) {
+        struct trace_ring *ring =
+            atomic_load_explicit(&trace_process.rings[i], memory_order_acquire);
+        if (!ring) continue;
+        /* In this order: a thread that has left records nothing more. Pairs with its end. */
+        ring->has_left =
+            atomic_load_explicit(&ring->state, memory_order_acquire) == TRACE_RING_LEFT;
+        /* pairs with push */
+        ring->known_head = atomic_load_explicit(&ring->head, memory_order_acquire);
+    }
+}
+
 /* `all_of_it`: also what other threads recorded just now. */
 static void empty_rings(bool all_of_it)
 {
@@ -251,6 +264,7 @@ static void empty_rings(bool all_of_it)
     if (all->outputs) until = all->emptied_ticks;
     all->emptied_ticks = now; /* by the next turn all has come that was recorded before */
     if (all_of_it) until = UINT64_MAX - 1;
+    look_at_heads();
     if (all->outputs) empty_in_order(until);
     for (int i = 0; i < TRACE_RINGS; i++) {
         struct trace_ring *ring = atomic_load_explicit(&all->rings[i], memory_order_acquire);

@@ -699,6 +699,56 @@ static void a_burst_is_moved_aside(void **state)
     assert_int_equal(next, 30000);
 }
 
+static _Atomic unsigned long wakes;
+
+/* Instead of the C library's, which it calls: how often the writer is woken. */
+__attribute__((visibility("default"))) int pthread_cond_signal(pthread_cond_t *cond)
+{
+    static int (*really)(pthread_cond_t *);
+    if (!really) really = (int (*)(pthread_cond_t *))dlsym(RTLD_NEXT, "pthread_cond_signal");
+    wakes++;
+    return really(cond);
+}
+
+/* A ring has 4096 words: 20 times a sixteenth of it, and each time until that is in the file. */
+static _Noreturn void report_at_ease(void)
+{
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    const struct timespec interval = {.tv_nsec = 1000000};
+    unsigned long wakes_before = 0;
+    void *context = NULL;
+    int mask = 0;
+    setenv("TUTTI_TRACE_RING", "1024", 1);
+    if (v7->init(&context, 79, &mask, "ease", 1, 1, 0, ignore)) _exit(2);
+    for (int turn = 0; turn < 20; turn++) {
+        char last[64];
+        snprintf(last, sizeof(last), "\"seq\":%d,", turn * 32 + 31);
+        for (uint64_t k = 0; k < 32; k++) {
+            ncclProfilerEventDescr_v7_t coll = {.type = ncclProfileColl};
+            void *handle = NULL;
+            coll.coll.seqNumber = (uint64_t)turn * 32 + k;
+            coll.coll.func = "AllReduce";
+            v7->startEvent(context, &handle, &coll);
+            if (handle) v7->stopEvent(handle);
+        }
+        for (read_file(getpid()); !strstr(text, last); read_file(getpid()))
+            nanosleep(&interval, NULL);
+        if (turn == 0) wakes_before = wakes; /* of the communicator and the ring */
+    }
+    _exit(wakes_before > 0 && wakes == wakes_before ? 0 : 3);
+}
+
+static void who_is_in_time_is_not_woken(void **state)
+{
+    int status = -1;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) report_at_ease();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    unlink(path_of(child));
+    assert_int_equal(status, 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest threads[] = {
@@ -712,6 +762,7 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest processes[] = {
         cmocka_unit_test(a_burst_is_moved_aside),
+        cmocka_unit_test(who_is_in_time_is_not_woken),
         cmocka_unit_test(the_last_ones_are_kept), /* before this process has rings of its own */
         cmocka_unit_test(seconds_are_kept),
         cmocka_unit_test(who_asks_gets_them),
