@@ -176,7 +176,19 @@ static bool blames_own(const struct verdict_message *message)
     return message->is_still && watch;
 }
 
-void tt_judge_receive(struct tt_watch *watch)
+/* No rank stood still long enough to be seen, or a circle is not there any more: others may be
+ * busy, or their waits not listed yet. Or a rank stands still: what becomes of it, and of those
+ * that waited for it, is not told where the tree is cut. */
+static void ask_again(struct tt_watch *watch, uint64_t now)
+{
+    uint64_t pause_nsec = watch->pause_nsec ? 2 * watch->pause_nsec : AGAIN_NSEC;
+    watch->pause_nsec =
+        pause_nsec < tt_watches.watchdog.report_nsec ? pause_nsec : tt_watches.watchdog.report_nsec;
+    watch->again_nsec = now + watch->pause_nsec;
+    watch->looked = watch->asked = false;
+}
+
+void tt_judge_receive(struct tt_watch *watch, uint64_t now)
 {
     struct verdict_message message;
     size_t bytes = 0;
@@ -195,18 +207,8 @@ void tt_judge_receive(struct tt_watch *watch)
         watch->looked = true;
         watch->asked |= message.due;
         report_verdict(watch, message.sentence);
+        if (message.is_still) ask_again(watch, now);
     }
-}
-
-/* No rank stood still long enough to be seen, or a circle is not there any more: others may be
- * busy, or their waits not listed yet. */
-static void ask_again(struct tt_watch *watch, uint64_t now)
-{
-    uint64_t pause_nsec = watch->pause_nsec ? 2 * watch->pause_nsec : AGAIN_NSEC;
-    watch->pause_nsec =
-        pause_nsec < tt_watches.watchdog.report_nsec ? pause_nsec : tt_watches.watchdog.report_nsec;
-    watch->again_nsec = now + watch->pause_nsec;
-    watch->looked = watch->asked = false;
 }
 
 /* The inquiry before this one found the same circle, so it was there at one moment as a whole. */
@@ -217,6 +219,16 @@ static bool is_confirmed(struct tt_watch *watch, const struct tt_verdict *verdic
     watch->again_nsec = now + (verdict->certain ? CERTAIN_NSEC : DOUBTFUL_NSEC);
     watch->looked = watch->asked = false;
     return false;
+}
+
+/* A rank has ended; another one than before is news. */
+static void note_gone(struct tt_watch *watch, const struct tt_verdict *verdict)
+{
+    if (verdict->kind != TT_VERDICT_ENDED || verdict->comm_id != watch->subject.member->comm_id ||
+        watch->gone == verdict->rank + 1)
+        return;
+    watch->gone = verdict->rank + 1;
+    watch->judged = TT_REPORTED_NOTHING;
 }
 
 void tt_judge_end(struct tt_watch *watch, uint64_t now)
@@ -236,14 +248,14 @@ void tt_judge_end(struct tt_watch *watch, uint64_t now)
         tt_transport_mismatch(watch->subject.transport, "%s", verdict.sentence);
         return;
     }
-    bool due = watch->asked || stands_still(&verdict) || verdict.circle;
-    if (verdict.kind == TT_VERDICT_NONE || is_lost) ask_again(watch, now);
-    if (!due || verdict.kind == TT_VERDICT_NONE) return;
-    int level = watch->asked ? TT_REPORTED_DUE : TT_REPORTED_EARLY;
-    if (watch->judged >= level) return;
-    watch->judged = level;
-    report_verdict(watch, verdict.sentence);
-    share_verdict(watch, &verdict);
-    if (verdict.kind == TT_VERDICT_ENDED && verdict.comm_id == member->comm_id)
-        watch->gone = verdict.rank + 1;
+    const bool still = stands_still(&verdict);
+    const int level = watch->asked ? TT_REPORTED_DUE : TT_REPORTED_EARLY;
+    note_gone(watch, &verdict);
+    if (verdict.kind != TT_VERDICT_NONE && (watch->asked || still || verdict.circle) &&
+        watch->judged < level) {
+        watch->judged = level;
+        report_verdict(watch, verdict.sentence);
+        share_verdict(watch, &verdict);
+    }
+    if (verdict.kind == TT_VERDICT_NONE || is_lost || still) ask_again(watch, now);
 }

@@ -10,6 +10,6 @@ struct tt_watch;
  * stopped or gone; the second, when the report is due, reports any cause. */
 void tt_judge_ask(struct tt_watch *watch, uint64_t now);
 /* Take verdicts that other ranks have sent: they explain why this rank waits, too. */
-void tt_judge_receive(struct tt_watch *watch);
+void tt_judge_receive(struct tt_watch *watch, uint64_t now);
 /* An inquiry is over: report its result to those that wanted it, and to the other ranks. */
 void tt_judge_end(struct tt_watch *watch, uint64_t now);

@@ -101,7 +101,7 @@ static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
     tt_progress_look(watch, now);
     diagnose(watch, now);
     if (tt_member_aborted(watch->subject.member)) return;
-    tt_judge_receive(watch);
+    tt_judge_receive(watch, now);
     tt_judge_end(watch, now);
     if (!watch->compares) return;
     tt_compare_look(&watch->compare, &watch->subject, now);
