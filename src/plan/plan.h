@@ -127,6 +127,8 @@ ncclResult_t tt_job_init(struct tt_comm *comm, const struct tt_comm_request *req
 /* An init or grow with this request was refused with `rc` before it joined its bootstrap: tell the
  * root, so that no rank waits for this one. The caller may try again. Returns rc. */
 ncclResult_t tt_init_refused(const struct tt_comm_request *request, ncclResult_t rc);
+/* Its job never ran; with `rc` if it was ended, ncclSuccess if its group was refused. */
+void tt_init_dropped(const struct tt_comm_request *request, ncclResult_t rc);
 /* The same for a new rank whose id belongs to no grow: the process that made the id looks for the
  * grow that waits for this rank. */
 ncclResult_t tt_grow_refused_id(const struct tt_comm_request *request, ncclResult_t rc);

@@ -19,6 +19,7 @@
 
 #define FOR_GOOD_NSEC 500000000ull /* for the whole connection */
 #define REFUSED_NSEC 100000000ull  /* the same, in a call that only returns an error */
+#define REACHED_NSEC 2000000000ull /* ... where the root's process was reached, and is busy */
 
 struct attempt { /* guarded by the service's lock */
     struct tt_conn *conn;
@@ -64,12 +65,16 @@ static const struct tt_conn_ops attempt_ops = {
 };
 
 /* Lock held; released while waiting. */
-static void attempt_run(struct attempt *attempt, const struct tt_conn_dial *dial)
+static void attempt_run(struct attempt *attempt, const struct tt_conn_dial *dial,
+                        uint64_t limit_nsec)
 {
-    const struct timespec at = tt_clock_at(dial->deadline_nsec);
+    const struct timespec at = tt_clock_at(limit_nsec), last = tt_clock_at(dial->deadline_nsec);
     if (tt_conn_dial(dial, &attempt->conn)) return;
     while (!attempt->over) {
-        if (pthread_cond_clockwait(&attempt->changed, &tt_service()->lock, CLOCK_MONOTONIC, &at))
+        const struct timespec *until = attempt->conn->reached ? &last : &at;
+        if (pthread_cond_clockwait(&attempt->changed, &tt_service()->lock, CLOCK_MONOTONIC,
+                                   until) &&
+            (until == &last || !attempt->conn || !attempt->conn->reached))
             break;
     }
     tt_conn_finish(attempt->conn);
@@ -104,7 +109,7 @@ static bool reported_here(const struct tt_key *key, const struct tt_decline *wor
 {
     for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
         if (memcmp(root->acceptor.key.name, key->name, sizeof(key->name)) != 0) continue;
-        if (root->state == ROOT_OPEN) tt_root_fail(root, words->rc, "%s", words->sentence);
+        tt_root_decline(root, words);
         return true;
     }
     return false;
@@ -116,6 +121,7 @@ static void report_root(const struct tt_bootstrap_decline *decline, const struct
     struct attempt attempt = {.conn = NULL};
     struct tt_key key;
     bool waits = decline->for_good || decline->stray;
+    const uint64_t now = tt_now_nsec();
     pthread_cond_init(&attempt.changed, NULL);
     const struct tt_decline words = words_of(decline);
     tt_decline_pack(&words, attempt.bytes);
@@ -132,12 +138,12 @@ static void report_root(const struct tt_bootstrap_decline *decline, const struct
         .ops = &attempt_ops,
         .owner = &attempt,
         .limit_bytes = TT_REFUSE_BYTES,
-        .deadline_nsec = tt_now_nsec() + (waits ? FOR_GOOD_NSEC : REFUSED_NSEC),
+        .deadline_nsec = now + REACHED_NSEC,
     };
     tt_service_lock();
-    if (!(decline->for_good && reported_here(&key, &words)) && !tt_service_acquire(NULL)) {
+    if ((decline->stray || !reported_here(&key, &words)) && !tt_service_acquire(NULL)) {
         if (decline->for_good) tt_service_spend_reserve();
-        attempt_run(&attempt, &dial);
+        attempt_run(&attempt, &dial, now + (waits ? FOR_GOOD_NSEC : REFUSED_NSEC));
         tt_service_keep_reserve();
         tt_service_release();
     }

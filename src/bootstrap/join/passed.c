@@ -13,17 +13,6 @@
 #include <sodium.h>
 #include <string.h>
 
-/* A number for this rank of this membership. */
-static uint64_t maker_of(const struct tt_bootstrap *parent)
-{
-    unsigned char key[32];
-    uint64_t maker;
-    tt_bootstrap_key(parent, "grow maker", key);
-    memcpy(&maker, key, sizeof(maker));
-    sodium_memzero(key, sizeof(key));
-    return maker + (uint64_t)parent->rank;
-}
-
 static bool has_key(const struct tt_root *root, const struct tt_key *key)
 {
     return memcmp(root->acceptor.key.name, key->name, sizeof(key->name)) == 0;
@@ -38,7 +27,7 @@ void tt_root_for_grow(const unsigned char secret[TT_SECRET_BYTES],
     for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
         if (has_key(root, &key)) {
             root->grow = (struct root_grow){
-                .maker = maker_of(parent), .number = number, .existing = parent->nranks};
+                .maker = tt_root_maker(parent), .number = number, .existing = parent->nranks};
         }
     }
     tt_service_unlock();
@@ -56,7 +45,7 @@ static bool key_of(const ncclUniqueId *id, struct tt_key *key_out)
 
 void tt_id_grow_by(const struct tt_bootstrap *parent, const ncclUniqueId *id)
 {
-    const uint64_t maker = maker_of(parent);
+    const uint64_t maker = tt_root_maker(parent);
     struct tt_key key;
     if (!key_of(id, &key)) return;
     tt_service_lock();
@@ -76,7 +65,7 @@ static void refuse(struct tt_root *root)
 
 void tt_id_pass_over(const struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id)
 {
-    const uint64_t maker = maker_of(parent);
+    const uint64_t maker = tt_root_maker(parent);
     struct tt_key key;
     const bool right = key_of(id, &key);
     tt_service_lock();

@@ -170,6 +170,7 @@ static bool root_tick(struct tt_root *root, uint64_t now)
         now >= root->first_nsec + ROOT_RANK_NSEC)
         send_root_rank(root);
     fail_refused(root, now);
+    tt_root_end_grow(root);
     if (root->state == ROOT_FAILED || !root->deadline_nsec) return true;
     if (now >= root->deadline_nsec + overdue_grace(root)) tt_root_overdue(root);
     return true;

@@ -266,25 +266,32 @@ static void forget_stray(const struct tt_join *join)
     }
 }
 
-/* A refused caller may call again: then the others lose nothing. Else they need not wait long. */
+void tt_root_decline(struct tt_root *root, const struct tt_decline *decline)
+{
+    struct root_refused *at = root->refused;
+    if (root->state != ROOT_OPEN) return; /* no rank waits any more */
+    if (decline->for_good) {
+        tt_root_fail(root, decline->rc, "%s", decline->sentence);
+    } else {
+        forget_refused(root, decline->pid, decline->thread, decline->host);
+        while (at->counts_nsec && at < root->refused + MOST_REFUSED - 1)
+            at++; /* of more than these the last one is overwritten: the others count */
+        *at = (struct root_refused){*decline, tt_now_nsec() + DECLINED_NSEC};
+    }
+    tt_service_wake();
+}
+
 static void root_declined(struct root_client *client, const unsigned char *bytes, size_t len)
 {
     struct tt_root *root = client->root;
     struct tt_decline decline;
     if (client->identified || !tt_decline_unpack(&decline, bytes, len)) return;
     client->identified = client->done = true;
-    if (decline.stray) note_stray(client, &decline);
-    if (decline.stray || root->state != ROOT_OPEN) return; /* no rank waits, or not any more */
-    if (decline.for_good) {
-        tt_root_fail(root, decline.rc, "%s", decline.sentence);
+    if (decline.stray) {
+        note_stray(client, &decline); /* no rank waits here */
     } else {
-        struct root_refused *at = root->refused;
-        forget_refused(root, decline.pid, decline.thread, decline.host);
-        while (at->counts_nsec && at < root->refused + MOST_REFUSED - 1)
-            at++; /* of more than these the last one is overwritten: the others count */
-        *at = (struct root_refused){decline, tt_now_nsec() + DECLINED_NSEC};
+        tt_root_decline(root, &decline);
     }
-    tt_service_wake();
 }
 
 /* ---- frames ---- */

@@ -16,6 +16,8 @@
 #define TT_ROOT_PROGRESS_NSEC 5000000000ull /* between two lines that name the missing ranks */
 enum { MOST_REFUSED = 8 };                  /* callers at a time */
 
+struct tt_bootstrap;
+
 enum root_state { ROOT_OPEN, ROOT_ASSIGNED, ROOT_FAILED };
 
 struct root_client { /* one connection; lives until that closes */
@@ -81,6 +83,13 @@ void tt_root_list_missing(const struct tt_root *root, char *text, size_t text_by
 /* Peers that came and did not prove the secret, as text to append to a message; "" for none. */
 #define TT_UNPROVEN_BYTES 320
 void tt_root_unproven(const struct tt_root *root, char text[TT_UNPROVEN_BYTES]);
+/* A rank does not come. A refused caller may call again: then the others lose nothing; else they
+ * need not wait long. */
+void tt_root_decline(struct tt_root *root, const struct tt_decline *decline);
+/* A number for this rank of this membership. */
+uint64_t tt_root_maker(const struct tt_bootstrap *parent);
+/* Fail the root of a grow whose communicator ended or failed before its maker called the grow. */
+void tt_root_end_grow(struct tt_root *root);
 /* Fail the root because the deadline has passed, with the list of missing ranks. */
 void tt_root_overdue(struct tt_root *root);
 

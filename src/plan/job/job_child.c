@@ -122,9 +122,11 @@ static ncclResult_t grow_run(struct tt_job *base)
     if (base->parent) {
         const ncclUniqueId *id = job->has_id ? &job->id : NULL;
         if (!tt_plan_pin(base->parent_plan)) {
-            return tt_fail(ncclInvalidArgument,
-                           "ncclCommGrow: comm %p is being destroyed or aborted, or was before",
-                           (const void *)base->parent);
+            rc = tt_fail(ncclInvalidArgument,
+                         "ncclCommGrow: comm %p is being destroyed or aborted, or was before",
+                         (const void *)base->parent);
+            if (id) tt_init_dropped(&job->request, ncclInternalError);
+            return rc;
         }
         job->request.parent = base->parent;
         rc = tt_comm_grow_take(base->parent, base->comm, job->number, id, &job->request, &job->id);
@@ -141,7 +143,9 @@ static void grow_undo(struct tt_job *base)
 
 static void grow_destroy(struct tt_job *base)
 {
-    free(tt_container_of(base, struct grow_job, base));
+    struct grow_job *job = tt_container_of(base, struct grow_job, base);
+    if (!base->ran && job->has_id) tt_init_dropped(&job->request, base->rc);
+    free(job);
 }
 
 ncclResult_t tt_job_grow(struct tt_comm *parent, struct tt_comm *child,

@@ -37,8 +37,7 @@ ncclResult_t tt_grow_refused_id(const struct tt_comm_request *request, ncclResul
     return rc;
 }
 
-/* Its job never ran; with `rc` if it was ended, ncclSuccess if its group was refused. */
-static void declined(const struct tt_comm_request *request, ncclResult_t rc)
+void tt_init_dropped(const struct tt_comm_request *request, ncclResult_t rc)
 {
     bool aborted = rc && rc != ncclSystemError;
     const struct tt_bootstrap_decline words = {
@@ -71,7 +70,7 @@ static void init_undo(struct tt_job *base)
 static void init_destroy(struct tt_job *base)
 {
     struct init_job *job = tt_container_of(base, struct init_job, base);
-    if (!base->ran) declined(&job->request, base->rc);
+    if (!base->ran) tt_init_dropped(&job->request, base->rc);
     free(job->ids);
     free(job);
 }

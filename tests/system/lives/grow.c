@@ -229,6 +229,31 @@ static int disagreements(const struct world_rank *own)
     return failures;
 }
 
+/* The communicator ends when its rank 0 has made an id, and a new rank waits at that: `late` before
+ * that one comes. Where its other rank ends it, rank 0 hears of it and does not grow any more. */
+static int ends_before(const struct world_rank *own, int ender, bool late)
+{
+    ncclComm_t parent = first_ranks(own, 2), grown = NULL;
+    ncclUniqueId id;
+    int failures = 0;
+    if (own->rank == 0) world_check(ncclCommGetUniqueId(parent, &id), "GetUniqueId");
+    pass_id(own, 0, &id);
+    if (own->rank == ender) {
+        if (!late) usleep(100000);
+        (void)ncclCommAbort(parent);
+    } else if (own->rank == 2) {
+        if (late) usleep(100000);
+        failures = expect(ncclCommGrow(NULL, 3, &id, 2, &grown, NULL), ncclRemoteError,
+                          "a grow of a communicator that has ended");
+        failures += expect(strstr(ncclGetLastError(NULL), "ended or failed before") != NULL, 1,
+                           "that the sentence says so");
+        if (grown) world_check(ncclCommAbort(grown), "ncclCommAbort");
+    }
+    failures += use(own, own->comm, RANKS); /* all have heard */
+    if (parent && own->rank != ender) world_check(ncclCommAbort(parent), "ncclCommAbort");
+    return failures;
+}
+
 static int body(struct world_team *team)
 {
     static const struct grow_case cases[] = {
@@ -243,6 +268,9 @@ static int body(struct world_team *team)
         failures += grow_once(own, &cases[k]);
     failures += grow_twice(own);
     failures += refusals(own);
+    failures += ends_before(own, 0, false);
+    failures += ends_before(own, 0, true);
+    failures += ends_before(own, 1, false);
     return failures + disagreements(own);
 }
 
