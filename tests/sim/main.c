@@ -1,7 +1,8 @@
-/* sim-network [SEEDS [FIRST [seconds [cut]]]]: plays that many jobs, or as many as the time allows,
- * and says which seeds ended otherwise than promised: with a wrong byte, a hang, a crash, or an
- * error without need or that has no sentence. A failing seed plays again with `1 SEED`. With
- * `cut` a process of each job is apart for 2 to 8 s early in the init, and nothing else happens. */
+/* sim-network [SEEDS [FIRST [seconds [cut|busy]]]]: plays that many jobs, or as many as the time
+ * allows, and says which seeds ended otherwise than promised: with a wrong byte, a hang, a crash,
+ * or an error without need or that has no sentence. A failing seed plays again with `1 SEED`. With
+ * `cut` a process of each job is apart for 2 to 8 s early in the init, and nothing else happens;
+ * with `busy` its threads wait for a processor again and again. */
 #include "simulation.h"
 
 #include "base/mem.h"
@@ -29,7 +30,8 @@ static const char *const fault_names[SIM_FAULT_COUNT_] = {"none",
                                                           "a bit flipped",
                                                           "a connection reset",
                                                           "no descriptor left",
-                                                          "no memory now and then"};
+                                                          "no memory now and then",
+                                                          "busy"};
 
 /* ---- the plan of a seed ---- */
 
@@ -67,7 +69,7 @@ static void make_plan(uint64_t seed)
         SIM_FAULT_STOP, SIM_FAULT_STOP,  SIM_FAULT_PART,  SIM_FAULT_PART, SIM_FAULT_FLIP,
         SIM_FAULT_FLIP, SIM_FAULT_RESET, SIM_FAULT_RESET, SIM_FAULT_NONE, SIM_FAULT_FLIP,
         SIM_FAULT_CUT,  SIM_FAULT_CUT,   SIM_FAULT_FULL,  SIM_FAULT_FULL, SIM_FAULT_POOR,
-        SIM_FAULT_POOR};
+        SIM_FAULT_POOR, SIM_FAULT_BUSY};
     for (int t = 0; t < SIM_FAULTS; t++) {
         struct sim_trouble *trouble = &plan->troubles[t];
         trouble->victim = (int)sim_chance((uint64_t)plan->nprocs);
@@ -89,13 +91,13 @@ static void make_plan(uint64_t seed)
     }
 }
 
-/* The only fault is a link that comes back, early in the init. */
-static void plan_cut(void)
+/* The only fault is one that ends, early in the init. */
+static void plan_alone(enum sim_fault fault)
 {
     struct sim_plan *plan = &sim->plan;
     for (int t = 0; t < SIM_FAULTS; t++)
         plan->troubles[t].fault = SIM_FAULT_NONE;
-    plan->troubles[0].fault = SIM_FAULT_PART;
+    plan->troubles[0].fault = fault;
     plan->troubles[0].turn = 1 + sim_chance(200);
     plan->troubles[0].nsec = 2 * SIM_SEC + sim_chance(6 * SIM_SEC);
 }
@@ -134,7 +136,7 @@ static bool is_short(void)
     for (int t = 0; t < SIM_FAULTS; t++) {
         const struct sim_trouble *trouble = &sim->plan.troubles[t];
         bool lasts = trouble->fault == SIM_FAULT_STOP || trouble->fault == SIM_FAULT_PART ||
-                     trouble->fault == SIM_FAULT_CUT;
+                     trouble->fault == SIM_FAULT_CUT || trouble->fault == SIM_FAULT_BUSY;
         if (sim->injected[t]) nsec += lasts ? trouble->nsec : SIM_SEC;
     }
     return nsec < SIM_SEC;
@@ -204,13 +206,14 @@ static bool names_leaving(const struct sim_report *report)
 }
 
 /* The other one is there, and its link as well. */
-static bool blames_for_cut(const struct sim_report *report)
+static bool blames_the_living(const struct sim_report *report)
 {
-    bool only_cut =
-        sim->plan.troubles[0].fault == SIM_FAULT_PART && sim->plan.troubles[0].nsec < 8 * SIM_SEC;
+    const struct sim_trouble *first = &sim->plan.troubles[0];
+    bool passes = (first->fault == SIM_FAULT_PART || first->fault == SIM_FAULT_BUSY) &&
+                  first->nsec < 8 * SIM_SEC;
     for (int t = 1; t < SIM_FAULTS; t++)
-        only_cut &= !sim->injected[t];
-    return only_cut && strstr(report->sentence, " is gone: ");
+        passes &= !sim->injected[t];
+    return passes && strstr(report->sentence, " is gone: ");
 }
 
 /* Nothing but a lack of that happened, and a rank says neither this nor which other rank, of the
@@ -243,7 +246,7 @@ static int judge_rank(int rank)
     if (!report->rc) return 0;
     if (!*report->sentence) return complain("no sentence", rank);
     if (is_short()) return complain("an error without need", rank);
-    if (blames_for_cut(report)) return complain("somebody is blamed for a cut", rank);
+    if (blames_the_living(report)) return complain("a rank that is there is called gone", rank);
     if (hides_lack(rank, SIM_FAULT_FULL, "descriptor"))
         return complain("descriptors are not named", rank);
     if (hides_lack(rank, SIM_FAULT_POOR, "memory")) return complain("memory is not named", rank);
@@ -273,10 +276,10 @@ static int reap(void)
     return wrong;
 }
 
-static int play_seed(uint64_t seed, bool cut)
+static int play_seed(uint64_t seed, enum sim_fault alone)
 {
     make_plan(seed);
-    if (cut) plan_cut();
+    if (alone) plan_alone(alone);
     fflush(NULL);
     for (int p = 0; p < sim->plan.nprocs; p++) {
         pid_t pid = fork();
@@ -289,12 +292,12 @@ static int play_seed(uint64_t seed, bool cut)
 }
 
 /* The same seed takes the same way. */
-static int play_twice(uint64_t seed, bool cut)
+static int play_twice(uint64_t seed, enum sim_fault alone)
 {
-    int wrong = play_seed(seed, cut);
+    int wrong = play_seed(seed, alone);
     uint64_t hash = sim->hash;
     if (wrong) return wrong;
-    wrong = play_seed(seed, cut);
+    wrong = play_seed(seed, alone);
     return sim->hash == hash ? wrong : wrong + complain("not the same twice", -1);
 }
 
@@ -312,14 +315,15 @@ int main(int argc, char **argv)
     uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 300, turns = 0;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, seed = first;
     time_t seconds = argc > 3 ? (time_t)strtol(argv[3], NULL, 10) : 0, begin = time(NULL);
-    bool cut = argc > 4 && strcmp(argv[4], "cut") == 0;
+    enum sim_fault alone = SIM_FAULT_NONE;
+    if (argc > 4) alone = strcmp(argv[4], "cut") ? SIM_FAULT_BUSY : SIM_FAULT_PART;
     int wrong = 0, both = 0, injected[SIM_FAULT_COUNT_] = {0};
     sim = mmap(NULL, sizeof(*sim), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (sim == MAP_FAILED) return 2;
     setenv("NCCL_DEBUG", "NONE", 0);
     one_processor();
     for (; seed < first + seeds && (!seconds || time(NULL) - begin < seconds); seed++) {
-        wrong += seed % 64 == 1 ? play_twice(seed, cut) : play_seed(seed, cut);
+        wrong += seed % 64 == 1 ? play_twice(seed, alone) : play_seed(seed, alone);
         turns += sim->turns;
         int n = 0;
         for (int t = 0; t < SIM_FAULTS; t++) {

@@ -9,6 +9,7 @@
 
 enum { MOST_TURNS = 3000000, REAL_SEC = 300 };
 #define MOST_NSEC (300 * SIM_SEC)
+#define MOST_HELD_NSEC (2 * SIM_SEC) /* of a busy host's thread, at a time */
 
 static _Thread_local struct sim_thread *own;
 
@@ -109,6 +110,10 @@ static bool inject(int t)
         sim->injected[t] = true;
         victim->poor_until = sim->now + trouble->nsec;
         break;
+    case SIM_FAULT_BUSY:
+        sim->injected[t] = true;
+        victim->busy_until = sim->now + trouble->nsec;
+        break;
     case SIM_FAULT_FULL:
         if (!sim_has_ids()) break; /* no job, and no rank to say so */
         sim->injected[t] = true;
@@ -155,8 +160,9 @@ static uint64_t ready_at(const struct sim_thread *thread)
     case SIM_JOIN: at = sim->threads[thread->on].wait == SIM_ENDED ? sim->now : SIM_NEVER; break;
     case SIM_ID: at = sim_has_ids() || !ids_are_coming() ? sim->now : SIM_NEVER; break;
     }
-    uint64_t stopped = sim->procs[thread->proc].stopped_until;
-    return at != SIM_NEVER && at < stopped ? stopped : at;
+    uint64_t not_before = sim->procs[thread->proc].stopped_until;
+    if (not_before < thread->held_until) not_before = thread->held_until;
+    return at != SIM_NEVER && at < not_before ? not_before : at;
 }
 
 /* One of those that can go on now; else the clock moves on. NULL: it is over. */
@@ -204,8 +210,19 @@ static void pass_on(void)
     if (own_death) raise(SIGKILL);
 }
 
+/* A busy host gives its processor to others first. */
+static void hold(struct sim_thread *thread)
+{
+    const uint64_t until = sim->procs[thread->proc].busy_until;
+    if (sim->now >= until) return;
+    const uint64_t held =
+        sim->now + sim_chance(sim_chance(4) ? MOST_HELD_NSEC / 10 : MOST_HELD_NSEC);
+    thread->held_until = held < until ? held : until;
+}
+
 void sim_turn(void)
 {
+    hold(own);
     pass_on();
     await_baton(own);
 }

@@ -47,14 +47,16 @@ struct sim_thread {
     const void *cond; /* its address in its process; of a lock likewise */
     bool woken;
     uint64_t until;
-    uint64_t seen;      /* what had happened in its process when it waited last */
-    uint32_t fruitless; /* waits since that ended by the clock alone */
+    uint64_t seen;       /* what had happened in its process when it waited last */
+    uint32_t fruitless;  /* waits since that ended by the clock alone */
+    uint64_t held_until; /* on a busy host: it gets no processor before */
 };
 
 struct sim_proc {
     pid_t pid;
     bool gone;
     uint64_t stopped_until;
+    uint64_t busy_until;
     uint64_t poor_until;
     uint64_t full_until; /* until then it has at most so many descriptors: */
     int most;
@@ -110,6 +112,8 @@ enum sim_fault {
     SIM_FAULT_RESET, /* one of its connections breaks */
     SIM_FAULT_FULL,  /* for a while it may have no more descriptors than it has */
     SIM_FAULT_POOR,  /* for a while one in four of its allocations fails */
+    SIM_FAULT_BUSY,  /* for a while each of its threads waits long for a processor, again and again
+                      */
     SIM_FAULT_COUNT_
 };
 

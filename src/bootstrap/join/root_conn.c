@@ -31,6 +31,8 @@ uint64_t tt_sooner(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static ncclResult_t root_conn_dial(struct root_conn *root);
+
 static void root_text(const struct root_conn *root, char *text, size_t text_bytes)
 {
     char addr[128], which[48] = "", pid[24] = "";
@@ -71,6 +73,14 @@ static bool reachable_from(struct join *join, const struct root_conn *root)
     return false;
 }
 
+/* The root above has placed this head: now its own root may place the block. */
+static void pass_nonce(struct join *join)
+{
+    struct tt_bootstrap *b = join->b;
+    if (join->nroots < 2 || !b->assigned || !join->roots[0].opened) return;
+    tt_conn_send(join->roots[0].conn, TT_FRAME_NONCE, join->nonce, sizeof(join->nonce));
+}
+
 static void root_conn_opened(struct tt_conn *conn)
 {
     struct root_conn *root = conn->owner;
@@ -86,15 +96,8 @@ static void root_conn_opened(struct tt_conn *conn)
         tt_conn_send(conn, TT_FRAME_JOIN, bytes, sizeof(bytes));
     }
     if (root == root->join->roots) root->join->b->own_root = conn;
+    pass_nonce(root->join);
     pthread_cond_broadcast(&root->join->b->changed);
-}
-
-/* The root above has placed this head: now its own root may place the block. */
-static void pass_nonce(struct join *join)
-{
-    struct tt_bootstrap *b = join->b;
-    if (join->nroots < 2 || !b->assigned || !join->roots[0].opened) return;
-    tt_conn_send(join->roots[0].conn, TT_FRAME_NONCE, join->nonce, sizeof(join->nonce));
 }
 
 static void frame_assignment(struct root_conn *root, const unsigned char *bytes, size_t len)
@@ -136,12 +139,21 @@ static void root_conn_frame(struct tt_conn *conn, uint16_t type, const unsigned 
 }
 
 /* A root that has said nothing closes when it has not got the proof within 2 s, as when the link
- * was cut meanwhile. Then it knows nothing of this rank, which may call again. */
+ * was cut meanwhile, or its host is busy. Then it knows nothing of this rank, which may call again.
+ */
 static bool ended_unheard(const struct root_conn *root, const struct tt_conn *conn, const char *why)
 {
     const bool closed = strcmp(why, "connection closed") == 0;
-    return root->opened && !root->join->b->assigned && conn->got_count == 0 &&
+    return root->opened && conn->got_count == 0 &&
            (closed || strcmp(why, strerror(ECONNRESET)) == 0);
+}
+
+/* The caller looks at its roots until it is assigned. After that a head calls from here: no answer
+ * of its own root is waited for. */
+static bool calls_from_here(struct root_conn *root)
+{
+    if (!root->join->b->assigned || root->opened || !root->again) return false;
+    return root->refusals == 0 && !root_conn_dial(root) && root->conn;
 }
 
 static void root_conn_closed(struct tt_conn *conn, const char *why)
@@ -159,9 +171,10 @@ static void root_conn_closed(struct tt_conn *conn, const char *why)
         root->opened = false;
         root->again = true;
     }
+    const bool calls = calls_from_here(root);
     if (why == tt_conn_starved) {
         tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
-    } else if (root->opened && b->assigned) {
+    } else if ((root->opened || root->again) && b->assigned && !calls) {
         root_text(root, text, sizeof(text));
         tt_tree_fail(b, b->rank, ncclRemoteError, "%s is gone: %s", text, why);
     }

@@ -80,14 +80,22 @@ static bool await_reason(struct tt_bootstrap *b, const struct tt_conn *conn, con
 }
 
 /* The parent has closed before it said anything: it waits 2 s for a rank's proof, which a link that
- * was cut meanwhile has not brought there. Then it has no place taken by this rank, which calls
- * again (tick). Where its process has ended no answer comes, and it is reported as lost. */
+ * was cut meanwhile has not brought there, or which its host is too busy to look at. Then it has no
+ * place taken by this rank, which calls again (tick), more than once if need be. Where its process
+ * has ended it is not reached any more, and is reported as lost. */
 static void call_again(struct tt_bootstrap *b, const struct tt_conn *conn, const char *why)
 {
     const bool closed = !strcmp(why, "connection closed") || !strcmp(why, strerror(ECONNRESET));
     if (conn->server || conn->got_count > 0 || !closed || b->contacts) return;
     b->calls_again = true;
     tt_service_wake();
+}
+
+/* A call made again has reached the parent's process, which has not answered yet. */
+static bool is_reached(const struct tt_bootstrap *b, uint64_t now_nsec)
+{
+    const bool calls = b->lost_peer == b->parent && b->up && b->dialing;
+    return calls && b->up->reached && (!b->deadline_nsec || now_nsec < b->deadline_nsec);
 }
 
 static void tree_closed(struct tt_conn *conn, const char *why)
@@ -102,7 +110,7 @@ static void tree_closed(struct tt_conn *conn, const char *why)
     b->dialing = false;
     pthread_cond_broadcast(&b->changed);
     bool lost = opened && !left && !b->finished;
-    if (lost) call_again(b, conn, why);
+    if (lost || (b->lost_nsec && conn->reached)) call_again(b, conn, why);
     if (lost && !await_reason(b, conn, why)) tt_failure_lost(b, conn->peer, why);
     tt_leave_step(b);
 }
@@ -252,8 +260,9 @@ static bool tick(uint64_t now_nsec)
         second_tick(b, now_nsec);
         if (b->calls_again && b->exchange.entered && !atomic_load(&b->error)) {
             b->calls_again = false;
-            if (!b->up && !b->leaving) (void)tt_tree_dial_parent(b, now_nsec + REASON_NSEC);
+            if (!b->up && !b->leaving) (void)tt_tree_dial_parent(b, b->deadline_nsec);
         }
+        if (b->lost_nsec && is_reached(b, now_nsec)) b->lost_nsec = now_nsec + REASON_NSEC;
         if (b->lost_nsec && now_nsec >= b->lost_nsec) {
             b->lost_nsec = 0;
             tt_failure_lost(b, b->lost_peer, b->lost_why);

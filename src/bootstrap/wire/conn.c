@@ -21,7 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PROOF_NSEC 2000000000ull /* from accept to proof */
+#define PROOF_NSEC 2000000000ull /* from accept to answer, and from there to the proof */
 
 /* One bad peer ends nothing: a rank that waits for another peer can say that this one came. */
 static void note_unproven(const struct tt_conn *conn)
@@ -297,6 +297,7 @@ static void conn_answer(struct tt_conn *conn, struct tt_acceptor *acceptor)
     tt_handshake_answer(&conn->shake, &acceptor->key, conn->hello.wanted_rank);
     conn->state = TT_CONN_PROOF;
     conn->shake_got = 0;
+    conn->deadline_nsec = tt_now_nsec() + PROOF_NSEC; /* it may have waited for its acceptor */
     conn_watch(conn, false);
     conn_send_raw(conn, conn->shake.answer, sizeof(conn->shake.answer));
 }
@@ -566,7 +567,9 @@ void tt_conn_expire(struct tt_conn *conn)
         tt_conn_close(conn); /* finishing, and the other side does not read */
         return;
     }
-    conn_break(conn, conn->server ? "no proof within 2 s" : "no answer");
+    if (conn->server) conn_readable(conn); /* it may lie there: this thread may have come late */
+    if (conn->state != TT_CONN_OPEN && conn->state != TT_CONN_DEAD)
+        conn_break(conn, conn->server ? "no proof within 2 s" : "no answer");
 }
 
 void tt_conn_rob(struct tt_conn *conn)
