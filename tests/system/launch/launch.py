@@ -93,8 +93,10 @@ def stopped_guard():
     p = subprocess.Popen([TUTTI, "run", "-n", "1", "--no-prefix", "sh", "-c", "echo ready; exec sleep 300"], stdout=subprocess.PIPE,
                          stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, env=clean)
     p.stdout.readline()
-    children = open(f"/proc/{p.pid}/task/{p.pid}/children").read().split()
-    guards = [int(pid) for pid in children if open(f"/proc/{pid}/comm").read() == "tutti-guard\n"]
+    guards, end = [], time.monotonic() + 30
+    while not guards and time.monotonic() < end: # it names itself, perhaps after the rank has begun
+        children = open(f"/proc/{p.pid}/task/{p.pid}/children").read().split()
+        guards = [int(pid) for pid in children if open(f"/proc/{pid}/comm").read() == "tutti-guard\n"]
     check("one guard", len(guards) == 1, children)
     for pid in guards:
         os.kill(pid, signal.SIGSTOP)
