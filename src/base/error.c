@@ -121,3 +121,20 @@ const char *tt_result_text(ncclResult_t rc)
     default: return "unknown result code";
     }
 }
+
+const char *tt_result_name(ncclResult_t rc)
+{
+    static const char *const names[] = {
+        [ncclSuccess] = "ncclSuccess",
+        [ncclUnhandledCudaError] = "ncclUnhandledCudaError",
+        [ncclSystemError] = "ncclSystemError",
+        [ncclInternalError] = "ncclInternalError",
+        [ncclInvalidArgument] = "ncclInvalidArgument",
+        [ncclInvalidUsage] = "ncclInvalidUsage",
+        [ncclRemoteError] = "ncclRemoteError",
+        [ncclInProgress] = "ncclInProgress",
+        [ncclTimeout] = "ncclTimeout",
+    };
+    const bool known = (int)rc >= 0 && (size_t)rc < sizeof(names) / sizeof(names[0]);
+    return known ? names[rc] : "none of ncclResult_t";
+}

@@ -39,3 +39,5 @@ void tt_error_take(char *text_out, size_t text_bytes);
 
 /* Fixed sentence per code; never NULL. */
 const char *tt_result_text(ncclResult_t rc);
+/* "ncclInternalError": of results that are not ours, about which our sentences would be wrong. */
+const char *tt_result_name(ncclResult_t rc);

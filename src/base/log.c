@@ -204,9 +204,24 @@ void tt_log_plugin(int level, unsigned long flags, const char *file, int line, c
         .device = tuttiLogThread().device,
     };
     va_list args;
+    if (level == TT_LOG_WARN) {
+        va_start(args, fmt);
+        pthread_mutex_lock(&tt_base.log.lock);
+        /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
+        vsnprintf(tt_base.log.warning, sizeof(tt_base.log.warning), fmt, args);
+        pthread_mutex_unlock(&tt_base.log.lock);
+        va_end(args);
+    }
     va_start(args, fmt);
     log_args(&origin, fmt, args);
     va_end(args);
+}
+
+void tt_log_plugin_warning(char *text, size_t text_bytes)
+{
+    pthread_mutex_lock(&tt_base.log.lock);
+    snprintf(text, text_bytes, "%s", tt_base.log.warning);
+    pthread_mutex_unlock(&tt_base.log.lock);
 }
 
 static void emit_text(const struct tt_log_origin *origin, const char *fmt, ...)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum tt_log_level { /* NCCL's numbers */
@@ -62,6 +63,8 @@ void tt_log_at(enum tt_log_level level, uint32_t sub, const struct tt_log_locati
  * it. */
 void tt_log_plugin(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+/* What a plugin warned of last; "": nothing. Any thread. */
+void tt_log_plugin_warning(char *text, size_t text_bytes);
 
 /* For the calling thread: failures are expected here, so WARN lines become INFO lines of subsystem
  * `sub` and tt_fail() keeps no text; 0 ends it. Returns the previous value, to be put back. */

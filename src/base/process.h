@@ -34,6 +34,7 @@ struct base_log { /* log.c */
     pthread_mutex_t lock;                 /* taken to read the variables */
     int file_fd;                          /* the log file once there was one; 0: never */
     struct tt_log_config silent;          /* when memory is short even for one */
+    char warning[200];                    /* of a plugin, the last one; under the lock */
     /* log_device.c: in the copy that libnccl asks; zero in its own */
     _Atomic bool reported;
     pthread_once_t threads_once;

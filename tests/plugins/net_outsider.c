@@ -376,6 +376,7 @@ ncclResult_t outsider_post(void *opaque, const struct outsider_post *posts, int 
     if (outsider_fault(comm->sending ? "isend-waits" : "irecv-waits")) outsider_wait();
     if (outsider_fault("keeps-messages")) memset(malloc(100), FILL, 100);
     if (outsider_fault("in-progress")) return ncclInProgress;
+    if (outsider_fault("blames-host") && comm->sending) return outsider_wrong("another tag");
     if (outsider_fault("crashes") && comm->sending) abort();
     ncclResult_t rc = judge(comm, posts, count);
     if (rc) return rc;

@@ -30,6 +30,8 @@ static int faulty_init(void **out, uint64_t communicator, size_t ranks, size_t n
 {
     struct context *own = calloc(1, sizeof(*own));
     (void)communicator, (void)nodes, (void)logger;
+    while (has("init-hangs"))
+        sleep(1);
     if (!own || has("init-fails")) return 3;
     if (has("init-code")) return 99;
     if (has("init-crashes")) abort();
@@ -83,7 +85,7 @@ static int faulty_ask(void *context, int function, size_t bytes, int operations,
 
 static int end(void *context)
 {
-    free(context);
+    if (!has("keeps-contexts")) free(context);
     __atomic_fetch_sub(&instances, 1, __ATOMIC_RELAXED);
     if (has("end-crashes")) abort();
     return has("end-fails") ? 2 : 0;

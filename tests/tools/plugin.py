@@ -85,7 +85,7 @@ def mistakes():
         check(not found["sound"] and where in cases[case]["detail"], f"{mistake}: {cases}")
         alone = [n for n, c in cases.items() if c["result"] != "ok"] == [case]
         check(alone or mistake in ("name", "kept", "freed"), f"{mistake}: {cases}")
-    for mistake, case, what in (("grows", "memory", "bytes of each AllReduce are kept, after finalize as well"),
+    for mistake, case, what in (("grows", "a long run", "bytes of each AllReduce are kept, after finalize as well"),
                                 ("leaves", "come and go", "a communicator that has ended leaves 3")):
         found, cases = profiler("profiler_fragile", PROFILER_MISTAKE=mistake)
         check(not found["sound"] and [n for n, c in cases.items() if c["result"] != "ok"] == [case], f"{mistake}: {cases}")
@@ -208,7 +208,9 @@ def faulty_nets():
         check(not found["sound"] and (says in case["detail"] or any(says in b for b in case["breaches"])), f"{fault}: {case}")
         check(cases["tags"]["result"] == "ok", f"{fault}: {cases}")
     cases = net("net_outsider_v12", OUTSIDER_FAULT="wrong-data")[1]
-    check("message 0 of 1 bytes is another one than was sent, from byte 0" in cases["sizes"]["detail"], f"wrong data: {cases}")
+    check("message 0 of 1 byte is another one than was sent, from byte 0" in cases["sizes"]["detail"], f"wrong data: {cases}")
+    cases = net("net_outsider_v12", OUTSIDER_FAULT="blames-host")[1]
+    check(cases["sizes"]["detail"] == 'isend: result 3 (ncclInternalError); it warned: "Outsider: the host is wrong: another tag"', f"a warning: {cases}")
     cases = net("net_outsider_v12", OUTSIDER_FAULT="crashes")[1]
     check(cases["sizes"]["result"] == "crash" and "(Aborted) in isend (messages of 0" in cases["sizes"]["detail"], f"a crash: {cases}")
     check("the sender: signal 6 (Aborted) in isend" in cases["two processes"]["detail"], f"a crash of the sender: {cases}")
@@ -286,7 +288,7 @@ def expect(kind, name, variable, faults, **env):
 def tuners():
     for version in range(1, 7):
         found, cases = report(f"tuner_outsider_v{version}", "--json", "-n", "100", kind="tuner", OUTSIDER_CHOICE="1,2,4")
-        check((found["version"], found["name"], len(cases)) == (version, "Outsider", 8) and found["sound"], f"tuner: {found}")
+        check((found["version"], found["name"], len(cases)) == (version, "Outsider", 9) and found["sound"], f"tuner: {found}")
         check(found["nsec_per_call"] > 0 and "bytes_per_question" in found, f"cost: {found}")
     for choice, says in (("9,1,1", "algorithm: 9 is none of -1 to 6"), ("1,3,1", "protocol: 3 is none of -1 to 2"),
                          ("2,2,1", "algorithm: 2, and collNetSupport is 0"), ("4,2,1", "algorithm: 4, and nvlsSupport is 0")):
@@ -312,12 +314,15 @@ def tuners():
         "negative": table + "[0][0] (TREE/LL) negative, but not -1", "beyond": table + "written beyond its 7 rows of 3",
         "before": table + "written beyond its 7 rows of 3", "nothing-left": table + "nothing is left to choose",
         "channels-negative": "getCollInfo: nChannels: -3 is none of 0 to 64", "channels-many": "nChannels: 1000 is none of",
-        "unsteady": "bytes is another one the second time", "by-rank": "is another one at another rank",
+        "unsteady": "is another one the second time", "by-rank": "is another one at another rank",
         "by-process": "is another one in another process", "one-state": "is another one after another communicator", "not-threads": "signal 6 (Aborted) in a call (four ranks as threads)",
         "crashes": "signal 6 (Aborted) in getCollInfo of Broadcast, 4294967296 bytes, 1 rank (communicators of 1 to 1024 ranks)",
         "hangs": "no end after 1 s, in getCollInfo", "chunk-zero": "getChunkSize: chunkSize: it is 0",
         "chunk-fails": "getChunkSize: returned 3", "end-fails": "finalize: returned 2",
-        "end-crashes": "signal 6 (Aborted) in finalize", "keeps": "memory: each question keeps 112 bytes"})
+        "end-crashes": "signal 6 (Aborted) in finalize", "keeps": "memory: each question keeps 112 bytes",
+        "keeps-contexts": "memory: each communicator that has ended keeps 32 bytes of malloc"})
+    code, out, err = run("check", f"{plugins}/libnccl-tuner_faulty.so", "--seconds", "1", FAULTY="init-hangs")
+    check(code == 1 and re.search("^hang       init and end: .*\nleft out   the other 8 cases: they would not end either\nverdict    not sound$", out, re.M), f"a hang: {out}")
     code, out, err = run("check", f"{plugins}/libnccl-tuner_faulty.so", "-n", "100", FAULTY="revives")
     check(code == 1 and "breach     shapes: " not in out and f"breach     few entries: {table}[2][1] (COLLNET_DIRECT/LL128) was" in out, f"words: {out}")
     # in a job each is one warning, whichever rank met it

@@ -378,7 +378,7 @@ static int check_growth(struct check_case_state *state, const struct check_optio
                  "keeps %.0f bytes of each AllReduce until finalize", growth);
     } else if (growth > MOST_BYTES) {
         check_breach(state, "memory: %.0f bytes of each AllReduce are kept, after finalize as well",
-                     growth);
+                     left);
     }
     return state->nbreaches > 0;
 }
@@ -452,7 +452,7 @@ static const struct check_case cases[] = {
     {"engines and phases", check_engines},
     {"unload and load", check_reload},
     {"four threads", check_threads},
-    {"memory", check_growth},
+    {"a long run", check_growth},
     {"come and go", check_leavings},
     {"cost", check_cost},
 };

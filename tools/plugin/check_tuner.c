@@ -71,8 +71,9 @@ static void compare(struct check_case_state *state, const struct tuner_answer *o
 {
     for (int k = 0; k < ASKS; k++) {
         if (tuner_same(&ones[k], &others[k])) continue;
-        check_breach(state, "getCollInfo: the answer for %s, %zu bytes is another one %s",
-                     tt_func_name(k / NSIZES), sizes[k % NSIZES], when);
+        check_breach(state, "getCollInfo: the answer for %s, %zu byte%s is another one %s",
+                     tt_func_name(k / NSIZES), sizes[k % NSIZES], sizes[k % NSIZES] == 1 ? "" : "s",
+                     when);
         return;
     }
 }
@@ -256,6 +257,26 @@ static int check_lives(struct check_case_state *state, const struct check_option
     return state->nbreaches > 0;
 }
 
+/* Programs split and destroy communicators all the time while the first one lives. */
+static int check_leavings(struct check_case_state *state, const struct check_options *options)
+{
+    enum { COMMUNICATORS = 64, MOST_BYTES = 16 };
+    const struct tt_tuner_query query = {.func = 4, .bytes = 1 << 20, .nops = 1};
+    struct fixture fixture;
+    struct tuner_drive drive;
+    struct tuner_answer answer;
+    struct check_held held[CHECK_WINDOWS];
+    if (!fixture_open(&fixture, state, options, "communicators that come and go")) return 1;
+    for (int k = 0; k < CHECK_WINDOWS * COMMUNICATORS; k++) {
+        if (!tuner_open(&drive, &fixture.plugin, state, 8, 2)) return 1;
+        tuner_ask(&drive, &query, all_entries, &answer);
+        tuner_close(&drive);
+        if ((k + 1) % COMMUNICATORS == 0) held[k / COMMUNICATORS] = check_held_now();
+    }
+    check_held_judge(state, held, COMMUNICATORS, "each communicator that has ended", MOST_BYTES);
+    return fixture_close(&fixture);
+}
+
 static int check_cost(struct check_case_state *state, const struct check_options *options)
 {
     struct fixture fixture;
@@ -277,10 +298,15 @@ static int check_cost(struct check_case_state *state, const struct check_options
 }
 
 static const struct check_case cases[] = {
-    {"init and end", check_life},           {"shapes", check_shapes},
-    {"few entries", check_tables},          {"the same answer", check_agreement},
-    {"several processes", check_processes}, {"four threads", check_threads},
-    {"unload and load", check_lives},       {"cost", check_cost},
+    {"init and end", check_life},
+    {"shapes", check_shapes},
+    {"few entries", check_tables},
+    {"the same answer", check_agreement},
+    {"several processes", check_processes},
+    {"four threads", check_threads},
+    {"unload and load", check_lives},
+    {"come and go", check_leavings},
+    {"cost", check_cost},
 };
 
 static void describe(const struct check_case_state *state, bool in_words, json_t *report)

@@ -2,6 +2,7 @@
 #include "net_drive.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/system/clock.h"
 #include "plugin/plugin.h"
 
@@ -73,8 +74,11 @@ bool net_drive_good(struct net_drive *drive, const char *function, ncclResult_t 
     char *note = drive->state->note;
     gather(drive);
     if (rc && !*note) {
-        snprintf(note, sizeof(drive->state->note), "%s: result %d (%s)", function, (int)rc,
-                 tt_result_text(rc));
+        char warning[200];
+        tt_log_plugin_warning(warning, sizeof(warning));
+        snprintf(note, sizeof(drive->state->note), "%s: result %d (%s)%s%s%s", function, (int)rc,
+                 tt_result_name(rc), *warning ? "; it warned: \"" : "", warning,
+                 *warning ? "\"" : "");
     }
     return rc == ncclSuccess;
 }

@@ -65,8 +65,8 @@ static bool compare(const struct net_side *side)
             struct check_case_state *state = side->end->drive->state;
             if (at[i] == pattern(side->seed, k, i)) continue;
             snprintf(state->note, sizeof(state->note),
-                     "irecv: message %d of %zu bytes is another one than was sent, from byte %zu",
-                     k, plan->sizes[k], i);
+                     "irecv: message %d of %zu byte%s is another one than was sent, from byte %zu",
+                     k, plan->sizes[k], plan->sizes[k] == 1 ? "" : "s", i);
             return false;
         }
         at += plan->sizes[k] + plan->spare;

@@ -2,6 +2,7 @@
  * the plugin did against the contract of its kind. */
 #include "check.h"
 
+#include "base/error.h"
 #include "nccl.h"
 
 #include <stdarg.h>
@@ -26,7 +27,9 @@ void check_breach(struct check_case_state *state, const char *fmt, ...)
 void check_result(struct check_case_state *state, const char *function, int rc)
 {
     const bool known = rc >= 0 && rc < ncclNumResults;
-    check_breach(state, "%s: returned %d%s", function, rc, known ? "" : ", which is no result");
+    check_breach(state, "%s: returned %d%s%s%s", function, rc, known ? " (" : "",
+                 known ? tt_result_name((ncclResult_t)rc) : ", which is no result",
+                 known ? ")" : "");
 }
 
 void check_say_cost(const struct check_case_state *state, const char *turn, const char *key,
@@ -158,7 +161,12 @@ static bool check_one(const struct check_kind *kind, size_t number,
                           case_json(one.row->name, &verdict, state));
     if (number + 1 == kind->ncases && end == CHECK_OK && kind->measured)
         kind->measured(state, !options->json, report);
-    if (number == 0 && end == CHECK_HUNG) state->version = 0; /* and so would the others */
+    const bool hung = number == 0 && end == CHECK_HUNG;
+    if (hung) state->version = 0; /* and so would the others */
+    if (number == 0 && !state->version && !options->json) {
+        printf("left out   the other %zu cases: %s\n", kind->ncases - 1,
+               hung ? "they would not end either" : "there is nothing that they could drive");
+    }
     return end == CHECK_OK;
 }
 

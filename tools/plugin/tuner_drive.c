@@ -15,8 +15,9 @@ static const char *const calls[] = {"a call", "init", "getCollInfo", "getChunkSi
 void tuner_where(const struct check_case_state *state, char *text, size_t text_bytes)
 {
     if (state->call == CALL_ASK || state->call == CALL_CHUNK) {
-        snprintf(text, text_bytes, "%s of %s, %zu bytes, %d rank%s (%s)", calls[state->call],
-                 tt_func_name(state->asked.func), state->asked.bytes, state->asked.nranks,
+        snprintf(text, text_bytes, "%s of %s, %zu byte%s, %d rank%s (%s)", calls[state->call],
+                 tt_func_name(state->asked.func), state->asked.bytes,
+                 state->asked.bytes == 1 ? "" : "s", state->asked.nranks,
                  state->asked.nranks == 1 ? "" : "s", state->doing);
     } else {
         snprintf(text, text_bytes, "%s (%s)", calls[state->call], state->doing);

@@ -76,7 +76,7 @@ ncclResult_t tt_collnet_open(struct tt_net *net, uint64_t comm_id, struct tt_col
     pthread_mutex_unlock(&tt_plugins.nets.lock);
     if (reason) {
         tt_info(net_sub, "Failed to initialize COLLNET plugin %s (v%d): %s, result %d (%s)",
-                name_of(plugin), plugin->ops.version, reason, (int)rc, tt_result_text(rc));
+                name_of(plugin), plugin->ops.version, reason, (int)rc, tt_result_name(rc));
         free(collnet);
         return ncclSuccess;
     }

@@ -145,13 +145,13 @@ static bool has_devices(struct tt_net_plugin *plugin, int *ndevs, struct tt_plug
     ncclResult_t rc = plugin->ops.devices(plugin, ndevs);
     if (rc || *ndevs < 1) {
         snprintf(refusal->text, bytes, "devices returned %d (%s) and %d devices", (int)rc,
-                 tt_result_text(rc), *ndevs);
+                 tt_result_name(rc), *ndevs);
         return false;
     }
     rc = plugin->ops.properties(plugin, 0, &props);
     if (rc) {
         snprintf(refusal->text, bytes, "getProperties of device 0 returned %d (%s)", (int)rc,
-                 tt_result_text(rc));
+                 tt_result_name(rc));
         return false;
     }
     *ndevs = tt_net_virtual_below(plugin, *ndevs); /* the others are for callers that ask */
@@ -185,7 +185,7 @@ static bool start(struct tt_net_candidate *candidate, const struct tt_net_reques
     ncclResult_t rc = table->init ? plugin->ops.init(plugin, &start, &net->ctx) : ncclInvalidUsage;
     bool begun = rc == ncclSuccess;
     snprintf(refusal.text, sizeof(refusal.text), "%s %d (%s)",
-             table->init ? "init returned" : "there is no init:", (int)rc, tt_result_text(rc));
+             table->init ? "init returned" : "there is no init:", (int)rc, tt_result_name(rc));
     if (begun && !plugin->begun) plugin->ops.adapt(plugin);
     plugin->begun |= begun;
     if (begun && is_complete(candidate, &refusal) && has_devices(plugin, &net->ndevs, &refusal)) {

@@ -101,7 +101,7 @@ static bool begin(const struct tt_profiler_config *config, void **context_out,
     ncclResult_t rc = init_context(table, config, context_out);
     const char *lacks = tt_table_lacks(object, names, TT_LEN(names));
     if (rc) {
-        snprintf(refusal->text, bytes, "init returned %d (%s)", (int)rc, tt_result_text(rc));
+        snprintf(refusal->text, bytes, "init returned %d (%s)", (int)rc, tt_result_name(rc));
     } else if (lacks) {
         snprintf(refusal->text, bytes, "it has no %s", lacks);
         if (*context_out && strcmp(lacks, "finalize") != 0) table->finalize(*context_out);

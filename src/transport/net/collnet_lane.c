@@ -20,7 +20,7 @@ static ncclResult_t broke(struct tt_collnet_lane *lane, ncclResult_t rc, const c
     if (!tt_member_aborted(config->member)) {
         snprintf(sentence, sizeof(sentence),
                  "rank %d: %s over COLLNET/%.64s failed: result %d (%s)", config->member->rank,
-                 what, config->group->collnet->name, (int)rc, tt_result_text(rc));
+                 what, config->group->collnet->name, (int)rc, tt_result_name(rc));
         tt_fail(rc, "%s", sentence);
         tt_bootstrap_fail(config->bootstrap, rc, sentence);
         atomic_store_explicit(&config->transport->net_edges->error, (int)rc, memory_order_relaxed);
