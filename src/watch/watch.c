@@ -336,8 +336,12 @@ ncclResult_t tt_watch_close(struct tt_watch *watch)
     if (!watch || !watch->compares) return ncclSuccess;
     ncclResult_t rc =
         tt_closing_wait(&watch->closing, &watch->subject, tt_watches.watchdog.event_fd);
-    if (!rc) tt_unreceived_close(&watch->unreceived, &watch->subject);
-    return rc;
+    if (rc) return rc;
+    pthread_mutex_lock(&tt_watches.watchdog.lock);
+    tt_unreceived_end(&watch->unreceived, &watch->subject);
+    pthread_mutex_unlock(&tt_watches.watchdog.lock);
+    tt_unreceived_wait(&watch->unreceived, &watch->subject);
+    return ncclSuccess;
 }
 
 void tt_watch_remove(struct tt_watch *watch)

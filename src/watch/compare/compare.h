@@ -53,19 +53,23 @@ void tt_closing_fini(struct tt_closing *closing);
 
 /* ---- unreceived.c: was each message received? ---- */
 
-struct tt_unreceived { /* of one subject; zero: nothing is compared */
-    _Atomic uint32_t
-        *sent;          /* owned, nranks: messages to this rank, as reported by ranks that end */
-    _Atomic bool open;  /* a report may not have been answered yet */
-    uint32_t *answered; /* owned, nranks: what was answered. The watchdog's thread */
-    uint64_t mail;      /* of the bootstrap, when it was looked through; the same thread */
+struct tt_unreceived {  /* of one subject; zero: nothing is compared. Under the watchdog's lock */
+    uint32_t *sent;     /* owned, nranks: messages to this rank, as reported by ranks that end */
+    uint32_t *answered; /* owned, nranks: what was answered */
+    bool open;          /* a report may not have been answered yet */
+    bool ends;          /* this rank receives nothing more */
+    uint64_t mail;      /* of the bootstrap, when it was looked through */
 };
 
 void tt_unreceived_init(struct tt_unreceived *unreceived, int nranks);
 void tt_unreceived_fini(struct tt_unreceived *unreceived);
-/* Answer ranks that ask; called at each look of the watchdog. */
+/* Answer ranks that ask; called at each look of the watchdog, with its lock. */
 void tt_unreceived_look(struct tt_unreceived *unreceived, const struct tt_watch_subject *subject);
-/* At the end of a communicator whose works are done: warn for each rank that has sent more messages
- * than this one received, or received fewer than this one sent. Blocks 100 ms at most, while ranks
- * have not received all that was sent to them. */
-void tt_unreceived_close(struct tt_unreceived *unreceived, const struct tt_watch_subject *subject);
+/* At the end of a communicator whose works are done, with that lock: warn for each rank that has
+ * sent more messages than this one received, and from now on for each that says so later. */
+void tt_unreceived_end(struct tt_unreceived *unreceived, const struct tt_watch_subject *subject);
+/* After that, without the lock: wait until each rank that this one sent messages to has received
+ * them, or will say itself that it has not; warn when it has ended before. Blocks 2 s at most, when
+ * a rank does not answer. */
+void tt_unreceived_wait(const struct tt_unreceived *unreceived,
+                        const struct tt_watch_subject *subject);
