@@ -118,8 +118,24 @@ static bool cannot_succeed(struct tt_watch *watch, uint64_t idle_nsec, uint64_t 
     return now - watch->alone_nsec >= timeout_nsec;
 }
 
-/* Which rank is gone, and in what this one waits. */
-static void describe_end(const struct tt_watch *watch, const char *gone, char *text,
+static void name_end(const struct tt_watch *watch, int rank, char *text, size_t text_bytes)
+{
+    int pid;
+    const char *host = tt_bootstrap_peer(watch->subject.bootstrap, rank, &pid);
+    snprintf(text, text_bytes,
+             "rank %d on host %s (pid %d) has ended the communicator (ncclCommDestroy)", rank, host,
+             pid);
+}
+
+/* Of a message to or from a rank that ended as one that has no such call does. */
+static const char *missing_call(const struct tt_call *call)
+{
+    return call->func == TT_FUNC_SEND ? ": a ncclRecv is missing there"
+                                      : ": a ncclSend is missing there";
+}
+
+/* Which rank is gone, and in what this one waits. `ended`: a rank that ended well; -1: none. */
+static void describe_end(const struct tt_watch *watch, const char *gone, int ended, char *text,
                          size_t text_bytes)
 {
     const struct tt_watch_subject *subject = &watch->subject;
@@ -133,8 +149,8 @@ static void describe_end(const struct tt_watch *watch, const char *gone, char *t
         tt_call_log_get(subject->transport, count > 0 ? waits[0].op_seq : watch->begun, &call);
     tt_call_text(&call, false, call_text);
     if (message) {
-        snprintf(text, text_bytes, "%.400s; rank %d waits in %s", gone, subject->member->rank,
-                 call_text);
+        snprintf(text, text_bytes, "%.400s; rank %d waits in %s%s", gone, subject->member->rank,
+                 call_text, ended >= 0 && ended == waits[0].peer ? missing_call(&call) : "");
     } else if (call.known) {
         snprintf(text, text_bytes, "%.400s; rank %d waits in %s as operation %llu", gone,
                  subject->member->rank, call_text,
@@ -144,18 +160,33 @@ static void describe_end(const struct tt_watch *watch, const char *gone, char *t
     }
 }
 
+/* The other rank of the message that this one waits in, when it has left well; else -1. */
+static int awaited_end(const struct tt_watch *watch)
+{
+    struct tt_bootstrap *bootstrap = watch->subject.bootstrap;
+    struct tt_wait wait;
+    struct tt_call call;
+    if (!tt_wait_list(watch->subject.member, &wait, 1)) return -1;
+    memcpy(&call, wait.call, sizeof(call));
+    const bool ended = call.known && tt_bootstrap_rank_ended(bootstrap, wait.peer) &&
+                       !tt_bootstrap_rank_exited(bootstrap, wait.peer);
+    return ended ? wait.peer : -1;
+}
+
 static bool report_ended(const struct tt_watch *watch, char *text, size_t text_bytes)
 {
     char gone[TT_WHY_BYTES];
+    const int peer = awaited_end(watch);
     if (!tt_bootstrap_ended(watch->subject.bootstrap, gone, sizeof(gone))) return false;
-    describe_end(watch, gone, text, text_bytes);
+    if (peer >= 0) name_end(watch, peer, gone, sizeof(gone));
+    describe_end(watch, gone, peer, text, text_bytes);
     return true;
 }
 
 void tt_progress_give_up(struct tt_watch *watch, const char *gone)
 {
     char sentence[SENTENCE_BYTES];
-    describe_end(watch, gone, sentence, sizeof(sentence));
+    describe_end(watch, gone, -1, sentence, sizeof(sentence));
     raise_abort(watch, ncclRemoteError, sentence);
 }
 
@@ -190,17 +221,22 @@ static bool waits_for_left(struct tt_watch *watch, uint64_t now)
 static void end_as_left(struct tt_watch *watch)
 {
     const struct tt_watch_subject *subject = &watch->subject;
+    const int rank = watch->left - 1;
     char gone[TT_WHY_BYTES], text[SENTENCE_BYTES];
     if (is_of_all(&watch->why)) {
         tt_transport_mismatch(subject->transport, "%s", watch->why.sentence);
         return;
     }
     int pid;
-    const char *host = tt_bootstrap_peer(subject->bootstrap, watch->left - 1, &pid);
-    snprintf(gone, sizeof(gone),
-             "rank %d on host %s (pid %d) has aborted or destroyed the communicator%s%.200s",
-             watch->left - 1, host, pid, watch->why.rc ? ": " : "", watch->why.sentence);
-    describe_end(watch, gone, text, sizeof(text));
+    const char *host = tt_bootstrap_peer(subject->bootstrap, rank, &pid);
+    if (watch->why.rc) {
+        snprintf(gone, sizeof(gone),
+                 "rank %d on host %s (pid %d) has aborted or destroyed the communicator: %.200s",
+                 rank, host, pid, watch->why.sentence);
+    } else {
+        name_end(watch, rank, gone, sizeof(gone));
+    }
+    describe_end(watch, gone, watch->why.rc ? -1 : rank, text, sizeof(text));
     raise_abort(watch, ncclRemoteError, text);
 }
 

@@ -343,7 +343,7 @@ void tt_failure_ended(struct tt_bootstrap *b)
     b->end_reported = true;
     snprintf(sentence, sizeof(sentence),
              "rank %d on host %s (pid %d) ended the communicator (ncclCommDestroy) after %u "
-             "operation(s)",
+             "collective(s)",
              b->rank, b->contacts ? b->contacts[b->rank].host : "?", (int)getpid(),
              tt_exit_begun(b));
     const struct fail fail = {b->rank, ncclRemoteError, TT_FAIL_ENDED, tt_exit_begun(b), sentence};

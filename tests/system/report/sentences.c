@@ -267,13 +267,14 @@ static void send_late(struct actor *actor)
         cudaStreamQuery(actor->stream);
         NCCL(ncclCommGetAsyncError(comm, &state));
     }
-    /* from the tree, or read in the memory that both share: whichever comes first */
+    /* from the tree, or read in the memory that both share: the same words */
     const char *said = ncclGetLastError(comm);
     const bool named =
-        strstr(said, "ended the communicator") ||
-        (strstr(said, "rank 1 on host") && strstr(said, "destroyed the communicator"));
+        strstr(said, "rank 0: rank 1 on host ") &&
+        strstr(said, " has ended the communicator (ncclCommDestroy); rank 0 waits in Send(count "
+                     "100000, float, to rank 1): a ncclRecv is missing there");
     if (state != ncclRemoteError || !named)
-        harness_fail(__FILE__, __LINE__, "code %d, said: %s", state, ncclGetLastError(comm));
+        harness_fail(__FILE__, __LINE__, "code %d, said: %s", state, said);
     ncclCommAbort(comm);
 }
 

@@ -36,7 +36,7 @@ strict inplace 0 '' $two
 try overlap 0 '' $two
 strict leak 1 'TUTTI_STRICT: 1 communicator(s) were never destroyed or aborted'
 strict ignored 1 'TUTTI_STRICT: 1 communicator(s) had failed when they were destroyed, and the program ends as if all were well' TUTTI_DEVICES=2
-try ignored 0 ' ended the communicator (ncclCommDestroy) after 0 operation(s)' TUTTI_DEVICES=2
+try ignored 0 ' ended the communicator (ncclCommDestroy) after 0 collective(s)' TUTTI_DEVICES=2
 strict fine 3 'TUTTI_STRICT: NCCL_DEBUGG is not a known variable and has no effect; did you mean NCCL_DEBUG?' NCCL_DEBUGG=1
 strict race 66 'race: fill writes what fill writes, and nothing orders the two'
 strict race 66 'tutti check: 1 finding; the exit status is 66 instead of the program'"'"'s 0'
