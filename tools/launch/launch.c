@@ -625,8 +625,7 @@ static bool prepare(struct launch *launch)
         launch->children[r].script_fd = -1;
     }
     /* who asks for NCCL's log gets each rank's */
-    if (options->nranks > 1 && !getenv("NCCL_DEBUG"))
-        launch->same = launch_same_create(options->nranks);
+    if (!getenv("NCCL_DEBUG")) launch->same = launch_same_create();
     if ((options->json || options->nhosts) && !(launch->report = launch_report_create(options))) {
         fprintf(stderr, "tutti %s: %m\n", name_of(launch));
         return false;

@@ -1,6 +1,7 @@
 /* Which warnings ranks have in common. A rank that gives one twice has given it twice: as often as
  * the rank with the most has, it is printed. What is not in the short list any more is printed
- * again. */
+ * again. A process may have several ranks of a communicator: who gives a warning about one ("comm
+ * 0x1 rank 3 ...") is the rank that it names. */
 #include "same.h"
 
 #include <ctype.h>
@@ -10,49 +11,42 @@
 #include <string.h>
 #include <time.h>
 
-enum { SAYINGS = 16, SHOWN_BYTES = 100, RANGES_BYTES = 160, GATHER_MSEC = 300 };
+enum { SAYINGS = 16, SHOWN_BYTES = 100, RANGES_BYTES = 160, GATHER_MSEC = 300, GIVERS = 1 << 20 };
+
+struct giver {
+    uint16_t times; /* it gave the warning */
+    bool repeats;   /* to be named */
+};
 
 struct saying {
     struct launch_keys keys; /* empty: there is none */
     char words[SHOWN_BYTES];
     char
         why[LAUNCH_KEY_BYTES]; /* behind "comm 0x1 rank 0: ": what breaks the communicator; or "" */
-    uint16_t *times;           /* owned; how often each rank gave it */
-    bool *repeats;             /* owned; ranks to be named */
-    uint16_t most;             /* of times */
-    bool untold;               /* some repeats */
+    struct giver *givers;      /* owned; by rank */
+    int ngivers;
+    uint16_t most; /* of their times */
+    bool untold;   /* some repeats */
+    bool inner;    /* a giver's number is that of its communicator, not of its process */
     struct timespec since;
 };
 
 struct launch_same {
     struct saying sayings[SAYINGS];
-    int nranks, next;
+    int next;
     bool hushed;
 };
 
-struct launch_same *launch_same_create(int nranks)
+struct launch_same *launch_same_create(void)
 {
-    struct launch_same *same = calloc(1, sizeof(*same));
-    if (!same) return NULL;
-    same->nranks = nranks;
-    for (int k = 0; k < SAYINGS; k++) {
-        struct saying *saying = &same->sayings[k];
-        saying->times = calloc((size_t)nranks, sizeof(*saying->times));
-        saying->repeats = calloc((size_t)nranks, sizeof(*saying->repeats));
-        if (saying->times && saying->repeats) continue;
-        launch_same_destroy(same);
-        return NULL;
-    }
-    return same;
+    return calloc(1, sizeof(struct launch_same));
 }
 
 void launch_same_destroy(struct launch_same *same)
 {
     if (!same) return;
-    for (int k = 0; k < SAYINGS; k++) {
-        free(same->sayings[k].times);
-        free(same->sayings[k].repeats);
-    }
+    for (int k = 0; k < SAYINGS; k++)
+        free(same->sayings[k].givers);
     free(same);
 }
 
@@ -171,13 +165,30 @@ static bool is_consequence(const struct launch_same *same, const char *sentence,
     return false;
 }
 
+/* The rank of the communicator that the sentence begins with; else the process's. */
+static int giver_of(int rank, const char *sentence, size_t bytes)
+{
+    static const char mark[] = "comm 0x", number[] = " rank ";
+    const char *at = sentence + sizeof(mark) - 1, *end = sentence + bytes;
+    if (bytes < sizeof(mark) || memcmp(sentence, mark, sizeof(mark) - 1) != 0) return rank;
+    at = memmem(at, bytes - (sizeof(mark) - 1), number, sizeof(number) - 1);
+    if (!at || memchr(sentence, ':', (size_t)(at - sentence))) return rank;
+    int giver = 0;
+    at += sizeof(number) - 1;
+    if (at == end || !isdigit((unsigned char)*at)) return rank;
+    for (; at < end && isdigit((unsigned char)*at) && giver < GIVERS; at++)
+        giver = 10 * giver + *at - '0';
+    return giver;
+}
+
 const char *launch_same_keys(int rank, const char *line, size_t bytes, struct launch_keys *keys,
                              size_t *sentence_bytes)
 {
     const char *sentence = sentence_of(line, bytes, sentence_bytes);
     if (!sentence || *sentence_bytes == 0 || *sentence_bytes >= LAUNCH_KEY_BYTES) return NULL;
-    make_key(rank, sentence, *sentence_bytes, INT_MAX, keys->all);
-    make_key(rank, sentence, *sentence_bytes, 1, keys->first);
+    const int giver = giver_of(rank, sentence, *sentence_bytes);
+    make_key(giver, sentence, *sentence_bytes, INT_MAX, keys->all);
+    make_key(giver, sentence, *sentence_bytes, 1, keys->first);
     return sentence;
 }
 
@@ -202,11 +213,28 @@ static struct saying *add(struct launch_same *same, const struct launch_keys *ke
         if (saying->untold) continue;
         same->next = (same->next + k + 1) % SAYINGS;
         saying->keys = *keys;
-        memset(saying->times, 0, (size_t)same->nranks * sizeof(*saying->times));
-        saying->most = 0;
+        free(saying->givers);
+        saying->givers = NULL;
+        saying->ngivers = saying->most = 0;
+        saying->inner = false;
         return saying;
     }
     return NULL;
+}
+
+/* NULL: memory is short. */
+static struct giver *giver_at(struct saying *saying, int rank)
+{
+    if (rank >= GIVERS) return NULL;
+    if (rank >= saying->ngivers) {
+        struct giver *givers =
+            reallocarray(saying->givers, (size_t)rank + 1, sizeof(*saying->givers));
+        if (!givers) return NULL;
+        memset(givers + saying->ngivers, 0, (size_t)(rank + 1 - saying->ngivers) * sizeof(*givers));
+        saying->givers = givers;
+        saying->ngivers = rank + 1;
+    }
+    return &saying->givers[rank];
 }
 
 bool launch_same_is_warning(const char *line, size_t bytes)
@@ -230,32 +258,34 @@ bool launch_same_repeats(struct launch_same *same, int rank, const char *line, s
     if (is_consequence(same, sentence, sentence_bytes)) return true;
     struct saying *saying = find(same, &keys);
     if (!saying) saying = add(same, &keys);
-    if (!saying || saying->times[rank] == UINT16_MAX) return false;
-    bool repeats = ++saying->times[rank] <= saying->most;
+    const int number = giver_of(rank, sentence, sentence_bytes);
+    struct giver *giver = saying ? giver_at(saying, number) : NULL;
+    if (!giver || giver->times == UINT16_MAX) return false;
+    saying->inner |= number != rank;
+    bool repeats = ++giver->times <= saying->most;
     if (!repeats) {
-        saying->most = saying->times[rank];
+        saying->most = giver->times;
         keep_words(saying, sentence, sentence_bytes);
         return false;
     }
     if (is_perfs(line, bytes)) return true; /* not worth a line of ours */
     if (!saying->untold) clock_gettime(CLOCK_MONOTONIC, &saying->since);
-    saying->untold = saying->repeats[rank] = true;
+    saying->untold = giver->repeats = true;
     return true;
 }
 
 /* ---- saying so ---- */
 
 /* "1", "1 and 2", "1-3, 5 and 7-9"; the end is cut where there are too many. Returns how many. */
-static int list_ranks(const struct launch_same *same, const struct saying *saying,
-                      char text[RANGES_BYTES])
+static int list_ranks(const struct saying *saying, char text[RANGES_BYTES])
 {
     int count = 0;
     size_t used = 0;
     text[0] = '\0';
-    for (int r = 0; r < same->nranks; r++) {
+    for (int r = 0; r < saying->ngivers; r++) {
         int last = r;
-        if (!saying->repeats[r]) continue;
-        while (last + 1 < same->nranks && saying->repeats[last + 1])
+        if (!saying->givers[r].repeats) continue;
+        while (last + 1 < saying->ngivers && saying->givers[last + 1].repeats)
             last++;
         count += last - r + 1;
         if (used + 32 < RANGES_BYTES) {
@@ -289,11 +319,13 @@ bool launch_same_report(struct launch_same *same, const char *name, bool all, FI
             later = true;
             continue;
         }
-        int count = list_ranks(same, saying, ranks);
-        fprintf(to, "tutti %s: rank%s %s warn%s of the same: %s\n", name, count > 1 ? "s" : "",
-                ranks, count > 1 ? "" : "s", saying->words);
+        int count = list_ranks(saying, ranks);
+        fprintf(to, "tutti %s: rank%s %s%s warn%s of the same: %s\n", name, count > 1 ? "s" : "",
+                ranks, saying->inner ? " of the communicator" : "", count > 1 ? "" : "s",
+                saying->words);
         saying->untold = false;
-        memset(saying->repeats, 0, (size_t)same->nranks * sizeof(*saying->repeats));
+        for (int r = 0; r < saying->ngivers; r++)
+            saying->givers[r].repeats = false;
     }
     return later;
 }

@@ -26,11 +26,12 @@ const char *launch_same_keys(int rank, const char *line, size_t bytes, struct la
 bool launch_same_keys_match(const struct launch_keys *left, const struct launch_keys *right);
 
 /* NULL: memory is short. */
-struct launch_same *launch_same_create(int nranks);
+struct launch_same *launch_same_create(void);
 void launch_same_destroy(struct launch_same *same); /* accepts NULL */
 
-/* A line that a rank wrote. True: it is a warning of the library that another rank has given before
- * in the same words, its own number apart; the caller does not print it. */
+/* A line that a rank's process wrote. True: it is a warning of the library that another rank has
+ * given before in the same words, its own number apart; the caller does not print it. Of several
+ * ranks of a communicator in one process each is one. */
 bool launch_same_repeats(struct launch_same *same, int rank, const char *line, size_t bytes);
 
 /* A line that a rank wrote is a warning of the library. */

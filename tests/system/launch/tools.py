@@ -111,6 +111,11 @@ def same_warnings():
     r = tutti("run", "-n", "3", "sh", "-c", differ)
     check("who is named need not be another rank", r.stderr.count("NCCL WARN") == 1 and "warn of the same: comm 0x1 rank" in r.stderr
           .replace("warns", "warn"), r.stderr)
+    inner = "".join(f'echo "h:1:1 [0] a.c:1 (f) NCCL WARN comm 0x1 rank {k}{words}" >&2; ' for words in (": rank 2 exited", " of 4 waits")
+                     for k in (0, 1, 3))
+    r = tutti("run", "-n", "1", "sh", "-c", inner)
+    check("ranks of one process", r.stderr.count("NCCL WARN") == 2 and r.stderr.count("tutti run: ranks 1, 3 of the communicator warn of the "
+          "same: comm 0x1 rank 0") == 2, r.stderr)
     other = 'printf "h:1:$$ [0] a.c:1 (f) NCCL WARN comm 0x$RANK rank $RANK: rank 9 exited\n" >&2'
     r = tutti("run", "-n", "3", "sh", "-c", other)
     check("other communicators", r.stderr.count("NCCL WARN") == 3 and "of the same" not in r.stderr, r.stderr)
