@@ -330,6 +330,19 @@ static bool from_own_head(const struct root_client *client)
     return client->identified && client->root->slots && client->root->slots[0] == client;
 }
 
+/* All that have come are of one process, whose thread may be in the first of several inits. */
+static bool is_one_process(const struct tt_root *root)
+{
+    const struct tt_join *first = NULL;
+    for (int k = 0; k < root->nslots; k++) {
+        const struct tt_join *join = root->slots[k] ? &root->slots[k]->join : NULL;
+        if (!join) continue;
+        if (!first) first = join;
+        if (join->pid != first->pid || strcmp(join->host, first->host) != 0) return false;
+    }
+    return first != NULL;
+}
+
 void tt_root_overdue(struct tt_root *root)
 {
     char missing[256], unproven[TT_UNPROVEN_BYTES];
@@ -351,11 +364,14 @@ void tt_root_overdue(struct tt_root *root)
     tt_root_unproven(root, unproven);
     /* only the rank of the process that called ncclGetUniqueId has come */
     bool own_id = root->njoined == 1 && root->root_rank >= 0 && !root->listener;
-    tt_root_fail(root, ncclTimeout, "%d of %u ranks did not come within %u s: missing %s%s%s",
+    tt_root_fail(root, ncclTimeout, "%d of %u ranks did not come within %u s: missing %s%s%s%s",
                  root->nslots - root->njoined, root->first.nranks, root->first.timeout_sec, missing,
                  own_id ? "; this process made the unique id itself (ncclGetUniqueId): did the "
                           "others get this one, or did each make its own?"
                         : "; has each of them started, and called ncclCommInitRank with this id?",
+                 is_one_process(root) ? " A thread that calls ncclCommInitRank for several ranks "
+                                        "must do so between ncclGroupStart and ncclGroupEnd"
+                                      : "",
                  unproven);
 }
 

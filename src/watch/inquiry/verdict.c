@@ -200,6 +200,15 @@ static void name_lacking(const struct search *search, const struct tt_status *fi
     }
 }
 
+/* A thread that calls for several ranks, one after the other, waits in the first call. */
+static const char *group_hint(const struct tt_status *status, const struct tt_status *waiting)
+{
+    return status->process.key == waiting->process.key && !status->grouped
+               ? "; the ranks are of one process: what one thread calls for several ranks must be "
+                 "between one ncclGroupStart and its ncclGroupEnd"
+               : "";
+}
+
 static void conclude_not_called(const struct search *search, const struct tt_status *status,
                                 const struct tt_status *waiting, const struct tt_status_wait *wait)
 {
@@ -225,14 +234,14 @@ static void conclude_not_called(const struct search *search, const struct tt_sta
     }
     if (wait->call.known && tt_func_is_message((enum tt_func)wait->call.func)) {
         conclude(search, &found,
-                 "rank %d on host %s (pid %d) has not called its end of rank %d's %s; %s",
+                 "rank %d on host %s (pid %d) has not called its end of rank %d's %s; %s%s",
                  status->rank, status->process.host, status->process.pid, waiting->rank, call,
-                 last_text);
+                 last_text, group_hint(status, waiting));
         return;
     }
     name_lacking(search, status, wait->number, who, sizeof(who));
-    conclude(search, &found, "%s not called %s as operation %llu; %s", who, call,
-             (unsigned long long)wait->number, last_text);
+    conclude(search, &found, "%s not called %s as operation %llu; %s%s", who, call,
+             (unsigned long long)wait->number, last_text, group_hint(status, waiting));
 }
 
 /* Where the process of a rank waits in an exchange to which that of `from` has not come; NULL. */

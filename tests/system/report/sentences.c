@@ -122,6 +122,38 @@ static void open_group(struct stage *stage)
         NCCL(ncclCommDestroy(stage->first[r]));
 }
 
+/* ---- one thread calls for several ranks without a group ---- */
+
+static void call_alone(struct actor *actor)
+{
+    if (actor->rank) return;
+    NCCL(sum(actor, actor->buffer, actor->stage->first[0]));
+    cudaStreamSynchronize(actor->stream); /* until it is aborted */
+}
+
+static void one_by_one(struct stage *stage)
+{
+    pthread_t threads[NRANKS];
+    struct actor actors[NRANKS];
+    NCCL(ncclCommInitAll(stage->first, NRANKS, NULL));
+    begin(stage, threads, actors, call_alone);
+    await(stage, "rank 1 has called no collective yet; the ranks are of one process: what one "
+                 "thread calls for several ranks must be between one ncclGroupStart and its ");
+    for (int r = 0; r < NRANKS; r++)
+        NCCL(ncclCommAbort(stage->first[r]));
+    end(stage, threads);
+}
+
+static void init_one_by_one(struct stage *stage)
+{
+    ncclUniqueId id;
+    setenv("TUTTI_INIT_TIMEOUT", "2", 1);
+    NCCL(ncclGetUniqueId(&id));
+    CHECK(ncclCommInitRank(&stage->first[0], NRANKS, id, 0) == ncclTimeout);
+    CHECK(strstr(ncclGetLastError(NULL), "? A thread that calls ncclCommInitRank for several ranks "
+                                         "must do so between ncclGroupStart and ncclGroupEnd"));
+}
+
 /* ---- two communicators in different orders ---- */
 
 static void wait_in_own(struct actor *actor)
@@ -327,6 +359,8 @@ static const struct scenario {
     bool sockets;
 } scenarios[] = {
     {"open group", open_group, false},
+    {"one by one", one_by_one, false},
+    {"init one by one", init_one_by_one, false},
     {"two orders", two_orders, false},
     {"unreceived", unreceived, false},
     {"unreceived over sockets", unreceived, true},
