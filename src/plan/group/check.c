@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "device/device.h"
 #include "plan/bind/operator.h"
+#include "plan/launch/launch_cache.h"
 #include "plan/plan_state.h"
 
 static bool has_root(enum tt_func func)
@@ -112,6 +113,9 @@ static ncclResult_t check_apart(const struct tt_task *task, const char *name, si
     const bool meet = in < out + out_bytes && out < in + in_bytes;
     const ptrdiff_t shift = in_place_shift(task, &words), found = (ptrdiff_t)(out - in);
     if (!in_bytes || !out_bytes || !meet || found == shift) return ncclSuccess;
+    ncclResult_t rc =
+        tt_extent_check(task); /* allocations may be neighbours: too long, not moved */
+    if (rc) return rc;
     return tt_fail(ncclInvalidArgument,
                    "nccl%s: sendbuff %p (%zu bytes) and recvbuff %p (%zu bytes), which begins %+td "
                    "bytes from it, overlap on rank %d: in place %s (%+td bytes), otherwise they "

@@ -82,7 +82,9 @@ static int write_twice_in_group(void)
 static ncclResult_t call_on(const char *mode, float *a, float *b, int rank, ncclComm_t at)
 {
     const size_t n = 8;
+    const size_t many = n << 20; /* more than the allocation has */
     if (!strcmp(mode, "overlap")) return ncclAllReduce(a, a + 1, n, ncclFloat, ncclSum, at, NULL);
+    if (!strcmp(mode, "long")) return ncclAllReduce(a, a + 1, many, ncclFloat, ncclSum, at, NULL);
     if (!strcmp(mode, "offset")) return ncclAllGather(a, a, n, ncclFloat, at, NULL);
     if (!strcmp(mode, "misaligned"))
         return ncclAllReduce((char *)a + 1, b, n, ncclFloat, ncclSum, at, NULL);
@@ -226,7 +228,7 @@ int main(int argc, char **argv)
     cudaStreamSynchronize(NULL);
     if (!strcmp(mode, "group")) rc = write_twice_in_group();
     if (!strcmp(mode, "ignored")) rc = ignore_failure(memory);
-    if (strstr("overlap offset misaligned inplace", mode))
+    if (strstr("overlap long offset misaligned inplace", mode))
         rc = use_one_buffer(mode) ? ncclInvalidArgument : ncclSuccess;
     if (!strcmp(mode, "graph")) return destroy_before_graphs(memory);
     if (!strstr(mode, "leak") && strcmp(mode, "handler") != 0) end();

@@ -29,6 +29,10 @@ strict stream 2 ' is one of device 1, the communicator is on 0' TUTTI_DEVICES=2
 # Buffers that overlap, but not as a call in place has them, and elements between two addresses.
 two='TUTTI_DEVICES=2 TUTTI_CHECK='
 strict overlap 2 'which begins +4 bytes from it, overlap on rank 0: in place sendbuff is recvbuff (+0 bytes), otherwise they must be apart' $two
+# A count that is too large is told as that, also where the next allocation is the other buffer.
+strict long 2 ': sendbuff ' $two
+strict long 2 ' and 33554432 bytes run over the end of its allocation (' $two
+case $said in *overlap*) failed=1; printf 'long: %s\n' "$said" ;; esac
 strict offset 2 'rank 1: 4 ncclAllGather: sendbuff ' $two
 strict offset 2 'which begins +0 bytes from it, overlap on rank 1: in place sendbuff is recvbuff + rank * sendcount (-32 bytes)' $two
 strict misaligned 2 'lies 1 bytes behind a multiple of 4, the bytes of an element: a GPU would fault' $two
