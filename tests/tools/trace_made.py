@@ -37,13 +37,14 @@ class Rank:
         self.counts[2] += 1
         self.say(t="stop", id=event, ts=self.clock(at))
 
-    def collective(self, begin, end, func="AllReduce", count=256, root=-1, datatype="ncclFloat32", called=None):
-        """From the call (just before its kernel, or earlier) to the end of its kernel."""
+    def collective(self, begin, end, func="AllReduce", count=256, root=-1, datatype="ncclFloat32", called=None, moved=None):
+        """From the call (just before its kernel, or earlier) to the end of its kernel; `moved` is its type and count once called."""
         call = begin if called is None else called
         seq = self.seq[func] = self.seq.get(func, -1) + 1
         group = self.start(call - 3, "GroupApi", depth=1, captured=0)
         api = self.start(call - 2, "CollApi", group, func=func, datatype=datatype, count=count, root=root, captured=0)
         self.stop(call, api)
+        datatype, count = moved or (datatype, count)
         coll = self.start(call - 1, "Coll", api, func=func, datatype=datatype, count=count, seq=seq, root=root, algo="RING",
                           proto="SIMPLE", channels=1, warps=1, group=0)
         self.stop(call, coll)

@@ -121,7 +121,7 @@ COLOURED = """(() => { const c = document.getElementById('canvas'), d = c.getCon
 COLOUR_AT = """(() => { const x = %d, y = %d, w = %d, c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(x, y, w, %d).data;
   for (let i = 0; i < d.length; i += 4) if (d[i] === %d && d[i + 1] === %d && d[i + 2] === %d) return [x + i / 4 %% w, y + Math.floor(i / 4 / w)];
   return null; })()"""
-BLUE, TEAL, RED, LILAC = (0x2f, 0x7f, 0xd6), (0x2a, 0xa1, 0x98), (0xe1, 0x1d, 0x48), (0xc5, 0x8f, 0xe0)
+BLUE, TEAL, RED, LILAC, PURPLE = (0x2f, 0x7f, 0xd6), (0x2a, 0xa1, 0x98), (0xe1, 0x1d, 0x48), (0xc5, 0x8f, 0xe0), (0x8a, 0x63, 0xd2)
 
 
 def pixels(page, colour, box=(250, 24, 700, 300)):
@@ -196,6 +196,39 @@ def queue(shown, folder):
     found = shown.run("[...document.querySelectorAll('#path tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
     rows = [(row[0], round(usec(row[1]))) for row in found if "queued" in row[0] or "from its end" in row[0]]
     check(rows == [("rank 0: queued behind AllReduce #0", 180), ("rank 0: from its end to the first kernel", 10)], found)
+
+
+def begins(shown, folder):
+    """A run that starts for long opens on its operations; a narrow window still shows them; bytes name the type of their call."""
+    os.makedirs(f"{folder}/begins")
+    for number in range(2):
+        rank = Rank(number, 2)
+        rank.collective(900 * MS, 1000 * MS, "Broadcast", 1000, 0, called=10, moved=("ncclInt8", 4000))
+        rank.end().write(f"{folder}/begins")
+    subprocess.run([tutti, "trace", "page", "-o", f"{folder}/begins/page.html", f"{folder}/begins"], check=True, timeout=100)
+    shown.open(f"{folder}/begins/page.html")
+    row = (250, 24, 700, 26)
+    seen = pixels(shown, PURPLE, row)
+    shown.run("document.getElementById('canvas').focus()")
+    shown.key("Home")
+    check(seen > 5 * pixels(shown, PURPLE, row) > 0, f"the page opens on its empty start: {seen}")
+    for again in ("document.getElementById('work').click()", None):
+        shown.key("Home")
+        shown.run(again) if again else shown.key("o")
+        check(pixels(shown, PURPLE, row) == seen, "O and its button show the operations")
+    shown.mouse("mouseMoved", *canvas_point(shown, 500, 36))
+    shown.wait_idle()
+    data = "4,000 x ncclInt8 (3.9 KiB), called with 1,000 x ncclFloat32"
+    check(data in of(shown, "#tip"), of(shown, "#tip"))
+    shown.click(*canvas_point(shown, 500, 36))
+    shown.run("document.querySelector('#selected td button').click()")
+    check(data in of(shown, "#selected"), of(shown, "#selected"))
+    shown.ask("Emulation.setDeviceMetricsOverride", width=800, height=800, deviceScaleFactor=1, mobile=False)
+    shown.open(f"{folder}/begins/page.html")
+    room = shown.run("(() => { const c = canvas.getBoundingClientRect(), s = document.getElementById('side').getBoundingClientRect();"
+                     "return [c.width, c.height, s.top >= c.bottom, document.documentElement.scrollWidth]; })()")
+    check(room[0] > 700 and room[1] > 150 and room[2] and room[3] <= 800, f"a window of 800 pixels: {room}")
+    shown.ask("Emulation.setDeviceMetricsOverride", width=1400, height=800, deviceScaleFactor=1, mobile=False)
 
 
 def data_path(shown, folder):
@@ -363,6 +396,7 @@ with tempfile.TemporaryDirectory() as folder:
             shows(page, f"{folder}/a/page.html")
             explains(page)
             queue(page, folder)
+            begins(page, folder)
             data_path(page, folder)
             keyboard(page, f"{folder}/a/page.html")
             searching(page)

@@ -45,6 +45,7 @@ for (const lane of lanes) lane.group.lanes.push(lane);
 const rows = [];
 const operations = [];
 const parts = [];
+let firstBegin = 0; // of the first operation; 0: there is none
 
 function readStates(b) {
   let s = blocks.states[b], at = blocks.start[b];
@@ -129,6 +130,7 @@ function readAll() {
     before = operations[k].begin;
   }
   reader.bytes = null;
+  firstBegin = operations.reduce((least, op) => Math.min(least, op.begin), operations.length ? Infinity : 0);
   for (const group of groups) group.parts = [];
   for (const part of parts) part.group.parts.push(part);
   for (const group of groups) group.parts.sort((a, b) => a.begin - b.begin);
@@ -151,6 +153,15 @@ function amount(bytes) {
 }
 function many(number, one) { return `${number.toLocaleString('en')} ${one}${number === 1 ? '' : 's'}`; }
 function elementBytes(datatype) { return Number(/64|32|16|8/.exec(word(datatype))?.[0] ?? 0) / 8; }
+function dataText(block) { return `${blocks.count[block].toLocaleString('en')} x ${word(kindOf(block)[KIND.datatype])}`; }
+// What an operation moves. The library turns the types of some calls into bytes before it reports them: then the call's own stand there too.
+function dataOf(block) {
+  const kind = kindOf(block), call = blocks.parent[block];
+  if (!kind[KIND.datatype] || blocks.joined[block] > 1) return '';
+  const size = `${dataText(block)} (${amount(blocks.count[block] * elementBytes(kind[KIND.datatype]))})`;
+  if (call < 0 || blocks.joined[call] > 1 || !kindOf(call)[KIND.datatype] || dataText(call) === dataText(block)) return size;
+  return `${size}, called with ${dataText(call)}`;
+}
 // Two hosts of which one sends to the other.
 function between(from, to) { return from.host === to.host ? '' : `, from ${from.host} to ${to.host}`; }
 function groupName(group) { return group.rank >= 0 ? `rank ${group.rank}` : `pid ${group.pid}`; }

@@ -16,6 +16,12 @@ function toggleFold(strip) {
   draw();
 }
 function fitRun() { show(-facts.end_nsec * 0.02, facts.end_nsec * 1.02); }
+// From the first operation on: what stands before it, processes that start and connect, is often most of a run.
+function fitOperations() {
+  if (!firstBegin) return fitRun();
+  const room = (facts.end_nsec - firstBegin) * 0.03;
+  return show(firstBegin - room, facts.end_nsec + room);
+}
 
 // ---- search ----
 
@@ -69,7 +75,7 @@ function focusStrip(by) {
 const keys = {
   '+': () => zoom(0.6, middle()), '=': () => zoom(0.6, middle()), '-': () => zoom(1 / 0.6, middle()),
   ArrowLeft: () => move(-0.15), ArrowRight: () => move(0.15), ArrowUp: () => focusStrip(-1), ArrowDown: () => focusStrip(1),
-  PageUp: () => focusStrip(-10), PageDown: () => focusStrip(10), Home: fitRun, '[': () => step(-1), ']': () => step(1),
+  PageUp: () => focusStrip(-10), PageDown: () => focusStrip(10), Home: fitRun, o: fitOperations, '[': () => step(-1), ']': () => step(1),
   Enter: () => toggleFold(view.strips[view.focus]), ' ': () => toggleFold(view.strips[view.focus]),
   z: zoomToSelection, n: () => goToHit(1), N: () => goToHit(-1), Escape: selectNothing,
 };
@@ -85,6 +91,12 @@ function onKey(event) {
 
 // ---- mouse ----
 
+function tipOf({ part, detail, block }) {
+  if (detail) return `${detailName(detail)}: ${time(detail.end - detail.start)}`;
+  const data = dataOf(part ? part.block : block), what = data ? `; ${data}` : '';
+  if (!part) return `${nameOf(block)}: ${time(blocks.end[block] - blocks.start[block])}${what}`;
+  return `${part.func} #${part.op.seq} at ${groupName(part.group)}: waits ${time(part.waits - part.begin)}, moves ${time(part.end - part.waits)}${what}`;
+}
 let drag = null;
 function onDown(event) {
   canvas.setPointerCapture(event.pointerId);
@@ -103,10 +115,7 @@ function onMove(event) {
   const found = under(event.offsetX, event.offsetY), tip = byId('tip');
   tip.hidden = !found;
   if (!found) return;
-  const what = found.part ? found.part.op : null;
-  put('tip', what ? `${what.func} #${what.seq} at ${groupName(found.part.group)}: waits ${time(found.part.waits - found.part.begin)}, moves ${time(found.part.end - found.part.waits)}`
-    : found.detail ? `${detailName(found.detail)}: ${time(found.detail.end - found.detail.start)}`
-      : `${nameOf(found.block)}: ${time(blocks.end[found.block] - blocks.start[found.block])}`);
+  put('tip', tipOf(found));
   tip.style.left = `${Math.min(event.offsetX + 12, size.w - 260)}px`;
   tip.style.top = `${event.offsetY + overview.offsetHeight + 14}px`;
 }
@@ -151,7 +160,7 @@ function listen() {
     if (event.key === 'Enter') goToHit(event.shiftKey ? -1 : 1);
     if (event.key === 'Escape') canvas.focus();
   });
-  const click = { before: () => goToHit(-1), after: () => goToHit(1), fit: fitRun, helper: toggleHelp, theme: everywhere.t,
+  const click = { before: () => goToHit(-1), after: () => goToHit(1), fit: fitRun, work: fitOperations, helper: toggleHelp, theme: everywhere.t,
     fold: () => foldAll(groups), unfold: () => foldAll([]) };
   for (const [id, run] of Object.entries(click)) byId(id).addEventListener('click', run);
   byId('comm').addEventListener('change', event => { view.comm = Number(event.target.value); changeFilter(); });
@@ -177,4 +186,4 @@ showLegend();
 showTables();
 showOperation();
 listen();
-fitRun();
+fitOperations();

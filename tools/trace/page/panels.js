@@ -64,8 +64,7 @@ function blockFacts(b) {
     return view.detail ? detailFacts(view.detail, lines[1]) : lines;
   }
   if (kind[KIND.comm] >= 0) lines.push(['communicator', commName(kind[KIND.comm])]);
-  const bytes = blocks.count[b] * elementBytes(kind[KIND.datatype]);
-  if (kind[KIND.datatype]) lines.push(['data', `${blocks.count[b].toLocaleString('en')} x ${word(kind[KIND.datatype])} (${amount(bytes)})`]);
+  if (kind[KIND.datatype]) lines.push(['data', dataOf(b)]);
   if (type === 'Coll' || type === 'P2p') {
     if (type === 'Coll') lines.push(['sequence number', blocks.number[b]]);
     if (kind[KIND.algo]) lines.push(['algorithm', `${word(kind[KIND.algo])}, ${word(kind[KIND.proto])}, ${many(kind[KIND.channels], 'channel')}`]);

@@ -1,9 +1,14 @@
 // The drawing: rows of a lane are looked up by binary search and what lies within one pixel is drawn once, so that a
 // picture costs what its pixels cost, not what the run's events do.
 const canvas = document.getElementById('canvas'), overview = document.getElementById('overview');
-const NAMES = 250, AXIS = 24, BAR = 13, HEAD = 26, THIN = 5;
+let NAMES = 250; // where time begins
+const AXIS = 24, BAR = 13, HEAD = 26, THIN = 5;
 const size = { w: 1000, h: 600 }; // of the canvas; asking the browser each time takes most of a picture's time
-function measure() { size.w = canvas.clientWidth; size.h = canvas.clientHeight; }
+function measure() {
+  size.w = canvas.clientWidth;
+  size.h = canvas.clientHeight;
+  NAMES = size.w < 560 ? 90 : 250;
+}
 const view = {
   from: 0, to: 1, top: 0, focus: 0, block: -1, detail: null, op: null, path: null, hits: null, hit: -1,
   hidden: new Set(), comm: -1, rank: -1, folded: new Set(), thin: new Set(), strips: [], height: 0,
@@ -40,6 +45,7 @@ function layOut() {
     }
   }
   view.height = y;
+  canvas.parentElement.style.setProperty('--need', `${y + AXIS + 80}px`); // where the panel stands below
   view.focus = Math.max(0, Math.min(view.focus, view.strips.length - 1));
   scrollTo(view.top);
 }
@@ -265,7 +271,7 @@ function drawName(g, strip, y) {
   g.font = 'bold 12px system-ui, sans-serif';
   text(g, `${view.folded.has(strip.group) ? '▸' : '▾'} ${groupName(strip.group)}`, 6, y + strip.h / 2, 100, colours.text);
   g.font = '12px system-ui, sans-serif';
-  text(g, `${strip.group.host}, pid ${strip.group.pid}`, 90, y + strip.h / 2, NAMES - 96, colours.soft);
+  if (NAMES > 100) text(g, `${strip.group.host}, pid ${strip.group.pid}`, 90, y + strip.h / 2, NAMES - 96, colours.soft);
 }
 
 // Ranks of one host mostly stand together: a line tells where another host begins.
@@ -338,6 +344,7 @@ function drawOverview() {
   const g = prepare(overview), w = overview.clientWidth - NAMES, h = overview.clientHeight, whole = facts.end_nsec || 1;
   if (w < 10) return;
   text(g, 'ranks inside operations', 6, h / 2, NAMES - 12, colours.soft);
+  text(g, `${time(firstBegin)} before the first operation`, NAMES + 6, h / 2, firstBegin / whole * w - 12, colours.soft);
   g.fillStyle = functionColours[0];
   busyness(Math.floor(w)).forEach((share, k) => g.fillRect(NAMES + k, h - share * (h - 4), 1, share * (h - 4)));
   const x = NAMES + Math.max(0, view.from / whole) * w, end = NAMES + Math.min(1, view.to / whole) * w;
