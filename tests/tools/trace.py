@@ -3,7 +3,7 @@
 cut, mixed, out of order or no traces at all. usage: trace.py TUTTI"""
 import gzip, json, os, random, re, shutil, subprocess, sys, tempfile
 
-from trace_made import MS, US, Rank, crossing, made, nests
+from trace_made import MS, US, Rank, crossing, made, nests, stopped
 
 tutti = sys.argv[1]
 
@@ -481,7 +481,42 @@ def dumps(folder):
     said(trace("convert", "--to", "jsonl", "-o", f"{folder}/all.jsonl.3", folder, code=2), "would be read with")
 
 
-for case in (summary, messages, types, chrome, others, differ, clocks, unsound, two_runs, bad_files, crowd, at_work, order, hostile, shapes, memory, dumps):
+def stops(folder):
+    """Where a run stopped, and who waits for whom: each in the words of the text, which is in the JSON as well."""
+    three = "ranks 0, 1 and 3 "
+    wanted = {  # function, number, who waits, who is absent, whether it is a cause; and what is said of it
+        "nothing": [("AllReduce", 0, [0, 1, 3], [2], True, f"stopped in AllReduce #0 of communicator 00000000000000ab: {three}waited 5.00 s "
+                     "for rank 2, which never began it: it has begun nothing")],
+        "behind": [("AllReduce", 3, [0, 1, 3], [2], True, three + "waited 5.00 s for rank 2, which never began it: it ended AllReduce #2 "
+                    "at 2.10 ms and nothing after it")],
+        "open": [("AllReduce", 3, [0, 1, 3], [2], True, three + "have waited since 4.00 ms for rank 2, which never began it")],
+        "dies": [("AllReduce", 4, [0, 1, 3], [2], True, "and nothing after it, and its file breaks off: it died or was killed")],
+        "inside": [("AllReduce", 3, [0, 1, 2, 3], [], True, "began it; rank 2 did not end it; the file of rank 2 breaks off in it: it died")],
+        "chain": [("Broadcast", 0, [0], [1], True, "communicator 00000000000000cd: rank 0 waited 5.00 s for rank 1, which never began it: "
+                   "it has begun nothing"),
+                  ("AllReduce", 3, [0, 1], [2, 3], True, "for ranks 2 and 3, which never began it: rank 2 waits in Broadcast #0 of "
+                   "communicator 00000000000000cd; rank 3 ended AllReduce #2")],
+        "circle": [("AllReduce", 3, [0, 1, 3], [2], False, "ranks wait for each other in a circle:"),
+                   ("Broadcast", 0, [0], [1], False, "it waits in AllReduce #3 of communicator 00000000000000ab")],
+        "unreceived": [("Send", 0, [], [3], True, "Send #0 of rank 1 to rank 3 of communicator 00000000000000ab: rank 1 ended it without "
+                        "rank 3, which never began its Recv: it ended AllReduce #3")],
+        "unsent": [("Recv", 0, [1], [3], True, "stopped in Recv #0 of rank 1 from rank 3 of communicator 00000000000000ab: rank 1 waited 5.00 s "
+                    "for rank 3, which never began its Send: it ended AllReduce #2")],
+    }
+    for kind, want in wanted.items():
+        os.makedirs(f"{folder}/{kind}")
+        stopped(f"{folder}/{kind}", kind)
+        found, _ = rows(f"{folder}/{kind}")
+        seen = [(s["function"], s["number"], s["waiting"], s["absent"], s["cause"]) for s in found["stopped"]]
+        check(sorted(seen) == sorted(w[:5] for w in want), f"{kind}: {found['stopped']}")
+        text = trace(f"{folder}/{kind}").stdout
+        check(all(w[5] in text for w in want) and all(s["text"] in text for s in found["stopped"]), f"{kind}: {text}")
+    os.makedirs(f"{folder}/good")
+    made(f"{folder}/good")
+    check(rows(f"{folder}/good")[0]["stopped"] == [] and "stopped" not in trace(f"{folder}/good").stdout, "a run that ended well")
+
+
+for case in (summary, stops, messages, types, chrome, others, differ, clocks, unsound, two_runs, bad_files, crowd, at_work, order, hostile, shapes, memory, dumps):
     with tempfile.TemporaryDirectory() as folder:
         case(folder)
     print(case.__name__, "passed")

@@ -10,7 +10,7 @@ class Rank:
 
     def __init__(self, rank, nranks, host="one", pid=None, skew=0, drift=0.0, wall=0, comm=COMM):
         self.rank, self.skew, self.drift, self.id, self.lines = rank, skew, drift, 1 << 40, []
-        self.seq = {}
+        self.seq, self.c = {}, 1  # c: the communicator of what begins next
         self.say(t="head", v=1, host=host, pid=pid or 100 + rank, exe="made", start_wall_ns=10**18 + wall,
                  start_mono_ns=self.clock(0), clock="monotonic", api=7, mask=4095)
         self.say(t="comm", c=1, comm=comm, name="", rank=rank, nranks=nranks, nnodes=1)
@@ -26,7 +26,7 @@ class Rank:
     def start(self, at, kind, parent=0, **members):
         self.id += 1
         self.counts[0] += 1
-        self.say(t="start", id=self.id, parent=parent, c=1, tid=5, ts=self.clock(at), type=kind, **members)
+        self.say(t="start", id=self.id, parent=parent, c=self.c, tid=5, ts=self.clock(at), type=kind, **members)
         return self.id
 
     def state(self, at, event, name, value=0):
@@ -40,7 +40,7 @@ class Rank:
     def collective(self, begin, end, func="AllReduce", count=256, root=-1, datatype="ncclFloat32", called=None, moved=None):
         """From the call (just before its kernel, or earlier) to the end of its kernel; `moved` is its type and count once called."""
         call = begin if called is None else called
-        seq = self.seq[func] = self.seq.get(func, -1) + 1
+        seq = self.seq[self.c, func] = self.seq.get((self.c, func), -1) + 1
         group = self.start(call - 3, "GroupApi", depth=1, captured=0)
         api = self.start(call - 2, "CollApi", group, func=func, datatype=datatype, count=count, root=root, captured=0)
         self.stop(call, api)
@@ -50,8 +50,13 @@ class Rank:
         self.stop(call, coll)
         self.stop(call, group)
         kernel = self.start(begin, "KernelCh", coll, channel=0, timer=1)
-        self.state(end, kernel, "KernelChStop", 2)
-        self.stop(end, kernel)
+        if end is not None:
+            self.state(end, kernel, "KernelChStop", 2)
+            self.stop(end, kernel)
+
+    def join(self, c, comm, rank, nranks):
+        """It is in a further communicator."""
+        self.say(t="comm", c=c, comm=comm, name="", rank=rank, nranks=nranks, nnodes=1)
 
     def message(self, begin, end, func, peer, count=256):
         group = self.start(begin, "GroupApi", depth=1, captured=0)
@@ -80,6 +85,42 @@ def made(folder, nranks=4, operations=10, **more):
             at = k * MS
             rank.collective(at + r * 10 * US, at + (nranks - 1) * 10 * US + 100 * US)
     return [rank.end().write(folder) for rank in ranks]
+
+
+def stopped(folder, kind):
+    """Four ranks that come to no end, after three AllReduces of 100 us; `kind` is how. A time-out ends what waits after 5 s, but in `open`."""
+    ranks = [Rank(r, 4) for r in range(4)]
+    late, other = 5000 * MS, "00000000000000cd"
+    before = 0 if kind == "nothing" else 3
+    for k in range(before):
+        for rank in ranks:
+            rank.collective(k * MS, k * MS + 100 * US)
+    at = before * MS
+    if kind in ("nothing", "behind", "open", "dies"):
+        for rank in ranks[:2] + ranks[3:]:
+            if kind == "dies":  # rank 2 did this one as well, but did not write it any more
+                rank.collective(at, at + 100 * US)
+            rank.collective(at + MS, None if kind == "open" else late)
+    elif kind == "inside":  # rank 2 dies in it
+        for rank in ranks:
+            rank.collective(at, None if rank is ranks[2] else late)
+    elif kind in ("chain", "circle"):  # ranks 0 and 1 wait for 2, which waits in a communicator of its own for 3
+        for rank in ranks[2:]:
+            rank.join(2, other, rank.rank - 2, 2)
+        for rank in ranks[:2] + ranks[3:] * (kind == "circle"):
+            rank.collective(at, late)
+        ranks[2].c = 2
+        ranks[2].collective(at, late, "Broadcast", root=0)
+    elif kind == "unreceived":  # small enough to be sent without one who receives; the run goes on
+        ranks[1].message(at, at + 10 * US, "Send", 3)
+        for rank in ranks:
+            rank.collective(at + MS, at + MS + 100 * US)
+    elif kind == "unsent":
+        ranks[1].message(at, late, "Recv", 3)
+    for rank in ranks:
+        if kind != "open" and not (kind in ("dies", "inside") and rank is ranks[2]):
+            rank.end()
+        rank.write(folder)
 
 
 def crossing(folder):

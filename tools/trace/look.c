@@ -68,6 +68,34 @@ size_t timeline_type_bytes(const struct timeline *run, uint16_t datatype)
     return 0;
 }
 
+bool timeline_ranks(const struct timeline *run, int *of_member)
+{
+    int *of_thread = tt_calloc(run->nthreads + (size_t)1, sizeof(*of_thread));
+    bool *known = tt_calloc(run->nthreads + (size_t)1, sizeof(*known));
+    for (uint32_t m = 0; m < run->nmembers; m++) {
+        uint32_t first = run->processes[run->members[m].process].first_member;
+        bool own = run->members[m].comm == run->members[first].comm;
+        of_member[m] = run->members[own ? m : first].rank;
+    }
+    for (uint32_t e = 0; of_thread && known && e < run->nevents; e++) {
+        const struct timeline_event *event = &run->events[e];
+        if (event->type != TIMELINE_COLL_API && event->type != TIMELINE_P2P_API) continue;
+        if (event->member == TIMELINE_NONE) continue;
+        const struct timeline_member *member = &run->members[event->member];
+        uint32_t first = run->processes[member->process].first_member;
+        if (member->comm == run->members[first].comm) {
+            of_thread[event->thread] = member->rank;
+            known[event->thread] = true;
+        } else if (known[event->thread]) {
+            of_member[event->member] = of_thread[event->thread];
+        }
+    }
+    bool good = of_thread && known;
+    free(of_thread);
+    free(known);
+    return good;
+}
+
 void timeline_where(const struct timeline *run, uint32_t event, char *text, size_t bytes)
 {
     const struct timeline_event *e = &run->events[event];

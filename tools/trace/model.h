@@ -197,6 +197,9 @@ const char *timeline_word(const struct timeline *run, uint16_t word);
 const char *timeline_type_text(const struct timeline *run, uint16_t datatype);
 /* Bytes of one element of a datatype's word ("ncclFloat32"); 0: not known. */
 size_t timeline_type_bytes(const struct timeline *run, uint16_t datatype);
+/* By member: the rank that it is in the first communicator of its process; members of further
+ * communicators are those whose thread they share. False: memory is short. */
+bool timeline_ranks(const struct timeline *run, int *of_member);
 /* Rank, host and process of an event as "rank 3 (node1, pid 4711)". */
 void timeline_where(const struct timeline *run, uint32_t event, char *text, size_t bytes);
 /* qsort() for what is mostly in order already. */

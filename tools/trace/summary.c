@@ -36,7 +36,7 @@ void trace_report_cut(const struct timeline *run)
             run->paths[process->file], process->pid, process->host, (double)last_nsec / 1e9);
     }
     if (cut > REPORTED_MOST)
-        (void)fprintf(stderr, "%u more files have no line `end`\n", cut - REPORTED_MOST);
+        (void)fprintf(stderr, "%u more without a line `end`\n", cut - REPORTED_MOST);
 }
 
 /* ---- JSON ---- */
@@ -87,7 +87,8 @@ static json_t *clock_json(const struct timeline_clock *clock)
     return json;
 }
 
-static void print_json(const struct timeline *run, const struct trace_table *rows)
+static void print_json(const struct timeline *run, const struct trace_table *rows,
+                       const struct trace_stops *stops)
 {
     json_t *processes = json_array(), *clocks = json_array(), *comms = json_array();
     for (uint32_t p = 0; p < run->nprocesses; p++)
@@ -106,10 +107,10 @@ static void print_json(const struct timeline *run, const struct trace_table *row
                                         comm->name, "ranks", comm->nranks, "nodes", comm->nnodes,
                                         "ranks_here", (int)comm->nmembers, "operations", list));
     }
-    trace_print_json(json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "events", (json_int_t)run->nevents,
-                               "complaints", (json_int_t)run->complaints, "left_out",
-                               (json_int_t)run->left_out, "processes", processes, "clocks", clocks,
-                               "communicators", comms));
+    trace_print_json(json_pack(
+        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "events", (json_int_t)run->nevents, "complaints",
+        (json_int_t)run->complaints, "left_out", (json_int_t)run->left_out, "processes", processes,
+        "clocks", clocks, "communicators", comms, "stopped", trace_stops_json(run, stops)));
 }
 
 /* ---- text ---- */
@@ -134,7 +135,11 @@ static void print_head(const struct timeline *run)
            (double)last_nsec / 1e9);
     if (lost) printf("%llu records were lost while recording\n", (unsigned long long)lost);
     if (open) printf("%llu events have no end\n", (unsigned long long)open);
-    if (cut) printf("%u files have no line `end`: their processes were killed or still run\n", cut);
+    if (cut) {
+        printf(cut == 1 ? "1 file has no line `end`: its process was killed or still runs\n"
+                        : "%u files have no line `end`: their processes were killed or still run\n",
+               cut);
+    }
     if (run->left_out) {
         printf("%llu records were left out for want of memory\n",
                (unsigned long long)run->left_out);
@@ -178,6 +183,12 @@ static void print_row(const struct timeline *run, const struct trace_row *row, b
     }
     printf("%-13s ", timeline_word(run, row->func));
     if (types) printf("%-14s ", timeline_word(run, row->datatype));
+    if (row->operations == 0) {
+        printf("%10s %-12s %8d  none of %llu came to its end at all ranks\n",
+               size_text(row->message_bytes, size, sizeof(size)), algorithm, 0,
+               (unsigned long long)row->broken);
+        return;
+    }
     printf("%10s %-12s %8llu %9.1f %9.1f %8.3f %8.3f %9.1f %9.1f %5.0f%%%s", /* one line */
            size_text(row->message_bytes, size, sizeof(size)), algorithm,
            (unsigned long long)row->operations, row->p50_usec, row->p99_usec, row->algbw_gbps,
@@ -187,9 +198,11 @@ static void print_row(const struct timeline *run, const struct trace_row *row, b
     (void)putchar('\n');
 }
 
-static void print_text(const struct timeline *run, const struct trace_table *rows)
+static void print_text(const struct timeline *run, const struct trace_table *rows,
+                       const struct trace_stops *stops)
 {
     print_head(run);
+    trace_stops_print(run, stops, "");
     for (uint32_t row = 0; row < rows->nrows; row++) {
         const struct timeline_comm *comm = &run->comms[rows->rows[row].comm];
         if (row == 0 || rows->rows[row - 1].comm != rows->rows[row].comm) {
@@ -212,11 +225,14 @@ int trace_summary(const struct trace_options *options)
 {
     struct timeline run;
     struct trace_table rows = {0};
+    struct trace_stops stops = {0};
     int status = trace_load(options, 0, options->npaths, &run);
     if (status == 0) trace_report_cut(&run);
     if (status == 0 && !trace_table_make(&run, &rows)) status = 1;
-    if (status == 0 && options->json) print_json(&run, &rows);
-    if (status == 0 && !options->json) print_text(&run, &rows);
+    if (status == 0 && !trace_stops_find(&run, &stops)) status = 1;
+    if (status == 0 && options->json) print_json(&run, &rows, &stops);
+    if (status == 0 && !options->json) print_text(&run, &rows, &stops);
+    trace_stops_fini(&stops);
     trace_table_fini(&rows);
     timeline_close(&run);
     return status;

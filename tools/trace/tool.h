@@ -59,6 +59,43 @@ void trace_note(struct trace_findings *findings, const char *fmt, ...)
 /* Who is behind, whose call differs, who waits for whom. False: memory is short. */
 bool trace_check_flights(const struct timeline *run, struct trace_findings *findings);
 
+/* ---- where the run stopped: summary, diff and page ---- */
+
+enum { TRACE_STOPS_MOST = 1000, TRACE_STOP_BYTES = 640 };
+
+/* An operation that ranks whose files are here never began, or did not end. */
+struct trace_stop {
+    uint32_t operation;
+    uint32_t first, count;          /* of trace_stops.absent: who never began it */
+    uint32_t waiting;               /* ranks that began nothing after it */
+    bool open;                      /* of which some have no end in the files */
+    bool cause;                     /* those who are absent wait for no rank */
+    int64_t since_nsec, until_nsec; /* the last begin; the last end of those who wait */
+};
+struct trace_stops {
+    struct trace_stop *list; /* owned; causes first, then by begin */
+    uint32_t *absent;        /* owned; members */
+    int *ranks;              /* owned; by member: what texts call it; the caller may change it */
+    uint32_t *last;          /* owned; by member: the last part that it began, or TIMELINE_NONE */
+    uint32_t *waits_in;      /* owned; by member: an operation, or TIMELINE_NONE */
+    uint32_t count, nabsent;
+    bool has_cause; /* false: ranks wait for each other in a circle */
+};
+/* False: memory is short, and said. */
+bool trace_stops_find(const struct timeline *run, struct trace_stops *stops);
+void trace_stops_fini(struct trace_stops *stops);
+/* "ranks 0 and 1 waited 4.98 s for rank 2, which never began it: it has begun nothing". */
+void trace_stop_text(const struct timeline *run, const struct trace_stops *stops,
+                     const struct trace_stop *stop, char *text, size_t bytes);
+/* Whether its rank waits in that operation, and began nothing after it. */
+bool trace_part_waits(const struct timeline *run, const struct trace_stops *stops,
+                      const struct timeline_part *part);
+/* Print a line for each of the first few, and how many more there are; `head` stands before. */
+void trace_stops_print(const struct timeline *run, const struct trace_stops *stops,
+                       const char *head);
+/* A list of objects. */
+json_t *trace_stops_json(const struct timeline *run, const struct trace_stops *stops);
+
 /* ---- formats; false: memory is short, or a file cannot be written, and said ---- */
 struct out;
 bool trace_write_chrome(const struct timeline *run, struct out *out);

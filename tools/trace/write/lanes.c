@@ -44,7 +44,7 @@ static int by_rank(const void *left, const void *right)
     return (a->process > b->process) - (a->process < b->process);
 }
 
-static uint32_t find_group(const struct lanes *lanes, uint32_t process, int rank)
+uint32_t lanes_group(const struct lanes *lanes, uint32_t process, int rank)
 {
     const struct lane_group wanted = {process, rank};
     const struct lane_group *found =
@@ -52,47 +52,21 @@ static uint32_t find_group(const struct lanes *lanes, uint32_t process, int rank
     return found ? (uint32_t)(found - lanes->groups) : 0;
 }
 
-/* The ranks of a process in its first communicator are its groups. of_member gets the rank. */
-static void make_groups(const struct timeline *run, struct lanes *lanes, int *of_member)
+/* The ranks of a process in its first communicator are its groups. */
+static void make_groups(const struct timeline *run, struct lanes *lanes)
 {
     for (uint32_t p = 0; p < run->nprocesses; p++) {
         const struct timeline_process *process = &run->processes[p];
         uint32_t first = process->first_member, last = first + process->nmembers;
         int ranks = 0;
         for (uint32_t m = first; m < last; m++) {
-            of_member[m] = run->members[first].rank;
             if (run->members[m].comm != run->members[first].comm) continue;
-            of_member[m] = run->members[m].rank;
-            lanes->groups[lanes->ngroups++] = (struct lane_group){p, of_member[m]};
+            lanes->groups[lanes->ngroups++] = (struct lane_group){p, run->members[m].rank};
             ranks++;
         }
         if (ranks == 0) lanes->groups[lanes->ngroups++] = (struct lane_group){p, -1};
     }
     qsort(lanes->groups, lanes->ngroups, sizeof(lanes->groups[0]), by_rank);
-}
-
-/* Members of further communicators belong to the rank whose thread they share. */
-static bool join_threads(const struct timeline *run, int *of_member)
-{
-    int *of_thread = tt_calloc(run->nthreads + (size_t)1, sizeof(*of_thread));
-    bool *known = tt_calloc(run->nthreads + (size_t)1, sizeof(*known));
-    for (uint32_t e = 0; of_thread && known && e < run->nevents; e++) {
-        const struct timeline_event *event = &run->events[e];
-        if (event->type != TIMELINE_COLL_API && event->type != TIMELINE_P2P_API) continue;
-        if (event->member == TIMELINE_NONE) continue;
-        const struct timeline_member *member = &run->members[event->member];
-        uint32_t first = run->processes[member->process].first_member;
-        if (member->comm == run->members[first].comm) {
-            of_thread[event->thread] = member->rank;
-            known[event->thread] = true;
-        } else if (known[event->thread]) {
-            of_member[event->member] = of_thread[event->thread];
-        }
-    }
-    bool good = of_thread && known;
-    free(of_thread);
-    free(known);
-    return good;
 }
 
 /* ---- lanes ---- */
@@ -267,7 +241,7 @@ static bool assign_all(const struct timeline *run, struct lanes *lanes, const in
         uint32_t first = run->processes[process].first_member;
         int rank = run->processes[process].nmembers ? of_member[first] : -1;
         if (event->member != TIMELINE_NONE) rank = of_member[event->member];
-        struct lane lane = lane_of(run, e, find_group(lanes, process, rank));
+        struct lane lane = lane_of(run, e, lanes_group(lanes, process, rank));
         lanes->of_event[e] = assign_row(&all, &lane, event->start_nsec, lanes_end(lanes, event));
         good = lanes->of_event[e] != TIMELINE_NONE;
     }
@@ -287,8 +261,8 @@ bool lanes_make(const struct timeline *run, struct lanes *lanes)
     lanes->order = timeline_by_start(run);
     bool good = of_member && lanes->groups && lanes->of_event && lanes->order;
     if (good) {
-        make_groups(run, lanes, of_member);
-        good = join_threads(run, of_member) && assign_all(run, lanes, of_member);
+        make_groups(run, lanes);
+        good = timeline_ranks(run, of_member) && assign_all(run, lanes, of_member);
     }
     if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
     free(of_member);

@@ -44,6 +44,8 @@ struct lanes {
 /* False: memory is short, and said. */
 bool lanes_make(const struct timeline *run, struct lanes *lanes);
 void lanes_fini(struct lanes *lanes);
+/* The group of a rank of timeline_ranks(). */
+uint32_t lanes_group(const struct lanes *lanes, uint32_t process, int rank);
 /* "rank 3 node1 pid 4711", "channel 2 sends". */
 void lanes_group_name(const struct timeline *run, const struct lanes *lanes, uint32_t group,
                       char *text, size_t bytes);
