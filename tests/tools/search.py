@@ -38,7 +38,7 @@ def check_known(folder):
             ("allgather", "line", 5, [(4, 4, 1)]),
             ("allreduce", dgx, 0, [(4, 6, 16), (6, 14, 48)]),
             ("allreduce", "ring", 8, [(8, 14, 16)]), ("allreduce", "hypercube", 8, [(6, 14, 24)]),
-            ("reducescatter", "hypercube", 8, [(3, 7, 3)]), ("alltoall", "ring", 5, [(2, 3, 1)]), ("gather", "dgx1v", 8, [(2, 7, 6)]),
+            ("reducescatter", "hypercube", 8, [(3, 7, 3)]), ("alltoall", "ring", 5, [(2, 3, 1)]), ("gather", "dgx1v", 8, [(2, 7, 6)]), ("gather", "hypercube", 32, [(5, 31, 5)]),
             ("scatter", "hypercube", 8, [(3, 7, 3)]), ("reduce", "line", 4, [(3, 3, 1), (4, 4, 2), (5, 5, 3), (6, 6, 4)]),
             ("broadcast", "line", 4, [(3, 3, 1), (4, 4, 2), (5, 5, 3), (6, 6, 4)]), ("alltoall", "hypercube", 4, [(2, 2, 1)]), ("broadcast", "dgx1v", 8, [(2, 2, 2), (3, 5, 12), (4, 4, 13), (5, 5, 19)]),
             ("allreduce", "fully-connected", 2, [(2, 2, 2)])):
@@ -57,7 +57,7 @@ def check_known(folder):
 def check_direct(folder):
     """An AllReduce that is not composed takes fewer steps: as many as the longest distance, where partners exchange sums."""
     for topology, ranks, known in (("fully-connected", 2, [(1, 1, 1)]), ("line", 3, [(2, 2, 1), (3, 3, 2), (4, 4, 3), (5, 5, 4)]),
-                                   ("ring", 4, [(2, 2, 2)]), ("hypercube", 8, [(3, 3, 3)])):
+                                   ("ring", 4, [(2, 2, 2)]), ("hypercube", 8, [(3, 3, 3)]), ("hypercube", 16, [(4, 4, 4)])):
         found = search("allreduce", "--direct", "--topology", topology, "--ranks", str(ranks), "-o", folder,
                        *(["--rounds", str(known[-1][0])] if len(known) == 1 else []))
         must(sizes(found) == known and all(p["least"] for p in found["points"]), f"direct over {topology}: {found}")

@@ -60,7 +60,10 @@ struct search {
 
     struct search_machine machine;
     struct search_goal goal;
-    struct search_symmetry symmetry;
+    struct search_group groups[SEARCH_MOST_GROUPS];
+    struct search_size tried[SEARCH_MOST_GROUPS]; /* for each the last that it does not have */
+    int ngroups;
+    struct search_symmetry symmetry; /* of the group that is tried */
     struct search_bounds bounds;
     struct search_solver solver;
     double until_sec;
@@ -232,10 +235,48 @@ static enum search_answer ask_once(struct search *search, struct search_size siz
     return answer;
 }
 
-static enum search_answer ask(struct search *search, struct search_size size)
+/* Chunks of such schedules of the group; 0: too many. */
+static int fill_chunks(const struct search *search, const struct search_group *group,
+                       struct search_size size)
+{
+    const struct search_bounds *bounds = &search->bounds;
+    int turns = search->symmetry.turns ? group->count : 1;
+    int chunks = (size.chunks + turns - 1) / turns * turns;
+    bool forbidden = chunks * bounds->rounds > size.rounds * bounds->chunks;
+    return forbidden || chunks > SEARCH_MOST_CHUNKS ? 0 : chunks;
+}
+
+/* A schedule that has all symmetries of a group, of as many chunks or more. */
+static enum search_answer ask_symmetric(struct search *search, struct search_size size)
 {
     enum search_answer answer = SEARCH_NONE;
-    if (search->symmetry.group.count) answer = ask_once(search, size, true);
+    for (int g = 0; g < search->ngroups; g++) {
+        struct search_size *tried = &search->tried[g], wanted = size;
+        wanted.chunks = fill_chunks(search, &search->groups[g], size);
+        if (!wanted.chunks || !memcmp(tried, &wanted, sizeof(wanted))) continue;
+        search_symmetry_use(&search->goal, &search->machine, &search->groups[g], &search->symmetry);
+        answer = is_done(search) ? SEARCH_OPEN : ask_once(search, wanted, true);
+        if (answer != SEARCH_NONE && answer != SEARCH_OPEN) return answer;
+        *tried = wanted;
+    }
+    return answer;
+}
+
+/* A Broadcast or Reduce: one kind of chunks. A solver answers most questions sooner than those for
+ * symmetric schedules, which come last. */
+static bool has_short_formulas(const struct search *search)
+{
+    return search->goal.nkinds == 1 && !search->direct;
+}
+
+static enum search_answer ask(struct search *search, struct search_size size)
+{
+    if (has_short_formulas(search)) {
+        enum search_answer answer = ask_once(search, size, false);
+        enum search_answer other = answer == SEARCH_OPEN ? ask_symmetric(search, size) : answer;
+        return other == SEARCH_NONE ? answer : other;
+    }
+    enum search_answer answer = ask_symmetric(search, size);
     if (answer == SEARCH_NONE || answer == SEARCH_OPEN) answer = ask_once(search, size, false);
     return answer;
 }
@@ -249,7 +290,7 @@ static void ask_bound(struct search *search, int steps)
     for (int k = 1; k * bounds->rounds <= search->rounds && answer == SEARCH_NONE; k++) {
         const struct search_size size = {steps, k * bounds->rounds, k * bounds->chunks};
         bool takes = size.rounds >= steps && size.chunks <= SEARCH_MOST_CHUNKS;
-        if (takes && !is_done(search)) answer = ask_once(search, size, true);
+        if (takes && !is_done(search)) answer = ask_symmetric(search, size);
     }
     search->stopped = search->stopped || answer == SEARCH_STOPPED;
     search->broken = search->broken || answer == SEARCH_BROKEN;
@@ -300,7 +341,7 @@ static void look(struct search *search)
     search->until_sec = search_now() + (double)search->seconds;
     for (int steps = bounds->steps; steps <= search->rounds && !is_done(search); steps++) {
         int before = search->npoints;
-        if (search->symmetry.group.count) ask_bound(search, steps);
+        if (search->ngroups && search->goal.nkinds > 1) ask_bound(search, steps);
         for (int rounds = steps; rounds <= (search->npoints ? search->rounds : most); rounds++)
             raise_chunks(search, steps, rounds);
         if (search->npoints > before && judge_point(search)) return;
@@ -481,8 +522,10 @@ static int prepare(struct search *search)
     }
     if (search->goal.sums && !search->goal.gathers) search_machine_turn(&search->machine);
     search->bounds = search_bounds(&search->goal, &search->machine);
-    if (!search_symmetry_find(&search->goal, &search->machine, &search->symmetry))
-        search->symmetry.group.count = 0;
+    search->ngroups = search_symmetry_find(&search->goal, &search->machine, search->groups);
+    if (search->ngroups) {
+        search_symmetry_use(&search->goal, &search->machine, &search->groups[0], &search->symmetry);
+    }
     return 0;
 }
 

@@ -55,18 +55,29 @@ bool search_goal_make(enum tt_func func, int nranks, struct search_goal *goal);
 /* An AllReduce that is not composed: each rank has one sum of each chunk and passes that on. */
 void search_goal_exchange(int nranks, struct search_goal *goal);
 
-/* Ways to exchange ranks after which the machine and the goal are the same: a group. */
+enum { SEARCH_MOST_GROUPS = 12 };
+/* Ways to exchange ranks after which the machine and the goal are the same; the first changes
+ * nothing. */
+struct search_group {
+    int count;
+    int images[SEARCH_MOST_RANKS][SEARCH_MOST_RANKS];
+};
 struct search_symmetry {
-    struct search_group {
-        int count; /* 0: none is used */
-        int images[SEARCH_MOST_RANKS][SEARCH_MOST_RANKS];
-    } group;
+    struct search_group group;
+    /* Each makes of a kind's first chunk the one that many on, and so on: chunks of a kind are a
+     * multiple of `group.count`. Otherwise it makes of a chunk the same one of another kind. */
+    bool turns;
     int kinds[SEARCH_MOST_RANKS][SEARCH_MOST_LINKS]; /* what each makes of kinds and links */
     int links[SEARCH_MOST_RANKS][SEARCH_MOST_LINKS];
 };
-/* A large one in which only the identity leaves a rank in its place; false: there is none. */
-bool search_symmetry_find(const struct search_goal *goal, const struct search_machine *machine,
-                          struct search_symmetry *symmetry);
+/* Groups, the largest first; their number. Where each rank is the source of a kind one group, in
+ * which only the first element leaves a rank in its place; else up to SEARCH_MOST_GROUPS, one of an
+ * order, in which only the first leaves a link in its place. */
+int search_symmetry_find(const struct search_goal *goal, const struct search_machine *machine,
+                         struct search_group *groups);
+/* What a group does to kinds and links. */
+void search_symmetry_use(const struct search_goal *goal, const struct search_machine *machine,
+                         const struct search_group *group, struct search_symmetry *symmetry);
 
 struct search_bounds {
     int steps;          /* no schedule has fewer */

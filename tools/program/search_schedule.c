@@ -295,14 +295,13 @@ static void add_rounds(struct encoding *encoding)
 /* Chunks of one kind can be exchanged, so of each set of such schedules one is enough: that in
  * which what is held where and when, read as a binary number, does not grow from one chunk to the
  * next. `same` says that both are alike so far. */
-static void add_order(struct encoding *encoding, int chunk)
+static void add_order(struct encoding *encoding, int chunk, int next)
 {
     struct search_formula *formula = &encoding->formula;
     int same = encoding->always;
     for (int k = 0; k < encoding->goal->nranks * (encoding->size.steps - 1); k++) {
         int step = 1 + k / encoding->goal->nranks, rank = k % encoding->goal->nranks;
-        int a = *held_at(encoding, chunk, rank, step),
-            b = *held_at(encoding, chunk + 1, rank, step);
+        int a = *held_at(encoding, chunk, rank, step), b = *held_at(encoding, next, rank, step);
         if (a == b) continue; /* always, or never */
         int longer = search_variable(formula);
         search_clause(formula, (int[]){-same, a, -b}, 3);
@@ -421,22 +420,57 @@ static void add_exchanges(struct encoding *encoding, int chunk)
 static bool repeat_chunk(struct encoding *encoding, int chunk)
 {
     const struct search_symmetry *symmetry = encoding->symmetry;
-    int each = encoding->size.chunks, kind = chunk / each, first = kind, by = 0;
-    for (int e = 0; symmetry && e < symmetry->group.count; e++) {
+    int each = encoding->size.chunks, kind = chunk / each, first = kind, by = 0, turn = 0;
+    if (symmetry && symmetry->turns) {
+        by = turn = chunk % each % symmetry->group.count;
+        for (first = 0; symmetry->kinds[by][first] != kind; first++) {
+        }
+    }
+    for (int e = 0; symmetry && !symmetry->turns && e < symmetry->group.count; e++) {
         for (int k = 0; k < first; k++) {
             if (symmetry->kinds[e][k] != kind) continue;
             first = k;
             by = e;
         }
     }
-    if (first == kind) return false;
-    for (int l = 0; l < encoding->machine->nlinks; l++) {
-        for (int s = 1; s <= encoding->size.steps; s++) {
-            *sent_at(encoding, chunk, symmetry->links[by][l], s) =
-                *sent_at(encoding, first * each + chunk % each, l, s);
+    if (by == 0) return false;
+    int of = first * each + chunk % each - turn;
+    for (int s = 1; s <= encoding->size.steps; s++) {
+        for (int l = 0; l < encoding->machine->nlinks; l++) {
+            *sent_at(encoding, chunk, symmetry->links[by][l], s) = *sent_at(encoding, of, l, s);
+        }
+        for (int r = 0; r < encoding->goal->nranks; r++) {
+            int image = symmetry->group.images[by][r];
+            *adds_at(encoding, chunk, image, s) = *adds_at(encoding, of, r, s);
         }
     }
     return true;
+}
+
+/* Chunks that symmetries make of each of a kind. */
+static int turns_of(const struct encoding *encoding)
+{
+    const struct search_symmetry *symmetry = encoding->symmetry;
+    return symmetry && symmetry->turns ? symmetry->group.count : 1;
+}
+
+/* What chunks do, those first of which symmetries make others. */
+static void add_chunks(struct encoding *encoding)
+{
+    int turns = turns_of(encoding);
+    for (int c = 0; c < encoding->nchunks; c++) {
+        bool before = c % encoding->size.chunks >= turns;
+        if (c % encoding->size.chunks % turns > 0) continue;
+        if (turns == 1 && repeat_chunk(encoding, c)) continue;
+        if (encoding->goal->exchanges) {
+            add_exchanges(encoding, c);
+        } else {
+            add_chunk(encoding, c);
+            if (before) add_order(encoding, c - turns, c);
+        }
+    }
+    for (int c = 0; c < encoding->nchunks && turns > 1; c++)
+        (void)repeat_chunk(encoding, c);
 }
 
 static bool encode(struct encoding *encoding)
@@ -457,12 +491,7 @@ static bool encode(struct encoding *encoding)
     encoding->always = search_variable(&encoding->formula);
     search_clause(&encoding->formula, &encoding->always, 1);
     add_rounds(encoding);
-    for (int c = 0; c < encoding->nchunks; c++) {
-        if (encoding->goal->exchanges) add_exchanges(encoding, c);
-        if (encoding->goal->exchanges || repeat_chunk(encoding, c)) continue;
-        add_chunk(encoding, c);
-        if (c % size->chunks > 0) add_order(encoding, c - 1);
-    }
+    add_chunks(encoding);
     for (int s = 1; s <= size->steps; s++)
         add_limits(encoding, s);
     return true;
