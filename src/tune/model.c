@@ -499,9 +499,9 @@ double tt_model_plain_time(const struct tt_tune_env *env, const struct tt_tune_q
 }
 
 /* Exchanges by one-shot programs: up to so many bytes from rank to rank messages, which are bound
- * each time, took longer (over loopback, 2, 4 and 8 ranks); beyond so many ranks the connections,
- * which are others than those of messages, would be too many. */
-enum { EXCHANGE_BYTES = 16 << 10, EXCHANGE_RANKS = 64 };
+ * each time, took longer (over loopback, 2, 4 and 8 ranks; of two ranks up to more); beyond so many
+ * ranks the connections, which are others than those of messages, would be too many. */
+enum { EXCHANGE_BYTES = 16 << 10, PAIR_BYTES = 128 << 10, EXCHANGE_RANKS = 64 };
 /* An AlltoAll that sorts inside hosts: longer blocks are no longer sent together. */
 enum { SORTED_BYTES = 4 << 10 };
 
@@ -512,9 +512,10 @@ static bool only_by_name(const struct tt_tune_env *env, const struct tt_tune_que
                          enum tt_algo algo)
 {
     bool exchange = is_composite(query->func) && !env->all_direct;
+    double exchange_most = env->nranks == 2 ? PAIR_BYTES : EXCHANGE_BYTES;
     switch (algo) {
     case TT_ALGO_ONESHOT:
-        return exchange && (payload(env, query) > EXCHANGE_BYTES || env->nranks > EXCHANGE_RANKS);
+        return exchange && (payload(env, query) > exchange_most || env->nranks > EXCHANGE_RANKS);
     case TT_ALGO_PAT: return tt_param_int("NCCL_PAT_ENABLE") == 2 && env->ppn > 1;
     case TT_ALGO_DOUBLING:
     case TT_ALGO_HALVING: return env->all_direct;

@@ -264,6 +264,12 @@ static void short_exchanges_are_programs(void **state)
         assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_ONESHOT);
         query.bytes += 64;
         assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_P2P);
+        env = two_hosts(2);
+        env.slice_bytes = 512 << 10;
+        query.bytes = 2 * (128u << 10);
+        assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_ONESHOT);
+        query.bytes += 64;
+        assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_P2P);
         env = two_hosts(66);
         query.bytes = 1 << 10;
         assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_P2P);
