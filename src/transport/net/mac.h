@@ -16,12 +16,13 @@ tt_mac_sum_fn tt_mac_sum; /* on any processor */
 tt_mac_sum_fn *const *tt_mac_sums(void);
 
 struct tt_mac_key { /* wipe it with sodium_memzero() */
-    struct {
+    _Alignas(64) tt_mac_sum_fn *sum;
+    _Alignas(32) struct {
         unsigned char compress[16], last[16];
-        uint64_t words[TT_MAC_BLOCK_BYTES / 8];
+        uint64_t words[TT_MAC_BLOCK_BYTES / 8]; /* loads of 64 bytes cross no cache line */
     } secret;
-    tt_mac_sum_fn *sum;
 };
+_Static_assert(offsetof(struct tt_mac_key, secret.words) % 64 == 0, "on a cache line");
 
 /* Derive the key from a seed; equal seeds give equal keys. */
 void tt_mac_key_init(struct tt_mac_key *key, const unsigned char seed[TT_MAC_SEED_BYTES]);
