@@ -141,7 +141,7 @@ static ncclResult_t connect_all(struct tt_init *init, struct tt_agreement *agree
     rc = tt_tune_check();
     if (!rc) rc = tt_plugins_open(comm);
     if (!rc) rc = tt_imports_agree(comm, agreed);
-    if (!rc && (reached.any_net || without_memory(agreed))) rc = tt_networks_agree(comm);
+    if (!rc && (reached.any_net || without_memory(agreed))) rc = tt_networks_agree(comm, agreed);
     if (!rc) rc = tt_collnets_agree(comm, agreed, tt_init_timeout_sec());
     if (!rc) rc = connect_peers(comm, agreed);
     if (!rc) rc = tt_plugins_start(comm, net);

@@ -66,10 +66,10 @@ ncclResult_t tt_plugins_start(struct tt_comm *comm, bool needs_net);
 void tt_plugins_stop(struct tt_comm *comm);
 void tt_plugins_close(struct tt_comm *comm);
 
-/* networks.c: compare the ranks' networks, and let edges use the devices that all ranks have.
- * Collective. Errors: ncclInvalidUsage naming two ranks with different networks; those of the
- * exchange. */
-ncclResult_t tt_networks_agree(struct tt_comm *comm);
+/* networks.c: compare the ranks' networks, let edges use the devices that all ranks have, and make
+ * slices smaller where their slots would take too much memory. Collective. Errors: ncclInvalidUsage
+ * naming two ranks with different networks; those of the exchange. */
+ncclResult_t tt_networks_agree(struct tt_comm *comm, struct tt_agreement *agreed);
 /* The same: where no two ranks share memory, slices are as large as the network likes them; the
  * same on all ranks. */
 void tt_networks_slices(const struct tt_comm *comm, struct tt_agreement *agreed);

@@ -124,6 +124,7 @@ struct tt_net_label { /* what ranks compare before they use a network together *
     char name[64];
     int32_t version; /* of the interface; 0: no network */
     int32_t ndevs;   /* devices that edges spread over */
+    int32_t gathers; /* its edges need no memory that it registers */
 };
 void tt_net_label(const struct tt_net *net, struct tt_net_label *label_out); /* NULL: none */
 /* Spread edges over the first `ndevs` devices at most. Call it before the first edge is made. */

@@ -62,10 +62,14 @@ struct tt_transport_config {
     const struct tt_transport_group *group; /* copied; NULL: no network that reduces */
     int nchannels;                          /* edges per peer and direction and connection index */
     size_t slice_bytes;                     /* payload of a slot, equal on all ranks */
-    bool allow_direct, allow_shm;           /* NCCL_P2P_DISABLE, NCCL_SHM_DISABLE */
-    bool oversubscribed;                    /* more local ranks than cores */
+    size_t pool_bytes;            /* slots that messages share over plugins, at most; 0: 12 MiB */
+    bool allow_direct, allow_shm; /* NCCL_P2P_DISABLE, NCCL_SHM_DISABLE */
+    bool oversubscribed;          /* more local ranks than cores */
 };
 
+/* The largest half, quarter and so on of `slice_bytes`, or all of it, with which the slots that a
+ * rank's edges of a ring and a tree take over a plugin's network are no more than 32 MiB. */
+size_t tt_transport_slice_most(int nranks, int nchannels, size_t slice_bytes);
 /* Bytes of control memory that a rank needs (inbox slots of all peers, shared barrier). Sparse. */
 size_t tt_transport_inbox_bytes(int nranks, int nchannels, size_t slice_bytes);
 

@@ -277,6 +277,19 @@ def groups_in_a_job():
         check(("receives of several messages" in out) == grouped, f"version {version}: {out}")
 
 
+def shared_slots_in_a_job():
+    """Four peers take turns with slots for three at a time, and slices are as large as 32 MiB of slots allow."""
+    env = {"NCCL_NET_PLUGIN": f"{plugins}/libnccl-net_outsider_v12.so", "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_BUFFSIZE": "8388608",
+           "TUTTI_PLUGIN_CHECK": "1", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET", "NCCL_MAX_NCHANNELS": "1", "NCCL_NET_SHARED_BUFFERS": "1"}
+    done = subprocess.run([tutti, "perf", "--ranks", "5", "-b", "5M", "-e", "5M", "-n", "1", "-w", "0", "alltoall", "gather"],
+                          env=os.environ | env, text=True, capture_output=True, timeout=300)
+    out = done.stdout + done.stderr
+    check(done.returncode == 0 and "Out of bounds values : 0 OK" in out, f"shared slots: {out}")
+    check("slices of 512 KiB instead of 1024" in out and "share 6 times 4 slots" in out, f"shared slots: {out}")
+    blames = [line for line in out.splitlines() if "the host is wrong" in line or "breaks the contract" in line and not is_late(line)]
+    check("calls were checked" in out and not blames, f"shared slots: {blames}")
+
+
 def expect(kind, name, variable, faults, **env):
     """Each planted fault is found: as a breach, or where the case ends. None of them by another name."""
     for fault, says in faults.items():
@@ -409,6 +422,7 @@ elif what == "net":
     sound_nets()
     example_in_a_job()
     groups_in_a_job()
+    shared_slots_in_a_job()
     nics_of_a_machine()
 elif what == "collnet":
     collnets()

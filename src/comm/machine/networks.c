@@ -8,6 +8,7 @@
 #include "comm/records/record.h"
 #include "plugin/net/net.h"
 #include "plugin/plugin.h"
+#include "transport/transport.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +57,18 @@ static ncclResult_t compare_nets(const struct tt_comm *comm, const struct tt_net
     return ncclSuccess;
 }
 
-ncclResult_t tt_networks_agree(struct tt_comm *comm)
+/* Registered memory is there whether it is used or not. */
+static void bound_slices(struct tt_comm *comm, struct tt_agreement *agreed)
+{
+    size_t most =
+        tt_transport_slice_most(comm->member.nranks, comm->edge_channels, agreed->slice_bytes);
+    if (most == agreed->slice_bytes) return;
+    tt_info(TT_LOG_INIT | TT_LOG_NET, "slices of %zu KiB instead of %u, as NET/%s registers slots",
+            most >> 10, (unsigned int)agreed->slice_bytes >> 10, comm->net ? comm->net->name : "");
+    comm->tune.slice_bytes = agreed->slice_bytes = (uint32_t)most;
+}
+
+ncclResult_t tt_networks_agree(struct tt_comm *comm, struct tt_agreement *agreed)
 {
     struct tt_net_label own;
     struct tt_net_label *labels = tt_calloc((size_t)comm->member.nranks, sizeof(*labels));
@@ -65,8 +77,10 @@ ncclResult_t tt_networks_agree(struct tt_comm *comm)
     ncclResult_t rc = tt_bootstrap_allgather(comm->bootstrap, &own, sizeof(own), labels);
     if (!rc) rc = compare_nets(comm, labels);
     int ndevs = own.ndevs, least = 0; /* of all ranks that have a network: the same at all ranks */
+    bool registers = false;
     for (int r = 0; !rc && r < comm->member.nranks; r++) {
         if (!labels[r].version) continue;
+        registers = registers || !labels[r].gathers;
         if (labels[r].ndevs < ndevs) ndevs = labels[r].ndevs;
         if (!least || labels[r].ndevs < least) least = labels[r].ndevs;
     }
@@ -77,6 +91,7 @@ ncclResult_t tt_networks_agree(struct tt_comm *comm)
                 "rank %d: the first %d of %d devices of NET/%s are used, another rank has no more",
                 comm->member.rank, ndevs, (int)own.ndevs, own.name);
     }
+    if (!rc && registers) bound_slices(comm, agreed);
     free(labels);
     return rc;
 }

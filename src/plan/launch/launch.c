@@ -312,6 +312,7 @@ static void list_calls(struct tt_plan *plan, struct tt_group_call *first,
         *tail = &node->next_same_kind;
     }
     *message = *collective = NULL;
+    launch->messages = tt_messages_in_turn(plan, launch->messages);
 }
 
 ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_group_call *first,

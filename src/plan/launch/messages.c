@@ -30,7 +30,7 @@ struct message {
 /* ---- parts ---- */
 
 #define PART_BYTES ((size_t)512 << 10) /* at least: as many as one message of a network edge */
-enum { PART_GRAIN = 4096 };
+enum { PART_GRAIN = 4096, FEW_CALLS = 32, RUNS = 32 };
 
 /* Devices that one message may use, equal on all ranks. */
 static int device_count(const struct tt_plan *plan)
@@ -126,6 +126,56 @@ static ncclResult_t add_copy(struct tt_plan *plan, const struct message *message
                      (struct tt_extent){0, message->bytes}, SIZE_MAX, 64);
     plan->batch.nframes++;
     return ncclSuccess;
+}
+
+/* ---- in turn ---- */
+
+/* Equal at both ends of a message; exchanges have an order of their own. */
+static int turn_of(const struct tt_plan *plan, const struct tt_group_call *node)
+{
+    const struct tt_task *task = &node->task;
+    int n = plan->comm->member.nranks, rank = plan->comm->member.rank;
+    if (!tt_func_is_message(task->func)) return 0;
+    return (task->func == TT_FUNC_SEND ? task->root - rank + n : rank - task->root + n) % n;
+}
+
+/* What has one turn keeps its order: such messages to one peer must. */
+static struct tt_group_call *merge(const struct tt_plan *plan, struct tt_group_call *a,
+                                   struct tt_group_call *b)
+{
+    struct tt_group_call *first = NULL, **tail = &first;
+    while (a && b) {
+        struct tt_group_call **least = turn_of(plan, b) < turn_of(plan, a) ? &b : &a;
+        *tail = *least;
+        tail = &(*least)->next_same_kind;
+        *least = *tail;
+    }
+    *tail = a ? a : b;
+    return first;
+}
+
+/* runs[k] has 2^k calls, or none; those of the higher ones came earlier. */
+struct tt_group_call *tt_messages_in_turn(const struct tt_plan *plan, struct tt_group_call *first)
+{
+    struct tt_group_call *runs[RUNS] = {NULL}, *sorted = NULL;
+    int ncalls = 0;
+    for (const struct tt_group_call *node = first; node; node = node->next_same_kind)
+        ncalls++;
+    if (ncalls < FEW_CALLS || !tt_transport_expects(plan->comm->transport)) return first;
+    while (first) {
+        struct tt_group_call *run = first;
+        first = first->next_same_kind;
+        run->next_same_kind = NULL;
+        int k = 0;
+        for (; k < RUNS - 1 && runs[k]; k++) {
+            run = merge(plan, runs[k], run);
+            runs[k] = NULL;
+        }
+        runs[k] = runs[k] ? merge(plan, runs[k], run) : run;
+    }
+    for (int k = 0; k < RUNS; k++)
+        sorted = merge(plan, runs[k], sorted);
+    return sorted;
 }
 
 /* ---- messages to oneself ---- */

@@ -15,6 +15,10 @@ struct tt_task;
  */
 ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *first,
                                 const struct tt_group_launch *launch);
+/* Where slots are shared by many peers, the messages of a group in the order in which all ranks
+ * come to each other: the k-th next rank sends to the one that takes from the k-th one before it.
+ * Returns the first one. */
+struct tt_group_call *tt_messages_in_turn(const struct tt_plan *plan, struct tt_group_call *first);
 /* Check that each send of this rank to itself has its receive, before anything of the group is
  * launched. Errors: ncclInvalidUsage. */
 ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_group_call *first);

@@ -351,6 +351,7 @@ void tt_net_label(const struct tt_net *net, struct tt_net_label *label_out)
     snprintf(label_out->name, sizeof(label_out->name), "%s", net->name);
     label_out->version = net->plugin->ops.version;
     label_out->ndevs = net->ndevs;
+    label_out->gathers = net->plugin->ops.gathers;
 }
 
 void tt_net_spread(struct tt_net *net, int ndevs)

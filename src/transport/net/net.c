@@ -14,6 +14,8 @@
 
 /* A MAC is made and compared of what is in the second cache. */
 #define PROVED_BYTES ((size_t)512 << 10)
+#define COLL_BYTES ((size_t)32 << 20)
+enum { TREE_PEERS = 3, PLUGIN_SLICE_LEAST = 65536 };
 
 static struct net_edge *own(struct tt_edge *edge)
 {
@@ -29,7 +31,7 @@ static char *net_acquire(struct tt_edge *base, size_t bytes)
     (void)bytes;
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
     /* pairs with the release store in finish_step() */
-    while (filled - atomic_load_explicit(&edge->emptied, memory_order_acquire) >= TT_SLOTS) {
+    while (filled - atomic_load_explicit(&edge->emptied, memory_order_acquire) > edge->slot_mask) {
         if (driven) return NULL;
         tt_net_drive(edge->transport->net_edges, edge, false);
         driven = true;
@@ -177,7 +179,8 @@ static void net_expect(struct tt_edge *base, uint64_t nmessages)
     uint64_t expected = atomic_load_explicit(&edge->expected, memory_order_relaxed);
     if (edge->gathers) return; /* it has one slot */
     if (expected < emptied) expected = emptied;
-    atomic_store_explicit(&edge->expected, expected + nmessages, memory_order_relaxed);
+    /* pairs with the acquire load in issue_limit() */
+    atomic_store_explicit(&edge->expected, expected + nmessages, memory_order_release);
     net_look_now(edge->transport->net_edges);
     tt_net_drive(edge->transport->net_edges, edge, false);
 }
@@ -207,7 +210,7 @@ static void net_land(struct tt_edge *base, uint64_t match, char *at, size_t room
         atomic_store_explicit(&edge->transfer_first, emptied, memory_order_relaxed);
         atomic_store_explicit(&edge->transfer_end, end, memory_order_release);
     }
-    if (end > emptied + TT_SLOTS) end = emptied + TT_SLOTS;
+    if (end > emptied + edge->slot_mask + 1) end = emptied + edge->slot_mask + 1;
     for (uint64_t k = wanted > emptied ? wanted : emptied; k < end; k++) {
         size_t skip = (k - emptied) * slice_bytes;
         edge->memory[k % TT_SLOTS] =
@@ -253,7 +256,7 @@ static void net_track(struct tt_edge *base, const struct tt_edge_track *track)
     }
     pthread_mutex_unlock(&edge->transport->net_edges->lock);
     tt_net_op_release(ended);
-    if (track && !base->key.sending) net_expect(base, (uint64_t)track->nsteps);
+    if (track && !base->key.sending) base->ops->expect(base, (uint64_t)track->nsteps);
 }
 
 static void net_name(const struct tt_edge *base, char *text, size_t text_bytes)
@@ -273,6 +276,7 @@ static void edge_free(struct net_edge *edge)
         op = op->next;
         tt_net_op_release(ended);
     }
+    if (edge->pooled) tt_net_pool_leave(edge);
     if (edge->fifo) munmap(edge->fifo, edge->fifo_bytes);
     free(edge);
 }
@@ -303,6 +307,90 @@ static const struct tt_edge_ops net_ops = {
     .destroy = net_destroy,
 };
 
+/* ---- with slots of the pool ---- */
+
+static bool has_slots(struct net_edge *edge)
+{
+    return edge->fifo || tt_net_pool_take(edge);
+}
+
+static char *pooled_acquire(struct tt_edge *base, size_t bytes)
+{
+    struct net_edge *edge = own(base);
+    char *payload = has_slots(edge) ? net_acquire(base, bytes) : NULL;
+    edge->filling = payload != NULL;
+    return payload;
+}
+
+static void pooled_post(struct tt_edge *base, uint64_t match, size_t bytes)
+{
+    net_post(base, match, bytes);
+    own(base)->filling = false;
+}
+
+static void pooled_post_small(struct tt_edge *base, uint64_t match, const void *bytes,
+                              size_t len_bytes)
+{
+    net_post_small(base, match, bytes, len_bytes);
+    own(base)->filling = false;
+}
+
+static bool pooled_post_ref(struct tt_edge *base, uint64_t match, const void *ptr, size_t bytes)
+{
+    bool posted = net_post_ref(base, match, ptr, bytes);
+    if (posted) own(base)->filling = false;
+    return posted;
+}
+
+static bool pooled_send_small(struct tt_edge *base, uint64_t match, const void *bytes,
+                              size_t len_bytes)
+{
+    return has_slots(own(base)) && net_send_small(base, match, bytes, len_bytes);
+}
+
+static ncclResult_t pooled_peek(struct tt_edge *base, uint64_t match, const char **payload_out,
+                                size_t *bytes_out)
+{
+    int error = atomic_load_explicit(&own(base)->error, memory_order_acquire);
+    if (has_slots(own(base))) return net_peek(base, match, payload_out, bytes_out);
+    return error ? (ncclResult_t)error : ncclInProgress;
+}
+
+static const char *pooled_take(struct tt_edge *base, uint64_t match, size_t bytes)
+{
+    return has_slots(own(base)) ? net_take(base, match, bytes) : NULL;
+}
+
+/* What is not expected now is asked for when it is wanted. */
+static void pooled_expect(struct tt_edge *base, uint64_t nmessages)
+{
+    if (has_slots(own(base))) net_expect(base, nmessages);
+}
+
+static void pooled_land(struct tt_edge *base, uint64_t match, char *at, size_t room)
+{
+    if (has_slots(own(base))) net_land(base, match, at, room);
+}
+
+static const struct tt_edge_ops pooled_ops = {
+    .acquire = pooled_acquire,
+    .post = pooled_post,
+    .post_small = pooled_post_small,
+    .post_ref = pooled_post_ref,
+    .drained = net_drained,
+    .peek = pooled_peek,
+    .land = pooled_land,
+    .expect = pooled_expect,
+    .push = net_push,
+    .small = {.send = pooled_send_small,
+              .send_ahead = pooled_send_small,
+              .take = pooled_take,
+              .release = net_release},
+    .track = net_track,
+    .name = net_name,
+    .destroy = net_destroy,
+};
+
 /* ---- making ---- */
 
 static bool net_can_connect(const struct tt_transport_config *config, int peer)
@@ -323,10 +411,27 @@ static void log_edge(const struct net_edge *edge)
             key->sending ? "send" : "receive", config->net->name, edge->dev);
 }
 
+size_t tt_transport_slice_most(int nranks, int nchannels, size_t slice_bytes)
+{
+    int npeers = nranks - 1 < TREE_PEERS ? nranks - 1 : TREE_PEERS;
+    size_t nedges = (size_t)nchannels * (size_t)(2 + 2 * npeers); /* a ring goes one way */
+    while (nedges * TT_SLOTS * slice_bytes > COLL_BYTES && slice_bytes > PLUGIN_SLICE_LEAST)
+        slice_bytes /= 2;
+    return slice_bytes;
+}
+
 /* Pages of the slots exist once they are used. */
 static ncclResult_t map_slots(struct net_edge *edge, size_t slice_bytes)
 {
     edge->stride = TT_LINE_BYTES + tt_round_up(slice_bytes, TT_LINE_BYTES);
+    edge->pooled = tt_net_pool_serves(edge->transport->net_edges, edge);
+    if (edge->pooled) {
+        edge->edge.ops = &pooled_ops;
+        edge->slot_mask = NET_POOL_SLOTS - 1;
+        if (edge->group_most > NET_POOL_SLOTS / 2) edge->group_most = NET_POOL_SLOTS / 2;
+        return tt_net_pool_create(edge->transport->net_edges, edge->edge.config->pool_bytes,
+                                  edge->stride);
+    }
     edge->slot_mask = edge->gathers && !edge->edge.key.sending ? 0 : TT_SLOTS - 1;
     edge->fifo_bytes = (edge->slot_mask + 1) * edge->stride;
     char *fifo =

@@ -37,8 +37,11 @@ enum net_phase {
 /* "The mover" below is the thread that moves the network now and holds the lock of tt_net_edges. */
 struct net_line { /* a connection; of the mover */
     enum net_phase phase;
-    void *listen_comm, *comm, *mhandle;
-    bool registered; /* `mhandle` is that of the slots; it may be NULL */
+    void *listen_comm, *comm;
+    void *mhandle;                     /* of the slots that the edge has now; it may be NULL */
+    void *kept_mhandle;                /* of its slots, or of the pool */
+    void *spare_mhandle;               /* of net_edge.spare */
+    bool registered, spare_registered; /* these two are there */
     _Alignas(16) char handle[NCCL_NET_HANDLE_MAXSIZE]; /* networks keep structs in it */
     uint64_t mail;       /* of the bootstrap, when the handle was last not found */
     uint64_t since_nsec; /* when the proxy first saw it; 0: not yet */
@@ -82,6 +85,10 @@ struct net_step {      /* of one slot */
     uint8_t group; /* receiving: messages in `request` from this one on; 0: in the one before */
 };
 
+/* Slots of an edge that takes them from the pool. */
+enum { NET_POOL_SLOTS = 4 };
+_Static_assert(NET_POOL_SLOTS >= TT_SLOTS / 2, "a request for several messages has so many");
+
 struct net_pin { /* memory that the network has registered for a direct line */
     struct net_pin *next;
     const void *key; /* of the region */
@@ -101,12 +108,15 @@ struct net_region { /* memory that the user registered */
 
 struct net_edge {
     struct tt_edge edge;
-    struct net_edge *next;
+    struct net_edge *next, *prev;
     struct tt_transport *transport; /* borrowed */
-    char *fifo;                     /* owned mapping: slots of `stride` bytes */
+    char *fifo;                     /* owned mapping, or of the pool: slots of `stride` bytes */
     uint32_t slot_mask; /* how many, a power of two, less one. Receiving from a network that gathers
                            there is one: the next message is asked for when the last one is done */
     size_t stride, fifo_bytes;
+    bool pooled;                            /* net_pool.c: `fifo` is NULL while it has no slots */
+    bool filling;                           /* pooled: a slot was acquired and not posted yet */
+    char *spare;                            /* pooled: owned mapping; NULL: not needed so far */
     bool gathers;                           /* the network does */
     bool proves;                            /* messages must carry MACs */
     struct tt_net_landing memory[TT_SLOTS]; /* by slot; of the executor until the slot is posted.
@@ -162,6 +172,8 @@ struct tt_net_edges {
     pthread_mutex_t region_lock; /* innermost */
     struct net_region *regions;  /* owned */
     _Atomic uint32_t nregions;
+    struct net_pool *pool; /* owned; NULL: not needed so far. Made on the launch path */
+    size_t own_bytes;      /* slots of messages' edges that are not pooled */
 };
 
 /* There is something to ask the network for. */
@@ -211,6 +223,20 @@ bool tt_net_registered(struct tt_net_edges *edges, const void *at, size_t bytes)
 const struct net_pin *tt_net_pin(struct net_edge *edge, const void *at, size_t bytes);
 /* Undo all registrations of the edge; lock held. */
 void tt_net_unpin(struct net_edge *edge);
+
+/* net_pool.c. True when that edge, which has no slots yet, shall take them from the pool. */
+bool tt_net_pool_serves(struct tt_net_edges *edges, const struct net_edge *edge);
+/* Make the pool, of slots of that size, if it is not there. */
+ncclResult_t tt_net_pool_create(struct tt_net_edges *edges, size_t pool_bytes, size_t stride);
+void tt_net_pool_destroy(struct net_pool *pool); /* accepts NULL */
+/* Give slots to a pooled edge that has none. False: not now. The executor's thread. */
+bool tt_net_pool_take(struct net_edge *edge);
+/* The edge ends; its connections are closed. */
+void tt_net_pool_leave(struct net_edge *edge);
+/* What a connection of the edge registers. */
+void tt_net_pool_memory(const struct net_edge *edge, void **at_out, size_t *bytes_out);
+/* Set `mhandle` of a line of a pooled edge to that of the slots that it has now. Lock held. */
+ncclResult_t tt_net_pool_register(struct net_edge *edge, struct net_line *line);
 
 /* net_watch.c: events for the profiler. */
 struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track);

@@ -269,6 +269,7 @@ void tt_net_edges_add(struct tt_net_edges *edges, struct net_edge *edge)
 {
     pthread_mutex_lock(&edges->lock);
     edge->next = edges->first;
+    if (edge->next) edge->next->prev = edge;
     edges->first = edge;
     edges->count++;
     atomic_store_explicit(&edges->joining, true, memory_order_relaxed);
@@ -279,12 +280,9 @@ void tt_net_edges_add(struct tt_net_edges *edges, struct net_edge *edge)
 void tt_net_edges_remove(struct tt_net_edges *edges, struct net_edge *edge)
 {
     pthread_mutex_lock(&edges->lock);
-    for (struct net_edge **at = &edges->first; *at; at = &(*at)->next) {
-        if (*at != edge) continue;
-        *at = edge->next;
-        edges->count--;
-        break;
-    }
+    if (edge->next) edge->next->prev = edge->prev;
+    *(edge->prev ? &edge->prev->next : &edges->first) = edge->next;
+    edges->count--;
     if (!edges->inherited) tt_net_edge_close(edge);
     pthread_mutex_unlock(&edges->lock);
 }
@@ -367,6 +365,7 @@ void tt_net_edges_destroy(struct tt_net_edges *edges)
     pthread_cond_destroy(&edges->wake_up);
     pthread_mutex_destroy(&edges->wake_lock);
     pthread_mutex_destroy(&edges->lock);
+    tt_net_pool_destroy(edges->pool);
     sodium_memzero(&edges->mac_key, sizeof(edges->mac_key));
     free(edges);
 }

@@ -226,9 +226,12 @@ static ncclResult_t ready_step(struct net_edge *edge, struct net_line *line)
         line->mail = 0;
         return ncclSuccess;
     }
-    ncclResult_t rc =
-        net->ops.reg_mr(net, line->comm, edge->fifo, edge->fifo_bytes, &line->mhandle);
+    void *slots;
+    size_t slots_bytes;
+    tt_net_pool_memory(edge, &slots, &slots_bytes);
+    ncclResult_t rc = net->ops.reg_mr(net, line->comm, slots, slots_bytes, &line->mhandle);
     if (rc) return rc;
+    line->kept_mhandle = line->mhandle;
     line->registered = true;
     line->phase = NET_READY;
     return line == &edge->direct ? send_word(edge, true) : ncclSuccess;
@@ -282,7 +285,8 @@ static void close_line(struct net_edge *edge, struct net_line *line)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     bool sending = edge->edge.key.sending;
-    if (line->registered) net->ops.dereg_mr(net, line->comm, line->mhandle);
+    if (line->registered) net->ops.dereg_mr(net, line->comm, line->kept_mhandle);
+    if (line->spare_registered) net->ops.dereg_mr(net, line->comm, line->spare_mhandle);
     if (line->comm && sending) net->ops.close_send(net, line->comm);
     if (line->comm && !sending) net->ops.close_recv(net, line->comm);
     if (!line->comm && sending) net->ops.give_up(net, line->handle);

@@ -230,10 +230,10 @@ static uint64_t issue_limit(struct net_edge *edge)
     /* pair with the release stores in net.c */
     if (edge->edge.key.sending) return atomic_load_explicit(&edge->filled, memory_order_acquire);
     uint64_t limit = atomic_load_explicit(&edge->wanted, memory_order_acquire);
+    uint64_t expected = atomic_load_explicit(&edge->expected, memory_order_acquire);
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
     bool reports = edge->edge.config->net->plugin->ops.consumed;
-    uint64_t room = (reports ? report_consumed(edge, emptied) : emptied) + TT_SLOTS;
-    uint64_t expected = atomic_load_explicit(&edge->expected, memory_order_relaxed);
+    uint64_t room = (reports ? report_consumed(edge, emptied) : emptied) + edge->slot_mask + 1;
     if (limit < expected) limit = expected;
     return limit < room ? limit : room;
 }
@@ -247,7 +247,8 @@ static bool issue_step(struct net_edge *edge)
         struct net_step *step = net_step_at(edge, edge->issued);
         int count = sending || edge->group_most < 2 ? 1 : group_size(edge, limit);
         if (!count) return moved;
-        ncclResult_t rc = sending ? issue_send(edge, step) : issue_recv(edge, step, count);
+        ncclResult_t rc = edge->pooled ? tt_net_pool_register(edge, &edge->slots) : ncclSuccess;
+        if (!rc) rc = sending ? issue_send(edge, step) : issue_recv(edge, step, count);
         if (rc) tt_net_broke(edge, rc, sending ? "sending" : "receiving");
         if (rc || !step->request) return moved || rc != ncclSuccess;
         edge->issued += (uint64_t)count;
@@ -348,6 +349,10 @@ static ncclResult_t post_payload(struct net_edge *edge, struct net_step *step)
         .tag = sending ? edge->edge.config->member->rank : edge->edge.key.peer,
         .event = step->seen.profiler ? &step->seen : NULL,
     };
+    if (edge->pooled && !sending) {
+        ncclResult_t rc = tt_net_pool_register(edge, &edge->direct);
+        if (rc) return rc;
+    }
     if (!place_payload(edge, step, &part)) return ncclInvalidUsage;
     return sending ? net->ops.isend(net, edge->direct.comm, &part, &step->payload)
                    : net->ops.irecv(net, edge->direct.comm, &part, &step->payload);

@@ -209,6 +209,12 @@ bool tt_transport_over_net(const struct tt_transport *transport, int peer)
     return false;
 }
 
+bool tt_transport_expects(const struct tt_transport *transport)
+{
+    (void)transport;
+    return fake.expects;
+}
+
 /* ---- device ---- */
 
 int tuttiHostDeviceCount(void)

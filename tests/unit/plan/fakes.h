@@ -27,6 +27,7 @@ struct fake_world {
     uint64_t capture[8]; /* capture id of stream number k (see fake_stream) */
     int device;
     char *short_buffer;      /* one byte of device memory; NULL: none */
+    bool expects;            /* what tt_transport_expects() answers */
     bool not_flat;           /* works of several collectives are no flat list */
     ncclResult_t state;      /* what tt_comm_check() answers */
     ncclResult_t init_rc;    /* what tt_comm_init() answers */

@@ -163,6 +163,39 @@ static void more_calls_than_the_slab(void **state)
     fake_comm_free(comm);
 }
 
+/* Where slots are shared the two ends of a message come to it at about the same time, whatever the
+ * order of the calls; messages to one peer keep theirs. */
+static void many_messages_take_turns(void **state)
+{
+    enum { RANKS = 16, RANK = 5 };
+    struct tt_comm *comm = fake_comm(RANKS, RANK, true);
+    (void)state;
+    fake_reset();
+    fake.expects = true;
+    tt_group_start();
+    add(comm, TT_FUNC_RECV, RANK + 1);
+    for (int peer = 0; peer < RANKS; peer++) {
+        if (peer == RANK) continue;
+        add(comm, TT_FUNC_SEND, peer);
+        add(comm, TT_FUNC_RECV, peer);
+    }
+    add(comm, TT_FUNC_SEND, RANK + 1);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    assert_int_equal(fake.works[0].spec.nframes, 2 * RANKS);
+    const struct tt_frame *frames = fake.works[0].frames;
+    for (int f = 0, latest = 0; f < 2 * RANKS; f++) {
+        bool sends = frames[f].program->func == TT_FUNC_SEND;
+        int way = sends ? frames[f].program->root - RANK : RANK - frames[f].program->root;
+        int turn = (way + RANKS) % RANKS;
+        assert_true(turn >= latest);
+        latest = turn;
+    }
+    assert_int_equal(frames[0].program->func, TT_FUNC_RECV); /* from the previous rank */
+    assert_int_equal(frames[1].program->func, TT_FUNC_SEND); /* two to the next one */
+    assert_int_equal(frames[2].after, 2);
+    fake_comm_free(comm);
+}
+
 static void open_and_close(void)
 {
     assert_int_equal(tt_group_start(), ncclSuccess);
@@ -715,6 +748,7 @@ int main(void)
         cmocka_unit_test(short_calls_are_written_once),
         cmocka_unit_test(short_exchanges_are_written_once),
         cmocka_unit_test(more_calls_than_the_slab),
+        cmocka_unit_test(many_messages_take_turns),
         cmocka_unit_test(callback_opens_a_group),
         cmocka_unit_test(thread_ends_inside),
         cmocka_unit_test(error_drops_everything),

@@ -16,7 +16,7 @@ struct tt_bootstrap {
         uint32_t tag;
         size_t bytes;
         char text[256];
-    } messages[16];
+    } messages[64];
 };
 
 static struct tt_bootstrap boxes[2] = {{.rank = 0, .lock = PTHREAD_MUTEX_INITIALIZER},
@@ -27,7 +27,7 @@ ncclResult_t tt_bootstrap_send(struct tt_bootstrap *bootstrap, int peer, uint32_
 {
     struct tt_bootstrap *box = &boxes[peer];
     pthread_mutex_lock(&box->lock);
-    assert_true(box->nmessages < 16 && bytes <= sizeof(box->messages[0].text));
+    assert_true(box->nmessages < 64 && bytes <= sizeof(box->messages[0].text));
     box->messages[box->nmessages].from = bootstrap->rank;
     box->messages[box->nmessages].tag = tag;
     box->messages[box->nmessages].bytes = bytes;
@@ -242,13 +242,14 @@ void rank_open(int r)
     assert_int_equal(tt_net_socket.init(&rank->net.ctx, 1, &net_config, NULL, no_event),
                      ncclSuccess);
     tt_net_socket_set_trust(rank->net.ctx, &trust);
-    rank->inbox = tt_calloc(1, tt_transport_inbox_bytes(2, 1, SLICE));
+    rank->inbox = tt_calloc(1, tt_transport_inbox_bytes(2, CHANNELS, SLICE));
     struct tt_transport_config config = {.member = &rank->member,
                                          .peers = rank->peers,
                                          .bootstrap = &boxes[r],
                                          .net = &rank->net,
-                                         .nchannels = 1,
+                                         .nchannels = CHANNELS,
                                          .slice_bytes = SLICE,
+                                         .pool_bytes = POOL_BYTES,
                                          .allow_direct = true,
                                          .allow_shm = true};
     assert_int_equal(tt_transport_create(&config, rank->inbox, &rank->transport), ncclSuccess);
@@ -271,7 +272,12 @@ void rank_close(int r)
 
 struct tt_edge *edge_of(int r, int conn, bool sending)
 {
-    struct tt_edge_key key = {.peer = 1 - r, .channel = 0, .conn = conn, .sending = sending};
+    return edge_at(r, 0, conn, sending);
+}
+
+struct tt_edge *edge_at(int r, int channel, int conn, bool sending)
+{
+    struct tt_edge_key key = {.peer = 1 - r, .channel = channel, .conn = conn, .sending = sending};
     struct tt_edge *edge = NULL;
     assert_int_equal(tt_transport_edge(ranks[r].transport, &key, &edge), ncclSuccess);
     return edge;

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define SLICE 4096
-enum { USER_BYTES = 32 * SLICE };
+enum { USER_BYTES = 32 * SLICE, CHANNELS = 12, POOL_BYTES = 4 * 4 * (SLICE + 64) };
 
 struct rank {
     struct tt_member member;
@@ -52,6 +52,7 @@ void rank_open(int r);
 void rank_close(int r);
 /* The rank's end of the edge to the other one. */
 struct tt_edge *edge_of(int r, int conn, bool sending);
+struct tt_edge *edge_at(int r, int channel, int conn, bool sending);
 /* The bootstrap of the rank. */
 struct tt_bootstrap *box_of(int r);
 

@@ -296,6 +296,8 @@ static void no_peer_comes(void **state)
 
 /* ---- many ranks ---- */
 
+enum { BUSY_RANK = 2000 };
+
 static size_t mapped_bytes(void)
 {
     char text[64] = "";
@@ -306,57 +308,110 @@ static size_t mapped_bytes(void)
     return strtoul(text, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What the edges of a ring and of two trees take, with all slots in use and all connections there,
- * but for what the kernel keeps of a connection. */
-static size_t bytes_of_4096_ranks(size_t slice_bytes)
+static struct tt_transport *rank_of_4096(size_t slice_bytes)
 {
-    enum { RANKS = 4096, CHANNELS = 2, RANK = 2000 };
-    static const int peers[] = {RANK - 1, RANK + 1, 0, RANK + 7, RANK + 9}; /* ring, tree */
-    struct rank *rank = &ranks[0];
-    struct tt_edge *edge = NULL;
-    size_t nedges = 0;
-    rank_open(0);
-    struct tt_member member = {.rank = RANK, .nranks = RANKS, .name = ""};
-    struct tt_peer_reach *reach = calloc(RANKS, sizeof(*reach));
+    enum { RANKS = 4096, CHANNELS_THERE = 2 };
+    static struct tt_member member = {.rank = BUSY_RANK, .nranks = RANKS, .name = ""};
+    static struct tt_peer_reach reach[RANKS];
     for (int r = 0; r < RANKS; r++)
         reach[r].reach = TT_REACH_NET;
     struct tt_transport_config config = {.member = &member,
                                          .peers = reach,
                                          .bootstrap = box_of(0),
-                                         .net = &rank->net,
-                                         .nchannels = CHANNELS,
+                                         .net = &ranks[0].net,
+                                         .nchannels = CHANNELS_THERE,
                                          .slice_bytes = slice_bytes};
+    if (!gathers) config.slice_bytes = tt_transport_slice_most(RANKS, CHANNELS_THERE, slice_bytes);
     struct tt_transport *transport = NULL;
+    assert_int_equal(tt_transport_create(&config, ranks[0].inbox, &transport), ncclSuccess);
+    return transport;
+}
+
+static void add_edge(struct tt_transport *transport, struct tt_edge_key key)
+{
+    struct tt_edge *edge = NULL;
+    assert_int_equal(tt_transport_edge(transport, &key, &edge), ncclSuccess);
+}
+
+/* What the edges of a ring and of two trees take, and of messages with all others, with all slots
+ * in use and all connections there, but for what the kernel and a plugin keep of a connection. */
+static size_t bytes_of_4096_ranks(size_t slice_bytes, bool messages)
+{
+    static const int peers[] = {BUSY_RANK - 1, BUSY_RANK + 1, 0, BUSY_RANK + 7, BUSY_RANK + 9};
+    size_t nedges = 0;
+    rank_open(0);
     size_t before = mapped_bytes();
-    assert_int_equal(tt_transport_create(&config, rank->inbox, &transport), ncclSuccess);
-    for (size_t i = 0; i < CHANNELS * TT_LEN(peers) * 2; i++) {
+    struct tt_transport *transport = rank_of_4096(slice_bytes);
+    for (size_t i = 0; i < 2 * TT_LEN(peers) * 2; i++) {
         size_t p = i / 2 % TT_LEN(peers);
         bool sending = i % 2;
-        struct tt_edge_key key = {peers[p], (int)(i / 2 / TT_LEN(peers)), TT_CONN_COLL, sending};
         if (p < 2 && sending != (p == 1)) continue; /* a ring goes one way */
-        assert_int_equal(tt_transport_edge(transport, &key, &edge), ncclSuccess);
+        add_edge(transport, (struct tt_edge_key){peers[p], (int)(i / 2 / TT_LEN(peers)),
+                                                 TT_CONN_COLL, sending});
         nedges++;
     }
-    size_t link_bytes = sizeof(struct socket_link) + sizeof(struct socket_lane);
+    for (int peer = 0; messages && peer < 4096; peer++) {
+        if (peer == BUSY_RANK) continue;
+        add_edge(transport, (struct tt_edge_key){peer, 0, TT_CONN_P2P, true});
+        add_edge(transport, (struct tt_edge_key){peer, 0, TT_CONN_P2P, false});
+        nedges += 2;
+    }
+    size_t link_bytes =
+        gathers || !messages ? sizeof(struct socket_link) + sizeof(struct socket_lane) : 0;
     size_t bytes = mapped_bytes() - before + nedges * link_bytes;
-    print_message("%zu edges of a rank of %d, slots of %zu bytes: %zu bytes, of which %zu are "
+    print_message("%zu edges of a rank of 4096, slots of %zu bytes: %zu bytes, of which %zu are "
                   "connections\n",
-                  nedges, RANKS, slice_bytes, bytes, nedges * link_bytes);
+                  nedges, tt_transport_slice(transport), bytes, nedges * link_bytes);
     tt_transport_destroy(transport);
-    free(reach);
     rank_close(0);
     return bytes;
 }
 
-/* As the library has them, over sockets and over plugins; with NCCL's NCCL_BUFFSIZE of 4 MiB a
- * plugin's slots alone are 64 MiB. */
+/* As the library has them, over sockets and over plugins; with NCCL's NCCL_BUFFSIZE of 4 MiB, and
+ * where messages go to all others, over plugins as well. */
 static void a_rank_of_4096_takes_little(void **state)
 {
     const size_t most_bytes = (size_t)64 << 20;
     (void)state;
-    assert_true(bytes_of_4096_ranks((size_t)256 << 10) < most_bytes * 5 / 8);
-    size_t bytes = bytes_of_4096_ranks((size_t)512 << 10);
-    assert_true(bytes < most_bytes + (gathers ? 0 : (size_t)1 << 20));
+    assert_true(bytes_of_4096_ranks((size_t)256 << 10, false) < most_bytes * 5 / 8);
+    size_t bytes = bytes_of_4096_ranks((size_t)512 << 10, false);
+    assert_true(bytes < (gathers ? most_bytes : most_bytes * 5 / 8));
+    if (!gathers) assert_true(bytes_of_4096_ranks((size_t)512 << 10, true) < most_bytes);
+}
+
+/* ---- slots that edges share ---- */
+
+/* Twelve pairs of edges where slots are there for two at a time: each message arrives. When the
+ * other end asks in the opposite order, those in front get slots of their own. */
+static void edges_take_slots_in_turn(void **state)
+{
+    struct tt_edge *out[CHANNELS], *in[CHANNELS];
+    int sent[CHANNELS] = {0}, received[CHANNELS] = {0}, left = CHANNELS * 20;
+    (void)state;
+    if (gathers) return;
+    setenv("NCCL_NET_SHARED_BUFFERS", "1", 1);
+    rank_open(0);
+    rank_open(1);
+    for (int c = 0; c < CHANNELS; c++) {
+        out[c] = edge_at(0, c, TT_CONN_P2P, true);
+        in[c] = edge_at(1, c, TT_CONN_P2P, false);
+    }
+    while (left) {
+        for (int c = 0; c < CHANNELS; c++) {
+            int back = CHANNELS - 1 - c;
+            if (sent[c] < 20 && try_send(out[c], sent[c] * CHANNELS + c)) sent[c]++;
+            if (received[back] == 20 || !try_receive(in[back], received[back] * CHANNELS + back))
+                continue;
+            received[back]++;
+            left--;
+        }
+        sched_yield();
+    }
+    assert_int_equal(atomic_load(&nregistered) >= 2 * CHANNELS, 1);
+    rank_close(0);
+    rank_close(1);
+    unsetenv("NCCL_NET_SHARED_BUFFERS");
+    assert_int_equal(atomic_load(&nregistered), 0);
 }
 
 int main(int argc, char **argv)
@@ -374,6 +429,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_peer_comes),
         cmocka_unit_test(expected_messages_are_asked_for),
         cmocka_unit_test(a_rank_of_4096_takes_little),
+        cmocka_unit_test(edges_take_slots_in_turn),
     };
     return run_all(argc, argv, tests, TT_LEN(tests));
 }
