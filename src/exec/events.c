@@ -128,6 +128,7 @@ void tt_events_begin(struct tt_work *work)
     if (work->events.nreplays > 0) begin_replay(work);
     for (int f = 0; f < work->nframes; f++) {
         work->channel_events[f] = (struct tt_channel_events){0};
+        if (work->eager) work->frame_live[f] = 1;
         if (work->frames[f].after == 0) begin_frame(work, f);
     }
 }

@@ -274,12 +274,12 @@ static ncclResult_t begin(struct tt_work *work)
     return rc;
 }
 
-/* Frames that did not end by themselves: the work was aborted, or ran as a list. */
+/* Frames that did not end by themselves: the work was aborted, or ran as a list without a wait. */
 static void end_events(struct tt_work *work)
 {
     work->events_open = false;
     for (int f = 0; f < work->nframes; f++) {
-        if (work->eager || work->frame_live[f] > 0) tt_events_end(work, f);
+        if (work->frame_live[f] > 0) tt_events_end(work, f);
     }
 }
 

@@ -81,12 +81,12 @@ static int cursor_count(const struct tt_work_spec *spec)
     return count;
 }
 
-/* Every frame of a list begins and ends with it: a profiler is to see messages one after another.
- */
+/* Every frame of a list begins with it: a profiler is to see messages to one peer one after
+ * another. */
 static bool begins_at_once(const struct tt_work_spec *spec)
 {
     int f = 0;
-    while (f < spec->nframes && spec->frames[f].conn == TT_CONN_COLL)
+    while (f < spec->nframes && spec->frames[f].after == 0)
         f++;
     return f == spec->nframes;
 }

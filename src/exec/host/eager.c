@@ -15,6 +15,7 @@
  *
  * Slots of a reduction are kept until it is done, since the sources lie in them. */
 #include "base/mem.h"
+#include "exec/events.h"
 #include "exec/host/cursor.h"
 #include "exec/host/reduce.h"
 
@@ -408,6 +409,17 @@ static bool is_over(const struct tt_eager *eager, int part) /* plus 1 */
     return part == 0 || eager->parts[part - 1].over;
 }
 
+/* A message of a list that has waited is over before the others: its events end now. */
+static __attribute__((noinline)) void end_message(struct tt_work *work,
+                                                  const struct tt_eager_part *part)
+{
+    const struct tt_frame *frame = part->first ? part->first->frame : NULL;
+    if (!frame || frame->conn != TT_CONN_P2P) return;
+    const int f = (int)(frame - work->frames);
+    work->frame_live[f] = 0;
+    tt_events_end(work, f);
+}
+
 /* Operations of the part until one has to wait. */
 static inline enum tt_run run_part(struct tt_work *work, struct tt_eager *eager,
                                    struct tt_eager_part *part)
@@ -419,6 +431,7 @@ static inline enum tt_run run_part(struct tt_work *work, struct tt_eager *eager,
     for (; op != part->at; op = op->next)
         part->passed++;
     part->over = !part->at;
+    if (part->over && work->events_open) end_message(work, part);
     if (part->over || run == TT_RUN_FAILED) return run;
     if (part->passed > passed) return TT_RUN_PROGRESS;
     return run == TT_RUN_DONE ? TT_RUN_WAIT : run; /* the sends have said what they wait for */
@@ -465,6 +478,7 @@ static __attribute__((noinline)) enum tt_run stop_at(struct tt_work *work, int s
         const struct tt_eager_op *end = p == stopped ? at : part->at;
         for (const struct tt_eager_op *op = part->first; op != end; op = op->next)
             part->passed++;
+        if (part->over && work->events_open) end_message(work, part);
     }
     eager->parts[stopped].at = at;
     eager->done = stopped;

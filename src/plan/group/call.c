@@ -41,6 +41,33 @@ create_another(struct tt_bound *bound, const struct tt_task *task, struct tt_wor
     return tt_work_create(&bound->spec, work_out);
 }
 
+/* The same for a known call that a profiler sees: its own work, with the events of this call. */
+static __attribute__((noinline)) bool launch_seen_again(struct tt_plan *plan,
+                                                        struct tt_bound *bound,
+                                                        const struct tt_task *task,
+                                                        ncclResult_t *rc_out)
+{
+    struct tt_stream_info info;
+    struct tt_group_events group = {0};
+    struct tt_op_events events = {.captured = false};
+    if (!bound->watched ||
+        bound->looked.frees != atomic_load_explicit(plan->frees, memory_order_relaxed) ||
+        tuttiHostStreamInfo(task->stream, &info) || info.capturing ||
+        !tt_work_rebind(bound->watched, task->in, task->out))
+        return false;
+    struct tt_group_call node = {.task = *task};
+    plan->issued++;
+    tt_events_call(plan, &group, 1, &node);
+    tt_events_group_ends(&group);
+    node.number = tt_count_calls(plan, task->func, 1);
+    tt_events_collective(plan, &node, bound, &events);
+    tt_work_set_events(bound->watched, &events.work);
+    *rc_out = tt_launch_work(plan, bound->watched, task->stream, true);
+    tt_events_launched(&events);
+    tt_events_group_over(&group);
+    return true;
+}
+
 /* Put a known call on its stream again. False when it has to be looked at: nothing was done. hot */
 /* NOLINTNEXTLINE(readability-function-cognitive-complexity): questions, one after the other */
 static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out)
@@ -60,7 +87,7 @@ static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclR
     if ((!task->in && frame->in_bytes) || (!task->out && frame->out_bytes)) return false;
     if (tt_stream_is_default(task->stream) && tuttiHostGetDevice() != plan->comm->member.device)
         return false;
-    if (tt_prof_mask(plan->comm->profiler)) return false;
+    if (tt_prof_mask(plan->comm->profiler)) return launch_seen_again(plan, bound, task, rc_out);
     const uint64_t frees = atomic_load_explicit(plan->frees, memory_order_relaxed);
     const bool looked = bound->looked.frees == frees;
     *rc_out = looked ? ncclSuccess : tt_looked_again(&bound->looked, frees, task);
