@@ -25,6 +25,12 @@ ncclResult_t tt_enter(struct tt_comm *comm, const char *func);
 /* Check that it is alive, not busy and not failed; in any phase. */
 ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func);
 
+/* What a tool is shown of a communicator that begins or ends. */
+void tt_life_note(struct tt_nvtx_life *life, const struct tt_comm *comm);
+/* The same where a call has made one: not of what goes on in the background, or when a group ends.
+ */
+void tt_life_begun(struct tt_nvtx_life *life, ncclResult_t rc, const ncclComm_t *newcomm);
+
 /* Allocate a child on the parent's device; it inherits the effective config unless one is given. */
 ncclResult_t tt_child_create(const struct tt_comm_request *request, struct tt_comm *parent,
                              struct tt_comm **child_out);

@@ -52,6 +52,20 @@ ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func)
     return rc;
 }
 
+void tt_life_note(struct tt_nvtx_life *life, const struct tt_comm *comm)
+{
+    life->comm = comm->member.comm_id;
+    life->nranks = comm->member.nranks;
+    life->rank = comm->member.rank;
+    life->device = comm->member.device;
+}
+
+void tt_life_begun(struct tt_nvtx_life *life, ncclResult_t rc, const ncclComm_t *newcomm)
+{
+    if (!rc && newcomm && *newcomm && tt_group_depth() == 0)
+        tt_life_note(life, (const struct tt_comm *)*newcomm);
+}
+
 /* ---- queries ---- */
 
 /* Pinned on success. */
@@ -181,17 +195,20 @@ static ncclResult_t split(struct tt_comm *own, int color, int key, ncclComm_t *n
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
                             ncclConfig_t *config)
 {
+    struct tt_nvtx_life life = {.kind = TT_NVTX_SPLIT, .color = color, .key = key};
     struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
-        tt_nvtx_begin("CommSplit", -1);
-    (void)range;
+        tt_nvtx_begin_life("CommSplit", -1, &life);
     static const char func[] = "ncclCommSplit";
     struct tt_comm *own = (struct tt_comm *)comm;
     if (newcomm) *newcomm = NULL;
     ncclResult_t rc = tt_check_pointer(newcomm, func, "newcomm");
     if (!rc) rc = tt_enter(own, func);
     if (rc) return tt_group_error(rc);
+    life.parent = own->member.comm_id;
+    life.device = own->member.device;
     rc = split(own, color, key, newcomm, config);
     tt_plan_unpin(own->plan);
+    if (range.open) tt_life_begun(&life, rc, newcomm);
     return rc;
 }
 
@@ -258,17 +275,19 @@ static ncclResult_t shrink(struct tt_comm *own, const int *list, int count, nccl
 ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
                              ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)
 {
+    struct tt_nvtx_life life = {.kind = TT_NVTX_SHRINK, .nexcluded = excludeRanksCount};
     struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
-        tt_nvtx_begin("CommShrink", -1);
-    (void)range;
+        tt_nvtx_begin_life("CommShrink", -1, &life);
     static const char func[] = "ncclCommShrink";
     struct tt_comm *own = (struct tt_comm *)comm;
     if (newcomm) *newcomm = NULL;
     ncclResult_t rc = tt_check_pointer(newcomm, func, "newcomm");
     if (!rc) rc = tt_enter(own, func);
     if (rc) return tt_group_error(rc);
+    life.device = own->member.device;
     rc = shrink(own, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags);
     tt_plan_unpin(own->plan);
+    if (range.open) tt_life_begun(&life, rc, newcomm);
     return rc;
 }
 
@@ -276,13 +295,15 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int exclude
 
 ncclResult_t pncclCommFinalize(ncclComm_t comm)
 {
+    struct tt_nvtx_life life = {.kind = TT_NVTX_FINALIZE};
     struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
-        tt_nvtx_begin("CommFinalize", -1);
+        tt_nvtx_begin_life("CommFinalize", -1, &life);
     (void)range;
     static const char func[] = "ncclCommFinalize";
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
     ncclResult_t rc = tt_check_usable(own, func);
+    if (!rc) tt_life_note(&life, own);
     if (!rc && phase_of(own) != TT_COMM_READY) {
         rc = tt_fail(ncclInvalidArgument, "%s: rank %d: the communicator was %s before", func,
                      own->member.rank, phase_of(own) == TT_COMM_REVOKED ? "revoked" : "finalized");
@@ -292,13 +313,15 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm)
 
 ncclResult_t pncclCommDestroy(ncclComm_t comm)
 {
+    struct tt_nvtx_life life = {.kind = TT_NVTX_INIT};
     struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
-        tt_nvtx_begin("CommDestroy", -1);
+        tt_nvtx_begin_life("CommDestroy", -1, &life);
     (void)range;
     static const char func[] = "ncclCommDestroy";
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
     ncclResult_t rc = tt_check_alive(own, func);
+    if (!rc) tt_life_note(&life, own);
     if (!rc && (tt_plan_busy(own->plan) || tt_comm_state(own) == ncclInProgress)) {
         rc = tt_fail(ncclInvalidArgument,
                      "%s: rank %d: an earlier call is still in progress; poll "
@@ -311,12 +334,14 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm)
 
 ncclResult_t pncclCommAbort(ncclComm_t comm)
 {
+    struct tt_nvtx_life life = {.kind = TT_NVTX_INIT};
     struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
-        tt_nvtx_begin("CommAbort", -1);
+        tt_nvtx_begin_life("CommAbort", -1, &life);
     (void)range;
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
     ncclResult_t rc = tt_check_alive(own, "ncclCommAbort");
+    if (!rc) tt_life_note(&life, own);
     return rc ? tt_group_error(rc) : tt_job_abort(own);
 }
 

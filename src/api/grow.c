@@ -104,9 +104,9 @@ ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniq
     static const char func[] = "ncclCommGrow";
     struct tt_comm *own = (struct tt_comm *)comm;
     tt_settings_load();
+    struct tt_nvtx_life life = {.kind = TT_NVTX_INIT, .nranks = nRanks, .rank = rank};
     struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
-        tt_nvtx_begin("CommGrow", rank);
-    (void)range;
+        tt_nvtx_begin_life("CommGrow", rank, &life);
     ncclResult_t rc = tt_check_pointer(newcomm, func, "newcomm");
     if (rc) return rc;
     *newcomm = NULL;
@@ -126,6 +126,7 @@ ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniq
     rc = own ? check_existing(own, nRanks, uniqueId, rank) : check_new(nRanks, uniqueId, rank);
     if (rc) return tt_group_error(refused(own, &request, rc));
     rc = grow_start(own, &request, newcomm);
+    if (range.open) tt_life_begun(&life, rc, newcomm);
     if (*newcomm && tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
         tt_trace(TT_LOG_CALL, "ncclCommGrow(%p, %d, 0x%lx, %d, %p)", (void *)comm, nRanks,
                  uniqueId ? (unsigned long)tt_id_comm(uniqueId, 1) : 0ul, rank, (void *)*newcomm);

@@ -102,14 +102,27 @@ static ncclResult_t init_call(ncclComm_t *out, struct tt_comm_request *request, 
     return tt_group_error(init_start(out, request, runs_now));
 }
 
+/* What a tool is shown of an init, whose communicator may not be there when the call is over. */
+static struct tt_nvtx_life life_of(const struct tt_comm_request *request)
+{
+    struct tt_nvtx_life life = {
+        .kind = TT_NVTX_INIT, .nranks = request->nranks, .rank = request->rank};
+    if (!tt_nvtx_on()) return life;
+    if (request->ids && request->nids > 0 && request->nids <= request->nranks)
+        life.comm = tt_id_comm(request->ids, request->nids);
+    life.device = tuttiHostGetDevice();
+    return life;
+}
+
 ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank)
 {
     tt_settings_load();
-    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
-        tt_nvtx_begin("CommInitRank", rank);
-    (void)range;
     struct tt_comm_request request = {
         .func = "ncclCommInitRank", .nranks = nranks, .rank = rank, .ids = &commId, .nids = 1};
+    const struct tt_nvtx_life life = life_of(&request);
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin_life("CommInitRank", rank, &life);
+    (void)range;
     /* Outside a group it returns when it is done, whatever NCCL_COMM_BLOCKING says. */
     return init_call(comm, &request, tt_group_depth() == 0);
 }
@@ -118,15 +131,16 @@ ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId 
                                      ncclConfig_t *config)
 {
     tt_settings_load();
-    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
-        tt_nvtx_begin("CommInitRankConfig", rank);
-    (void)range;
     struct tt_comm_request request = {.func = "ncclCommInitRankConfig",
                                       .nranks = nranks,
                                       .rank = rank,
                                       .ids = &commId,
                                       .nids = 1,
                                       .config = config};
+    const struct tt_nvtx_life life = life_of(&request);
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin_life("CommInitRankConfig", rank, &life);
+    (void)range;
     return init_call(comm, &request, false);
 }
 
@@ -134,15 +148,16 @@ ncclResult_t pncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myra
                                        ncclUniqueId *commIds, ncclConfig_t *config)
 {
     tt_settings_load();
-    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
-        tt_nvtx_begin("CommInitRankScalable", myrank);
-    (void)range;
     struct tt_comm_request request = {.func = "ncclCommInitRankScalable",
                                       .nranks = nranks,
                                       .rank = myrank,
                                       .ids = commIds,
                                       .nids = nId,
                                       .config = config};
+    const struct tt_nvtx_life life = life_of(&request);
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin_life("CommInitRankScalable", myrank, &life);
+    (void)range;
     return init_call(newcomm, &request, false);
 }
 
@@ -178,9 +193,9 @@ ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
 {
     static const char func[] = "ncclCommInitAll";
     ncclResult_t rc = check_settings();
+    struct tt_nvtx_life life = {.kind = TT_NVTX_INIT_ALL, .nranks = ndev};
     struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
-        tt_nvtx_begin("CommInitAll", ndev);
-    (void)range;
+        tt_nvtx_begin_life("CommInitAll", ndev, &life);
     if (!rc) rc = tt_check_device(func);
     if (!rc) rc = tt_check_pointer(comm, func, "comm");
     if (rc) return tt_group_error(rc);
@@ -205,7 +220,9 @@ ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
         rc = tt_group_error(init_start(&comm[k], &request, false));
     }
     ncclResult_t end = tt_group_end();
-    return rc ? rc : end;
+    if (!rc) rc = end;
+    if (range.open) tt_life_begun(&life, rc, comm);
+    return rc;
 }
 
 /* ---- the weak aliases ---- */

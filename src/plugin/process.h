@@ -15,6 +15,7 @@
 
 struct tt_env_text;
 struct tt_nvtx_attributes;
+struct tt_nvtx_payload;
 struct tt_nvtx_slots;
 struct tt_profiler_timers;
 
@@ -72,6 +73,7 @@ struct tt_plugins {
         int (*pop)(void *domain);
         void *domain;      /* the tool's; borrowed */
         bool shows_fields; /* it speaks the payload extension */
+        int (*pop_payload)(void *domain, const struct tt_nvtx_payload *payload, size_t count);
     } nvtx;
 };
 extern struct tt_plugins tt_plugins; /* process.c */

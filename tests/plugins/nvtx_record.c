@@ -129,20 +129,6 @@ static void write_fields(const char *name, const struct payload *own)
     fputc('\n', file);
 }
 
-__attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(struct module *module);
-
-int InitializeInjectionNvtxExtension(struct module *module)
-{
-    if (!getenv("NVTX_RECORD_FIELDS")) return 0;
-    if (module->version != 3 || module->size != sizeof(*module) || module->number != 2 ||
-        module->nsegments != 1 || module->segments[0].count < 8 || module->types[0][0] != 28 ||
-        module->types[0][1] != 4 || module->types[22][0] != sizeof(size_t))
-        return 0;
-    module->segments[0].slots[0] = (intptr_t)add_schema;
-    module->segments[0].slots[1] = (intptr_t)add_words;
-    return 1;
-}
-
 /* ---- ranges ---- */
 
 static int push(void *domain, const struct attributes *own)
@@ -165,6 +151,33 @@ static int pop(void *domain)
     fflush(file);
     pthread_mutex_unlock(&lock);
     return 0;
+}
+
+/* What a range is shown with when it ends. */
+static int pop_fields(void *domain, const struct payload *own, size_t count)
+{
+    pthread_mutex_lock(&lock);
+    if (count != 1) abort();
+    write_fields("end", own);
+    fprintf(file, "pop %d %s\n", (int)gettid(), (const char *)domain);
+    fflush(file);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+__attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(struct module *module);
+
+int InitializeInjectionNvtxExtension(struct module *module)
+{
+    if (!getenv("NVTX_RECORD_FIELDS")) return 0;
+    if (module->version != 3 || module->size != sizeof(*module) || module->number != 2 ||
+        module->nsegments != 1 || module->segments[0].count < 8 || module->types[0][0] != 28 ||
+        module->types[0][1] != 4 || module->types[22][0] != sizeof(size_t))
+        return 0;
+    module->segments[0].slots[0] = (intptr_t)add_schema;
+    module->segments[0].slots[1] = (intptr_t)add_words;
+    module->segments[0].slots[4] = (intptr_t)pop_fields;
+    return 1;
 }
 
 __attribute__((visibility("default"))) int

@@ -147,7 +147,7 @@ static __attribute__((noinline)) ncclResult_t add_looking(struct tt_plan *plan,
                                                           const struct tt_task *task, bool now)
 {
     struct tt_nvtx_range range
-        __attribute__((cleanup(tt_nvtx_end))) = {tt_nvtx_on() && begin_range(plan, task)};
+        __attribute__((cleanup(tt_nvtx_end))) = {tt_nvtx_on() && begin_range(plan, task), NULL};
     (void)range;
     bool logged = tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING);
     bool known = is_known(plan, task);

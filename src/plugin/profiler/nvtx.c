@@ -135,7 +135,8 @@ static void load(void)
         (int (*)(void *, const struct tt_nvtx_attributes *))function_of(SLOT_PUSH);
     tt_plugins.nvtx.pop = (int (*)(void *))function_of(SLOT_POP);
     if (create) tt_plugins.nvtx.domain = create("NCCL");
-    tt_plugins.nvtx.shows_fields = tt_nvtx_payload_load(library, tt_plugins.nvtx.domain);
+    tt_plugins.nvtx.shows_fields =
+        tt_nvtx_payload_load(library, tt_plugins.nvtx.domain, &tt_plugins.nvtx.pop_payload);
     bool on = tt_plugins.nvtx.push && tt_plugins.nvtx.pop;
     atomic_store_explicit(&tt_plugins.nvtx.on, on, memory_order_release);
     tt_info(TT_LOG_INIT, "NVTX: %s, ranges are %s", path, on ? "on" : "not wanted");
@@ -158,7 +159,7 @@ static struct tt_nvtx_range push(const char *name, struct tt_nvtx_attributes *at
     attributes->message_type = MESSAGE_ASCII;
     attributes->message = text;
     tt_plugins.nvtx.push(tt_plugins.nvtx.domain, attributes);
-    return (struct tt_nvtx_range){true};
+    return (struct tt_nvtx_range){true, NULL};
 }
 
 struct tt_nvtx_range tt_nvtx_open(const char *name, int64_t number)
@@ -180,5 +181,11 @@ struct tt_nvtx_range tt_nvtx_open_call(const char *name, const struct tt_nvtx_ca
 
 void tt_nvtx_end(struct tt_nvtx_range *range)
 {
-    if (range->open) tt_plugins.nvtx.pop(tt_plugins.nvtx.domain);
+    if (!range->open) return;
+    if (range->life && tt_plugins.nvtx.pop_payload) {
+        const struct tt_nvtx_payload payload = tt_nvtx_payload_of_life(range->life);
+        tt_plugins.nvtx.pop_payload(tt_plugins.nvtx.domain, &payload, 1);
+    } else {
+        tt_plugins.nvtx.pop(tt_plugins.nvtx.domain);
+    }
 }

@@ -19,8 +19,11 @@ static inline bool tt_nvtx_on(void)
     return atomic_load_explicit(tt_nvtx_flag, memory_order_acquire);
 }
 
+struct tt_nvtx_life;
+
 struct tt_nvtx_range { /* declare it with cleanup(tt_nvtx_end): a function has many ends */
     bool open;
+    const struct tt_nvtx_life *life; /* borrowed until the end; NULL: none */
 };
 
 /* Begin a range of the calling thread, named "nccl" and `name`. `number` is shown beside it: bytes
@@ -45,10 +48,35 @@ struct tt_nvtx_call { /* as tools read it: see nvtx_payload.c */
 };
 /* Begin a range of an operation; call it when tt_nvtx_on(). */
 struct tt_nvtx_range tt_nvtx_open_call(const char *name, const struct tt_nvtx_call *call);
+
+/* What such a tool is shown at the end of a range in which a communicator begins or ends. What is
+ * not known stays 0. */
+enum tt_nvtx_life_kind {
+    TT_NVTX_INIT_ALL,
+    TT_NVTX_INIT, /* also destroy and abort */
+    TT_NVTX_SPLIT,
+    TT_NVTX_SHRINK,
+    TT_NVTX_FINALIZE,
+    TT_NVTX_LIFE_COUNT_
+};
+struct tt_nvtx_life { /* as tools read it: see nvtx_payload.c */
+    uint64_t comm, parent;
+    int32_t nranks, rank, device, color, key, nexcluded;
+    enum tt_nvtx_life_kind kind;
+};
 /* End the range, if it was begun. */
 void tt_nvtx_end(struct tt_nvtx_range *range);
 
 static inline struct tt_nvtx_range tt_nvtx_begin(const char *name, int64_t number)
 {
-    return tt_nvtx_on() ? tt_nvtx_open(name, number) : (struct tt_nvtx_range){false};
+    return tt_nvtx_on() ? tt_nvtx_open(name, number) : (struct tt_nvtx_range){false, NULL};
+}
+
+/* The same, and `life` is read when the range ends. */
+static inline struct tt_nvtx_range tt_nvtx_begin_life(const char *name, int64_t number,
+                                                      const struct tt_nvtx_life *life)
+{
+    struct tt_nvtx_range range = tt_nvtx_begin(name, number);
+    range.life = life;
+    return range;
 }

@@ -71,8 +71,14 @@ def shown():
     processes, _ = job("-b", "64", "-e", "64", "-n", "2", "-o", "max", "-r", "1", "allreduce", "allgather", "reduce", "broadcast",
                        "sendrecv", NVTX_RECORD_FIELDS="1")
     check(len(processes) == 2, f"a file for each process: {len(processes)}")
+    ends = [own.pop("end") for own in processes]
     comms = {call.pop(names["comm"]) for own in processes for calls in own.values() for call in calls}
     check(len(comms) == 1 and comms != {"0"}, f"one communicator: {comms}")
+    check({end.pop(names["comm"]) for own in ends for end in own} == comms, f"its begin and its ends: {ends}")
+    lives = [{"No. of ranks": "2", "Rank": str(rank), "CUDA device": str(rank)} for rank in range(2)]
+    # init, which takes the thread's device, finalize and destroy
+    check(all(len(own) == 3 and own[0] | {"CUDA device": own[2]["CUDA device"]} == own[2] and own[1] == {} for own in ends) and
+          sorted((own[2] for own in ends), key=lambda end: end["Rank"]) == lives, ends)
     for own in processes:
         check({names["bytes"]: "64", names["op"]: "Max"} in own["ncclAllReduce"], own)
         check(own["ncclAllGather"] and all(set(call) == {names["bytes"]} for call in own["ncclAllGather"]), own)
