@@ -7,12 +7,14 @@
  * none (WANTED), which answer when they have come as far (LATEST), whether their program ends the
  * communicator or not. When all agree, it says so to all (AGREED). The watchdogs write and read
  * the messages; a rank that ends the communicator waits for their outcome, but not for ranks that
- * have left, and not for ever: a rank that is later than that finds what differs itself where
- * memory is shared. */
+ * have left, and not for ever: 2 s where a rank has not come as far, as it says when it is asked
+ * and has no work (BEHIND), 10 s where messages only take their time. A rank that is later than
+ * that finds what differs itself where memory is shared. */
 #include "base/member.h"
 #include "base/system/clock.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
+#include "exec/exec.h"
 #include "program/program.h"
 #include "watch/compare/compare.h"
 
@@ -22,9 +24,10 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
-#define CLOSING_NSEC 2000000000ull
+#define BEHIND_NSEC 2000000000ull
+#define CLOSING_NSEC 10000000000ull
 enum { TAG_CLOSING = TT_TAG_OWNER + 12 };
-enum kind { LATEST = 1, LAST, WANTED, AGREED };
+enum kind { LATEST = 1, LAST, WANTED, AGREED, BEHIND };
 
 struct message {
     uint64_t from; /* rank, and the kind in the upper half */
@@ -54,6 +57,14 @@ static void send(const struct tt_watch_subject *subject, int rank, enum kind kin
 static uint64_t begun_by(const struct tt_watch_subject *subject)
 {
     return atomic_load_explicit(tt_transport_begun(subject->transport), memory_order_relaxed);
+}
+
+/* Some rank has not come as far as others that end. Rank 0 tells all. */
+static void note_behind(struct tt_closing *closing, const struct tt_watch_subject *subject)
+{
+    if (atomic_exchange(&closing->behind, true) || subject->member->rank != 0) return;
+    for (int rank = 1; rank < subject->member->nranks; rank++)
+        send(subject, rank, BEHIND, 0);
 }
 
 /* ---- rank 0 ---- */
@@ -156,6 +167,7 @@ static void conclude(struct tt_closing *closing, const struct tt_watch_subject *
         if (is_last(message) && message->words[0] > wanted) wanted = message->words[0];
         if (message->from && tt_call_log_compare(subject->transport, rank, message->words)) return;
     }
+    if (own < wanted) closing->wanted = wanted;
     if (all < wanted) ask_the_others(closing, subject, wanted);
     if (all <= atomic_load_explicit(&closing->agreed, memory_order_relaxed)) return;
     for (int rank = 1; rank < nranks; rank++)
@@ -178,12 +190,29 @@ static void receive(struct tt_closing *closing, const struct tt_watch_subject *s
         if (from >= (uint32_t)subject->member->nranks) continue;
         if (kind == WANTED) {
             closing->wanted = message.words[0];
+        } else if (kind == BEHIND) {
+            note_behind(closing, subject);
         } else if (kind == AGREED) {
             atomic_store_explicit(&closing->agreed, message.words[0], memory_order_release);
         } else if (subject->member->rank == 0 && has_room(closing, subject->member->nranks)) {
             memcpy((struct message *)closing->messages + from, &message, sizeof(message));
         }
     }
+}
+
+/* What others end with is wanted of this rank for a while, and nothing of its own is under way. */
+static void look_behind(struct tt_closing *closing, const struct tt_watch_subject *subject,
+                        uint64_t begun)
+{
+    const struct tt_issue_queue *queue = subject->queue;
+    if (closing->wanted <= begun) closing->wanted = closing->wanted_nsec = 0;
+    if (!closing->wanted || atomic_load(&closing->behind)) return;
+    if (!closing->wanted_nsec) closing->wanted_nsec = tt_now_nsec();
+    if (tt_now_nsec() - closing->wanted_nsec < BEHIND_NSEC ||
+        atomic_load(&queue->issued) != atomic_load(&queue->served))
+        return;
+    if (subject->member->rank != 0) send(subject, 0, BEHIND, 0);
+    note_behind(closing, subject);
 }
 
 void tt_closing_look(struct tt_closing *closing, const struct tt_watch_subject *subject)
@@ -199,9 +228,9 @@ void tt_closing_look(struct tt_closing *closing, const struct tt_watch_subject *
         closing->reported = true;
         send(subject, 0, LAST, 0);
     } else if (closing->wanted && begun >= closing->wanted && !closing->reported) {
-        closing->wanted = 0;
         send(subject, 0, LATEST, 0);
     }
+    look_behind(closing, subject, begun);
 }
 
 void tt_closing_fini(struct tt_closing *closing)
@@ -212,10 +241,16 @@ void tt_closing_fini(struct tt_closing *closing)
 
 /* ---- the rank that ends the communicator ---- */
 
-static bool has_ended_well(struct tt_closing *closing, const struct tt_watch_subject *subject,
+/* Where all others' calls are in reach none is under way. */
+static uint64_t limit_nsec(struct tt_closing *closing, enum tt_calls_match agreement)
+{
+    return agreement != TT_CALLS_UNSEEN || atomic_load(&closing->behind) ? BEHIND_NSEC
+                                                                         : CLOSING_NSEC;
+}
+
+static bool has_ended_well(struct tt_closing *closing, enum tt_calls_match agreement,
                            uint64_t begun)
 {
-    enum tt_calls_match agreement = tt_transport_agree(subject->transport, begun);
     if (agreement == TT_CALLS_AGREE) return true;
     if (agreement != TT_CALLS_UNSEEN) return false;
     if (begun == 0) return true; /* what others miss of this rank they learn when they ask for it */
@@ -225,11 +260,15 @@ static bool has_ended_well(struct tt_closing *closing, const struct tt_watch_sub
 ncclResult_t tt_closing_wait(struct tt_closing *closing, const struct tt_watch_subject *subject,
                              int event_fd)
 {
-    const uint64_t begun = begun_by(subject), until = tt_now_nsec() + CLOSING_NSEC;
+    const uint64_t begun = begun_by(subject), since = tt_now_nsec();
     uint32_t sleeps = 0;
-    while (!has_ended_well(closing, subject, begun)) {
+    for (;;) {
+        const enum tt_calls_match agreement = tt_transport_agree(subject->transport, begun);
+        if (has_ended_well(closing, agreement, begun)) break;
         if (tt_member_aborted(subject->member)) return tt_member_abort_code(subject->member);
-        if (tt_bootstrap_someone_ended(subject->bootstrap) || tt_now_nsec() >= until) break;
+        if (tt_bootstrap_someone_ended(subject->bootstrap) ||
+            tt_now_nsec() - since >= limit_nsec(closing, agreement))
+            break;
         if (!sleeps) {
             /* pairs with the acquire load in tt_closing_look() */
             atomic_store_explicit(&closing->ends, 1, memory_order_release);

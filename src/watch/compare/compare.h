@@ -35,18 +35,21 @@ void tt_compare_look(struct tt_watch_compare *compare, const struct tt_watch_sub
 struct tt_closing {          /* of one subject; zero: nothing known */
     _Atomic uint64_t agreed; /* operations in which all ranks agree, as rank 0 reported */
     _Atomic int ends;        /* the program ends the communicator, and waits */
+    _Atomic bool behind;     /* a rank has not come as far as one that ends, as it said */
     /* the watchdog's thread alone */
-    uint64_t mail;   /* of the bootstrap, when it was looked through */
-    bool reported;   /* this rank's last calls are known to rank 0 */
-    uint64_t wanted; /* rank 0 waits for this rank's calls up to this number; 0: it does not */
-    uint64_t asked;  /* of rank 0: it has asked the others for their calls up to this number */
-    void *messages;  /* owned, of rank 0: the last one of each rank */
+    uint64_t mail;        /* of the bootstrap, when it was looked through */
+    bool reported;        /* this rank's last calls are known to rank 0 */
+    uint64_t wanted;      /* rank 0 waits for this rank's calls up to this number; 0: it does not */
+    uint64_t wanted_nsec; /* since then */
+    uint64_t asked;       /* of rank 0: it has asked the others for their calls up to this number */
+    void *messages;       /* owned, of rank 0: the last one of each rank */
 };
 
 /* Answer questions of other ranks and send own ones; called at each look of the watchdog. */
 void tt_closing_look(struct tt_closing *closing, const struct tt_watch_subject *subject);
-/* Wait until all ranks are known to have made the same calls. Blocks 2 s at most, and does not wait
- * for ranks that are gone. Errors: that of the communicator. */
+/* Wait until all ranks are known to have made the same calls. Blocks 2 s at most where a
+ * rank is behind, 10 s where messages take so long, and does not wait for ranks that are gone.
+ * Errors: that of the communicator. */
 ncclResult_t tt_closing_wait(struct tt_closing *closing, const struct tt_watch_subject *subject,
                              int event_fd);
 void tt_closing_fini(struct tt_closing *closing);
