@@ -346,6 +346,7 @@ static void conclude_circle(const struct search *search, const struct tt_standin
 }
 
 /* A communicator in which the process of a rank waits long: what keeps it from calling elsewhere.
+ * Where a wait is listed it stands; other operations that it has called come later on its stream.
  */
 static const struct tt_status *blocked_elsewhere(const struct search *search,
                                                  const struct tt_status *status)
@@ -357,7 +358,10 @@ static const struct tt_status *blocked_elsewhere(const struct search *search,
             other->comm_id == status->comm_id || !tt_status_has_work(other))
             continue;
         if (other->idle_msec < BLOCKED_MSEC) continue;
-        if (!longest || other->idle_msec > longest->idle_msec) longest = other;
+        const bool waits = other->nwaits > 0, waited = longest && longest->nwaits > 0;
+        if (longest && (waits != waited ? waited : other->idle_msec <= longest->idle_msec))
+            continue;
+        longest = other;
     }
     return longest;
 }
