@@ -267,7 +267,7 @@ static bool fills_slots(enum tt_func func, enum tt_algo algo)
 }
 
 enum { CHUNK_SLICES = 4, CHUNK_GRAIN = 64 };
-enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384, CHANNEL_SLICES = 2 };
+enum { PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384, CHANNEL_SLICES = 2 };
 
 /* Each rank sends and receives blocks. */
 static bool exchanges_blocks(enum tt_func func)
@@ -299,7 +299,7 @@ static int channel_count(const struct tt_tune_env *env, const struct tt_tune_que
     bool by_devices = is_pairwise(choice->algo) && env->ndevs > 1;
     if (!is_shaped(query->func, choice->algo) && !by_devices) return 1;
     if (choice->algo == TT_ALGO_COLLNET_DIRECT) return 1;
-    size_t own = query->bytes / CHANNEL_BYTES + (query->bytes % CHANNEL_BYTES != 0);
+    size_t own = query->bytes / TT_CHANNEL_BYTES + (query->bytes % TT_CHANNEL_BYTES != 0);
     if (models(env, query)) {
         const struct tt_gpu_query asked = gpu_query(query);
         struct tt_gpu_choice spread = {.algo = choice->algo, .proto = choice->proto};

@@ -5,7 +5,8 @@
  * load is the number of ranks that share a core. While it is 1 a phase is the time that a cache
  * line takes to the other core; beyond, every phase costs a switch between all ranks of a core,
  * which is why the fewest phases win until the bytes weigh more. Between hosts phases and
- * bandwidth are those of a socket. The figures are this machine's where `tutti tune` measured them
+ * bandwidth are those of a socket; where the network has several devices, the bandwidth of as many
+ * as the program's messages use. The figures are this machine's where `tutti tune` measured them
  * (host.h), else those of two cores of a server processor; only their ratios matter for the
  * choice. */
 #include "model.h"
@@ -94,6 +95,22 @@ static double net_messages(const struct tt_tune_env *env, double count)
     return load_of(env) * count * NET_MESSAGE_PHASES * host_of(env)->net_phase_usec;
 }
 
+/* Channels that an operation is spread over (channel_count() in choose.c). */
+static double channels_of(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    size_t own = query->bytes / TT_CHANNEL_BYTES + (query->bytes % TT_CHANNEL_BYTES != 0);
+    size_t most = env->nchannels > 0 ? (size_t)env->nchannels : 1;
+    return (double)tt_min_size(tt_max_size(own, 1), most);
+}
+
+/* Bytes per microsecond of one host's traffic in so many flows, a flow being a channel between two
+ * ranks: they use the devices of the network in turn (tt_net_device()). */
+static double net_rate(const struct tt_tune_env *env, double flows)
+{
+    double ndevs = env->ndevs > 1 ? env->ndevs : 1;
+    return host_of(env)->net_bytes_usec * (flows < ndevs ? flows : ndevs);
+}
+
 static double oneshot_time(const struct tt_tune_env *env, const struct tt_tune_query *query)
 {
     const struct volume *volume = &volumes[query->func];
@@ -108,8 +125,8 @@ static double oneshot_time(const struct tt_tune_env *env, const struct tt_tune_q
                   load_of(env) * (bytes / slot_rate(env) +
                                   passes * more_peers(env) * host_of(env)->touch_usec);
     /* Every remote rank gets its own copy: all of that passes the host's network. */
-    if (env->nnodes > 1)
-        time += (double)edge_bytes * (n - env->ppn) * env->ppn / host_of(env)->net_bytes_usec;
+    double pairs = (double)(n - env->ppn) * env->ppn;
+    if (env->nnodes > 1) time += (double)edge_bytes * pairs / net_rate(env, pairs);
     if (env->nnodes > 1 && query->func == TT_FUNC_ALLTOALL)
         time += query->nops * net_messages(env, passes * most_remote(env));
     return time;
@@ -167,11 +184,12 @@ static double hop_usec(const struct tt_tune_env *env, int link, enum tt_algo alg
                           : own_hop_usec(env, link, proto);
 }
 
-/* Bytes per microsecond that a rank passes on. */
-static double own_rate(const struct tt_tune_env *env, int scale, enum tt_proto proto)
+/* Bytes per microsecond that a rank passes on over so many channels. */
+static double own_rate(const struct tt_tune_env *env, int scale, enum tt_proto proto,
+                       double channels)
 {
     double usec = load_of(env) * 4 / host_of(env)->slot_bytes_usec;
-    if (scale != NCCL_TUNING_SCALE_1NODE) usec += 1 / host_of(env)->net_bytes_usec;
+    if (scale != NCCL_TUNING_SCALE_1NODE) usec += 1 / net_rate(env, channels);
     return 1 / (usec * wire_factor[proto]);
 }
 
@@ -188,9 +206,10 @@ static double cap_gbps(const struct tt_tune_env *env, enum tt_algo algo, enum tt
     return tree && whole < cap ? whole : cap;
 }
 
-static double rate(const struct tt_tune_env *env, enum tt_algo algo, enum tt_proto proto)
+static double rate(const struct tt_tune_env *env, enum tt_algo algo, enum tt_proto proto,
+                   double channels)
 {
-    double own = own_rate(env, scale_of(env), proto);
+    double own = own_rate(env, scale_of(env), proto, channels);
     double cap = env->constants ? cap_gbps(env, algo, proto) * 1e3 : own;
     return cap < own ? cap : own;
 }
@@ -199,10 +218,10 @@ static void show_rates(const struct tt_tune_env *env, int scale, ncclTunerConsta
 {
     double n = env->nchannels > 0 ? env->nchannels : 1;
     for (int class = 0; class < NCCL_NUM_COMPCAPS; class ++) {
-        c->llMaxBws[class][scale] = own_rate(env, scale, TT_PROTO_LL) * 1e-3;
-        c->perChMaxRingLL128Bws[class][scale] = own_rate(env, scale, TT_PROTO_LL128) * 1e-3 / n;
-        c->perChMaxTreeLL128Bws[class][scale] = own_rate(env, scale, TT_PROTO_LL128) * 1e-3 / n;
-        c->perChMaxTreeBws[class][scale] = own_rate(env, scale, TT_PROTO_SIMPLE) * 1e-3 / n;
+        c->llMaxBws[class][scale] = own_rate(env, scale, TT_PROTO_LL, n) * 1e-3;
+        c->perChMaxRingLL128Bws[class][scale] = own_rate(env, scale, TT_PROTO_LL128, n) * 1e-3 / n;
+        c->perChMaxTreeLL128Bws[class][scale] = own_rate(env, scale, TT_PROTO_LL128, n) * 1e-3 / n;
+        c->perChMaxTreeBws[class][scale] = own_rate(env, scale, TT_PROTO_SIMPLE, n) * 1e-3 / n;
     }
 }
 
@@ -257,7 +276,7 @@ static double shaped_time(const struct tt_tune_env *env, const struct tt_tune_qu
     double latency =
         tree ? traversals * tree_latency(env, proto) : ring_latency(env, query->func, proto);
     latency += base_usec(env, algo, proto);
-    double bytes_usec = rate(env, algo, proto);
+    double bytes_usec = rate(env, algo, proto, channels_of(env, query));
     return bytes_usec > 0 ? query->nops * latency + bytes / bytes_usec : -1;
 }
 
@@ -267,7 +286,7 @@ static double pat_time(const struct tt_tune_env *env, const struct tt_tune_query
                        enum tt_proto proto)
 {
     int link = env->nnodes > 1 ? NCCL_HW_NET : NCCL_HW_PCI, steps = 0;
-    double bytes_usec = 0.75 * rate(env, TT_ALGO_PAT, proto);
+    double bytes_usec = 0.75 * rate(env, TT_ALGO_PAT, proto, channels_of(env, query));
     if (tt_param_int("NCCL_PAT_ENABLE") == 0 || !(bytes_usec > 0)) return -1;
     while ((1 << steps) < env->nranks)
         steps++;
@@ -281,12 +300,12 @@ static double pat_time(const struct tt_tune_env *env, const struct tt_tune_query
 
 /* One message at a time from each rank: latency, and bytes that each rank sends and receives. All
  * ranks of a host share its network. */
-static double exchange_time(const struct tt_tune_env *env, enum tt_proto proto, double steps,
-                            double bytes)
+static double exchange_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                            enum tt_proto proto, double steps, double bytes)
 {
     bool net = env->nnodes > 1;
     double usec = load_of(env) * 4 / host_of(env)->slot_bytes_usec;
-    if (net) usec += env->ppn / host_of(env)->net_bytes_usec;
+    if (net) usec += env->ppn / net_rate(env, env->ppn * channels_of(env, query));
     return steps * own_hop_usec(env, net ? NCCL_HW_NET : NCCL_HW_PCI, proto) + bytes * usec;
 }
 
@@ -302,7 +321,7 @@ static double power_time(const struct tt_tune_env *env, const struct tt_tune_que
     double share = algo == TT_ALGO_DOUBLING ? steps : 2.0 * (core - 1) / core;
     if (algo == TT_ALGO_HALVING) steps *= 2;
     double time =
-        exchange_time(env, proto, steps + outside, (share + outside) * (double)query->bytes);
+        exchange_time(env, query, proto, steps + outside, (share + outside) * (double)query->bytes);
     return query->nops * time;
 }
 
@@ -315,13 +334,14 @@ static double bruck_time(const struct tt_tune_env *env, const struct tt_tune_que
     while ((1 << steps) < env->nranks)
         steps++;
     double share = query->func == TT_FUNC_ALLTOALL ? steps / 2.0 : 1;
-    return query->nops * exchange_time(env, proto, steps, share * (double)query->bytes / 0.74);
+    return query->nops *
+           exchange_time(env, query, proto, steps, share * (double)query->bytes / 0.74);
 }
 
 static double pairwise_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                             enum tt_proto proto)
 {
-    return query->nops * exchange_time(env, proto, env->nranks - 1, (double)query->bytes);
+    return query->nops * exchange_time(env, query, proto, env->nranks - 1, (double)query->bytes);
 }
 
 /* ---- hierarchical ---- */
@@ -364,7 +384,7 @@ static double sorting_time(const struct tt_tune_env *env, const struct tt_tune_q
                           2 * own_hop_usec(env, NCCL_HW_PCI, proto) +
                           net_messages(env, most_remote(env) / env->least_local)) +
            load_of(env) * inside +
-           bytes * (hosts - 1) / hosts * env->ppn / host_of(env)->net_bytes_usec;
+           bytes * (hosts - 1) / hosts * env->ppn / net_rate(env, env->ppn * (hosts - 1));
 }
 
 /* Between hosts as a ring of hosts, of which every rank of a host carries its part, or where hosts
@@ -394,7 +414,9 @@ static double hierarchical_time(const struct tt_tune_env *env, const struct tt_t
     return query->nops * (hops * own_hop_usec(env, NCCL_HW_NET, proto) +
                           (hops + 2) * own_hop_usec(env, NCCL_HW_PCI, proto) +
                           load_of(env) * (env->ppn - 2) * host_of(env)->touch_usec) +
-           load_of(env) * inside + crossing * wire_factor[proto] / host_of(env)->net_bytes_usec;
+           load_of(env) * inside +
+           crossing * wire_factor[proto] /
+               net_rate(env, env->least_local * channels_of(env, query));
 }
 
 /* The host's sum crosses once. Inside, all give and take parts as in a direct program, or all of it
@@ -430,7 +452,7 @@ static double nvls_tree_time(const struct tt_tune_env *env, const struct tt_tune
     while ((1 << depth) < env->nnodes)
         depth++;
     if (tt_param_int("NCCL_NVLS_ENABLE") == 0 || !hosts_are_even(env)) return -1;
-    return exchange_time(env, TT_PROTO_SIMPLE, 2.0 * depth + 2, 2 * (double)query->bytes);
+    return exchange_time(env, query, TT_PROTO_SIMPLE, 2.0 * depth + 2, 2 * (double)query->bytes);
 }
 
 /* ---- programs from files ---- */
@@ -452,7 +474,7 @@ double tt_tune_predict(const struct tt_tune_env *env, const struct tt_tune_query
     double messages = (double)whole_passes * load->messages, later = messages - load->steps;
     if (later < 0) later = 0;
     double bytes = load->touched * 4 / 3 / host_of(env)->slot_bytes_usec * load_of(env);
-    if (net) bytes += load->sent * env->ppn / host_of(env)->net_bytes_usec;
+    if (net) bytes += load->sent * env->ppn / net_rate(env, env->ppn * program->nchannels);
     double latency = load->steps * own_hop_usec(env, net ? NCCL_HW_NET : NCCL_HW_PCI, proto) +
                      later * load_of(env) * host_of(env)->touch_usec;
     return query->nops * latency + bytes * (double)block;

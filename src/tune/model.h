@@ -3,6 +3,9 @@
 
 #include "tune.h"
 
+/* A channel of a program that is spread over several carries at least so much. */
+enum { TT_CHANNEL_BYTES = 65536 };
+
 /* Microseconds of the operation with that algorithm and protocol; -1 when there is no such program
  * or the ranks cannot run it. Pure. */
 double tt_model_plain_time(const struct tt_tune_env *env, const struct tt_tune_query *query,

@@ -174,8 +174,9 @@ rails)
     echo "from host 0: $first bytes over the first network, $second over the second"
     [ "$second" -gt $(((first + second) / 4)) ] && [ "$first" -gt $(((first + second) / 4)) ] || {
         echo "one network carried nearly everything"; exit 1; }
-    # Exchanges between pairs go over as many channels as there are networks, a large message in as many parts.
-    for each in allreduce:Halving allreduce:Doubling allgather:Bruck allgather:PAT reducescatter:PAT alltoall:Bruck alltoall:Pairwise sendrecv scatter; do
+    # What is chosen without NCCL_ALGO uses both as well. Exchanges between pairs go over as many channels as there are
+    # networks, a large message in as many parts.
+    for each in broadcast reduce allreduce:Halving allreduce:Doubling allgather:Bruck allgather:PAT reducescatter:PAT alltoall:Bruck alltoall:Pairwise sendrecv scatter; do
         first=$(received h0) second=$(received r0)
         NCCL_SOCKET_IFNAME=tt NCCL_ALGO=$(echo $each | grep :) run "$perf" -b 2097156 -e 2097156 -n 4 -w 1 ${each%:*} || exit 1
         first=$(($(received h0) - first)) second=$(($(received r0) - second))

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "tune/host.h"
 #include "tune/model.h"
 
 #include <string.h>
@@ -242,6 +243,36 @@ static void one_channel_until_it_is_full(void **state)
     }
 }
 
+/* What would go over one of two devices gives way to what goes over both: where their rate is what
+ * counts, in half of the time. */
+static void the_choice_counts_devices(void **state)
+{
+    static const enum tt_func funcs[] = {TT_FUNC_ALLREDUCE, TT_FUNC_BROADCAST, TT_FUNC_REDUCE,
+                                         TT_FUNC_ALLGATHER, TT_FUNC_REDUCESCATTER};
+    struct tt_tune_host limited = tt_tune_host_default;
+    struct tt_tune_env env = two_hosts(2);
+    (void)state;
+    limited.net_bytes_usec = 50;
+    env.host = &limited;
+    env.nchannels = 2;
+    env.slice_bytes = 512 << 10;
+    for (size_t f = 0; f < TT_LEN(funcs); f++) {
+        for (size_t bytes = 256 << 10; bytes <= 64u << 20; bytes *= 2) {
+            struct tt_tune_query query = query_of(funcs[f], bytes);
+            print_message("case: %s, %zu bytes\n", tt_func_name(funcs[f]), bytes);
+            env.ndevs = 1;
+            double one_usec = chosen(&env, &query, NULL).time_usec;
+            env.ndevs = 2;
+            struct tt_tune_choice choice = chosen(&env, &query, NULL);
+            assert_int_equal(choice.nchannels, 2);
+            assert_true(choice.time_usec < 0.55 * one_usec);
+        }
+    }
+    env.ndevs = 1;
+    struct tt_tune_query query = query_of(TT_FUNC_BROADCAST, 8 << 20);
+    assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_ONESHOT);
+}
+
 static void messages_are_messages(void **state)
 {
     (void)state;
@@ -412,6 +443,7 @@ int main(void)
         cmocka_unit_test_setup(single_ranks_halve_and_double, clear_lists),
         cmocka_unit_test_setup(exchanges_use_all_devices, clear_lists),
         cmocka_unit_test_setup(one_channel_until_it_is_full, clear_lists),
+        cmocka_unit_test_setup(the_choice_counts_devices, clear_lists),
         cmocka_unit_test_setup(messages_are_messages, clear_lists),
         cmocka_unit_test_setup(short_exchanges_are_programs, clear_lists),
         cmocka_unit_test_setup(shortest_alltoalls_are_sorted, clear_lists),
