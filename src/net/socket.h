@@ -47,11 +47,20 @@ void tt_socket_port_destroy(struct socket_port *port);
 struct socket_handle {
     union tt_addr addr;
     union tt_addr spare;               /* the same over another interface; AF_UNSPEC: none */
+    union tt_addr third;               /* the same over one more, where both are cut */
     unsigned char id[SOCKET_ID_BYTES]; /* of the listener, random */
     int32_t rank;                      /* of the listener */
     uint32_t nlanes;
 };
 _Static_assert(sizeof(struct socket_handle) <= NCCL_NET_HANDLE_MAXSIZE, "a handle holds it");
+
+/* The device of a way of another device's connections, by number. */
+static inline int tt_socket_way_device(int dev, int way)
+{
+    if (way == 0) return dev;
+    if (way == 1) return dev ? 0 : 1;
+    return dev > 1 ? 1 : 2;
+}
 
 /* socket_accept.c: listen at the interface of the device, netifs[dev], and for peers that do not
  * reach it at the first one (of the first: at the second one). dev < TT_INTERFACES_MOST. */
@@ -62,7 +71,7 @@ struct socket_ends;
 struct socket_origin { /* how a connection was made */
     int dev;
     bool has_spare; /* the handle has two addresses */
-    bool over;      /* it was made to handle.spare */
+    int way;        /* it was made to handle.addr, handle.spare, handle.third */
     uint64_t connection;
     struct socket_handle handle;
 };

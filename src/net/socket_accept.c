@@ -82,9 +82,13 @@ ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
                                   const struct tt_netif *netifs, void *opaque, void **listen_comm)
 {
     const struct tt_netif *netif = &netifs[dev];
-    const union tt_addr *other = &netifs[dev ? 0 : 1].addr; /* AF_UNSPEC behind the last one */
-    bool same_family = netif->addr.sa.sa_family == other->sa.sa_family;
-    const union tt_addr *spare = same_family ? other : NULL;
+    const union tt_addr *spares[SOCKET_SPARES] = {NULL};
+    for (int k = 0, way = 1; way <= SOCKET_SPARES; way++) {
+        const int at = tt_socket_way_device(dev, way);
+        if (at >= TT_INTERFACES_MOST || (k == 0 && way > 1)) break;
+        const union tt_addr *other = &netifs[at].addr; /* AF_UNSPEC behind the last one */
+        if (other->sa.sa_family == netif->addr.sa.sa_family) spares[k++] = other;
+    }
     struct socket_port *port = port_of(context, dev);
     if (!port) return tt_fail(ncclSystemError, "NET/Socket: out of memory for a listener");
     struct socket_listener *listener = tt_calloc(1, sizeof(*listener));
@@ -100,7 +104,7 @@ ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
     handle.rank = context->trust.rank;
     handle.nlanes = (uint32_t)listener->nlanes;
     memcpy(handle.id, listener->id, sizeof(handle.id));
-    ncclResult_t rc = tt_socket_port_enter(port, &netif->addr, spare, listener, &handle);
+    ncclResult_t rc = tt_socket_port_enter(port, &netif->addr, spares, listener, &handle);
     if (rc) {
         char why[400];
         snprintf(why, sizeof(why), "%s", tt_last_error());

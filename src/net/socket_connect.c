@@ -17,6 +17,7 @@
 #define RIVAL_AFTER_NSEC 1250000000ull /* the first packet was lost twice */
 #define RIVAL_IF_SILENT_NSEC 15000000000ull
 #define AGAIN_NSEC 6000000000ull /* for the peer's host to answer when a lane is made anew */
+#define NEXT_NSEC 2500000000ull  /* the same where there is one more way */
 enum { AGAIN_RETRIES = 3 };
 
 enum joint_state {
@@ -47,7 +48,7 @@ struct socket_connector {
     bool holds;     /* does not prove itself yet */
     bool has_spare; /* handle.spare has not been taken, or the lane works: failing is silent */
     struct socket_connector *rival; /* owned: the same to handle.spare; NULL: none */
-    int dev;
+    int dev, way;                   /* handle.addr is that of this way */
     uint64_t since_nsec;
     int retries;
     uint64_t retry_nsec;
@@ -234,19 +235,36 @@ static ncclResult_t join_lane(const struct socket_context *context,
     return rc;
 }
 
+/* The second way, or the third where the second is known to be cut. */
+static int spare_way(struct socket_context *context, const struct socket_connector *connector)
+{
+    uint32_t cut = atomic_load_explicit(&context->cut_devices, memory_order_relaxed);
+    bool third = connector->handle.third.sa.sa_family == connector->handle.addr.sa.sa_family;
+    return third && cut >> tt_socket_way_device(connector->dev, 1) & 1 ? 2 : 1;
+}
+
+/* Let it lead to the spare address. */
+static void turn(struct socket_context *context, struct socket_connector *connector)
+{
+    struct socket_handle *handle = &connector->handle;
+    connector->way = spare_way(context, connector);
+    handle->addr = connector->way > 1 ? handle->third : handle->spare;
+}
+
 /* The other connections of this device will be made to the spare address as well: it may be that
  * its peers have no way to each other there. */
 static void report_cut(struct socket_context *context, const struct socket_connector *connector)
 {
     char addr[64], spare[64];
+    const struct socket_handle *handle = &connector->handle;
     uint32_t bit = (uint32_t)1 << connector->dev;
     uint32_t before = atomic_fetch_or_explicit(&context->cut_devices, bit, memory_order_relaxed);
     if (!(before & bit)) {
         tt_warn("NET/Socket: rank %d does not reach rank %d at %s; it and what else would go that "
                 "way goes to %s",
-                context->trust.rank, connector->handle.rank,
-                tt_addr_text(&connector->handle.addr, addr, sizeof(addr)),
-                tt_addr_text(&connector->handle.spare, spare, sizeof(spare)));
+                context->trust.rank, handle->rank, tt_addr_text(&handle->addr, addr, sizeof(addr)),
+                tt_addr_text(spare_way(context, connector) > 1 ? &handle->third : &handle->spare,
+                             spare, sizeof(spare)));
     }
 }
 
@@ -261,7 +279,7 @@ static void take_spare(struct socket_context *context, struct socket_connector *
         connector->joints[i] = (struct joint){.fd = -1};
     }
     connector->has_spare = false;
-    connector->handle.addr = connector->handle.spare;
+    turn(context, connector);
     randombytes_buf(&connector->connection, sizeof(connector->connection));
 }
 
@@ -295,10 +313,10 @@ static ncclResult_t compete(struct socket_context *context, struct socket_connec
     struct socket_connector *connector = *at, *rival = connector->rival;
     if (!connector->has_spare || !is_unanswered(connector)) return ncclSuccess;
     if (!rival) {
-        struct socket_handle spare = connector->handle;
-        spare.addr = spare.spare;
-        ncclResult_t rc = connector_create(connector->dev, connector->opaque, &spare, &rival);
+        ncclResult_t rc =
+            connector_create(connector->dev, connector->opaque, &connector->handle, &rival);
         if (rc) return rc;
+        turn(context, rival);
         rival->holds = true;
         connector->rival = rival;
     }
@@ -380,7 +398,7 @@ ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void
         bool has_spare = handle.spare.sa.sa_family == handle.addr.sa.sa_family;
         *origin_out = (struct socket_origin){.dev = dev,
                                              .has_spare = has_spare,
-                                             .over = has_spare && !connector->has_spare,
+                                             .way = connector->way,
                                              .connection = connector->connection,
                                              .handle = handle};
     }
@@ -425,7 +443,9 @@ ncclResult_t tt_socket_connector_reconnect(const struct socket_context *context,
     struct joint *joint = &connector->joints[0];
     ncclResult_t rc = join_lane(context, connector, joint);
     bool answered = joint->state > JOINT_CONNECTING;
-    if (rc == ncclInProgress && !answered && tt_now_nsec() - connector->since_nsec > AGAIN_NSEC)
+    bool next = connector->has_spare && !connector->holds;
+    uint64_t limit_nsec = next ? NEXT_NSEC : AGAIN_NSEC;
+    if (rc == ncclInProgress && !answered && tt_now_nsec() - connector->since_nsec > limit_nsec)
         return give_up(connector, ncclRemoteError, "its host does not answer");
     if (rc) return rc;
     reconnect_out->fd = joint->fd;

@@ -38,7 +38,7 @@ struct candidate { /* accepted, not proved */
 struct socket_port {
     pthread_mutex_t lock;
     int fd;                               /* -1: not listening */
-    union tt_addr addr, spare;            /* by which it is found; spare: AF_UNSPEC for none */
+    union tt_addr addr, spare, third;     /* by which it is found; AF_UNSPEC for none */
     const struct socket_context *context; /* borrowed: it owns the port */
     struct socket_listener *listeners;    /* borrowed */
     size_t nlanes;                        /* of all of them */
@@ -98,20 +98,22 @@ static ncclResult_t make_room(struct socket_port *port)
 
 /* With a spare address the socket is bound to none: take_new() sees to it that no other serves. */
 static ncclResult_t port_open(struct socket_port *port, const union tt_addr *netif,
-                              const union tt_addr *spare)
+                              const union tt_addr *const *spares)
 {
+    const union tt_addr none = {.sa.sa_family = AF_UNSPEC}, *spare = spares[0], *third = spares[1];
     union tt_addr bound = *netif;
     bool is_v6 = netif->sa.sa_family == AF_INET6;
     if (spare && is_v6) bound.v6.sin6_addr = in6addr_any;
     if (spare && !is_v6) bound.v4.sin_addr.s_addr = htonl(INADDR_ANY);
     ncclResult_t rc = tt_socket_listen(&bound, &port->fd);
     port->addr = *netif;
-    port->spare = spare ? *spare : (union tt_addr){.sa.sa_family = AF_UNSPEC};
+    port->spare = spare ? *spare : none;
+    port->third = third ? *third : none;
     in_port_t number = is_v6 ? bound.v6.sin6_port : bound.v4.sin_port;
     if (is_v6) {
-        port->addr.v6.sin6_port = port->spare.v6.sin6_port = number;
+        port->addr.v6.sin6_port = port->spare.v6.sin6_port = port->third.v6.sin6_port = number;
     } else {
-        port->addr.v4.sin_port = port->spare.v4.sin_port = number;
+        port->addr.v4.sin_port = port->spare.v4.sin_port = port->third.v4.sin_port = number;
     }
     return rc;
 }
@@ -131,19 +133,20 @@ static union tt_addr address_now(const union tt_addr *netif)
 }
 
 ncclResult_t tt_socket_port_enter(struct socket_port *port, const union tt_addr *netif,
-                                  const union tt_addr *spare, struct socket_listener *listener,
-                                  struct socket_handle *handle)
+                                  const union tt_addr *const *spares,
+                                  struct socket_listener *listener, struct socket_handle *handle)
 {
     ncclResult_t rc = ncclSuccess;
     pthread_mutex_lock(&port->lock);
     port->nlanes += (size_t)listener->nlanes;
     if (port->fd < 0) {
         const union tt_addr addr = address_now(netif);
-        rc = port_open(port, &addr, spare);
+        rc = port_open(port, &addr, spares);
     }
     if (!rc) rc = make_room(port);
     handle->addr = port->addr;
     handle->spare = port->spare;
+    handle->third = port->third;
     listener->port = port;
     listener->next = port->listeners;
     port->listeners = listener;
@@ -231,7 +234,8 @@ static bool came_as_announced(const struct socket_port *port, int fd)
     socklen_t len = sizeof(own);
     if (port->spare.sa.sa_family == AF_UNSPEC) return true;
     if (getsockname(fd, &own.sa, &len)) return false;
-    return same_host(&own, &port->addr) || same_host(&own, &port->spare);
+    return same_host(&own, &port->addr) || same_host(&own, &port->spare) ||
+           same_host(&own, &port->third);
 }
 
 /* Take what waits in the backlog; the oldest candidate makes room. */

@@ -19,13 +19,14 @@ struct socket_listener { /* waits for one connection */
     struct socket_reconnect *reconnects;
 };
 
+enum { SOCKET_SPARES = 2 };
 /* Add the listener and fill its handle. The first listener opens the socket, the last one to leave
  * closes it. Leave after an error as well.
- * spare   a second interface of the same address family; NULL: none
- * handle  set to both addresses */
+ * spares  further interfaces of the same address family, SOCKET_SPARES; NULL: none
+ * handle  set to all addresses */
 ncclResult_t tt_socket_port_enter(struct socket_port *port, const union tt_addr *netif,
-                                  const union tt_addr *spare, struct socket_listener *listener,
-                                  struct socket_handle *handle);
+                                  const union tt_addr *const *spares,
+                                  struct socket_listener *listener, struct socket_handle *handle);
 /* The same for a listener with reconnects, while the listener that accepted the connection is in
  * the port. */
 ncclResult_t tt_socket_port_stay(struct socket_port *port, struct socket_listener *listener);

@@ -1,4 +1,4 @@
-/* A connection that has two ways and goes on over the other one when the first is cut.
+/* A connection that has several ways and goes on over another one when one is cut.
  *
  * A sender keeps what it sent where it lies, in memory of its caller, until the peer's host has
  * acknowledged it: TCP says how many bytes are not. So a request is done one round trip later, and
@@ -44,16 +44,17 @@
 #define MEND_NSEC 1000000000ull /* sending: before the first try at the first way, ... */
 #define MEND_MOST_NSEC 16000000000ull /* ... doubled after each, up to this */
 #define RECORD_MOST_BYTES 16384       /* of a sealed lane: comes as a whole or not at all */
-enum { LANE_PARTS = 2 * SOCKET_REQUESTS, KEPT_STEP_BYTES = 262144, BUSY_LOOKS = 256, MOVES = 4 };
+enum { LANE_PARTS = 2 * SOCKET_REQUESTS, KEPT_STEP_BYTES = 262144, BUSY_LOOKS = 256, WAYS = 3 };
 
 struct resume_lane {
     uint64_t look_nsec; /* not before: the next look */
     /* sending */
-    bool over;           /* it lies on the other way, or is about to */
+    int way;             /* on which it lies, or is about to: index of `paths` */
+    int left;            /* the one before it that worked */
     bool returns;        /* `connector` is of the first way, and the other one works */
     int err;             /* of the way before */
     int moves;           /* begun since the last one that succeeded */
-    uint64_t mend_nsec;  /* over: not before: the next try at the first way */
+    uint64_t mend_nsec;  /* not on the first way: not before: the next try at it */
     uint64_t pause_nsec; /* after it */
     uint64_t held_at;    /* position of the first part that is held */
     uint64_t watch_nsec; /* not before: the next look at TCP's state */
@@ -72,7 +73,8 @@ struct socket_resume {
     const struct socket_context *context; /* borrowed */
     struct socket_context *cuts;          /* sending: the same; learns that a device is cut */
     struct socket_origin origin;          /* sending: where the lanes come anew */
-    union tt_addr paths[2];               /* the same: the device's, the spare one */
+    union tt_addr paths[WAYS];            /* the same: the device's, the spare one, a third */
+    int nways;                            /* the same */
     struct socket_listener *listener;     /* owned; receiving: waits for them */
     struct resume_lane lanes[];
 };
@@ -110,9 +112,11 @@ ncclResult_t tt_socket_resume_sender(struct socket_link *link, struct socket_con
     resume->origin = *origin;
     resume->paths[0] = origin->handle.addr;
     resume->paths[1] = origin->handle.spare;
+    resume->paths[2] = origin->handle.third;
+    resume->nways = origin->handle.third.sa.sa_family == origin->handle.addr.sa.sa_family ? 3 : 2;
     for (int i = 0; i < link->nlanes; i++) {
         link->lanes[i].holds = true;
-        resume->lanes[i].over = origin->over;
+        resume->lanes[i].way = origin->way;
         await_mending(&resume->lanes[i]);
     }
     link->resume = resume;
@@ -190,22 +194,16 @@ static ncclResult_t take_lane(struct socket_link *link, struct socket_lane *lane
 
 /* ---- sending ---- */
 
-/* By number: the one that the connection was made for, the spare one. */
-static int device_of(const struct socket_resume *resume, bool spare)
-{
-    int dev = resume->origin.dev;
-    return !spare ? dev : dev ? 0 : 1;
-}
-
 /* The lane has moved to the way that `at` says. */
 static void report_moved(const struct socket_link *link, const struct resume_lane *at)
 {
     const struct socket_resume *resume = link->resume;
-    const int left = device_of(resume, !at->over), taken = device_of(resume, at->over);
+    const int left = tt_socket_way_device(resume->origin.dev, at->left);
+    const int taken = tt_socket_way_device(resume->origin.dev, at->way);
     const struct tt_netif *netifs = resume->context->netifs;
     char from[64], to[64];
-    tt_addr_text(&resume->paths[!at->over], from, sizeof(from));
-    tt_addr_text(&resume->paths[at->over], to, sizeof(to));
+    tt_addr_text(&resume->paths[at->left], from, sizeof(from));
+    tt_addr_text(&resume->paths[at->way], to, sizeof(to));
     atomic_fetch_and_explicit(&resume->cuts->cut_devices, ~((uint32_t)1 << taken),
                               memory_order_relaxed);
     if (at->returns) {
@@ -225,14 +223,23 @@ static void report_moved(const struct socket_link *link, const struct resume_lan
             to);
 }
 
-static ncclResult_t dial_way(struct socket_link *link, const struct socket_lane *lane, bool spare)
+/* There is a way that was not tried since the lane was cut. */
+static bool has_next(const struct socket_resume *resume, const struct resume_lane *at)
+{
+    return !at->returns && at->moves < resume->nways - 1;
+}
+
+static ncclResult_t dial_way(struct socket_link *link, const struct socket_lane *lane, int way)
 {
     struct socket_resume *resume = link->resume;
     struct resume_lane *at = state_of(link, lane);
-    resume->origin.handle.addr = resume->paths[spare];
+    bool next = has_next(resume, at);
+    resume->origin.handle.addr = resume->paths[way];
     at->at = (struct socket_transfer){.sending = false};
-    return tt_socket_connector_reopen(&resume->origin, (int)(lane - link->lanes), at->returns,
-                                      &at->connector);
+    ncclResult_t rc = tt_socket_connector_reopen(&resume->origin, (int)(lane - link->lanes),
+                                                 at->returns || next, &at->connector);
+    if (!rc && next) tt_socket_connector_go_on(at->connector); /* nothing to wait for */
+    return rc;
 }
 
 static void hang_up(struct resume_lane *at)
@@ -244,16 +251,18 @@ static void hang_up(struct resume_lane *at)
     at->returns = false;
 }
 
-/* The descriptor failed: connect the lane over the other way. */
+/* The descriptor failed, or the way that was tried: connect the lane over the next one. */
 static ncclResult_t start(struct socket_link *link, const struct socket_lane *lane)
 {
     struct resume_lane *at = state_of(link, lane);
+    const int nways = link->resume->nways;
+    if (!at->connector || at->returns) at->left = at->way;
     hang_up(at);
-    if (++at->moves > MOVES) /* both ways break again and again */
+    if (++at->moves > 2 * nways) /* all ways break again and again */
         return tt_socket_link_broken(link, ncclRemoteError, strerror(lane->err));
-    at->over = !at->over;
+    at->way = (at->way + 1) % nways;
     at->err = lane->err;
-    ncclResult_t rc = dial_way(link, lane, at->over);
+    ncclResult_t rc = dial_way(link, lane, at->way);
     if (rc) link->error = rc; /* reported */
     return rc;
 }
@@ -361,6 +370,10 @@ static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane
     at->look_nsec = now + STEP_NSEC;
     if (at->reconnect.fd < 0) {
         rc = tt_socket_connector_reconnect(context, at->connector, &at->reconnect);
+        if (rc && rc != ncclInProgress && has_next(link->resume, at)) {
+            rc = start(link, lane);
+            return rc ? rc : ncclInProgress;
+        }
         if (rc && rc != ncclInProgress && !at->returns) link->error = rc; /* reported */
         if (rc) return rc;
     }
@@ -368,7 +381,7 @@ static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane
     if (rc == ncclInProgress) return rc;
     if (rc) { /* cut again before the report came; the peer may have left the way before */
         lane->err = ECONNRESET;
-        at->over = at->returns ? false : at->over;
+        at->way = at->returns ? 0 : at->way;
         rc = start(link, lane);
         return rc ? rc : ncclInProgress;
     }
@@ -377,7 +390,10 @@ static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane
     rc = rewind_to(link, lane, position);
     if (!rc) rc = take_lane(link, lane, &at->reconnect);
     if (rc) return rc;
-    if (at->returns) at->over = false;
+    if (at->returns) {
+        at->left = at->way;
+        at->way = 0;
+    }
     report_moved(link, at);
     hang_up(at);
     at->moves = 0;
@@ -404,7 +420,7 @@ static ncclResult_t try_return(struct socket_link *link, struct socket_lane *lan
     if (!at->connector) {
         if (now < at->mend_nsec) return ncclSuccess;
         at->returns = true;
-        if (dial_way(link, lane, false)) at->connector = NULL;
+        if (dial_way(link, lane, 0)) at->connector = NULL;
     }
     bool answered = at->connector && tt_socket_connector_is_answered(at->connector);
     if (answered && !is_acknowledged(lane, at, now))
@@ -425,7 +441,7 @@ ncclResult_t tt_socket_resume_send(struct socket_link *link, struct socket_lane 
     ncclResult_t rc = ncclSuccess;
     if (at->connector && !at->returns) {
         rc = come_anew(link, lane);
-    } else if (at->over) {
+    } else if (at->way) {
         rc = try_return(link, lane);
     }
     if (rc) return rc == ncclInProgress ? ncclSuccess : rc;

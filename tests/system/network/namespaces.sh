@@ -1,7 +1,7 @@
 #!/bin/sh
 # Several hosts on one machine: network namespaces joined by a bridge, one host each; every collective runs
 # through the socket network. Needs root; exit 77 (skipped) where namespaces are not allowed.
-# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|libfabric|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|cut-rail|cut-first-rail|cut-split|cut-init|mtu|one-way|
+# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|libfabric|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|cut-rail|cut-first-rail|cut-two-rails|cut-split|cut-init|mtu|one-way|
 #        one-way-init|vanish|vanish-init|unlike|uneven|late-interface|loopback|collnet|plugins] [PLUGINS]
 set -u
 tutti=$1 hosts=$2 per_host=$3 mode=${4:-plain}
@@ -35,16 +35,18 @@ while [ $i -lt "$hosts" ]; do
     i=$((i + 1))
 done
 
-# A second network: link tt1 of each host, or of the first $1, r<i> at the hub.
+# A second network: link tt1 of each host, or of the first $1, r<i> at the hub. With 2 as $2 a third: tt2, q<i>.
 add_rail() {
-    ip netns exec $tag-hub ip link add $bridge-2 type bridge || skip "this kernel has no bridge"
-    ip netns exec $tag-hub ip link set $bridge-2 up
+    rail=${2:-1}
+    case $rail in 1) port=r ;; *) port=q ;; esac
+    ip netns exec $tag-hub ip link add $bridge-$((rail + 1)) type bridge || skip "this kernel has no bridge"
+    ip netns exec $tag-hub ip link set $bridge-$((rail + 1)) up
     i=0
     while [ $i -lt "${1:-$hosts}" ]; do
-        ip netns exec $tag-hub ip link add r$i type veth peer name tt1 netns $tag-$i
-        ip netns exec $tag-hub ip link set r$i master $bridge-2 up
-        ip netns exec $tag-$i ip addr add 10.78.0.$((i + 1))/24 dev tt1
-        ip netns exec $tag-$i ip link set tt1 up
+        ip netns exec $tag-hub ip link add $port$i type veth peer name tt$rail netns $tag-$i
+        ip netns exec $tag-hub ip link set $port$i master $bridge-$((rail + 1)) up
+        ip netns exec $tag-$i ip addr add 10.$((77 + rail)).0.$((i + 1))/24 dev tt$rail
+        ip netns exec $tag-$i ip link set tt$rail up
         i=$((i + 1))
     done
 }
@@ -238,6 +240,23 @@ cut-rail|cut-first-rail)
         [ -z "$twice" ] || { echo "$out"; echo "$twice said so twice"; exit 1; }
         ip netns exec ${cut% *} ip link set ${cut#* } up
     done
+    ;;
+cut-two-rails)
+    # Of three networks the first and the third are cut, in the middle: all goes on over the second one.
+    add_rail
+    add_rail "$hosts" 2
+    (looks=0
+    while [ $(received q1) -lt 100000000 ] && [ $looks -lt 1000 ]; do sleep 0.1; looks=$((looks + 1)); done
+    for port in h0 q0; do ip netns exec $tag-hub ip link set $port down; done) &
+    cutter=$!
+    out=$(NCCL_SOCKET_IFNAME=tt NCCL_ALGO=Ring NCCL_MIN_NCHANNELS=3 timeout 180 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 \
+        "$perf" -b 64M -e 64M -n 12 -w 1 allreduce 2>&1)
+    rc=$?
+    wait $cutter
+    [ $rc -eq 0 ] || { echo "$out"; echo "the job failed with status $rc although a network was left"; exit 1; }
+    echo "$out" | grep -q 'Out of bounds values : 0 OK' || { echo "$out"; exit 1; }
+    must_say "$out" 'the way from interface tt0 to rank [0-9]+ at 10.77.0.[0-9<>]+ is cut .* goes on to 10.78.0'
+    must_say "$out" 'the way from interface tt2 to rank [0-9]+ at 10.79.0.[0-9<>]+ is cut .* goes on to 10.78.0'
     ;;
 cut-split)
     # The first network is cut while nothing is sent; a split finds its members over the second one.

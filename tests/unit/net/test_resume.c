@@ -1,6 +1,6 @@
-/* A connection with two ways, of which the first is cut in the middle: the receiver's socket is
- * made deaf by a filter, so packets vanish without an error, as behind a switch that is off. All
- * bytes come nevertheless. Arguments: data lanes, and 0 or 1 for TUTTI_NET_ENCRYPT. */
+/* A connection with two or three ways, of which the first is cut in the middle: the receiver's
+ * socket is made deaf by a filter, so packets vanish without an error, as behind a switch that is
+ * off. All bytes come nevertheless. Arguments: data lanes, and 0 or 1 for TUTTI_NET_ENCRYPT. */
 #include "../check.h"
 #include "pair.h"
 
@@ -31,15 +31,13 @@ static int listen_deaf(union tt_addr *addr)
     return fd;
 }
 
-static void open_two_paths_of(struct pair *pair, enum first_way first)
+/* 127.0.0.1, 127.0.0.2 and so on; the connection is that of 127.0.0.2. */
+static void listen_at(struct pair *pair, int count)
 {
-    struct socket_handle *handle = (void *)pair->handle;
-    struct socket_context *context;
-    int deaf = -1;
-    struct tt_netif netifs[2];
+    struct tt_netif netifs[4];
     pair_open(pair);
     memset(netifs, 0, sizeof(netifs));
-    for (int dev = 0; dev < 2; dev++) { /* 127.0.0.1 and 127.0.0.2 */
+    for (int dev = 0; dev < count; dev++) {
         netifs[dev].addr.v4.sin_family = AF_INET;
         netifs[dev].addr.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)dev);
     }
@@ -47,7 +45,14 @@ static void open_two_paths_of(struct pair *pair, enum first_way first)
     assert_int_equal(
         tt_socket_net_listen(pair->to.ctx, 1, netifs, pair->handle, &pair->listen_comm),
         ncclSuccess);
-    context = pair->from.ctx;
+}
+
+static void open_two_paths_of(struct pair *pair, enum first_way first)
+{
+    struct socket_handle *handle = (void *)pair->handle;
+    int deaf = -1;
+    listen_at(pair, 2);
+    struct socket_context *context = pair->from.ctx;
     if (first == KNOWN_TO_BE_CUT) atomic_store(&context->cut_devices, 1);
     if (first == SILENT) deaf = listen_deaf(&handle->addr);
     pair_join(pair);
@@ -173,18 +178,24 @@ static void nothing_is_lost(void **state)
     }
 }
 
-/* The lanes on the way to 127.0.0.1, the spare one, or else to 127.0.0.2; a bit each. */
-static uint32_t lanes_on(const struct socket_link *link, bool spare)
+/* The lanes on the way to that address, 127.0.0.1 being 0; a bit each. */
+static uint32_t lanes_at(const struct socket_link *link, uint32_t number)
 {
     uint32_t found = 0;
     for (int lane = 0; lane < link->nlanes; lane++) {
         union tt_addr peer;
         socklen_t len = sizeof(peer);
         if (getpeername(link->lanes[lane].fd, &peer.sa, &len)) continue;
-        bool lies = ntohl(peer.v4.sin_addr.s_addr) == INADDR_LOOPBACK + (spare ? 0 : 1);
+        bool lies = ntohl(peer.v4.sin_addr.s_addr) == INADDR_LOOPBACK + number;
         found |= (uint32_t)lies << lane;
     }
     return found;
+}
+
+/* To 127.0.0.1, the spare one, or else to 127.0.0.2. */
+static uint32_t lanes_on(const struct socket_link *link, bool spare)
+{
+    return lanes_at(link, spare ? 0 : 1);
 }
 
 /* Messages go on until each lane has been there: one may move on before the last one comes. */
@@ -266,6 +277,39 @@ static void silent_first_way_is_not_taken(void **state)
     pair_close(&pair);
 }
 
+/* The first way is cut, and the spare one gives no answer: a third one is taken. When that is cut
+ * the first one works again. */
+static void goes_on_over_the_third_way(void **state)
+{
+    struct pair pair;
+    struct stream stream;
+    (void)state;
+    listen_at(&pair, 3);
+    struct socket_handle *handle = (void *)pair.handle;
+    int deaf = listen_deaf(&handle->spare);
+    pair_join(&pair);
+    const struct socket_link *link = pair.send_comm;
+    const uint32_t all = (1u << link->nlanes) - 1;
+    stream_open(&stream);
+    stream.nmessages = INT32_MAX;
+    assert_int_equal(lanes_at(link, 1), all);
+    for (int round = 0; round < 2; round++) {
+        cut_all(&pair);
+        for (uint32_t seen = 0; seen != all; seen |= lanes_at(link, round ? 1 : 2)) {
+            stream_send(&stream, &pair);
+            stream_recv(&stream, &pair);
+        }
+    }
+    stream.nmessages = stream.nout;
+    while (stream.out_done < stream.nmessages || stream.in_done < stream.nmessages) {
+        stream_send(&stream, &pair);
+        stream_recv(&stream, &pair);
+    }
+    close(deaf);
+    stream_close(&stream);
+    pair_close(&pair);
+}
+
 /* Until the peer's host has it, memory of a message belongs to the network. */
 static void what_did_not_arrive_is_not_done(void **state)
 {
@@ -307,6 +351,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(lanes_move_back_and_forth),
         cmocka_unit_test(made_on_the_spare_way_moves_back),
         cmocka_unit_test(silent_first_way_is_not_taken),
+        cmocka_unit_test(goes_on_over_the_third_way),
         cmocka_unit_test(what_did_not_arrive_is_not_done),
         cmocka_unit_test(a_peer_that_left_is_an_error),
     };
