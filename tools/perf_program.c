@@ -38,9 +38,10 @@ static char *read_text(const char *path, size_t *bytes_out)
 /* Proved as the library will; false with the reason. */
 static bool is_proved(const struct tt_import *import, char *fault)
 {
-    const struct tt_admit_options use = tt_admit_usual(import->program);
     struct tt_admitted *admitted = NULL;
-    ncclResult_t rc = tt_program_admit(&admitted, import->program, &use, fault, FAULT_BYTES);
+    bool copies;
+    ncclResult_t rc =
+        tt_program_admit_usual(&admitted, import->program, &copies, fault, FAULT_BYTES);
     tt_admitted_destroy(admitted);
     return rc == ncclSuccess;
 }

@@ -39,7 +39,7 @@ struct tt_group_call { /* one call that waits for GroupEnd */
     uint32_t mask;                          /* activation when the call came */
     int first_message;        /* of an exchange of messages: in plan->messages, plus 1; 0: none */
     int first_frame, nframes; /* of a batch of messages */
-    char *staged;             /* copy of the input of an AlltoAll in place; NULL: not needed */
+    char *staged;             /* copy of the input of a call in place; NULL: not needed */
     uint64_t number; /* earlier operations of the same function; captured: each run takes its own */
     size_t bundle_bytes; /* of the calls it is chosen with (choice.c); 0: alone */
     int nops;            /* pipelined operations of the group */
@@ -138,7 +138,8 @@ struct tt_plan {
     _Atomic uint64_t uses;         /* the storage lives until no hold is left */
     _Atomic int closed_rc;         /* ncclResult_t for calls that come too late */
     _Atomic uint32_t inside;       /* 1 while a thread launches or appends */
-    bool looks_every_time;         /* no launch without checks: tuner, NCCL_CHECK_POINTERS, NVTX */
+    bool looks_every_time;         /* no launch without checks: tuner, NCCL_CHECK_POINTERS, NVTX,
+                                      in_place.c */
     bool checks_pointers;          /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
     bool checks_match;             /* TUTTI_CHECK_MATCH */
     bool checks_ranks;             /* NCCL_CHECK_MODE=DEBUG_GLOBAL: global_check.c */

@@ -110,6 +110,19 @@ ncclResult_t tt_program_admit(struct tt_admitted **admitted, const struct tt_pro
     return rc;
 }
 
+ncclResult_t tt_program_admit_usual(struct tt_admitted **admitted, const struct tt_program *program,
+                                    bool *copies_out, char *fault, size_t fault_bytes)
+{
+    struct tt_admit_options options = tt_admit_usual(program);
+    ncclResult_t rc = tt_program_admit(admitted, program, &options, fault, fault_bytes);
+    *copies_out = rc == ncclInvalidUsage && options.in_place;
+    if (!*copies_out) return rc;
+    char other[1];
+    options.in_place = false;
+    if (tt_program_admit(admitted, program, &options, other, sizeof(other))) return rc;
+    return ncclSuccess;
+}
+
 int tt_program_agree(const uint64_t *hashes, int nranks)
 {
     int rank = 1;

@@ -23,6 +23,7 @@ struct tt_tune_program {                /* read from a file; the same on all ran
     uint64_t least_bytes, most_bytes;   /* of an operation, as tt_tune_query has them; inclusive */
     bool forced;                        /* whatever `tutti tune` has measured */
     bool turns;                         /* tt_program_turns() */
+    bool copies; /* right out of place alone: calls in place copy the input */
 };
 
 struct tt_tune_env {         /* what the choice may depend on; equal on all ranks */

@@ -89,7 +89,7 @@ def check_legend():
 
 
 def check_communicators():
-    """What is proved but not run is said to be: it needs too many slots, or is right for one use alone."""
+    """What is proved but not run is said to be: it needs too many slots."""
     ring = read("allgather-ring-op.xml")
     p = run("verify", "-", text=ring)
     must("communicators  run it" in p.stdout, f"ring: {p.stdout}")
@@ -248,6 +248,30 @@ def check_pairs():
         must(p["least_blocks_sent"] == 1 == max(p["chunks_sent"]), f"{op}: {p}")
 
 
+def check_out_of_place():
+    """Rank 0 sends its input after it wrote its result: right out of place alone. Calls in place read from a copy."""
+    def step(s, kind, wait=-1, waited=0):
+        return f'<step s="{s}" type="{kind}" srcbuf="{"o" if kind == "rrc" else "i"}" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="{wait}" deps="{0 if wait >= 0 else -1}" hasdep="{waited}"/>'
+    def gpu(rank, send, recv, *steps):
+        blocks = "".join(f'<tb id="{k}" send="{s}" recv="{r}" chan="0">{body}</tb>' for k, (s, r, body) in enumerate(steps))
+        return f'<gpu id="{rank}" i_chunks="1" o_chunks="1" s_chunks="0">{blocks}</gpu>'
+    text = '<algo name="late" proto="Simple" nchannels="1" nchunksperloop="1" ngpus="2" coll="allreduce" inplace="0" outofplace="1">' + \
+        gpu(0, 1, 1, (-1, -1, step(0, "cpy", waited=1)), (-1, 1, step(0, "rrc", 0, 1)), (1, -1, step(0, "s", 1))) + \
+        gpu(1, 0, 0, (-1, -1, step(0, "cpy", waited=1)), (0, -1, step(0, "s")), (-1, 0, step(0, "rrc", 0))) + "</algo>"
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "late.xml")
+        with open(path, "w") as file:
+            file.write(text)
+        p = run("verify", path)
+        must(p.returncode == 0 and "in place       not right" in p.stdout and "run it; calls in place copy their input first" in p.stdout, f"late: {p}")
+        p = run("perf", "--ranks", "2", "--program", path, "-b", "8", "-e", "1M", "-f", "64", "-n", "3", "-w", "1")
+        must(p.returncode == 0 and "Out of bounds values : 0 OK" in p.stdout, f"late runs: {p.returncode} {p.stdout}{p.stderr}")
+        with open(path, "w") as file:  # rank 1 adds what came to nothing: wrong in any way
+            file.write(text.replace('"rrc" srcbuf="o"', '"r" srcbuf="i"'))
+        p = run("perf", "--ranks", "2", "--program", path, "-b", "8", "-e", "8", "-n", "1", "-w", "0")
+        must(p.returncode == 2 and "its proof fails: out of place" in p.stderr, f"wrong file: {p}")
+
+
 def check_usage():
     ring = ["--algo", "ring", "--op", "allreduce"]
     for words in (["verify"], ["verify", *ring], ["verify", *ring, "--ranks", "1"], ["verify", *ring, "--ranks", "x"],
@@ -275,6 +299,7 @@ check_own()
 check_broken()
 check_plans()
 check_pairs()
+check_out_of_place()
 check_usage()
 for fault in faults:
     print(fault)

@@ -145,13 +145,18 @@ void program_flow_print(const struct tt_program *program, const struct tt_flow *
            (unsigned long long)chunks, blocks, bound, bound > 0 ? blocks / bound : 1);
 }
 
-/* Why communicators refuse a file that is proved; NULL: they run it. They choose without looking at
- * buffers, and an AlltoAll in place reads from a copy. */
-static const char *refusal(const struct program_source *source, const struct program_proof *proof)
+static bool communicators_run(const struct program_proof *proof)
 {
-    bool right = proof->right[0] && (proof->right[1] || source->program->func == TT_FUNC_ALLTOALL);
-    if (proof->nslots > PROGRAM_SLOTS) return "it needs more slots than there are";
-    return right ? NULL : "it must be right in place and out of place";
+    return proof->right[0] && proof->nslots <= PROGRAM_SLOTS;
+}
+
+/* What communicators do with a file that is proved. They choose without looking at buffers. */
+static const char *use_of(const struct program_source *source, const struct program_proof *proof)
+{
+    if (proof->nslots > PROGRAM_SLOTS) return "refuse it: it needs more slots than there are";
+    if (!proof->right[0]) return "refuse it: it must be right out of place";
+    if (proof->right[1] && source->program->func != TT_FUNC_ALLTOALL) return "run it";
+    return "run it; calls in place copy their input first";
 }
 
 static void print_proved(const struct program_source *source, const struct program_proof *proof)
@@ -171,9 +176,7 @@ static void print_proved(const struct program_source *source, const struct progr
         printf("%-15s%s%s\n", use_name(use), proof->right[use] ? "right" : "not right: ",
                proof->right[use] ? "" : proof->fault[use]);
     }
-    const char *refused = refusal(source, proof);
-    if (source->import)
-        printf("communicators  %s%s\n", refused ? "refuse it: " : "run it", refused ? refused : "");
+    if (source->import) printf("communicators  %s\n", use_of(source, proof));
     printf("lengths        counts of %s in chunks of %d\n", proof->counts, (int)GRAIN);
     program_flow_print(source->program, &proof->flow);
     program_predict_print(&proof->predicted);
@@ -208,7 +211,7 @@ static json_t *proof_json(const struct program_source *source, const struct prog
     }
     if (!proof->proved) return all;
     json_object_set_new(all, "slots", json_integer(proof->nslots));
-    if (source->import) json_object_set_new(all, "runs", json_boolean(!refusal(source, proof)));
+    if (source->import) json_object_set_new(all, "runs", json_boolean(communicators_run(proof)));
     json_object_set_new(all, "counts", json_string(proof->counts));
     if (flow->nsteps < 0) return all;
     json_object_set_new(all, "steps", json_integer(flow->nsteps));

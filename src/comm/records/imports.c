@@ -33,7 +33,7 @@ struct comparison { /* what one rank finds out about all ranks' files */
     int most;              /* files of the rank that has most */
     bool identical;        /* all ranks have the same, so that own entries are those of all */
     struct entry *entries; /* owned; of all ranks, `most` each; identical: the own ones */
-    uint8_t *usable;       /* owned; by own file: it may be used so far */
+    uint8_t *usable;       /* owned; by own file: it may be used so far; enum usable when proved */
 };
 
 /* ---- comparing ---- */
@@ -194,15 +194,18 @@ static ncclResult_t compare(struct comparison *comparison)
 
 /* ---- proving ---- */
 
-static ncclResult_t prove(const struct tt_program *program, char *fault, size_t fault_bytes)
+enum usable { NOT_USABLE, USABLE, OUT_OF_PLACE /* in place with a copy of the input */ };
+
+static enum usable prove(const struct tt_program *program, char *fault, size_t fault_bytes)
 {
     _Static_assert(TT_PROGRAM_SLOTS == TT_SLOTS, "what is proved is what runs");
-    const struct tt_admit_options options = tt_admit_usual(program);
+    bool copies = false;
     pthread_mutex_lock(&tt_comms.proofs.lock);
     ncclResult_t rc =
-        tt_program_admit(&tt_comms.proofs.admitted, program, &options, fault, fault_bytes);
+        tt_program_admit_usual(&tt_comms.proofs.admitted, program, &copies, fault, fault_bytes);
     pthread_mutex_unlock(&tt_comms.proofs.lock);
-    return rc;
+    if (rc) return NOT_USABLE;
+    return copies ? OUT_OF_PLACE : USABLE;
 }
 
 static void report_disproved(const struct tt_import_file *file, const char *fault)
@@ -226,7 +229,7 @@ static ncclResult_t prove_all(struct comparison *comparison)
         char fault[FAULT_BYTES] = "";
         const struct tt_import_file *file = &imports->files[k];
         if (!comparison->usable[k] || turn++ % comparison->nranks != comparison->rank) continue;
-        proved[turn - 1] = prove(file->import->program, fault, sizeof(fault)) == ncclSuccess;
+        proved[turn - 1] = (uint8_t)prove(file->import->program, fault, sizeof(fault));
         if (!proved[turn - 1]) {
             report_disproved(file, fault);
         }
@@ -295,13 +298,16 @@ static ncclResult_t make_candidates(struct comparison *comparison)
                                      .least_bytes = file->least_bytes,
                                      .most_bytes = file->most_bytes,
                                      .forced = imports->forced,
+                                     .copies = comparison->usable[k] == OUT_OF_PLACE,
                                      .turns = tt_program_turns(program)};
         if (comparison->rank) continue;
-        tt_info(TT_LOG_TUNING, "program %s (%016llx): %s of %d ranks, %d channels, proved, runs %s",
-                file->name, (unsigned long long)imports->programs[imports->nprograms - 1].hash,
-                tt_func_name((enum tt_func)program->func), comparison->nranks,
-                (int)program->nchannels,
-                load ? "where it is predicted to be fastest" : "within its sizes");
+        tt_info(
+            TT_LOG_TUNING, "program %s (%016llx): %s of %d ranks, %d channels, proved%s, runs %s",
+            file->name, (unsigned long long)imports->programs[imports->nprograms - 1].hash,
+            tt_func_name((enum tt_func)program->func), comparison->nranks, (int)program->nchannels,
+            comparison->usable[k] == OUT_OF_PLACE ? " out of place (in place its input is copied)"
+                                                  : "",
+            load ? "where it is predicted to be fastest" : "within its sizes");
     }
     comm->tune.programs = imports->programs;
     comm->tune.nprograms = imports->nprograms;

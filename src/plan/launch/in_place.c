@@ -1,6 +1,8 @@
 /* AlltoAll in place: peers still read blocks that others already write, so the input is copied into
- * scratch memory first and the operation reads from there. The communicator's order runs the copy
- * after whatever used the scratch before; blocks are kept until the end, for captured works. */
+ * scratch memory first and the operation reads from there. So is the input of a call in place whose
+ * function has a program from a file that is right out of place alone, whatever runs it. The
+ * communicator's order runs the copy after whatever used the scratch before; blocks are kept until
+ * the end, for captured works. */
 #include "base/error.h"
 #include "base/mem.h"
 #include "comm/comm.h"
@@ -18,11 +20,26 @@ struct tt_scratch {
     size_t bytes;
 };
 
-static size_t staged_bytes(const struct tt_group_call *node)
+bool tt_in_place_copies(const struct tt_plan *plan, int func)
+{
+    const struct tt_tune_env *env = &plan->comm->tune;
+    bool copies = false;
+    for (int k = 0; k < env->nprograms; k++) {
+        const struct tt_tune_program *program = &env->programs[k];
+        copies = copies || (program->copies && (func < 0 || program->program->func == func));
+    }
+    return copies;
+}
+
+static size_t staged_bytes(const struct tt_plan *plan, const struct tt_group_call *node)
 {
     size_t in_bytes, out_bytes;
-    if (node->task.func != TT_FUNC_ALLTOALL || node->task.in != node->task.out) return 0;
-    tt_buffer_bytes(&node->task, &in_bytes, &out_bytes);
+    const struct tt_task *task = &node->task;
+    bool alltoall = task->func == TT_FUNC_ALLTOALL;
+    if (alltoall ? task->in != task->out : !tt_in_place_copies(plan, (int)task->func)) return 0;
+    tt_buffer_bytes(task, &in_bytes, &out_bytes);
+    const char *in = task->in, *out = task->out;
+    if (!alltoall && (in >= out + out_bytes || out >= in + in_bytes)) return 0;
     return tt_round_up(in_bytes, TT_LINE_BYTES);
 }
 
@@ -40,9 +57,10 @@ static ncclResult_t reserve(struct tt_plan *plan, size_t bytes)
     if (code) {
         size_t wanted = block->bytes;
         free(block);
-        return tt_fail(ncclUnhandledCudaError,
-                       "rank %d: no %zu bytes of device memory for an AlltoAll in place (code %d)",
-                       plan->comm->member.rank, wanted, code);
+        return tt_fail(
+            ncclUnhandledCudaError,
+            "rank %d: no %zu bytes of device memory for the input of a call in place (code %d)",
+            plan->comm->member.rank, wanted, code);
     }
     block->memory = memory;
     if (tuttiHostChecks()) tuttiHostTouchNever(memory); /* the queue orders its uses, not streams */
@@ -55,13 +73,13 @@ ncclResult_t tt_in_place_reserve(struct tt_plan *plan, struct tt_group_call *fir
 {
     size_t bytes = 0;
     for (const struct tt_group_call *node = first; node; node = node->next) {
-        bytes += staged_bytes(node);
+        bytes += staged_bytes(plan, node);
     }
     if (bytes == 0) return ncclSuccess;
     ncclResult_t rc = reserve(plan, bytes);
     char *to = rc ? NULL : plan->scratch->memory;
     for (struct tt_group_call *node = first; node && !rc; node = node->next) {
-        size_t own = staged_bytes(node);
+        size_t own = staged_bytes(plan, node);
         if (own) node->staged = to;
         to += own;
     }

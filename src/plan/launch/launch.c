@@ -148,7 +148,8 @@ static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_group_call *
     bound->valid = bound != &plan->overflow && key->op < ncclNumOps;
     bound->plain = bound->valid && !key->bundle_bytes && !key->nops && !key->request;
     *bound_out = bound;
-    plan->looks_every_time = plan->comm->tuner || plan->checks_pointers || tt_nvtx_on();
+    plan->looks_every_time =
+        plan->comm->tuner || plan->checks_pointers || tt_nvtx_on() || tt_in_place_copies(plan, -1);
     if (!bound->valid) return ncclSuccess;
     struct tt_work_spec kept = bound->spec;
     kept.kept = true;
@@ -336,7 +337,7 @@ static bool may_overlap(const struct tt_plan *plan, const struct tt_group_launch
 {
     const struct tt_group_call *node = launch->collectives;
     if (!node || !node->next_same_kind || launch->captured || plan->comm->tuner ||
-        plan->comm->gpu || plan->comm->member.nranks == 1)
+        plan->comm->gpu || plan->comm->member.nranks == 1 || tt_in_place_copies(plan, -1))
         return false;
     while (node && !node->staged &&
            node->task.count * tt_type_bytes(node->task.type) <= OVERLAP_BYTES)

@@ -50,6 +50,9 @@ ncclResult_t tt_looked_again(struct tt_looked *looked, uint64_t frees, const str
 
 /* ---- in_place.c ---- */
 
+/* Whether calls of that function in place copy their input for a program from a file; func < 0: of
+ * any. */
+bool tt_in_place_copies(const struct tt_plan *plan, int func);
 /* Reserve scratch memory for the inputs of a group's AlltoAlls in place; sets `staged` of each call
  * from `first` on. Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_in_place_reserve(struct tt_plan *plan, struct tt_group_call *first);

@@ -89,6 +89,10 @@ void tt_admitted_destroy(struct tt_admitted *admitted); /* accepts NULL */
 ncclResult_t tt_program_admit(struct tt_admitted **admitted, const struct tt_program *program,
                               const struct tt_admit_options *options, char *fault,
                               size_t fault_bytes);
+/* The same for the use that communicators make of it. *copies_out: it is right out of place alone,
+ * so a call in place has to read from a copy of its input, as an AlltoAll always does. */
+ncclResult_t tt_program_admit_usual(struct tt_admitted **admitted, const struct tt_program *program,
+                                    bool *copies_out, char *fault, size_t fault_bytes);
 /* First rank whose hash differs from rank 0's; nranks: none. `hashes` are the ranks'
  * tt_program_hash(); 0: a rank without a program. */
 int tt_program_agree(const uint64_t *hashes, int nranks);
