@@ -300,8 +300,8 @@ static size_t rest_of_message(const struct socket_link *link)
 }
 
 /* Where the payload of the next message will go, as far as one knows; bytes 0: one does not, or it
- * fits `ahead` as it is. Of another message than the expected one it is taken from there again:
- * what lay there is lost, which only an operation that failed would have received into. */
+ * fits `ahead` as it is. In the user's memory that is behind what landed there alone: the rest of
+ * the same transfer. */
 static struct iovec expected_payload(const struct socket_link *link,
                                      const struct socket_request *request)
 {
@@ -310,8 +310,9 @@ static struct iovec expected_payload(const struct socket_link *link,
     size_t bytes = landing->expected;
     if (bytes <= SOCKET_AHEAD_BYTES / 2 || bytes > link->inline_bytes || link->unpredicted)
         return none;
-    if (landing->at) return bytes <= landing->room ? (struct iovec){landing->at, bytes} : none;
-    return bytes <= request->size ? (struct iovec){request->bytes, bytes} : none;
+    if (!landing->at) return bytes <= request->size ? (struct iovec){request->bytes, bytes} : none;
+    bool follows = landing->at == link->landed_end && bytes <= landing->room;
+    return follows ? (struct iovec){landing->at, bytes} : none;
 }
 
 /* Read the head of the next message, its payload where it is known how long that is, and what
