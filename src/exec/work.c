@@ -10,6 +10,7 @@
 #include "exec/host/reduce.h"
 #include "exec/step.h"
 #include "plugin/profiler/profiler.h"
+#include "transport/barrier.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -44,7 +44,7 @@
 #define MEND_NSEC 1000000000ull /* sending: before the first try at the first way, ... */
 #define MEND_MOST_NSEC 16000000000ull /* ... doubled after each, up to this */
 #define RECORD_MOST_BYTES 16384       /* of a sealed lane: comes as a whole or not at all */
-enum { LANE_PARTS = 2 * SOCKET_REQUESTS, KEPT_STEP_BYTES = 262144, BUSY_LOOKS = 256, WAYS = 3 };
+enum { LANE_PARTS = 2 * SOCKET_REQUESTS, KEPT_STEP_BYTES = 262144, BUSY_LOOKS = 256, PATHS = 3 };
 
 struct resume_lane {
     uint64_t look_nsec; /* not before: the next look */
@@ -73,7 +73,7 @@ struct socket_resume {
     const struct socket_context *context; /* borrowed */
     struct socket_context *cuts;          /* sending: the same; learns that a device is cut */
     struct socket_origin origin;          /* sending: where the lanes come anew */
-    union tt_addr paths[WAYS];            /* the same: the device's, the spare one, a third */
+    union tt_addr paths[PATHS];           /* the same: the device's, the spare one, a third */
     int nways;                            /* the same */
     struct socket_listener *listener;     /* owned; receiving: waits for them */
     struct resume_lane lanes[];

@@ -6,6 +6,7 @@
 #include "exec/exec.h"
 #include "exec/launch_seqs.h"
 #include "program/format/step.h"
+#include "transport/barrier.h"
 #include "transport/small.h"
 #include "transport/transport.h"
 

@@ -4,6 +4,7 @@
 #include "exec/events.h"
 #include "exec/host/cursor.h"
 #include "exec/host/reduce.h"
+#include "transport/barrier.h"
 
 #include <string.h>
 

@@ -1,6 +1,8 @@
 /* The shared barrier: what a rank says to all others when it enters and leaves an operation on
  * each other's buffers. Each rank writes only its own lines: a cell per entered operation (eight
  * deep, so a rank whose buffers no other touches may run ahead) and a count of operations left. */
+#include "transport/barrier.h"
+
 #include "transport/transport_state.h"
 
 static struct tt_barrier *own_barrier(struct tt_transport *transport)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "transport/net/pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>

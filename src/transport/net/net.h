@@ -15,7 +15,6 @@
 #include "net/net.h"
 #include "plugin/net/net.h"
 #include "plugin/profiler/profiler.h"
-#include "transport/net/collnet.h"
 #include "transport/net/mac.h"
 #include "transport/transport_state.h"
 
@@ -84,10 +83,6 @@ struct net_step {      /* of one slot */
     bool landed;   /* receiving: the payload is where the executor named memory */
     uint8_t group; /* receiving: messages in `request` from this one on; 0: in the one before */
 };
-
-/* Slots of an edge that takes them from the pool. */
-enum { NET_POOL_SLOTS = 4 };
-_Static_assert(NET_POOL_SLOTS >= TT_SLOTS / 2, "a request for several messages has so many");
 
 struct net_pin { /* memory that the network has registered for a direct line */
     struct net_pin *next;
@@ -224,19 +219,8 @@ const struct net_pin *tt_net_pin(struct net_edge *edge, const void *at, size_t b
 /* Undo all registrations of the edge; lock held. */
 void tt_net_unpin(struct net_edge *edge);
 
-/* net_pool.c. True when that edge, which has no slots yet, shall take them from the pool. */
-bool tt_net_pool_serves(struct tt_net_edges *edges, const struct net_edge *edge);
-/* Make the pool, of slots of that size, if it is not there. */
-ncclResult_t tt_net_pool_create(struct tt_net_edges *edges, size_t pool_bytes, size_t stride);
-void tt_net_pool_destroy(struct net_pool *pool); /* accepts NULL */
-/* Give slots to a pooled edge that has none. False: not now. The executor's thread. */
-bool tt_net_pool_take(struct net_edge *edge);
-/* The edge ends; its connections are closed. */
-void tt_net_pool_leave(struct net_edge *edge);
-/* What a connection of the edge registers. */
-void tt_net_pool_memory(const struct net_edge *edge, void **at_out, size_t *bytes_out);
-/* Set `mhandle` of a line of a pooled edge to that of the slots that it has now. Lock held. */
-ncclResult_t tt_net_pool_register(struct net_edge *edge, struct net_line *line);
+/* net_pool.c. Accepts NULL. */
+void tt_net_pool_destroy(struct net_pool *pool);
 
 /* net_watch.c: events for the profiler. */
 struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track);

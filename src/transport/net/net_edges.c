@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
+#include "transport/net/collnet.h"
 #include "transport/net/net.h"
 #include "transport/serve.h"
 #include "transport/uses.h"

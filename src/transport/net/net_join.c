@@ -16,6 +16,7 @@
 #include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/net/net.h"
+#include "transport/net/pool.h"
 
 #include <stdio.h>
 #include <string.h>

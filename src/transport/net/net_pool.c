@@ -16,6 +16,7 @@
 #include "base/param.h"
 #include "base/system/clock.h"
 #include "transport/net/net.h"
+#include "transport/net/pool.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -32,7 +33,7 @@ struct net_pool {
     int hands[2];           /* where the next look begins, by direction */
     uint64_t stall_nsec[2]; /* since when none could be given; 0: the last one who asked got one */
     int nspares;            /* edges that got slots of their own */
-    struct net_edge **holder; /* owned; by share; NULL: nobody took it yet */
+    struct net_edge **holder; /* owned; by share; NULL: no edge took it yet */
 };
 
 bool tt_net_pool_serves(struct tt_net_edges *edges, const struct net_edge *edge)

@@ -5,6 +5,7 @@
 #include "base/system/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/net/net.h"
+#include "transport/net/pool.h"
 
 #include <stdarg.h>
 #include <stdio.h>

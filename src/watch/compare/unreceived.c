@@ -196,7 +196,7 @@ static void receive_answers(const struct tt_watch_subject *subject, struct recei
 }
 
 /* True when nothing more is to be known of it. */
-static bool is_settled(const struct tt_watch_subject *subject, const struct receiver *receiver)
+static bool is_answered(const struct tt_watch_subject *subject, const struct receiver *receiver)
 {
     if (receiver->kept || !is_less(receiver->taken, receiver->sent)) return true;
     if (receiver->ended && !tt_bootstrap_rank_exited(subject->bootstrap, receiver->rank))
@@ -214,7 +214,7 @@ static int ask_all(const struct tt_watch_subject *subject, struct receiver *rece
     receive_answers(subject, receivers, count);
     for (int i = 0; i < count; i++) {
         struct receiver *receiver = &receivers[i];
-        if (is_settled(subject, receiver)) continue;
+        if (is_answered(subject, receiver)) continue;
         if (now >= receiver->ask_nsec) {
             if (send(subject, receiver->rank, TAG_SENT, receiver->sent)) continue;
             receiver->ask_nsec = now + receiver->pause_nsec;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "transport/barrier.h"
 #include "transport/left.h"
 #include "transport/small.h"
 
