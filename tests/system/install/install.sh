@@ -49,7 +49,11 @@ ok "$tutti" perf --ranks 2 -b 8 -e 8 -n 2 allreduce
 "$tutti" version --json | grep -q '"nccl": "2.32.3"' || fail "tutti version"
 
 # The examples by their Makefile, with nothing but the two variables.
-cp -r "$source/examples" "$there/examples"
+pages=$prefix/share/doc/tutti
+for file in README.md docs/troubleshooting.md docs/net-plugin-guide.md docs/pictures; do
+    [ -e "$pages/$file" ] || fail "$file is not installed"
+done
+cp -r "$pages/examples" "$there/examples"
 cd "$there/examples"
 ln -s "$home" "$there/a folder"
 ok make split NCCL_HOME="$there/a folder" CUDA_HOME="$there/a folder"
