@@ -127,8 +127,12 @@ static ncclResult_t read_entry(const struct table *table, const char *text, size
     size_t name_len = (size_t)(colon - text);
     int func = lookup(funcs, TT_LEN(funcs), text, name_len);
     if (func < 0) {
-        return tt_fail(ncclInvalidUsage, "%s: unknown function '%.*s'", table->variable,
-                       (int)name_len, text);
+        static const char accepted[] = "Broadcast, Reduce, AllGather, ReduceScatter, AllReduce, "
+                                       "AlltoAll, Scatter, Gather";
+        char meant[64];
+        tt_param_suggest(accepted, text, name_len, meant, sizeof(meant));
+        return tt_fail(ncclInvalidUsage, "%s: unknown function '%.*s' (accepted: %s)%s",
+                       table->variable, (int)name_len, text, accepted, meant);
     }
     return read_list(table, func, colon + 1, len - name_len - 1);
 }

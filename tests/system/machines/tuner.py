@@ -162,7 +162,7 @@ def variables_are_obeyed():
         for settings, sentence in (
                 ({"NCCL_ALGO": "Ringg"}, "NCCL_ALGO: unknown word 'Ringg' (accepted: Tree, Ring"),
                 ({"NCCL_PROTO": "LL,LL9"}, "NCCL_PROTO: unknown word 'LL9' (accepted: LL, LL128, Simple)"),
-                ({"NCCL_ALGO": "all:Ring"}, "NCCL_ALGO: unknown function 'all'"),
+                ({"NCCL_ALGO": "all:Ring"}, "NCCL_ALGO: unknown function 'all' (accepted: Broadcast, Reduce,"),
                 ({"NCCL_PROTO": "LL;Simple"}, "NCCL_PROTO: 'Simple' names no function"),
                 ({"NCCL_ALGO": "PAT"}, "no algorithm or protocol is left for AllReduce: NCCL_ALGO is PAT")):
             status, output, log = start(where, gpus, settings)
