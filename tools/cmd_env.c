@@ -15,12 +15,13 @@ static void help(FILE *out)
 {
     fprintf(
         out,
-        "usage: tutti env [--json] [--set] [NAME...]\n"
+        "usage: tutti env [--json] [--set] [--obeyed] [NAME...]\n"
         "       tutti env --shell | --home | --machines\n\n"
         "Lists the variables that Tutti knows: value, origin (environment, file, plugin, "
         "default), meaning.\n"
         "One line each, but for a terminal that is narrower.\n\n"
         "  --set      only those that are set, and names in the environment that nobody obeys\n"
+        "  --obeyed   without those that have no effect on the host device\n"
         "  --json     an array of objects\n"
         "  --shell    export lines for sh: where programs, compilers, pkg-config, CMake and man "
         "look\n"
@@ -121,6 +122,10 @@ static json_t *as_json(const struct tt_param *param)
         param->obeyed, "ignored", ignored(param));
 }
 
+struct choice {
+    bool json, set, obeyed; /* the others: only those */
+};
+
 /* The meaning begins at a column of its own, on narrow terminals in a line of its own. */
 static void print_row(const char *name, const char *value, const char *origin, const char *meaning)
 {
@@ -136,10 +141,20 @@ static void print_row(const char *name, const char *value, const char *origin, c
     tutti_print_wrapped(stdout, meaning, at > 0 ? (size_t)at : 0, MEANING_AT, width);
 }
 
+/* "4194304" of a default that the table has as "-2 = 4194304". */
+static const char *default_of(const struct tt_param *param)
+{
+    const size_t bytes = param->fallback && param->unset ? strlen(param->fallback) : 0;
+    if (!bytes || strncmp(param->unset, param->fallback, bytes) != 0 ||
+        strncmp(param->unset + bytes, " = ", 3) != 0 || strchr(param->unset + bytes + 3, ' '))
+        return param->fallback;
+    return param->unset + bytes + 3;
+}
+
 static void as_text(const struct tt_param *param)
 {
     bool set = tt_param_is_set(param->name);
-    const char *value = set ? tt_param_text(param->name) : param->fallback;
+    const char *value = set ? tt_param_text(param->name) : default_of(param);
     const char *wrong = ignored(param);
     char *meaning = NULL;
     if (asprintf(&meaning, "%s%s%s%s%s", text_or(param->meaning, ""),
@@ -168,9 +183,11 @@ static int print_machines(void)
     return 0;
 }
 
-static bool wanted(const struct tt_param *param, char *const *names, int nnames, bool only_set)
+static bool wanted(const struct tt_param *param, char *const *names, int nnames,
+                   const struct choice *choice)
 {
-    if (only_set && !tt_param_is_set(param->name) && !ignored(param)) return false;
+    if (choice->set && !tt_param_is_set(param->name) && !ignored(param)) return false;
+    if (choice->obeyed && !param->obeyed) return false;
     for (int i = 0; i < nnames; i++) {
         if (!strcmp(names[i], param->name)) return true;
     }
@@ -218,23 +235,26 @@ static void print_wrong(json_t *list)
     }
 }
 
-static int print_list(char *const *names, int nnames, bool only_set, bool json)
+static int print_list(char *const *names, int nnames, const struct choice *choice)
 {
     size_t count = 0;
     const struct tt_param *table = tt_param_table(&count);
-    json_t *list = json ? json_array() : NULL;
+    json_t *list = choice->json ? json_array() : NULL;
+    bool headed = choice->json || choice->set || nnames; /* scripts read those lines */
     tt_env_open();
     tt_param_load();
     for (size_t i = 0; i < count; i++) {
-        if (!wanted(&table[i], names, nnames, only_set)) continue;
-        if (json) {
+        if (!wanted(&table[i], names, nnames, choice)) continue;
+        if (!headed) print_row("NAME", "VALUE", "ORIGIN", "MEANING");
+        headed = true;
+        if (choice->json) {
             json_array_append_new(list, as_json(&table[i]));
         } else {
             as_text(&table[i]);
         }
     }
-    if (only_set && !nnames) print_wrong(list);
-    if (json) {
+    if (choice->set && !nnames) print_wrong(list);
+    if (choice->json) {
         json_dumpf(list, stdout, JSON_INDENT(2));
         putchar('\n');
         json_decref(list);
@@ -253,7 +273,7 @@ static int (*printer_of(const char *option))(void)
 /* Options may stand before and behind names. */
 int cmd_env(int argc, char **argv)
 {
-    bool json = false, only_set = false;
+    struct choice choice = {.json = false};
     int nnames = 0;
     for (int i = 1; i < argc; i++) {
         const char *option = argv[i];
@@ -270,14 +290,16 @@ int cmd_env(int argc, char **argv)
         if (option[0] != '-') {
             argv[1 + nnames++] = argv[i];
         } else if (!strcmp(option, "--json")) {
-            json = true;
+            choice.json = true;
         } else if (!strcmp(option, "--set")) {
-            only_set = true;
+            choice.set = true;
+        } else if (!strcmp(option, "--obeyed")) {
+            choice.obeyed = true;
         } else {
             return tutti_unknown(
                 "env", "option", option,
-                &(struct tutti_words){"--shell,--home,--machines,--json,--set,--help"});
+                &(struct tutti_words){"--shell,--home,--machines,--json,--set,--obeyed,--help"});
         }
     }
-    return print_list(argv + 1, nnames, only_set, json);
+    return print_list(argv + 1, nnames, &choice);
 }

@@ -148,6 +148,10 @@ def check_hosts():
     must("predicted      on 2 hosts like this machine" in p.stdout and "(HIERARCHICAL" in p.stdout, f"hierarchical: {p.stdout}")
     p = run("program", "show", "--algo", "direct", "--op", "allreduce", "--ranks", "4", "--hosts", "2")
     must(p.returncode == 0 and "predicted" not in p.stdout, f"direct over hosts: {p.stdout}")
+    p = run("program", "show", "--algo", "tree", "--op", "allreduce", "--ranks", "4")
+    must(p.stdout.splitlines()[1].startswith("(a row of numbers: a rank for each rank") and p.stdout.splitlines()[2].startswith("parent -1"), "what tables are")
+    p = run("program", "show", "--algo", "oneshot", "--op", "allgather", "--ranks", "4")
+    must("(a row" not in p.stdout, "no tables")
     p = run("program", "show", "--algo", "ring", "--op", "allreduce", "--ranks", "2000")
     must(p.returncode == 0 and "\nsteps" not in p.stdout and "predicted" in p.stdout and not p.stderr, f"many ranks: {p.stdout[-600:]}")
 

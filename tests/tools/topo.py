@@ -205,6 +205,16 @@ def check_bad():
         p = run("check", odd)
         must(p.returncode == 0 and "did you mean nvlink? (and 31 more alike)\n" in p.stderr and p.stderr.count("\n") == 1, f"check: {p.stderr}")
         must(run("check", odd, "--strict").returncode == 1, "check --strict takes warnings for sound")
+        whole = open(os.path.join(MACHINES, "c06-dgxh100.xml")).read()
+        for worse, words, verdict in ((re.sub("<nvlink[^>]*/>", "", whole, count=1), "GPU 0 has 267.8 GB/s of NVLink, the 7 others 370.8\n", "NVLinks of GPUs 1 x 267.8"),
+                                      (whole.replace('link_width="16"', 'link_width="8"', 1), "PCI switch 0 has 24 GB/s to the part above it, the 7 others 48\n",
+                                       "PCI links of switches 1 x 24 GB/s, 7 x 48 GB/s instead of 8 x 48 GB/s")):
+            open(odd, "w").write(worse)
+            p = run("check", odd)
+            must(p.returncode == 0 and p.stderr == words and p.stdout.endswith("1 warning\n"), f"a part that has less: {p}")
+            must(json.loads(run("check", odd, "--json").stdout)["warnings"] == words and run("check", odd, "--strict").returncode == 1, "and as JSON")
+            p = run("diff", os.path.join(MACHINES, "c06-dgxh100.xml"), odd)
+            must(verdict in p.stdout.splitlines()[0], f"diff: {p.stdout}")
 
 
 def check_usage():

@@ -125,14 +125,15 @@ static int read_options(struct search *search, int argc, char **argv)
 
 void program_search_help(void)
 {
-    printf("Finds programs for a small machine: for each number of steps the fewest rounds per "
-           "chunk.\nA step is what has to come before the next one; in a round each link carries "
-           "one chunk (a link\nof width w: w). An AllReduce is composed of a ReduceScatter and an "
-           "AllGather, sums are found as\ncopies the other way round. Programs are proved before "
-           "they are told. \"least\" means that a solver\nproved that no schedule of equal steps "
-           "has fewer rounds per chunk, or that the links forbid it.\nExit status: 0 done, 1 "
-           "nothing found, 2 usage, 3 the time was over, 130 interrupted: what is\nprinted then is "
-           "the best so far.\n");
+    printf(
+        "Finds programs for a small machine: for each number of steps the fewest rounds per "
+        "chunk.\nA step is what has to come before the next one; in a round each link carries "
+        "one chunk (a link\nof width w: w). An AllReduce is composed of a ReduceScatter and an "
+        "AllGather, sums are found as\ncopies the other way round. Each program is proved before "
+        "it is printed. \"least\" means that a solver\nproved that no schedule of equal steps "
+        "has fewer rounds per chunk, or that the links forbid it.\nExit status: 0 done, 1 "
+        "nothing found, 2 usage, 3 the time was over, 130 interrupted: what is\nprinted then is "
+        "the best so far.\n");
     tutti_option_help(&table);
 }
 

@@ -83,12 +83,26 @@ static json_t *program_json(const struct program_source *source, const char *tex
 
 /* ---- commands ---- */
 
+/* Rows of tables stand behind the first line. */
+static void print_listing(const struct tt_program *program, const char *text)
+{
+    const size_t title = strcspn(text, "\n");
+    bool tables = false;
+    for (int k = 0; k < TT_MAX_TABLES; k++)
+        tables |= k != TT_TABLE_POSITION && tt_program_table(program, (enum tt_table)k);
+    (void)printf("%.*s\n%s%s", (int)title, text,
+                 tables ? "(a row of numbers: a rank for each rank from 0 on, -1 none; ring: the "
+                          "ranks in their order)\n"
+                        : "",
+                 text[title] ? text + title + 1 : "");
+}
+
 /* The listing, steps and volume where they are known, and what the model predicts. */
 static void print_all(const struct program_source *source, const char *text,
                       const struct tt_flow *flow)
 {
     struct program_predictions predictions;
-    (void)fputs(text, stdout);
+    print_listing(source->program, text);
     (void)puts("");
     program_flow_print(source->program, flow);
     program_predict(source, &predictions);
@@ -113,7 +127,7 @@ static bool show(const struct program_options *options, const struct program_sou
     } else if (done && options->json) {
         program_print_json(program_json(source, text, &flow));
     } else if (done && fault[0]) {
-        (void)fputs(text, stdout);
+        print_listing(source->program, text);
     } else if (done) {
         print_all(source, text, &flow);
     }

@@ -130,6 +130,12 @@ static void count_nic_links(const struct box *box, const struct box *other, stru
     count_links(box, tally, BOX_NIC, false);
 }
 
+static void count_switch_links(const struct box *box, const struct box *other, struct tally *tally)
+{
+    (void)other;
+    count_links(box, tally, BOX_PCI, false);
+}
+
 static void count_nvlinks(const struct box *box, const struct box *other, struct tally *tally)
 {
     (void)other;
@@ -181,6 +187,7 @@ static const struct fact facts[] = {
     {"NVLinks of GPUs", count_nvlinks, false},
     {"PCI links of GPUs", count_gpu_links, false},
     {"PCI links of NICs", count_nic_links, false},
+    {"PCI links of switches", count_switch_links, false},
     {"GPU to GPU by", count_pairs, false},
     {"NICs by", count_near, false},
     {"GPU-direct", count_direct, false},

@@ -674,6 +674,10 @@ def env_and_help():
         r = tutti("env", "--set", env=env)
         check("env --set", {line.split()[0] for line in r.stdout.splitlines()} == {"NCCL_CONF_FILE", "NCCL_DEBUG", "NCCL_BUFFSIZE"},
               r.stdout)
+    lines = tutti("env").stdout.splitlines()
+    check("env has a head", lines[0].split() == ["NAME", "VALUE", "ORIGIN", "MEANING"] and any(re.match("NCCL_BUFFSIZE +4194304 +default", line) for line in lines), lines[:9])
+    obeyed = tutti("env", "--obeyed").stdout.splitlines()
+    check("env --obeyed", len(obeyed) > 99 and obeyed == [line for line in lines if "no effect on the host device" not in line], obeyed[:9])
     r = tutti("env", "NCCL_NOSUCH")
     check("unknown variable", r.returncode == 1 and "NCCL_NOSUCH" in r.stderr, r)
     r = tutti("env", "NCCL_DEBUGG")

@@ -42,7 +42,7 @@ static void add_group(const struct box *box, struct text *text, const struct loa
     } else if (!*group->to) {
         text_add(text, "%d ports, such as %s", group->count, from);
     } else if (group->count == 1) {
-        text_add(text, "the link %s > %s", from, to);
+        text_add(text, "the link from %s to %s", from, to);
     } else {
         text_add(text, "%d links %s to %s, such as %s > %s", group->count, group->from, group->to,
                  from, to);
