@@ -8,9 +8,11 @@
 #include "base/member.h"
 #include "bootstrap/tree/exits.h"
 #include "bootstrap/tree/probe.h"
+#include "bootstrap/wire/address.h"
 #include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,6 +225,27 @@ void tt_failure_who(const struct tt_bootstrap *b, int rank, char *text, size_t t
     }
 }
 
+/* On this host, as its name and address say, where a process with its pid runs and does not exit.
+ * When the kernel closes the sockets of one that ends, it has said before that it exits. */
+static bool runs_here(const struct tt_bootstrap *b, int peer)
+{
+    enum { STAT_BYTES = 512, EXITS = 4 }; /* PF_EXITING of the kernel */
+    const struct tt_contact *contact = b->contacts ? &b->contacts[peer] : NULL;
+    char path[40], text[STAT_BYTES] = "", state = 'X';
+    unsigned flags = EXITS;
+    if (!contact || strcmp(contact->host, b->contacts[b->rank].host) != 0 ||
+        !tt_addr_same_ip(&contact->addr, &b->contacts[b->rank].addr))
+        return false;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)contact->pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const ssize_t n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    const char *after = n > 0 ? strrchr(text, ')') : NULL; /* a name may hold anything */
+    if (!after || sscanf(after, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2) return false;
+    return state != 'Z' && state != 'X' && !(flags & EXITS);
+}
+
 void tt_failure_lost(struct tt_bootstrap *b, int peer, const char *why)
 {
     char text[TT_WHO_BYTES];
@@ -237,7 +260,10 @@ void tt_failure_lost(struct tt_bootstrap *b, int peer, const char *why)
         return;
     }
     tt_failure_who(b, peer, text, sizeof(text));
-    report_death(b, peer, "%s is gone: %s", text, why);
+    report_death(b, peer, "%s is gone: %s%s", text, why,
+                 runs_here(b, peer) ? ", though its process runs: it has closed or replaced a "
+                                      "descriptor of this library, or the connection was cut"
+                                    : "");
 }
 
 /* ---- while a child is being born ---- */

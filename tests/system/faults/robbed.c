@@ -1,5 +1,6 @@
 /* What a program does to descriptors that are not its own. A rank that closes all, or puts
- * /dev/null in their place, gets an error that says so, and the others one that names it. A rank
+ * /dev/null in their place, gets an error that says so, and the others one that names it. Where one
+ * connection of its tree alone is closed (in memory), the others say that its process runs. A rank
  * that makes shared memory shorter is refused: else the others would end by SIGBUS. In memory and
  * over sockets.
  *
@@ -11,18 +12,26 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { RANKS = 3, COUNT = 40000, LIMIT_SEC = 60, MOST_FDS = 1000, CALLS = 3 };
-enum deed { CLOSE, REPLACE, SHORTEN };
+enum deed { CLOSE, REPLACE, SHORTEN, CLOSE_ONE };
 
 struct shared {
     ncclUniqueId id;
     _Atomic bool ready;
     _Atomic int called; /* ranks that have made their first calls */
 };
+
+static bool is_connected(int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof(peer);
+    return getpeername(fd, (struct sockaddr *)&peer, &len) == 0 && peer.ss_family != AF_UNIX;
+}
 
 /* Each descriptor from 3 on. Returns how many there were. */
 static int do_deed(enum deed deed)
@@ -38,7 +47,7 @@ static int do_deed(enum deed deed)
     closedir(dir);
     for (int i = 0; i < n; i++) {
         struct stat at;
-        if (deed == CLOSE) close(fds[i]);
+        if (deed == CLOSE || (deed == CLOSE_ONE && is_connected(fds[i]))) close(fds[i]);
         if (deed == REPLACE) CHECK(dup2(null, fds[i]) == fds[i]);
         if (deed == SHORTEN && fstat(fds[i], &at) == 0 && S_ISREG(at.st_mode))
             CHECK(ftruncate(fds[i], 0) != 0 && errno == EPERM);
@@ -86,6 +95,13 @@ static void live(int rank, enum deed deed, struct shared *shared)
         NCCL(ncclCommDestroy(comm));
         exit(0);
     }
+    if (deed == CLOSE_ONE) { /* that rank itself only notices that the others end */
+        if (!state ||
+            (!victim && (state != ncclRemoteError || !strstr(why, "though its process runs"))))
+            harness_fail(__FILE__, __LINE__, "rank %d: code %d, \"%s\"", rank, (int)state, why);
+        (void)ncclCommAbort(comm);
+        exit(0);
+    }
     /* over sockets a data connection may have noticed it first: "Bad file descriptor" */
     const bool right = victim ? strstr(why, "descriptor") || strstr(why, "NET/Socket")
                               : strstr(why, "rank 2") != NULL;
@@ -124,5 +140,6 @@ int main(int argc, char **argv)
     }
     for (enum deed deed = CLOSE; deed <= SHORTEN; deed++)
         run(deed);
+    if (argc < 2) run(CLOSE_ONE);
     return 0;
 }
