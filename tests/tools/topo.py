@@ -206,6 +206,9 @@ def check_bad():
         must(p.returncode == 0 and "did you mean nvlink? (and 31 more alike)\n" in p.stderr and p.stderr.count("\n") == 1, f"check: {p.stderr}")
         must(run("check", odd, "--strict").returncode == 1, "check --strict takes warnings for sound")
         whole = open(os.path.join(MACHINES, "c06-dgxh100.xml")).read()
+        open(odd, "w").write(re.sub(r"mlx5_(\d)", r"rdmap14\1s0f0-backend", whole))
+        p = run("show", odd, "--svg")
+        must(all(f">rdm..4{n}s</text>" in p.stdout for n in range(8)), f"names that differ in the middle: {re.findall('>(rd[^<]*)<', p.stdout)}")
         for worse, words, verdict in ((re.sub("<nvlink[^>]*/>", "", whole, count=1), "GPU 0 has 267.8 GB/s of NVLink, the 7 others 370.8\n", "NVLinks of GPUs 1 x 267.8"),
                                       (whole.replace('link_width="16"', 'link_width="8"', 1), "PCI switch 0 has 24 GB/s to the part above it, the 7 others 48\n",
                                        "PCI links of switches 1 x 24 GB/s, 7 x 48 GB/s instead of 8 x 48 GB/s")):

@@ -51,9 +51,64 @@ static size_t prefix_bytes(const char *text, size_t count)
     return bytes;
 }
 
+enum { MOST = 15, HEAD = 7, TAIL = 6 }; /* characters of a name */
+
+static void cut_middle(const char *own, size_t length, char name[BOX_NAME_BYTES])
+{
+    (void)snprintf(name, BOX_NAME_BYTES, "%.*s..%s", (int)prefix_bytes(own, HEAD), own,
+                   own + prefix_bytes(own, length - TAIL));
+}
+
+static bool goes_on(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* "rdm..41s0f0-b..": from one character before those in which it differs from the other name. */
+static void cut_around(const char *own, const char *other, char name[BOX_NAME_BYTES])
+{
+    enum { START = 3, PART = 8 };
+    const size_t head = prefix_bytes(own, START);
+    size_t from = 0;
+    while (own[from] && own[from] == other[from])
+        from++;
+    if (from > head) from--;
+    while (from > 0 && goes_on(own[from]))
+        from--;
+    const size_t bytes = prefix_bytes(own + from, PART);
+    (void)snprintf(name, BOX_NAME_BYTES, "%.*s%s%.*s%s", from > head ? (int)head : (int)from, own,
+                   from > head ? ".." : "", (int)bytes, own + from, own[from + bytes] ? ".." : "");
+}
+
+static size_t characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += !goes_on(*text);
+    return count;
+}
+
+/* Where another long name of the host would be cut to the same, what differs is kept. */
+static void cut_name(const struct box *box, int net, char name[BOX_NAME_BYTES])
+{
+    const char *own = box_text(box, "nets", net, "name");
+    char others[BOX_NAME_BYTES];
+    cut_middle(own, characters(own), name);
+    for (int n = 0; n < box_count(box, "nets"); n++) {
+        const char *other = box_text(box, "nets", n, "name");
+        const size_t length = characters(other);
+        if (n == net || length <= MOST ||
+            box_int(box, "nets", n, "host") != box_int(box, "nets", net, "host"))
+            continue;
+        cut_middle(other, length, others);
+        if (strcmp(name, others) != 0) continue;
+        cut_around(own, other, name);
+        return;
+    }
+}
+
 void box_net_name(const struct box *box, int net, char name[BOX_NAME_BYTES])
 {
-    enum { MOST = 15, HEAD = 7, TAIL = 6 };
     const char *own = box_text(box, "nets", net, "name");
     int host = box_int(box, "nets", net, "host");
     bool unique = *own != '\0';
@@ -61,18 +116,12 @@ void box_net_name(const struct box *box, int net, char name[BOX_NAME_BYTES])
         unique = n == net || box_int(box, "nets", n, "host") != host ||
                  strcmp(box_text(box, "nets", n, "name"), own) != 0;
     }
-    size_t all = strlen(own);
-    size_t head = prefix_bytes(own, HEAD);
-    size_t length = 0; /* characters */
-    for (size_t k = 0; k < all; k++)
-        length += ((unsigned char)own[k] & 0xc0) != 0x80;
     if (!unique) {
         (void)snprintf(name, BOX_NAME_BYTES, "NET %d", box_int(box, "nets", net, "dev"));
-    } else if (length <= MOST) {
+    } else if (characters(own) <= MOST) {
         (void)snprintf(name, BOX_NAME_BYTES, "%s", own);
     } else {
-        size_t tail = prefix_bytes(own, length - TAIL);
-        (void)snprintf(name, BOX_NAME_BYTES, "%.*s..%s", (int)head, own, own + tail);
+        cut_name(box, net, name);
     }
 }
 

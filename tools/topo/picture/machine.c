@@ -274,6 +274,19 @@ static void name_gpu(const struct picture *picture, const struct frame *frame, i
     }
 }
 
+/* Where the second of two lines begins; 0: one line is enough. */
+static size_t second_line(const char *name)
+{
+    enum { ONE_LINE = 10, TWO_LINES = 8 }; /* characters of each */
+    size_t count = 0, at = 0;
+    for (size_t k = 0; name[k]; k++) {
+        const bool begins = ((unsigned char)name[k] & 0xc0) != 0x80;
+        if (begins && count == TWO_LINES) at = k;
+        count += begins;
+    }
+    return count > ONE_LINE ? at : 0;
+}
+
 static void name_net(const struct picture *picture, const struct frame *frame, int index)
 {
     const struct box *box = picture->box;
@@ -281,10 +294,18 @@ static void name_net(const struct picture *picture, const struct frame *frame, i
         .x = frame->x, .y = frame->y + 20, .size = 13, .bold = true, .most = 7};
     char name[BOX_NAME_BYTES];
     box_net_name(box, index, name);
-    picture_print(picture, &text, "%s", name);
-    text = (struct picture_text){.x = frame->x, .y = frame->y + 37, .size = 11, .most = 10};
+    const size_t second = second_line(name);
+    if (second) {
+        text = (struct picture_text){
+            .x = frame->x, .y = frame->y + 14, .size = 12, .bold = true, .most = 7};
+        picture_print(picture, &text, "%.*s", (int)second, name);
+        text.y += 13;
+    }
+    picture_print(picture, &text, "%s", name + second);
+    text = (struct picture_text){
+        .x = frame->x, .y = frame->y + (second ? 42 : 37), .size = 11, .most = 10};
     picture_print(picture, &text, "NET %d", box_int(box, "nets", index, "dev"));
-    text.y += 17;
+    text.y += second ? 15 : 17;
     picture_print(picture, &text, "%.4g GB/s", box_real(box, "nets", index, "bw"));
 }
 
