@@ -326,6 +326,14 @@ def check_report(machines):
             must(p.returncode == status and words in p.stderr, f"report {arguments}: {p.returncode} {p.stderr}")
 
 
+def check_small():
+    """The rows' names of a small machine stand beside their cells."""
+    p = run("show", os.path.join(MACHINES, "c10-2xa6000-bridge.xml"), "--svg")
+    name = float(re.search(r'<text x="([\d.]+)"[^>]*>from GPU 0<', p.stdout)[1])
+    cells = [float(x) for x in re.findall(r'<rect x="([\d.]+)" [^>]*height="20" rx="3"', p.stdout)]
+    must(60 < min(x for x in cells if x > name) - name < 100, f"names of rows: {name}, cells {cells}")
+
+
 def check_limits():
     """NCCL allows 640 nodes of a kind: 80 trays of eight PCI elements."""
     tray = os.path.join(MACHINES, "c08-gb200-tray.xml")
@@ -500,6 +508,7 @@ check_documents()
 check_bad()
 check_usage()
 check_limits()
+check_small()
 check_output()
 check_explained()
 check_report(machines)

@@ -42,11 +42,24 @@ static int path_type_to(const struct box *box, int gpu, const struct box_node *n
     return !net && to == gpu ? -1 : path_type_of(box_path_type(box, matrix, gpu, to));
 }
 
+/* Beside the cells, where these begin far from the edge, as those of small machines do. */
+static double names_left(const struct matrix *matrix)
+{
+    enum { NAME_WIDTH = 80, NEAR = 60 };
+    const struct picture *picture = matrix->picture;
+    double first = picture->width;
+    for (int k = 0; k < picture->box->count; k++) {
+        if (picture->column[k] >= 0 && picture->x[k] < first) first = picture->x[k];
+    }
+    const double beside = first - CELL_WIDTH / 2.0 - NAME_WIDTH;
+    return beside > matrix->left + NEAR ? beside : matrix->left;
+}
+
 static void put_row(struct matrix *matrix, int gpu, double y)
 {
     const struct picture *picture = matrix->picture;
     const struct picture_text name = {
-        .x = matrix->left, .y = y + 14, .size = 11, .anchor = "start"};
+        .x = names_left(matrix), .y = y + 14, .size = 11, .anchor = "start"};
     picture_print(picture, &name, "from GPU %d", gpu);
     for (int k = 0; k < picture->box->count; k++) {
         double bw;
