@@ -5,7 +5,7 @@ import json, os, re, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import browser
-from trace_made import Rank
+from trace_made import Rank, stopped
 
 tutti, mode = sys.argv[1:]
 US, MS = 1000, 1000000
@@ -121,7 +121,7 @@ COLOURED = """(() => { const c = document.getElementById('canvas'), d = c.getCon
 COLOUR_AT = """(() => { const x = %d, y = %d, w = %d, c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(x, y, w, %d).data;
   for (let i = 0; i < d.length; i += 4) if (d[i] === %d && d[i + 1] === %d && d[i + 2] === %d) return [x + i / 4 %% w, y + Math.floor(i / 4 / w)];
   return null; })()"""
-BLUE, TEAL, RED, LILAC, PURPLE = (0x2f, 0x7f, 0xd6), (0x2a, 0xa1, 0x98), (0xe1, 0x1d, 0x48), (0xc5, 0x8f, 0xe0), (0x8a, 0x63, 0xd2)
+BLUE, TEAL, RED, LILAC, PURPLE, WARN = (0x2f, 0x7f, 0xd6), (0x2a, 0xa1, 0x98), (0xe1, 0x1d, 0x48), (0xc5, 0x8f, 0xe0), (0x8a, 0x63, 0xd2), (0x9a, 0x34, 0x12)
 
 
 def pixels(page, colour, box=(250, 24, 700, 300)):
@@ -229,6 +229,42 @@ def begins(shown, folder):
                      "return [c.width, c.height, s.top >= c.bottom, document.documentElement.scrollWidth]; })()")
     check(room[0] > 700 and room[1] > 150 and room[2] and room[3] <= 800, f"a window of 800 pixels: {room}")
     shown.ask("Emulation.setDeviceMetricsOverride", width=1400, height=800, deviceScaleFactor=1, mobile=False)
+
+
+def ends_nowhere(shown, folder):
+    """A run that hangs says so first; who waits is hatched, who never came has an empty box and stands first among the stragglers."""
+    for kind, want, operation in (
+            ("nothing", "The run stopped in AllReduce #0: ranks 0, 1 and 3 waited 5.00 s for rank 2, which never began it: it has begun nothing.", "AllReduce #0"),
+            ("open", "The run stopped in AllReduce #3: ranks 0, 1 and 3 have waited since 4.00 ms for rank 2, which never began it", "AllReduce #3"),
+            ("chain", "The run stopped in AllReduce #3: ranks 0 and 1 waited 5.00 s for ranks 2 and 3, which never began it: rank 2 waits in Broadcast #0",
+             "AllReduce #3"),
+            ("circle", "Ranks wait for each other in a circle:", "AllReduce #3"),
+            ("unreceived", "Send #0: rank 1 ended it without rank 3, which never began its Recv", "Send #0")):
+        os.makedirs(f"{folder}/stopped/{kind}")
+        stopped(f"{folder}/stopped/{kind}", kind)
+        subprocess.run([tutti, "trace", "page", "-o", f"{folder}/stopped/{kind}.html", f"{folder}/stopped/{kind}"], check=True, capture_output=True, timeout=100)
+        shown.open(f"{folder}/stopped/{kind}.html")
+        short = shown.run("[...document.querySelectorAll('#short li')].map(item => item.textContent)")
+        check(short[0].startswith(want) or short[1].startswith(want), f"{kind}: {short}")
+        check(not any("No rank stands out" in line or " 0\u00a0% of it" in line for line in short) or kind == "unreceived", f"{kind}: {short}")
+        tables = {name: shown.run(f"[...document.querySelectorAll('#{name} tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+                  for name in ("stragglers", "worst")}
+        first = tables["stragglers"][0]
+        late = {"chain": ("rank 3",), "circle": ("rank 3", "rank 2"), "unreceived": ("rank 3",)}.get(kind, ("rank 2",))
+        check(first[0] in late and first[1] == ("2" if kind == "chain" else "1") and first[5] in (operation, "Broadcast #0"), f"{kind}: {tables}")
+        if kind not in ("nothing", "open"):
+            continue
+        shown.run("document.querySelector('#short button').click()")
+        seen = [(pixels(shown, BLUE, row), pixels(shown, WARN, row)) for row in [(760, 24 + 26 * r, 100, 26) for r in range(4)]]
+        check(all(200 < blue < 1400 for blue, _ in seen[:2] + seen[3:]), f"{kind}: who waits is not hatched: {seen}")
+        check(seen[2][0] == 0 and seen[2][1] > 50, f"{kind}: who never began has no box: {seen}")
+        shown.mouse("mouseMoved", *canvas_point(shown, 800, 36))
+        shown.wait_idle()
+        check(f"{operation} at rank 0: waits" in of(shown, "#tip") and "for rank 2" in of(shown, "#tip"), of(shown, "#tip"))
+        shown.click(*canvas_point(shown, 800, 88))
+        check("It has no end: ranks 0, 1 and 3" in of(shown, "#selected") and "never" in of(shown, "#selected"), of(shown, "#selected"))
+        path = shown.run("[...document.querySelectorAll('#path tbody tr')].map(r => r.cells[0].textContent)")
+        check(path == ["rank 2: begins nothing" if kind == "nothing" else "rank 2: outside of NCCL, after AllReduce #2; it never begins this"], path)
 
 
 def data_path(shown, folder):
@@ -397,6 +433,7 @@ with tempfile.TemporaryDirectory() as folder:
             explains(page)
             queue(page, folder)
             begins(page, folder)
+            ends_nowhere(page, folder)
             data_path(page, folder)
             keyboard(page, f"{folder}/a/page.html")
             searching(page)

@@ -106,6 +106,19 @@ function readOperation(before, index) {
   return op;
 }
 
+// Where the run stopped: who waits in an operation does so until its end, for groups that never began it.
+function readStop(op, cause, absent, waiting, text) {
+  op.stop = { cause, text, waits: waiting.length > 0, absent: absent.map(index => groups[index]) };
+  for (const group of op.stop.absent) (group.absent ??= []).push(op);
+  if (op.stop.absent.length) for (const part of op.parts) if (waiting.includes(part.group.index)) part.waits = part.end;
+}
+// Groups that an operation waits for to its end; none where it ended well.
+function absentOf(op) { return op.stop ? op.stop.absent : []; }
+function groupNames(list) {
+  const names = list.slice(0, 4).map(groupName);
+  return list.length > 4 ? `${names.join(', ')} and ${list.length - 4} more` : names.join(', ');
+}
+
 // The first index in [low, high) for which `over` holds; high if none.
 function firstOf(low, high, over) {
   while (low < high) {
@@ -129,6 +142,7 @@ function readAll() {
     operations.push(readOperation(before, k));
     before = operations[k].begin;
   }
+  for (const [index, cause, absent, waiting, text] of facts.stops) readStop(operations[index], cause === 1, absent, waiting, text);
   reader.bytes = null;
   firstBegin = operations.reduce((least, op) => Math.min(least, op.begin), operations.length ? Infinity : 0);
   for (const group of groups) group.parts = [];

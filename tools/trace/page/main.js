@@ -91,10 +91,13 @@ function onKey(event) {
 
 // ---- mouse ----
 
-function tipOf({ part, detail, block }) {
+function tipOf({ part, detail, block, missing, group }) {
+  if (missing) return `${groupName(group)} never begins ${missing.func} #${missing.seq}`;
   if (detail) return `${detailName(detail)}: ${time(detail.end - detail.start)}`;
   const data = dataOf(part ? part.block : block), what = data ? `; ${data}` : '';
   if (!part) return `${nameOf(block)}: ${time(blocks.end[block] - blocks.start[block])}${what}`;
+  const absent = absentOf(part.op);
+  if (absent.length && part.waits === part.end) return `${part.func} #${part.op.seq} at ${groupName(part.group)}: waits ${time(part.end - part.begin)} for ${groupNames(absent)}${what}`;
   return `${part.func} #${part.op.seq} at ${groupName(part.group)}: waits ${time(part.waits - part.begin)}, moves ${time(part.end - part.waits)}${what}`;
 }
 let drag = null;
@@ -126,7 +129,7 @@ function onUp(event) {
   const index = stripAt(event.offsetY), found = under(event.offsetX, event.offsetY);
   if (index >= 0) view.focus = index;
   if (event.offsetX < NAMES && index >= 0 && event.offsetY > AXIS) toggleFold(view.strips[index]);
-  else if (found && found.part) selectOperation(found.part.op);
+  else if (found && (found.part || found.missing)) selectOperation(found.missing || found.part.op);
   else if (found) selectBlock(found.block, false, found.detail);
   else selectNothing();
 }

@@ -229,7 +229,8 @@ static int64_t span_of(const struct page *page, const struct timeline_operation 
 
 bool page_has_operation(const struct page *page, const struct timeline_operation *operation)
 {
-    return page->operation_nsec == 0 || span_of(page, operation) >= page->operation_nsec;
+    bool stopped = page->stopped[operation - page->run->operations];
+    return stopped || page->operation_nsec == 0 || span_of(page, operation) >= page->operation_nsec;
 }
 
 static void choose_operations(struct page *page, uint64_t limit)
@@ -266,14 +267,33 @@ static void choose_states(struct page *page, uint64_t limit)
     page->nstates = page->all_states <= limit ? page->all_states : 0;
 }
 
-bool page_pack(const struct timeline *run, uint64_t limit, uint64_t details, struct page *page)
+/* Mark what the page must have; what has no end is drawn a little longer than to the run's last
+ * event, which its begin may be. */
+static bool keep_stops(struct page *page)
 {
-    *page = (struct page){.run = run};
+    const struct timeline *run = page->run;
+    const struct trace_stops *stops = page->stops;
+    bool open = false;
+    page->stopped = tt_calloc(run->noperations + (size_t)1, sizeof(page->stopped[0]));
+    if (!page->stopped) return false;
+    for (uint32_t s = 0; s < stops->count; s++) {
+        page->stopped[stops->list[s].operation] = true;
+        open |= stops->list[s].open;
+    }
+    if (open)
+        page->lanes.end_nsec += (page->lanes.end_nsec - run->operations[0].first_begin_nsec) / 8;
+    return true;
+}
+
+bool page_pack(const struct timeline *run, const struct trace_stops *stops, uint64_t limit,
+               uint64_t details, struct page *page)
+{
+    *page = (struct page){.run = run, .stops = stops};
     if (!lanes_make(run, &page->lanes)) return false;
     uint32_t *row_of = tt_calloc(run->nevents + (size_t)1, sizeof(*row_of));
-    bool good = row_of && find_depths(page, row_of) && make_rows(page, row_of) &&
-                make_blocks(page, row_of, limit) && page_find_details(page, details) &&
-                make_kinds(page);
+    bool good = row_of && keep_stops(page) && find_depths(page, row_of) &&
+                make_rows(page, row_of) && make_blocks(page, row_of, limit) &&
+                page_find_details(page, details) && make_kinds(page);
     if (good) choose_operations(page, limit);
     if (good) choose_states(page, limit);
     if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
@@ -291,6 +311,7 @@ void page_fini(struct page *page)
     free(page->kind_of_detail);
     free(page->chunks);
     free(page->block_of_event);
+    free(page->stopped);
     memset(page, 0, sizeof(*page));
 }
 

@@ -2,7 +2,7 @@
  * there are too many, so that a page stays bounded whatever the run's size. */
 #pragma once
 
-#include "../model.h"
+#include "../tool.h"
 #include "../write/lanes.h"
 #include "../write/out.h"
 
@@ -37,12 +37,14 @@ struct page_chunk {
 };
 
 struct page {
-    const struct timeline *run; /* borrowed */
-    struct lanes lanes;         /* owned */
-    struct page_row *rows;      /* owned; in the order of lanes and depths */
-    struct page_block *blocks;  /* owned; in the order of rows and begins */
-    struct page_kind *kinds;    /* owned */
-    uint32_t *block_of_event;   /* owned */
+    const struct timeline *run;      /* borrowed */
+    const struct trace_stops *stops; /* borrowed */
+    bool *stopped;                   /* owned; by operation: one of the stops */
+    struct lanes lanes;              /* owned */
+    struct page_row *rows;           /* owned; in the order of lanes and depths */
+    struct page_block *blocks;       /* owned; in the order of rows and begins */
+    struct page_kind *kinds;         /* owned */
+    uint32_t *block_of_event;        /* owned */
     uint32_t nrows, nblocks, nkinds;
     int64_t join_nsec;      /* shorter events may be joined; 0: each event is drawn */
     int64_t operation_nsec; /* shorter operations are left out; 0: none is */
@@ -58,7 +60,8 @@ struct page {
 
 /* Lay out a run as at most about `limit` blocks, with the events of those that were joined if they
  * are no more than `details`. False: memory is short, and said. */
-bool page_pack(const struct timeline *run, uint64_t limit, uint64_t details, struct page *page);
+bool page_pack(const struct timeline *run, const struct trace_stops *stops, uint64_t limit,
+               uint64_t details, struct page *page);
 void page_fini(struct page *page);
 
 /* Write the blocks of all rows and then the operations as numbers of 7 bits a byte, the lowest

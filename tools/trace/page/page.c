@@ -128,6 +128,48 @@ static bool put_table(const struct timeline *run, struct out *out)
     return good;
 }
 
+static void put_group(const struct page *page, uint32_t member, struct out *out, const char *before)
+{
+    uint32_t process = page->run->members[member].process;
+    out_print(out, "%s%u", before, lanes_group(&page->lanes, process, page->stops->ranks[member]));
+}
+
+/* [operation, whether it is a cause, groups that are absent, that wait, the text] */
+static bool put_stops(const struct page *page, struct out *out)
+{
+    const struct timeline *run = page->run;
+    const struct trace_stops *stops = page->stops;
+    uint32_t *number = tt_calloc(run->noperations + (size_t)1, sizeof(*number));
+    if (!number) return false;
+    for (uint32_t o = 0; o < run->noperations; o++)
+        number[o + 1] = number[o] + page_has_operation(page, &run->operations[o]);
+    out_print(out, "\"circle\":%s,\"stops\":[",
+              stops->count && !stops->has_cause ? "true" : "false");
+    for (uint32_t s = 0; s < stops->count; s++) {
+        const struct trace_stop *stop = &stops->list[s];
+        const struct timeline_operation *op = &run->operations[stop->operation];
+        const char *before = "";
+        char text[TRACE_STOP_BYTES];
+        out_print(out, "%s[%u,%d,[", s ? ",\n" : "", number[stop->operation], stop->cause);
+        for (uint32_t k = 0; k < stop->count; k++)
+            put_group(page, stops->absent[stop->first + k], out, k ? "," : "");
+        out_text(out, "],[");
+        for (uint32_t k = 0; k < op->count; k++) {
+            const struct timeline_part *part = &run->parts[op->first + k];
+            if (!trace_part_waits(run, stops, part)) continue;
+            put_group(page, run->events[part->event].member, out, before);
+            before = ",";
+        }
+        trace_stop_text(run, stops, stop, text, sizeof(text));
+        out_text(out, "],");
+        put_string(out, text);
+        out_text(out, "]");
+    }
+    out_text(out, "],\n");
+    free(number);
+    return true;
+}
+
 static bool put_page(const struct page *page, struct out *out)
 {
     for (const char *const *line = page_source_head; *line; line++)
@@ -149,7 +191,7 @@ static bool put_page(const struct page *page, struct out *out)
         out_print(out, "%s[%u,%u]", c ? "," : "", page->chunks[c].first, page->chunks[c].last);
     }
     out_text(out, "],\n");
-    bool good = put_table(page->run, out);
+    bool good = put_stops(page, out) && put_table(page->run, out);
     out_text(out, "</script>\n<script type=\"text/plain\" id=\"numbers\">");
     page_put_numbers(page, out);
     out_text(out, "</script>\n");
@@ -163,11 +205,14 @@ int trace_page(const struct trace_options *options)
 {
     struct timeline run;
     struct page page = {0};
+    struct trace_stops stops = {0};
     struct out *out = NULL;
     int status = trace_load(options, 0, options->npaths, &run);
     uint64_t events = (uint64_t)options->events, details = (uint64_t)options->details;
     if (status == 0) trace_report_cut(&run);
-    if (status == 0) status = page_pack(&run, events, details, &page) ? 0 : 1;
+    if (status == 0) status = trace_stops_find(&run, &stops) ? 0 : 1;
+    if (status == 0 && stops.count && !timeline_ranks(&run, stops.ranks)) status = 1;
+    if (status == 0) status = page_pack(&run, &stops, events, details, &page) ? 0 : 1;
     if (status == 0) {
         out = tt_calloc(1, sizeof(*out));
         status = out && out_open(out, options->output) ? 0 : 1;
@@ -178,6 +223,7 @@ int trace_page(const struct trace_options *options)
     }
     free(out);
     page_fini(&page);
+    trace_stops_fini(&stops);
     timeline_close(&run);
     return status;
 }

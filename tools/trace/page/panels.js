@@ -30,7 +30,7 @@ function selectOperation(op, look = false) {
   view.block = -1;
   showOperation();
   if (look) {
-    reveal(op.late.group.strip);
+    reveal((absentOf(op)[0] || op.late.group).strip);
     zoomTo(view.path.steps.length ? Math.max(view.path.steps[0].from, op.begin - (op.end - op.begin)) : op.begin, op.end);
   }
   draw();
@@ -98,12 +98,15 @@ function operationFacts(op) {
   const head = `${op.func} #${op.seq}, ${commName(op.comm)}`;
   const talk = op.message
     ? `${groupName(send.group)}${receive ? ` and ${groupName(receive.group)}` : ''}, ${time(op.end - op.begin)} in all.`
+    : absentOf(op).length ? `${time(op.end - op.begin)} in all, in which not all began.`
     : `${time(op.end - op.begin)} in all: ${time(op.lastBegin - op.begin)} until all had begun, ${time(op.end - op.lastBegin)} from there.`;
+  const absent = absentOf(op).slice(0, 64).map(group => [groupName(group), 'never', '', '']);
   const lines = op.order.slice(0, 64).map(part => [link(groupName(part.group), () => selectBlock(part.block, true)), time(part.begin - op.begin), time(part.waits - part.begin),
     part.open ? 'no end' : time(part.end - part.waits)]);
   const rest = op.order.length > 64 ? [element('p', `and ${many(op.order.length - 64, 'rank')} that began later`)] : [];
-  return [element('p', element('b', head)), element('p', `${talk}${op.whole ? '' : ' Not all ranks whose files are here have ended it.'}`),
-    tableOf(['', 'begins after', 'waits', 'moves'], lines), ...rest];
+  return [element('p', element('b', head)), element('p', `${talk}${op.whole || op.stop ? '' : ' Not all ranks whose files are here have ended it.'}`),
+    ...(op.stop ? [element('p', `It has no end: ${op.stop.text}.`, { className: 'warn' })] : []),
+    tableOf(['', 'begins after', 'waits', 'moves'], [...absent, ...lines]), ...rest];
 }
 function showOperation() {
   view.path = view.op ? criticalPath(view.op) : null;
@@ -123,33 +126,44 @@ function showOperation() {
 
 // ---- tables that stay ----
 
+// What came to no end, causes first, and why.
+function whereStopped(look) {
+  const MOST = 4, stops = facts.stops.map(([index]) => operations[index]), circle = facts.circle ? [element('li', 'Ranks wait for each other in a circle:', { className: 'warn' })] : [];
+  const said = stops.slice(0, MOST).map(op => element('li', [op.stop.cause && op.stop.waits ? 'The run stopped in ' : '', look(op), `: ${op.stop.text}.`], { className: 'warn' }));
+  const rest = stops.length > MOST ? [element('li', `${many(stops.length - MOST, 'more operation')} came to no end.`)] : [];
+  return [...circle, ...said, ...rest];
+}
 // The run in a few sentences: how much waiting there is, for whom, what takes most, and what has not ended.
 function inShort() {
-  const said = [], look = op => link(`${op.func} #${op.seq}`, () => selectOperation(op, true)), found = insideOf(), [late] = found.late;
-  if (!found.inside) return [element('p', 'No collective of the drawing has two ranks here.')];
+  const look = op => link(`${op.func} #${op.seq}`, () => selectOperation(op, true)), found = insideOf(), [late] = found.late, said = whereStopped(look);
+  if (!found.inside && !said.length) return [element('p', 'No collective of the drawing has two ranks here.')];
+  if (!found.inside) return [element('ul', said)];
   const share = part => `${Math.round(part / found.inside * 100)}\u00a0%`;
+  const stopped = said.length;
   said.push([`Ranks are inside of collectives for ${time(found.inside)} in all; for ${share(found.waits)} of it they wait for ranks that have not begun.`]);
-  if (late.most && late.cost * groups.length > found.inside * 0.02) {
+  if (!late.never && late.most && late.cost * groups.length > found.inside * 0.02) {
     const before = criticalPath(late.most).steps[0];
     said.push([`The others waited ${time(late.cost)} for ${groupName(late.group)}${facts.clocks.length > 1 ? ` on ${late.group.host}` : ''} alone, the longest at `, look(late.most), `: ${time(late.most.lateBy)}`,
       before && before.group === late.group && before.to - before.from > late.most.lateBy / 2 ? `, after ${time(before.to - before.from)} ${before.what}.` : '.']);
-  } else said.push(['No rank stands out: nobody alone made the others wait for long.']);
+  } else if (!stopped) said.push(['No rank stands out: nobody alone made the others wait for long.']);
   const most = facts.table.reduce((a, b) => (b[3] * b[9] > a[3] * a[9] ? b : a), facts.table[0]);
   if (most && most[3]) said.push([`Most time goes to ${most[0]} of ${amount(most[2])}: ${many(most[3], 'time')}, ${time(most[9] * 1e3)} each while data moves, ${most[10].toFixed(2)} GB/s of bus bandwidth.`]);
-  if (found.broken.length) said.push([`${many(found.broken.length, 'operation')} did not end at all ranks whose files are here; the first is `, look(found.broken[0]), '.']);
-  return [element('ul', said.map(parts => element('li', parts)))];
+  if (found.broken.length) said.push([`${many(found.broken.length, 'operation')} ended at some ranks only, as far as the files go; the first is `, look(found.broken[0]), '.']);
+  return [element('ul', said.map(parts => (parts instanceof Node ? parts : element('li', parts))))];
 }
 function showTables() {
   put('short', inShort());
   const late = stragglers();
-  put('stragglers', element('p', 'How often a rank was the last to begin a collective, and how long all others had waited for it alone.'),
-    tableOf(['rank', 'last', 'of', 'waited for', 'most'], late.slice(0, 32).map(row => [groupName(row.group), row.times, row.of, time(row.cost),
+  const never = late.some(row => row.never);
+  put('stragglers', element('p', `How often a rank was the last to begin a collective, and how long all others had waited for it alone${never ? '; first those that never began one' : ''}.`),
+    tableOf(['rank', ...(never ? ['never'] : []), 'last', 'of', 'waited for', 'most'], late.slice(0, 32).map(row => [groupName(row.group), ...(never ? [row.never || ''] : []), row.times, row.of, time(row.cost),
       row.most ? link(`${row.most.func} #${row.most.seq}`, () => selectOperation(row.most, true)) : ''])));
   put('worst', element('p', 'By skew: from when the first rank began to when the last one did; from there data moves.'), tableOf(['operation', 'last rank', 'skew', 'moves'], worstOperations().map(op =>
-    [link(`${op.func} #${op.seq}`, () => selectOperation(op, true)), groupName(op.late.group), time(op.lastBegin - op.begin), time(op.end - op.lastBegin)])));
+    [link(`${op.func} #${op.seq}`, () => selectOperation(op, true)), absentOf(op).length ? `${groupNames(absentOf(op))}: never` : groupName(op.late.group), time(skewOf(op)),
+      absentOf(op).length ? 'nothing' : time(op.end - op.lastBegin)])));
   put('table', tableOf(['function', 'bytes', 'times', 'p50', 'p99', 'skew', 'GB/s', 'last'], facts.table.map(
-    ([func, , bytes, times, , p50, p99, skew, , , busbw, slowest, share]) => [func, amount(bytes), times, time(p50 * 1e3), time(p99 * 1e3),
-      time(skew * 1e3), busbw.toFixed(2), slowest < 0 ? '' : `rank ${slowest} (${Math.round(share * 100)} %)`])),
+    ([func, , bytes, times, , p50, p99, skew, , , busbw, slowest, share]) => times ? [func, amount(bytes), times, time(p50 * 1e3), time(p99 * 1e3),
+      time(skew * 1e3), busbw.toFixed(2), slowest < 0 ? '' : `rank ${slowest} (${Math.round(share * 100)} %)`] : [func, amount(bytes), 0, 'no end', '', '', '', ''])),
   element('p', 'Times from the begin of the last rank to the end of the last; skew from the first begin to the last; GB/s: bus bandwidth.'));
 }
 
@@ -166,6 +180,7 @@ function showHead() {
   if (facts.join_nsec) warn.push(`The run has too many events for one page: those shorter than ${time(facts.join_nsec)} are drawn together (${many(facts.blocks, 'bar')})${facts.detailed ? ', and one by one where you zoom in' : ''}.`);
   if (facts.operation_nsec) warn.push(`Operations shorter than ${time(facts.operation_nsec)} are in the table of operations only.`);
   if (facts.all_states > facts.states) warn.push('The run has too many states of events for one page: they are left out.');
+  for (const [k, [, , nranks, here]] of facts.comms.entries()) if (nranks > here && warn.length < 4) warn.push(`Of communicator ${commName(k)} the files of ${here} are here: nothing is known of the other ranks.`);
   if (facts.lost) warn.push(`${many(facts.lost, 'record')} did not fit into the recorder.`);
   if (facts.left_out) warn.push(`${many(facts.left_out, 'record')} did not fit into memory (--memory).`);
   if (facts.complaints) warn.push(`The files had ${many(facts.complaints, 'fault')}; tutti trace check says which.`);
@@ -180,7 +195,7 @@ function swatch(colour) {
 function showLegend() {
   const functions = [...new Set(parts.map(part => part.func))].sort(), types = [...new Set(facts.kinds.map(kind => kind[KIND.type]))].sort((a, b) => a - b);
   const waits = swatch(`repeating-linear-gradient(135deg, ${functionColours[0]} 0 2px, transparent 2px 4px)`);
-  put('legend', element('b', 'Operations of a rank:'), ...functions.map(name => element('span', [swatch(functionColour(name)), name])), element('span', [waits, 'waits for ranks']), element('span', '→ the order in which ranks begin'),
+  put('legend', element('b', 'Operations of a rank:'), ...functions.map(name => element('span', [swatch(functionColour(name)), name])), element('span', [waits, 'waits for ranks']), ...(facts.stops.length ? [element('span', 'dashed: never begins')] : []), element('span', '→ the order in which ranks begin'),
     element('b', 'Events:'), ...types.map(type => element('span', [swatch(colourOfType[type]), facts.types[type]])));
   put('types', ...types.map(type => element('label', [element('input', [], { type: 'checkbox', checked: true, value: type, onchange(event) {
     if (event.target.checked) view.hidden.delete(type); else view.hidden.add(type);

@@ -56,10 +56,22 @@ function dataPath(op, last, from) {
   return { steps, part, until };
 }
 
+// What one that never began an operation did instead, until the others gave up or the run ended.
+function absence(op) {
+  const held = group => group.parts.find(part => part.op.stop && part.op !== op && part.waits === part.end && absentOf(part.op).length);
+  const group = absentOf(op).find(g => !held(g)) || absentOf(op)[0], wait = held(group);
+  if (wait) return { from: Math.min(wait.begin, op.begin), to: op.end, group, what: `waits in ${wait.func} #${wait.op.seq}, and never begins this` };
+  let before = null;
+  for (const part of group.parts) if (part.op !== op && part.end < op.end && (!before || part.end > before.end)) before = part;
+  if (!before) return { from: op.begin, to: op.end, group, what: 'begins nothing' };
+  return { from: before.end, to: op.end, group, what: `outside of NCCL, after ${before.func} #${before.op.seq}; it never begins this` };
+}
+
 // The chain of times that ends with the operation: what the rank that began last did before, its call, its launch, what
 // it was queued behind, and then the data's way until the rank that ended last. Times lie behind each other without gaps.
 function criticalPath(op) {
   const late = op.late, steps = [];
+  if (absentOf(op).length) return { op, late, last: late, steps: [absence(op)] };
   let last = op.parts[0];
   for (const part of op.parts) if (part.end > last.end) last = part;
   let call = late.block;
@@ -93,31 +105,43 @@ function criticalPath(op) {
 
 // For each rank: how often it began last, and how long the others waited for it alone.
 function stragglers() {
-  const found = new Map(groups.map(group => [group, { group, times: 0, of: 0, cost: 0, most: null }]));
+  const found = new Map(groups.map(group => [group, { group, times: 0, of: 0, never: 0, cost: 0, most: null }]));
   for (const op of operations) {
-    if (op.message || op.parts.length < 2) continue;
+    if (!absentOf(op).length && (op.message || op.parts.length < 2)) continue;
     for (const part of op.parts) found.get(part.group).of++;
+    const waited = op.end - op.lastBegin;
+    for (const group of absentOf(op)) {
+      const row = found.get(group);
+      row.of++;
+      row.never++;
+      row.cost += op.stop.waits ? waited : 0;
+      row.longest = Math.max(row.longest ?? 0, waited);
+      if (!row.most || row.longest === waited) row.most = op;
+    }
+    if (absentOf(op).length) continue;
     const row = found.get(op.late.group);
     row.times++;
     row.cost += op.lateBy;
-    if (!row.most || op.lateBy > row.most.lateBy) row.most = op;
+    if (!row.never && (!row.most || op.lateBy > row.most.lateBy)) row.most = op;
   }
-  return [...found.values()].filter(row => row.of).sort((a, b) => b.cost - a.cost);
+  return [...found.values()].filter(row => row.of).sort((a, b) => (b.never > 0) - (a.never > 0) || b.cost - a.cost);
 }
 
 // Time of all ranks inside of collectives, what of it they wait, who is waited for, and what did not end.
 function insideOf() {
-  const found = { inside: 0, waits: 0, late: stragglers(), broken: operations.filter(op => !op.whole) };
+  const found = { inside: 0, waits: 0, late: stragglers(), broken: operations.filter(op => !op.whole && !op.stop) };
   for (const part of parts) {
-    if (part.op.message || part.op.parts.length < 2) continue;
+    if (part.op.message || part.op.parts.length + absentOf(part.op).length < 2) continue;
     found.inside += part.end - part.begin;
     found.waits += Math.max(part.waits - part.begin, 0);
   }
   return found;
 }
 
+// From the first begin to the last, which never comes where one is absent.
+function skewOf(op) { return (absentOf(op).length ? op.end : op.lastBegin) - op.begin; }
 function worstOperations() {
-  return operations.filter(op => !op.message && op.parts.length > 1).sort((a, b) => (b.lastBegin - b.begin) - (a.lastBegin - a.begin)).slice(0, 12);
+  return operations.filter(op => absentOf(op).length || (!op.message && op.parts.length > 1)).sort((a, b) => skewOf(b) - skewOf(a)).slice(0, 12);
 }
 
 // Blocks that fit all words of a query, in the order of rows; null where there is no word.

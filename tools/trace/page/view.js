@@ -188,11 +188,31 @@ function drawParts(g, group, y) {
       g.fillStyle = hatched(g);
       g.fillRect(x, y + 4, until - x, h);
     }
+    if (part.open && w > 6) drawOpen(g, x + w, y + 4, h);
     if (op === view.op) { g.strokeStyle = colours.text; g.lineWidth = 2; g.strokeRect(x, y + 4, w, h); }
     const inner = Math.max(x, until);
-    if (x + w - inner > 50) text(g, `${part.func} #${op.seq}`, inner + 4, y + HEAD / 2 + 0.5, x + w - inner - 8, '#ffffff');
+    if (absentOf(op).length && w > 90) {
+      const label = `${part.func} #${op.seq} waits for ${groupNames(absentOf(op))}`, room = Math.min(w - 8, g.measureText(label).width + 8);
+      g.fillStyle = functionColour(part.func);
+      g.fillRect(x + 2, y + 6, room, h - 4);
+      text(g, label, x + 6, y + HEAD / 2 + 0.5, room - 6, '#ffffff');
+    } else if (x + w - inner > 50) text(g, `${part.func} #${op.seq}`, inner + 4, y + HEAD / 2 + 0.5, x + w - inner - 8, '#ffffff');
     return true;
   });
+}
+
+// What a rank never began, while others waited for it: a box without anything in it.
+function drawAbsent(g, group, y) {
+  for (const op of group.absent || []) {
+    const x = Math.max(NAMES, xOf(op.begin)), w = Math.min(size.w, xOf(op.end)) - x;
+    if (w < 3 || !opShown(op)) continue;
+    g.strokeStyle = colours.warn;
+    g.lineWidth = op === view.op ? 3 : 2;
+    g.setLineDash([5, 4]);
+    g.strokeRect(x + 1, y + 5, w - 2, HEAD - 10);
+    g.setLineDash([]);
+    text(g, `never begins ${op.func} #${op.seq}`, x + 6, y + HEAD / 2 + 0.5, w - 12, colours.warn);
+  }
 }
 
 function pointOf(part, at) { return part.group.strip && view.strips.includes(part.group.strip) ? [xOf(at), part.group.strip.y - view.top + AXIS + HEAD / 2] : null; }
@@ -288,6 +308,7 @@ function drawNow() {
     if (y + strip.h < AXIS || y > size.h) continue;
     g.fillStyle = colours.panel;
     if (!strip.lane) g.fillRect(NAMES, y + strip.h - 1, size.w, 1);
+    if (!strip.lane) drawAbsent(g, strip.group, y);
     if (!strip.lane) drawParts(g, strip.group, y);
     else if (view.thin.has(strip.lane)) drawRow(g, strip.lane.shown[0], y + 2, THIN);
     else strip.lane.shown.forEach((row, k) => drawRow(g, row, y + 2 + k * BAR, BAR - 1));
@@ -365,7 +386,8 @@ function under(x, y) {
   const at = timeAt(x), slack = (view.to - view.from) / width() * 2;
   if (!strip.lane) {
     const part = strip.group.parts.find(p => p.begin <= at + slack && p.end >= at - slack && opShown(p.op));
-    return part ? { part } : null;
+    const missing = part ? null : (strip.group.absent || []).find(op => op.begin <= at && op.end >= at && opShown(op));
+    return part ? { part } : missing ? { missing, group: strip.group } : null;
   }
   const index = view.thin.has(strip.lane) ? 0 : Math.floor((y - AXIS + view.top - strip.y - 2) / BAR), row = strip.lane.shown[index];
   if (!row) return null;
