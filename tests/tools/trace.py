@@ -490,7 +490,8 @@ def stops(folder):
         "behind": [("AllReduce", 3, [0, 1, 3], [2], True, three + "waited 5.00 s for rank 2, which never began it: it ended AllReduce #2 "
                     "at 2.10 ms and nothing after it")],
         "open": [("AllReduce", 3, [0, 1, 3], [2], True, three + "have waited since 4.00 ms for rank 2, which never began it")],
-        "dies": [("AllReduce", 4, [0, 1, 3], [2], True, "and nothing after it, and its file breaks off: it died or was killed")],
+        "dies": [("AllReduce", 4, [0, 1, 3], [2], True, "and nothing after it, and its file breaks off: it died or was killed"),
+                 ("Broadcast", 0, [], [2], False, "queued behind AllReduce #4, which came to no end")],
         "inside": [("AllReduce", 3, [0, 1, 2, 3], [], True, "began it; rank 2 did not end it; the file of rank 2 breaks off in it: it died")],
         "chain": [("Broadcast", 0, [0], [1], True, "communicator 00000000000000cd: rank 0 waited 5.00 s for rank 1, which never began it: "
                    "it has begun nothing"),

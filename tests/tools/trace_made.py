@@ -101,6 +101,8 @@ def stopped(folder, kind):
             if kind == "dies":  # rank 2 did this one as well, but did not write it any more
                 rank.collective(at, at + 100 * US)
             rank.collective(at + MS, None if kind == "open" else late)
+            if kind == "dies":  # queued behind it, and ended with it
+                rank.collective(at + 2 * MS, late, "Broadcast", root=0)
     elif kind == "inside":  # rank 2 dies in it
         for rank in ranks:
             rank.collective(at, None if rank is ranks[2] else late)

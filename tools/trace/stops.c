@@ -203,18 +203,23 @@ static void find_waiting(const struct timeline *run, const struct search *search
         uint32_t self = search->self[run->events[part->event].member];
         bool open = part->end_nsec == TIMELINE_OPEN;
         if (!open && search->last_nsec[self] > part->end_nsec) continue;
+        stop->open |= open;
+        if (search->waits_self[self] != TIMELINE_NONE) { /* it cannot begin what is queued */
+            stop->behind = search->waits_self[self];
+            continue;
+        }
         search->waits_self[self] = stop->operation;
         stop->waiting++;
-        stop->open |= open;
         if (!open && part->end_nsec > stop->until_nsec) stop->until_nsec = part->end_nsec;
     }
+    if (stop->waiting) stop->behind = TIMELINE_NONE;
 }
 
 static bool look_at(const struct timeline *run, const struct search *search, uint32_t index,
                     struct trace_stops *stops)
 {
     const struct timeline_operation *operation = &run->operations[index];
-    struct trace_stop stop = {.operation = index, .first = stops->nabsent};
+    struct trace_stop stop = {.operation = index, .first = stops->nabsent, .behind = TIMELINE_NONE};
     for (uint32_t k = 0; k < operation->count; k++)
         search->stamp[run->events[run->parts[operation->first + k].event].member] = index + 1;
     if (!add_absent(run, search, operation, stops, &stop)) return false;
@@ -244,6 +249,7 @@ static void find_causes(const struct timeline *run, const struct search *search,
         stops->waits_in[m] = search->waits_self[search->self[m]];
     for (uint32_t s = 0; s < stops->count; s++) {
         struct trace_stop *stop = &stops->list[s];
+        if (stop->behind != TIMELINE_NONE) continue;
         stop->cause = stop->count == 0;
         for (uint32_t k = 0; k < stop->count; k++)
             stop->cause |= stops->waits_in[stops->absent[stop->first + k]] == TIMELINE_NONE;
@@ -450,7 +456,11 @@ void trace_stop_text(const struct timeline *run, const struct trace_stops *stops
     int *ranks = tt_calloc((size_t)most + 1, sizeof(*ranks));
     *text = '\0';
     if (!ranks) return;
-    if (stop->count == 0) {
+    if (stop->behind != TIMELINE_NONE) {
+        say(&words, "queued behind ");
+        say_operation(run, &words, stop->behind, op->comm);
+        say(&words, ", which came to no end");
+    } else if (stop->count == 0) {
         say_open(run, stops, op, ranks, &words);
     } else {
         bool sends = !strcmp(timeline_word(run, op->func), "Send");

@@ -66,10 +66,11 @@ enum { TRACE_STOPS_MOST = 1000, TRACE_STOP_BYTES = 640 };
 /* An operation that ranks whose files are here never began, or did not end. */
 struct trace_stop {
     uint32_t operation;
-    uint32_t first, count;          /* of trace_stops.absent: who never began it */
-    uint32_t waiting;               /* ranks that began nothing after it */
-    bool open;                      /* of which some have no end in the files */
-    bool cause;                     /* those who are absent wait for no rank */
+    uint32_t first, count; /* of trace_stops.absent: who never began it */
+    uint32_t waiting;      /* ranks that began nothing after it */
+    uint32_t behind;       /* an earlier stop, which all who are there wait in; TIMELINE_NONE */
+    bool open;             /* of which some have no end in the files */
+    bool cause;            /* those who are absent wait for no rank */
     int64_t since_nsec, until_nsec; /* the last begin; the last end of those who wait */
 };
 struct trace_stops {

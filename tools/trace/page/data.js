@@ -108,9 +108,9 @@ function readOperation(before, index) {
 
 // Where the run stopped: who waits in an operation does so until its end, for groups that never began it.
 function readStop(op, cause, absent, waiting, text) {
-  op.stop = { cause, text, waits: waiting.length > 0, absent: absent.map(index => groups[index]) };
+  op.stop = { cause: cause === 1, text, waits: waiting.length > 0, absent: absent.map(index => groups[index]) };
   for (const group of op.stop.absent) (group.absent ??= []).push(op);
-  if (op.stop.absent.length) for (const part of op.parts) if (waiting.includes(part.group.index)) part.waits = part.end;
+  if (absent.length || cause === 2) for (const part of op.parts) if (waiting.includes(part.group.index)) part.waits = part.end;
 }
 // Groups that an operation waits for to its end; none where it ended well.
 function absentOf(op) { return op.stop ? op.stop.absent : []; }
@@ -142,7 +142,7 @@ function readAll() {
     operations.push(readOperation(before, k));
     before = operations[k].begin;
   }
-  for (const [index, cause, absent, waiting, text] of facts.stops) readStop(operations[index], cause === 1, absent, waiting, text);
+  for (const [index, cause, absent, waiting, text] of facts.stops) readStop(operations[index], cause, absent, waiting, text);
   reader.bytes = null;
   firstBegin = operations.reduce((least, op) => Math.min(least, op.begin), operations.length ? Infinity : 0);
   for (const group of groups) group.parts = [];

@@ -134,7 +134,8 @@ static void put_group(const struct page *page, uint32_t member, struct out *out,
     out_print(out, "%s%u", before, lanes_group(&page->lanes, process, page->stops->ranks[member]));
 }
 
-/* [operation, whether it is a cause, groups that are absent, that wait, the text] */
+/* [operation, 1: it is a cause, 2: it is queued behind another one, groups that are absent, that
+ * wait, the text] */
 static bool put_stops(const struct page *page, struct out *out)
 {
     const struct timeline *run = page->run;
@@ -150,13 +151,14 @@ static bool put_stops(const struct page *page, struct out *out)
         const struct timeline_operation *op = &run->operations[stop->operation];
         const char *before = "";
         char text[TRACE_STOP_BYTES];
-        out_print(out, "%s[%u,%d,[", s ? ",\n" : "", number[stop->operation], stop->cause);
-        for (uint32_t k = 0; k < stop->count; k++)
+        out_print(out, "%s[%u,%d,[", s ? ",\n" : "", number[stop->operation],
+                  stop->behind != TIMELINE_NONE ? 2 : stop->cause);
+        for (uint32_t k = 0; k < stop->count && stop->behind == TIMELINE_NONE; k++)
             put_group(page, stops->absent[stop->first + k], out, k ? "," : "");
         out_text(out, "],[");
         for (uint32_t k = 0; k < op->count; k++) {
             const struct timeline_part *part = &run->parts[op->first + k];
-            if (!trace_part_waits(run, stops, part)) continue;
+            if (stop->behind == TIMELINE_NONE && !trace_part_waits(run, stops, part)) continue;
             put_group(page, run->events[part->event].member, out, before);
             before = ",";
         }
