@@ -358,25 +358,31 @@ static ncclResult_t rewind_to(struct socket_link *link, struct socket_lane *lane
     return ncclSuccess;
 }
 
+/* Connect over the way to come, or when that is cut as well over the next one. */
+static ncclResult_t connect_anew(struct socket_link *link, struct socket_lane *lane)
+{
+    struct resume_lane *at = state_of(link, lane);
+    ncclResult_t rc =
+        tt_socket_connector_reconnect(link->resume->context, at->connector, &at->reconnect);
+    if (!rc || rc == ncclInProgress) return rc;
+    if (has_next(link->resume, at)) {
+        rc = start(link, lane);
+        return rc ? rc : ncclInProgress;
+    }
+    if (!at->returns) link->error = rc; /* reported */
+    return rc;
+}
+
 /* One step of connecting once more; the lane is in use again when at->connector is NULL. */
 static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane)
 {
     struct resume_lane *at = state_of(link, lane);
     const struct socket_context *context = link->resume->context;
-    uint64_t now, position = 0;
-    ncclResult_t rc = ncclSuccess;
-    now = tt_now_nsec();
+    uint64_t now = tt_now_nsec(), position = 0;
     if (now < at->look_nsec) return ncclInProgress;
     at->look_nsec = now + STEP_NSEC;
-    if (at->reconnect.fd < 0) {
-        rc = tt_socket_connector_reconnect(context, at->connector, &at->reconnect);
-        if (rc && rc != ncclInProgress && has_next(link->resume, at)) {
-            rc = start(link, lane);
-            return rc ? rc : ncclInProgress;
-        }
-        if (rc && rc != ncclInProgress && !at->returns) link->error = rc; /* reported */
-        if (rc) return rc;
-    }
+    ncclResult_t rc = at->reconnect.fd < 0 ? connect_anew(link, lane) : ncclSuccess;
+    if (rc) return rc;
     rc = tt_socket_transfer(at->reconnect.fd, &at->at, at->report, sizeof(at->report));
     if (rc == ncclInProgress) return rc;
     if (rc) { /* cut again before the report came; the peer may have left the way before */

@@ -534,7 +534,7 @@ static bool only_by_name(const struct tt_tune_env *env, const struct tt_tune_que
                          enum tt_algo algo)
 {
     bool exchange = is_composite(query->func) && !env->all_direct;
-    double exchange_most = env->nranks == 2 ? PAIR_BYTES : EXCHANGE_BYTES;
+    size_t exchange_most = env->nranks == 2 ? PAIR_BYTES : EXCHANGE_BYTES;
     switch (algo) {
     case TT_ALGO_ONESHOT:
         return exchange && (payload(env, query) > exchange_most || env->nranks > EXCHANGE_RANKS);

@@ -18,7 +18,7 @@ static size_t count_lines(const char *text)
 
 /* ---- parts that have less than their equals ---- */
 
-enum { EQUALS_LEAST = 3 }; /* of two nobody can say which is right */
+enum { EQUALS_LEAST = 3 }; /* of two either may be right */
 
 struct equals {
     enum box_kind kind;

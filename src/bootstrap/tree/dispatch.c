@@ -244,6 +244,25 @@ static void fail_exhausted(struct tt_bootstrap *b)
                  b->rank, (int)getpid());
 }
 
+/* A handshake with the parent was cut off: call it once more. */
+static void call_again_tick(struct tt_bootstrap *b)
+{
+    if (!b->calls_again || !b->exchange.entered || atomic_load(&b->error)) return;
+    b->calls_again = false;
+    if (!b->up && !b->leaving) (void)tt_tree_dial_parent(b, b->deadline_nsec);
+}
+
+/* True while a lost peer has time to come back, or others to say why it left. */
+static bool lost_tick(struct tt_bootstrap *b, uint64_t now_nsec)
+{
+    if (b->lost_nsec && is_reached(b, now_nsec)) b->lost_nsec = now_nsec + REASON_NSEC;
+    if (b->lost_nsec && now_nsec >= b->lost_nsec) {
+        b->lost_nsec = 0;
+        tt_failure_lost(b, b->lost_peer, b->lost_why);
+    }
+    return b->lost_nsec != 0;
+}
+
 static bool tick(uint64_t now_nsec)
 {
     bool pending = false;
@@ -258,16 +277,8 @@ static bool tick(uint64_t now_nsec)
             continue;
         }
         second_tick(b, now_nsec);
-        if (b->calls_again && b->exchange.entered && !atomic_load(&b->error)) {
-            b->calls_again = false;
-            if (!b->up && !b->leaving) (void)tt_tree_dial_parent(b, b->deadline_nsec);
-        }
-        if (b->lost_nsec && is_reached(b, now_nsec)) b->lost_nsec = now_nsec + REASON_NSEC;
-        if (b->lost_nsec && now_nsec >= b->lost_nsec) {
-            b->lost_nsec = 0;
-            tt_failure_lost(b, b->lost_peer, b->lost_why);
-        }
-        pending |= b->lost_nsec != 0;
+        call_again_tick(b);
+        pending |= lost_tick(b, now_nsec);
         pending |= b->leaving | tt_late_tick(b, now_nsec);
         pending |= tt_exchange_tick(b, now_nsec);
     }

@@ -229,10 +229,9 @@ void tt_failure_who(const struct tt_bootstrap *b, int rank, char *text, size_t t
  * When the kernel closes the sockets of one that ends, it has said before that it exits. */
 static bool runs_here(const struct tt_bootstrap *b, int peer)
 {
-    enum { STAT_BYTES = 512, EXITS = 4 }; /* PF_EXITING of the kernel */
+    enum { STAT_BYTES = 512, FIELDS = 5, EXITS = 4 }; /* PF_EXITING of the kernel */
     const struct tt_contact *contact = b->contacts ? &b->contacts[peer] : NULL;
-    char path[40], text[STAT_BYTES] = "", state = 'X';
-    unsigned flags = EXITS;
+    char path[40], text[STAT_BYTES] = "";
     if (!contact || strcmp(contact->host, b->contacts[b->rank].host) != 0 ||
         !tt_addr_same_ip(&contact->addr, &b->contacts[b->rank].addr))
         return false;
@@ -242,8 +241,12 @@ static bool runs_here(const struct tt_bootstrap *b, int peer)
     const ssize_t n = read(fd, text, sizeof(text) - 1);
     close(fd);
     const char *after = n > 0 ? strrchr(text, ')') : NULL; /* a name may hold anything */
-    if (!after || sscanf(after, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2) return false;
-    return state != 'Z' && state != 'X' && !(flags & EXITS);
+    if (!after || strlen(after) < sizeof(") R 1 ")) return false;
+    const char state = after[2];
+    char *field = text + (after + 3 - text);
+    for (int k = 0; k < FIELDS; k++) /* between the state and the flags */
+        (void)strtol(field, &field, 10);
+    return state != 'Z' && state != 'X' && !(strtoul(field, NULL, 10) & EXITS);
 }
 
 void tt_failure_lost(struct tt_bootstrap *b, int peer, const char *why)

@@ -134,6 +134,20 @@ static void put_group(const struct page *page, uint32_t member, struct out *out,
     out_print(out, "%s%u", before, lanes_group(&page->lanes, process, page->stops->ranks[member]));
 }
 
+/* The groups of the ranks that wait in a stop. */
+static void put_waiting(const struct page *page, const struct trace_stop *stop, struct out *out)
+{
+    const struct timeline *run = page->run;
+    const struct timeline_operation *op = &run->operations[stop->operation];
+    const char *before = "";
+    for (uint32_t k = 0; k < op->count; k++) {
+        const struct timeline_part *part = &run->parts[op->first + k];
+        if (stop->behind == TIMELINE_NONE && !trace_part_waits(run, page->stops, part)) continue;
+        put_group(page, run->events[part->event].member, out, before);
+        before = ",";
+    }
+}
+
 /* [operation, 1: it is a cause, 2: it is queued behind another one, groups that are absent, that
  * wait, the text] */
 static bool put_stops(const struct page *page, struct out *out)
@@ -148,20 +162,13 @@ static bool put_stops(const struct page *page, struct out *out)
               stops->count && !stops->has_cause ? "true" : "false");
     for (uint32_t s = 0; s < stops->count; s++) {
         const struct trace_stop *stop = &stops->list[s];
-        const struct timeline_operation *op = &run->operations[stop->operation];
-        const char *before = "";
         char text[TRACE_STOP_BYTES];
         out_print(out, "%s[%u,%d,[", s ? ",\n" : "", number[stop->operation],
                   stop->behind != TIMELINE_NONE ? 2 : stop->cause);
         for (uint32_t k = 0; k < stop->count && stop->behind == TIMELINE_NONE; k++)
             put_group(page, stops->absent[stop->first + k], out, k ? "," : "");
         out_text(out, "],[");
-        for (uint32_t k = 0; k < op->count; k++) {
-            const struct timeline_part *part = &run->parts[op->first + k];
-            if (stop->behind == TIMELINE_NONE && !trace_part_waits(run, stops, part)) continue;
-            put_group(page, run->events[part->event].member, out, before);
-            before = ",";
-        }
+        put_waiting(page, stop, out);
         trace_stop_text(run, stops, stop, text, sizeof(text));
         out_text(out, "],");
         put_string(out, text);
