@@ -515,6 +515,11 @@ def stops(folder):
     os.makedirs(f"{folder}/good")
     made(f"{folder}/good")
     check(rows(f"{folder}/good")[0]["stopped"] == [] and "stopped" not in trace(f"{folder}/good").stdout, "a run that ended well")
+    both = f"{folder}/good", f"{folder}/behind"
+    text = trace("diff", *both, code=1).stdout
+    check(text.startswith(f"second: stopped in AllReduce #3 of communicator 00000000000000ab: {three}waited 5.00 s for rank 2"), text)
+    found = json.loads(trace("diff", "--json", *both, code=1).stdout)["stopped"]
+    check(found["first"] == [] and found["second"][0]["absent"] == [2], found)
 
 
 for case in (summary, stops, messages, types, chrome, others, differ, clocks, unsound, two_runs, bad_files, crowd, at_work, order, hostile, shapes, memory, dumps):

@@ -11,6 +11,7 @@
 struct side {
     struct timeline run;
     struct trace_table table;
+    struct trace_stops stops;
     uint32_t *nth; /* owned; of a communicator among those of as many ranks */
 };
 
@@ -25,6 +26,7 @@ static bool open_side(const struct trace_options *options, int which, struct sid
     trace_report_cut(&side->run);
     side->nth = tt_calloc(side->run.ncomms + (size_t)1, sizeof(side->nth[0]));
     if (!side->nth || !trace_table_make(&side->run, &side->table)) return false;
+    if (!trace_stops_find(&side->run, &side->stops)) return false;
     for (uint32_t c = 0; c < side->run.ncomms; c++) {
         for (uint32_t other = 0; other < c; other++)
             side->nth[c] += side->run.comms[other].nranks == side->run.comms[c].nranks;
@@ -36,6 +38,7 @@ static void close_side(struct side *side)
 {
     free(side->nth);
     trace_table_fini(&side->table);
+    trace_stops_fini(&side->stops);
     timeline_close(&side->run);
 }
 
@@ -159,6 +162,8 @@ static int report(const struct trace_options *options, const struct side *sides,
     json_t *list = json_array();
     int differ = 0;
     if (!options->json) {
+        trace_stops_print(&sides[0].run, &sides[0].stops, "first: ");
+        trace_stops_print(&sides[1].run, &sides[1].stops, "second: ");
         printf("%-13s ", "");
         if (names_types(sides)) printf("%-14s ", "type");
         printf("%12s %6s %8s %8s %9s %9s %6s %9s %9s %9s %9s\n", "bytes", "ranks", "count", "count",
@@ -173,7 +178,10 @@ static int report(const struct trace_options *options, const struct side *sides,
         }
     }
     if (options->json) {
-        trace_print_json(json_pack("{s:b, s:o}", "differ", differ, "operations", list));
+        trace_print_json(json_pack("{s:b, s:o, s:{s:o, s:o}}", "differ", differ, "operations", list,
+                                   "stopped", "first",
+                                   trace_stops_json(&sides[0].run, &sides[0].stops), "second",
+                                   trace_stops_json(&sides[1].run, &sides[1].stops)));
     } else {
         json_decref(list);
     }
