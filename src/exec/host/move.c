@@ -270,8 +270,8 @@ static const char *referable(struct tt_cursor *cursor, size_t bytes)
     return NULL;
 }
 
-/* Of what lies in memory: a socket takes two messages in one call in less time than in two, as it
- * handles what the peer has acknowledged meanwhile once. */
+/* Of what lies in memory: a socket takes several messages in one call in less time than in as many,
+ * as it handles what the peer has acknowledged meanwhile once. */
 static void hold_long(struct tt_cursor *cursor, struct tt_edge *edge, size_t bytes)
 {
     size_t end = cursor->done_count * cursor->frame->elem_bytes + bytes;

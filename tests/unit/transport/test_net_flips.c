@@ -87,6 +87,7 @@ static bool play_message(void)
         sent[i] = (char)(i * 131 + i / 509);
     memset(got, 0, LONG_BYTES);
     assert_true(most >= (size_t)64 * SLICE && most < LONG_BYTES);
+    assert_true(most <= (size_t)256 << 10); /* what is compared at the end is short */
     while (taken < LONG_BYTES) {
         size_t next = tt_min_size(most, LONG_BYTES - posted), bytes = 0;
         const char *payload = NULL;
