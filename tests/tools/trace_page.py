@@ -331,6 +331,7 @@ def searching(page):
     check(shown == [["ProxyStepSendGPUWait", "100 ns", "300 ns", ""], ["ProxyStepSendWait", "400 ns", "500 ns", "512"]], f"states: {shown}")
     check("ProxyStep 1" in of(page, "#selected") and "rank 2 on node1" in of(page, "#selected"), of(page, "#selected"))
     check(pixels(page, LILAC, (250, 24, 700, 500)) > 50, "the hit is not seen")
+    check(pixels(page, LILAC, (250, 24, 700, 500)) < 7000, "it fills the drawing, and nothing says where it is")
     for parent in ("ProxyOp send", "AllReduce", "AllReduce", "GroupApi"):  # up to the call
         page.run("document.querySelector('#selected td button').click()")
         check(of(page, "#selected p") == parent, f"the parent is {of(page, '#selected p')}, not {parent}")

@@ -18,6 +18,12 @@ function zoomTo(from, to) {
   const room = Math.max((to - from) * 0.4, 200);
   show(from - room, to + room);
 }
+// A call lasts nanoseconds: alone it would fill the drawing, and nothing would say where that is.
+function showAround(block, part) {
+  const start = blocks.start[block], end = blocks.end[block];
+  const room = part ? Math.max(0, (part.op.end - part.op.begin) / 50 - (end - start)) / 2 : 0;
+  zoomTo(start - room, end + room);
+}
 function reveal(strip) {
   if (!strip) return;
   view.focus = view.strips.indexOf(strip);
@@ -43,7 +49,7 @@ function selectBlock(block, look = false, detail = null) {
   if (look) {
     if (view.folded.delete(lane.group)) layOut();
     reveal(view.strips.find(strip => strip.lane === lane));
-    zoomTo(blocks.start[block], blocks.end[block]);
+    showAround(block, part);
   }
   showOperation();
   draw();

@@ -276,7 +276,7 @@ function drawAxis(g) {
 }
 function axisText(at, step) {
   const [scale, unit] = Math.abs(at) >= 1e9 || step >= 1e8 ? [1e9, 's'] : Math.abs(at) >= 1e6 || step >= 1e5 ? [1e6, 'ms'] : [1e3, 'us'];
-  return `${(at / scale).toFixed(Math.max(0, Math.min(6, Math.ceil(-Math.log10(step / scale)))))} ${unit}`;
+  return `${(at / scale).toFixed(Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / scale)))))} ${unit}`;
 }
 
 function drawName(g, strip, y) {
