@@ -280,8 +280,9 @@ static bool keep_stops(struct page *page)
         page->stopped[stops->list[s].operation] = true;
         open |= stops->list[s].open;
     }
-    if (open)
-        page->lanes.end_nsec += (page->lanes.end_nsec - run->operations[0].first_begin_nsec) / 8;
+    int64_t *end_nsec = &page->lanes.end_nsec;
+    if (open && *end_nsec < INT64_MAX / 2)
+        *end_nsec += (*end_nsec - run->operations[0].first_begin_nsec) / 8;
     return true;
 }
 
