@@ -170,6 +170,10 @@ def check_documents():
         drawn = run(command, os.path.join(MACHINES, machine), "--svg", *more).stdout
         must(drawn == open(os.path.join(folder, name + ".svg")).read(),
              f"docs/pictures/{name}.svg is not what `tutti topo {command} {machine} --svg {' '.join(more)}` draws")
+    dgx1v = open(os.path.join(folder, "dgx1v.svg")).read()
+    fills = dict(re.findall(r'rx="3" fill="(#[0-9a-f]+)"/>\n<text [^>]*>([A-Z0-9]+)<', dgx1v))
+    must(len(fills) == 5 and sorted(fills.values()) == ["NVB", "NVL", "PIX", "PXN", "SYS"] and ">Paths from the GPU of a row" in dgx1v,
+         f"types of paths share a colour, or the cells have no title: {fills}")
     rack = open(os.path.join(folder, "gb200-rack-2.svg")).read()
     must(float(re.search(r'width="(\d+)"', rack)[1]) < 1500 and rack.count(">channels 0, 4, 8, 12<") == 2 and
          rack.count(">from hosts 0 to 3<") == 8 and "those of host h begin with 4 x h" in rack and rack.count('stroke-dasharray="6 4"') == 2 and "each of the other 17" in rack,
@@ -211,7 +215,7 @@ def check_bad():
         must(all(f">rdm..4{n}s</text>" in p.stdout for n in range(8)), f"names that differ in the middle: {re.findall('>(rd[^<]*)<', p.stdout)}")
         for worse, words, verdict in ((re.sub("<nvlink[^>]*/>", "", whole, count=1), "GPU 0 has 267.8 GB/s of NVLink, the 7 others 370.8\n", "NVLinks of GPUs 1 x 267.8"),
                                       (whole.replace('link_width="16"', 'link_width="8"', 1), "PCI switch 0 has 24 GB/s to the part above it, the 7 others 48\n",
-                                       "PCI links of switches 1 x 24 GB/s, 7 x 48 GB/s instead of 8 x 48 GB/s")):
+                                       "PCI links of switches 7 x 48 GB/s, 1 x 24 GB/s instead of 8 x 48 GB/s")):
             open(odd, "w").write(worse)
             p = run("check", odd)
             must(p.returncode == 0 and p.stderr == words and p.stdout.endswith("1 warning\n"), f"a part that has less: {p}")

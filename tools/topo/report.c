@@ -84,13 +84,10 @@ static void put_tree(FILE *out, const struct box *box, bool folded)
 
 static void put_cell(FILE *out, const struct box *box, const char *matrix, int from, int to)
 {
-    static const char *const fills[TT_PATH_COUNT_] = {"#86efac", "#86efac", "#bbf7d0", "#d9f99d",
-                                                      "#ecfccb", "#fef9c3", "#fef08a", "#fde68a",
-                                                      "#fed7aa", "#fdba74", "#fca5a5", "#e5e7eb"};
     const char *type = box_path_type(box, matrix, from, to);
     (void)fprintf(out, "<td style=\"background:%s\" title=\"%s\">%s %.4g</td>",
-                  fills[path_type_of(type)], path_type_meaning(path_type_of(type)), type,
-                  box_path_bw(box, matrix, from, to));
+                  picture_path_fill(path_type_of(type)), path_type_meaning(path_type_of(type)),
+                  type, box_path_bw(box, matrix, from, to));
 }
 
 /* From a host's first `gpus` GPUs to devices from `first` on, those of other hosts: each kind of

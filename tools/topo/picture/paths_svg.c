@@ -7,10 +7,6 @@
 enum { ROW = 24, CELL_HEIGHT = 20, CELL_WIDTH = PICTURE_COLUMN - 12 };
 enum { MOST_ROWS = 16 }; /* of larger machines the first GPU's alone */
 
-static const char *const fills[TT_PATH_COUNT_] = {"#86efac", "#86efac", "#bbf7d0", "#d9f99d",
-                                                  "#ecfccb", "#fef9c3", "#fef08a", "#fde68a",
-                                                  "#fed7aa", "#fdba74", "#fca5a5", "#e5e7eb"};
-
 struct matrix {
     const struct picture *picture; /* borrowed */
     double left;                   /* px: where rows have their names */
@@ -23,7 +19,8 @@ static void put_cell(const struct matrix *matrix, double x, double y, int type, 
     const struct picture_text text = {.x = x, .y = y + 14, .size = 11, .most = 9};
     (void)fprintf(matrix->picture->out,
                   "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"3\" fill=\"%s\"/>\n",
-                  x - CELL_WIDTH / 2.0, y, (int)CELL_WIDTH, (int)CELL_HEIGHT, fills[type]);
+                  x - CELL_WIDTH / 2.0, y, (int)CELL_WIDTH, (int)CELL_HEIGHT,
+                  picture_path_fill(type));
     if (bw > 0) {
         picture_print(matrix->picture, &text, "%s %.3g", tt_path_type_name((enum tt_path_type)type),
                       bw);
@@ -113,7 +110,7 @@ static double height_of(const struct matrix *matrix)
     for (int type = 0; type < TT_PATH_COUNT_; type++)
         types += matrix->seen[type];
     if (matrix->rows == 0 || types == 0) return 0;
-    return 12 + (double)ROW * (matrix->rows + types) + ROW + 10;
+    return 12 + (double)ROW * (1 + matrix->rows + types) + ROW + 10;
 }
 
 double paths_svg_height(const struct picture *picture)
@@ -128,6 +125,10 @@ void paths_svg_put(const struct picture *picture, double left, double y)
     struct matrix matrix = {.picture = picture, .left = left};
     look(&matrix);
     if (height_of(&matrix) <= 0) return;
+    const struct picture_text title = {
+        .x = left, .y = y + 14, .size = 11, .anchor = "start", .colour = "#6b7280"};
+    picture_print(picture, &title, "Paths from the GPU of a row to the device above each column");
+    y += ROW;
     for (int g = 0; g < matrix.rows; g++)
         put_row(&matrix, g, y + (double)ROW * g);
     (void)put_meanings(&matrix, y + (double)ROW * matrix.rows + 12);

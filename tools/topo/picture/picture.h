@@ -47,6 +47,8 @@ void picture_arcs(const struct picture *picture, picture_arc each, void *context
 double picture_arc_depth(const struct picture *picture, int a, int b);
 /* What a machine consists of, in a line: GPUs, NVLink, ports, CPUs. */
 void picture_facts(const struct box *box, char *text, size_t bytes);
+/* Of a type of path, enum tt_path_type: each its own, from green to red. */
+const char *picture_path_fill(int type);
 /* Colour of channel c; its arrow's head is the marker "tip" with that number. */
 const char *picture_colour(int c, int *tip_out);
 

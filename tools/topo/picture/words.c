@@ -2,6 +2,8 @@
  * GPUs, which both count. Only existing devices are named. */
 #include "picture.h"
 
+#include "topo/topo.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +128,16 @@ void picture_facts(const struct box *box, char *text, size_t bytes)
 /* ---- what colours mean ---- */
 
 static const char ink[] = "#6b7280";
+
+const char *picture_path_fill(int type)
+{
+    static const char *const fills[TT_PATH_COUNT_] = {
+        [TT_PATH_LOC] = "#e2e8f0", [TT_PATH_NVL] = "#86efac", [TT_PATH_NVB] = "#99f6e4",
+        [TT_PATH_C2C] = "#bae6fd", [TT_PATH_PIX] = "#d9f99d", [TT_PATH_PXB] = "#fef9c3",
+        [TT_PATH_P2C] = "#fcd34d", [TT_PATH_PXN] = "#ddd6fe", [TT_PATH_PHB] = "#fed7aa",
+        [TT_PATH_SYS] = "#fdba74", [TT_PATH_NET] = "#fca5a5", [TT_PATH_DIS] = "#e5e7eb"};
+    return fills[type];
+}
 
 static bool any_c2c(const struct box *box)
 {
