@@ -20,25 +20,33 @@ uint64_t tt_root_maker(const struct tt_bootstrap *parent)
     return maker + (uint64_t)parent->rank;
 }
 
-/* The rank that made the id will not call the grow any more. Lock held. */
-static bool is_over(const struct tt_root *root)
+/* The rank that made the id, while its process knows it; NULL: it has left. Lock held. */
+static const struct tt_bootstrap *maker_of(const struct tt_root *root)
 {
-    const struct root_grow *grow = &root->grow;
-    if (!grow->maker || grow->taken || root->state != ROOT_OPEN) return false;
-    for (const struct tt_bootstrap *b = tt_service()->members; b; b = b->next) {
-        if (b->contacts && tt_root_maker(b) == grow->maker)
-            return b->leaving || b->given_up || atomic_load(&b->error);
-    }
-    return true;
+    const struct tt_bootstrap *b = tt_service()->members;
+    while (b && !(b->contacts && tt_root_maker(b) == root->grow.maker))
+        b = b->next;
+    return b;
+}
+
+/* A failure, whose words may still come. */
+static bool is_unexplained(const struct tt_bootstrap *b)
+{
+    return b && atomic_load(&b->error) && !atomic_load(&b->has_sentence);
 }
 
 void tt_root_end_grow(struct tt_root *root)
 {
+    const struct root_grow *grow = &root->grow;
     char host[TT_HOST_BYTES] = "";
-    if (!is_over(root)) return;
+    if (!grow->maker || grow->taken || root->state != ROOT_OPEN) return;
+    const struct tt_bootstrap *b = maker_of(root);
+    if (b && !b->leaving && !b->given_up && !atomic_load(&b->error)) return;
+    if (is_unexplained(b)) return;
+    const bool failed = b && atomic_load(&b->error);
     gethostname(host, sizeof(host) - 1);
     tt_root_fail(root, ncclRemoteError,
                  "the communicator that was to grow by this id ended or failed before the process "
-                 "that made the id (on host %s, pid %d) called ncclCommGrow",
-                 host, (int)getpid());
+                 "that made the id (on host %s, pid %d) called ncclCommGrow%s%s",
+                 host, (int)getpid(), failed ? ": " : "", failed ? b->sentence : "");
 }

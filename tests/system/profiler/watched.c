@@ -73,7 +73,8 @@ static void tagged(const struct world_rank *own, size_t n, const struct buffers 
     world_check(ncclAllReduceConfig(mem->in, mem->out, COUNT, ncclFloat32, ncclSum, own->comm,
                                     own->stream, &config),
                 "ncclAllReduceConfig");
-    world_check(ncclAlltoAllConfig(mem->in, mem->out, COUNT / n, ncclFloat32, own->comm,
+    /* between two ranks without shared memory longer than what is one program */
+    world_check(ncclAlltoAllConfig(mem->in, mem->out, 2 * COUNT / n, ncclFloat32, own->comm,
                                    own->stream, &config),
                 "ncclAlltoAllConfig");
 }
