@@ -239,14 +239,11 @@ static uint64_t issue_limit(struct net_edge *edge)
     return limit < room ? limit : room;
 }
 
-/* Ask the network for the next message, or to receive so many. */
-static ncclResult_t issue(struct net_edge *edge, struct net_step *step, int count)
+/* True: something happened. */
+static bool issue_failed(struct net_edge *edge, ncclResult_t rc)
 {
-    bool sending = edge->edge.key.sending;
-    ncclResult_t rc = edge->pooled ? tt_net_pool_register(edge, &edge->slots) : ncclSuccess;
-    if (!rc) rc = sending ? issue_send(edge, step) : issue_recv(edge, step, count);
-    if (rc) tt_net_broke(edge, rc, sending ? "sending" : "receiving");
-    return rc;
+    tt_net_broke(edge, rc, edge->edge.key.sending ? "sending" : "receiving");
+    return true;
 }
 
 static bool issue_step(struct net_edge *edge)
@@ -258,8 +255,10 @@ static bool issue_step(struct net_edge *edge)
         struct net_step *step = net_step_at(edge, edge->issued);
         int count = sending || edge->group_most < 2 ? 1 : group_size(edge, limit);
         if (!count) return moved;
-        ncclResult_t rc = issue(edge, step, count);
-        if (rc || !step->request) return moved || rc != ncclSuccess;
+        ncclResult_t rc = edge->pooled ? tt_net_pool_register(edge, &edge->slots) : ncclSuccess;
+        if (!rc) rc = sending ? issue_send(edge, step) : issue_recv(edge, step, count);
+        if (rc) return issue_failed(edge, rc);
+        if (!step->request) return moved;
         edge->issued += (uint64_t)count;
         moved = true;
     }
