@@ -19,14 +19,8 @@ ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *wha
  * Errors: ncclInvalidArgument. */
 ncclResult_t tt_check_alive(const struct tt_comm *comm, const char *func);
 
-/* The same, and pin it: it is not destroyed before the caller's tt_plan_unpin(comm->plan). */
-ncclResult_t tt_enter(struct tt_comm *comm, const char *func);
-
 /* Check that it is alive, not busy and not failed; in any phase. */
 ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func);
-
-/* What a tool is shown of a communicator that begins or ends. */
-void tt_life_note(struct tt_nvtx_life *life, const struct tt_comm *comm);
 /* The same where a call has made one: not of what goes on in the background, or when a group ends.
  */
 void tt_life_begun(struct tt_nvtx_life *life, ncclResult_t rc, const ncclComm_t *newcomm);

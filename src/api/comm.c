@@ -35,7 +35,8 @@ ncclResult_t tt_check_alive(const struct tt_comm *comm, const char *func)
     return rc;
 }
 
-ncclResult_t tt_enter(struct tt_comm *comm, const char *func)
+/* tt_check_alive(), and pin it: it is not destroyed before the caller's tt_plan_unpin(). */
+static ncclResult_t enter(struct tt_comm *comm, const char *func)
 {
     ncclResult_t rc = tt_check_alive(comm, func);
     if (rc || tt_plan_pin(comm->plan)) return rc;
@@ -44,7 +45,7 @@ ncclResult_t tt_enter(struct tt_comm *comm, const char *func)
 
 ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func)
 {
-    ncclResult_t rc = tt_enter(comm, func);
+    ncclResult_t rc = enter(comm, func);
     if (rc) return rc;
     tt_plan_busy(comm->plan);
     rc = tt_comm_check_state(comm, func);
@@ -52,7 +53,8 @@ ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func)
     return rc;
 }
 
-void tt_life_note(struct tt_nvtx_life *life, const struct tt_comm *comm)
+/* What a tool is shown of a communicator that begins or ends. */
+static void note_life(struct tt_nvtx_life *life, const struct tt_comm *comm)
 {
     life->comm = comm->member.comm_id;
     life->nranks = comm->member.nranks;
@@ -63,7 +65,7 @@ void tt_life_note(struct tt_nvtx_life *life, const struct tt_comm *comm)
 void tt_life_begun(struct tt_nvtx_life *life, ncclResult_t rc, const ncclComm_t *newcomm)
 {
     if (!rc && newcomm && *newcomm && tt_group_depth() == 0)
-        tt_life_note(life, (const struct tt_comm *)*newcomm);
+        note_life(life, (const struct tt_comm *)*newcomm);
 }
 
 /* ---- queries ---- */
@@ -71,7 +73,7 @@ void tt_life_begun(struct tt_nvtx_life *life, ncclResult_t rc, const ncclComm_t 
 /* Pinned on success. */
 static ncclResult_t query(struct tt_comm *comm, const void *out, const char *func)
 {
-    ncclResult_t rc = tt_enter(comm, func);
+    ncclResult_t rc = enter(comm, func);
     if (rc) return rc;
     rc = tt_check_pointer(out, func, "the result pointer");
     if (!rc) rc = tt_check_usable(comm, func);
@@ -202,7 +204,7 @@ ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *new
     struct tt_comm *own = (struct tt_comm *)comm;
     if (newcomm) *newcomm = NULL;
     ncclResult_t rc = tt_check_pointer(newcomm, func, "newcomm");
-    if (!rc) rc = tt_enter(own, func);
+    if (!rc) rc = enter(own, func);
     if (rc) return tt_group_error(rc);
     life.parent = own->member.comm_id;
     life.device = own->member.device;
@@ -282,7 +284,7 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int exclude
     struct tt_comm *own = (struct tt_comm *)comm;
     if (newcomm) *newcomm = NULL;
     ncclResult_t rc = tt_check_pointer(newcomm, func, "newcomm");
-    if (!rc) rc = tt_enter(own, func);
+    if (!rc) rc = enter(own, func);
     if (rc) return tt_group_error(rc);
     life.device = own->member.device;
     rc = shrink(own, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags);
@@ -303,7 +305,7 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm)
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
     ncclResult_t rc = tt_check_usable(own, func);
-    if (!rc) tt_life_note(&life, own);
+    if (!rc) note_life(&life, own);
     if (!rc && phase_of(own) != TT_COMM_READY) {
         rc = tt_fail(ncclInvalidArgument, "%s: rank %d: the communicator was %s before", func,
                      own->member.rank, phase_of(own) == TT_COMM_REVOKED ? "revoked" : "finalized");
@@ -321,7 +323,7 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm)
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
     ncclResult_t rc = tt_check_alive(own, func);
-    if (!rc) tt_life_note(&life, own);
+    if (!rc) note_life(&life, own);
     if (!rc && (tt_plan_busy(own->plan) || tt_comm_state(own) == ncclInProgress)) {
         rc = tt_fail(ncclInvalidArgument,
                      "%s: rank %d: an earlier call is still in progress; poll "
@@ -341,7 +343,7 @@ ncclResult_t pncclCommAbort(ncclComm_t comm)
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
     ncclResult_t rc = tt_check_alive(own, "ncclCommAbort");
-    if (!rc) tt_life_note(&life, own);
+    if (!rc) note_life(&life, own);
     return rc ? tt_group_error(rc) : tt_job_abort(own);
 }
 
