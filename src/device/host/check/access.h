@@ -56,7 +56,6 @@ struct tt_check_touches {
 /* ---- touches.c ---- */
 /* Order of struct tt_check_touch by address, for qsort(). */
 int tt_check_by_address(const void *a, const void *b);
-void tt_check_touches_add(struct tt_check_touches *touches, const struct tt_check_touch *touch);
 void tt_check_touches_bytes(struct tt_check_touches *touches, const void *ptr, size_t bytes,
                             bool write);
 void tt_check_touches_copy(struct tt_check_touches *touches, const struct tt_copy *copy);

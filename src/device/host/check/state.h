@@ -100,8 +100,6 @@ static inline bool tt_check_is_captured(const struct CUstream_st *stream)
 }
 /* The task learns what is certain to be over before the next operation of the stream. */
 void tt_check_arrive(struct tt_host_check *check, struct CUstream_st *stream);
-/* The host has waited for all that the task did. */
-void tt_check_waited(struct tt_host_check *check, size_t task);
 
 /* ---- launch.c ---- */
 void tt_check_launch_kernel(struct tt_host_check *check, struct tt_check_op *op,

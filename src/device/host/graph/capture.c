@@ -83,7 +83,7 @@ static void enter(struct CUstream_st *stream, struct tt_host_capture *capture)
 /* The last one ends the capture: what no graph took goes, though events may still hold positions in
  * it.
  */
-void tt_host_capture_leave(struct CUstream_st *stream)
+static void leave(struct CUstream_st *stream)
 {
     pthread_mutex_lock(&tt_host.captures.lock);
     struct tt_host_capture *capture = atomic_exchange(&stream->capture, NULL);
@@ -129,7 +129,7 @@ static void orphan(struct CUstream_st *stream)
     if (capture && (capture->origin == stream || !keep_tips(capture, stream)))
         capture->invalid = true;
     pthread_mutex_unlock(&tt_host.captures.lock);
-    tt_host_capture_leave(stream);
+    leave(stream);
 }
 
 static const struct tt_host_capture_ops asked_by_streams = {
@@ -215,7 +215,7 @@ static bool check_joined(struct CUstream_st *stream, void *arg)
     for (size_t i = 0; question->seen && i < stream->ntips; i++) {
         if (!question->seen[stream->tips[i]->index]) question->all = false;
     }
-    tt_host_capture_leave(stream);
+    leave(stream);
     return false;
 }
 
@@ -256,7 +256,7 @@ int tuttiHostCaptureEnd(struct CUstream_st *handle, struct CUgraph_st **graph_ou
         capture->graph->capturing = false;
         if (!capture->into) capture->graph = NULL;
     }
-    tt_host_capture_leave(stream);
+    leave(stream);
     return rc;
 }
 

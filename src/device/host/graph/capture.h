@@ -17,7 +17,6 @@ static inline int tt_host_capture_add(struct CUstream_st *stream, const struct t
     return tt_host_capture_add_node(stream, op, NULL);
 }
 void tt_host_capture_invalidate(struct CUstream_st *stream);
-void tt_host_capture_leave(struct CUstream_st *stream);
 struct tt_host_capture_position; /* where in a capture an event was recorded */
 struct tt_host_capture_position *tt_host_capture_position(struct CUstream_st *stream);
 void tt_host_capture_position_drop(struct tt_host_capture_position *position);

@@ -49,7 +49,7 @@ static void free_body(struct tt_host_exec *exec)
     free(exec);
 }
 
-void tt_host_exec_hold(struct tt_host_exec *exec)
+static void exec_hold(struct tt_host_exec *exec)
 {
     atomic_fetch_add(&exec->refs, 1);
 }
@@ -59,7 +59,8 @@ void tt_host_exec_drop(struct tt_host_exec *exec)
     if (exec && atomic_fetch_sub(&exec->refs, 1) == 1) free_body(exec);
 }
 
-struct tt_host_exec *tt_host_exec_body(size_t nops, struct tt_host_launches *launches)
+/* A body of nops empty operations that shares what orders launches (or NULL), or NULL. */
+static struct tt_host_exec *make_body(size_t nops, struct tt_host_launches *launches)
 {
     struct tt_host_exec *exec = calloc(1, sizeof(*exec));
     if (!exec) return NULL;
@@ -107,7 +108,7 @@ static bool copy_op(struct exec_op *to, const struct exec_op *from)
 struct tt_host_exec *tt_host_exec_copy(const struct tt_host_exec *from,
                                        struct tt_host_launches *launches)
 {
-    struct tt_host_exec *exec = tt_host_exec_body(from->nops, launches);
+    struct tt_host_exec *exec = make_body(from->nops, launches);
     if (!exec) return NULL;
     for (size_t i = 0; i < from->nops; i++) {
         if (copy_op(&exec->ops[i], &from->ops[i])) continue;
@@ -200,7 +201,7 @@ static int fill_op(struct tt_host_exec *exec, const struct CUgraphNode_st *node,
 int tt_host_exec_make(const struct CUgraph_st *graph, struct tt_host_exec **exec_out)
 {
     int rc = TT_HOST_OK;
-    struct tt_host_exec *exec = tt_host_exec_body(graph->nnodes, NULL);
+    struct tt_host_exec *exec = make_body(graph->nnodes, NULL);
     size_t *position = calloc(graph->nnodes + 1, sizeof(*position));
     if (!exec || !position) {
         rc = TT_HOST_OUT_OF_MEMORY;
@@ -383,7 +384,7 @@ static __attribute__((noinline)) enum tt_step step_seen(struct tt_host_exec *exe
     return step;
 }
 
-enum tt_step tt_host_exec_step(struct tt_host_exec *exec, uint64_t number, bool calls)
+static enum tt_step launch_step(struct tt_host_exec *exec, uint64_t number, bool calls)
 {
     if (number && !has_turn(exec, number)) return TT_STEP_WAIT;
     return number && tt_host_checks() ? step_seen(exec, number, calls)
@@ -391,21 +392,21 @@ enum tt_step tt_host_exec_step(struct tt_host_exec *exec, uint64_t number, bool 
 }
 
 const struct tt_host_launch_ops tt_host_exec_ops = {
-    .step = tt_host_exec_step, .hold = tt_host_exec_hold, .drop = tt_host_exec_drop};
+    .step = launch_step, .hold = exec_hold, .drop = tt_host_exec_drop};
 
 /* The executable holds its body; a stream with a launch of it holds it for that as well. */
 static int launch_park(struct tt_host_exec *exec, struct CUstream_st *stream, uint64_t number)
 {
     const struct tt_host_op op = {.kind = TT_HOST_OP_GRAPH,
                                   .launch = {&tt_host_exec_ops, exec, number}};
-    tt_host_exec_hold(exec);
+    exec_hold(exec);
     return tt_host_stream_park(stream, &op);
 }
 
 static int launch_inline(struct tt_host_exec *exec, struct CUstream_st *stream, uint64_t number)
 {
     for (int polls = 0; polls < INLINE_STEPS; polls++) {
-        if (tt_host_exec_step(exec, number, false) != TT_STEP_DONE) continue;
+        if (launch_step(exec, number, false) != TT_STEP_DONE) continue;
         tt_host_stream_release(stream);
         return TT_HOST_OK;
     }
@@ -430,7 +431,7 @@ static int launch_later(struct tt_host_exec *exec, struct CUstream_st *stream, u
 {
     const struct tt_host_op op = {.kind = TT_HOST_OP_GRAPH,
                                   .launch = {&tt_host_exec_ops, exec, number}};
-    tt_host_exec_hold(exec);
+    exec_hold(exec);
     int rc = tt_host_stream_append(stream, &op);
     if (rc) tt_host_exec_drop(exec);
     return rc;

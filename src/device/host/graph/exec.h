@@ -53,8 +53,6 @@ bool tt_host_op_has_calls(const struct tt_host_op *op);
 bool tt_host_op_has_opened(const struct tt_host_op *op);
 /* The body's memory nodes belong to an executable, or do not any more. */
 void tt_host_exec_note_instance(const struct tt_host_exec *body, bool there);
-/* A body of nops empty operations that shares what orders launches (or NULL), or NULL. */
-struct tt_host_exec *tt_host_exec_body(size_t nops, struct tt_host_launches *launches);
 /* A body of its own, also of graphs in it, with nothing done. NULL when out of memory. */
 struct tt_host_exec *tt_host_exec_copy(const struct tt_host_exec *from,
                                        struct tt_host_launches *launches);

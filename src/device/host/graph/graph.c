@@ -47,7 +47,7 @@ struct CUgraph_st *tt_host_graph_make(void)
     return graph;
 }
 
-void tt_host_node_free(struct CUgraphNode_st *node)
+static void free_node(struct CUgraphNode_st *node)
 {
     tt_host_share_drop(node->share);
     if (node->op.kind == TT_HOST_OP_GRAPH) node->op.launch.ops->drop(node->op.launch.exec);
@@ -61,14 +61,14 @@ void tt_host_graph_free(struct CUgraph_st *graph)
 {
     if (!graph) return;
     for (size_t i = 0; i < graph->nnodes; i++) {
-        tt_host_node_free(graph->nodes[i]);
+        free_node(graph->nodes[i]);
     }
     tt_host_kept_free(graph->kept);
     free(graph->nodes);
     tt_host_slab_give(&tt_host.graphs.graphs, graph);
 }
 
-bool tt_host_node_depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep)
+static bool depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep)
 {
     struct CUgraphNode_st **deps = realloc(node->deps, (node->ndeps + 1) * sizeof(*deps));
     if (!deps) return false;
@@ -96,7 +96,7 @@ struct CUgraphNode_st *tt_host_graph_add(struct CUgraph_st *graph,
     struct CUgraphNode_st *node = tt_host_slab_take(&tt_host.graphs.nodes, NODE_BYTES, MAX_NODES);
     bool good = node != NULL;
     for (size_t i = 0; good && i < ndeps; i++) {
-        good = tt_host_node_depend(node, deps[i]);
+        good = depend(node, deps[i]);
     }
     if (!good) {
         if (node) free(node->deps);
@@ -146,7 +146,7 @@ void tt_host_node_remove(struct CUgraphNode_st *node)
         graph->nodes[i] = graph->nodes[i + 1];
         graph->nodes[i]->index = i;
     }
-    tt_host_node_free(node);
+    free_node(node);
 }
 
 int tuttiHostGraphCreate(struct CUgraph_st **graph_out)
@@ -214,8 +214,7 @@ int tuttiHostGraphClone(struct CUgraph_st **graph_out, struct CUgraph_st *graph)
     bool good = true;
     for (size_t i = 0; i < graph->nnodes; i++) { /* edges last: a node may depend on a later one */
         for (size_t d = 0; good && d < graph->nodes[i]->ndeps; d++) {
-            good =
-                tt_host_node_depend(copy->nodes[i], copy->nodes[graph->nodes[i]->deps[d]->index]);
+            good = depend(copy->nodes[i], copy->nodes[graph->nodes[i]->deps[d]->index]);
         }
     }
     if (!good || !tt_host_kept_copy(graph->kept, &copy->kept)) {
@@ -235,7 +234,7 @@ int tuttiHostGraphAddEdge(struct CUgraph_st *graph, struct CUgraphNode_st *from,
     for (size_t i = 0; i < to->ndeps; i++) {
         if (to->deps[i] == from) return TT_HOST_INVALID_VALUE;
     }
-    return tt_host_node_depend(to, from) ? TT_HOST_OK : TT_HOST_OUT_OF_MEMORY;
+    return depend(to, from) ? TT_HOST_OK : TT_HOST_OUT_OF_MEMORY;
 }
 
 int tuttiHostGraphNodes(struct CUgraph_st *graph, struct CUgraphNode_st **list, size_t *count)

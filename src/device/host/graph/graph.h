@@ -60,7 +60,6 @@ bool tt_host_nodes_of(const struct CUgraph_st *graph, struct CUgraphNode_st *con
                       size_t count);
 struct CUgraph_st *tt_host_graph_make(void);
 void tt_host_graph_free(struct CUgraph_st *graph);
-void tt_host_node_free(struct CUgraphNode_st *node);
 /* Take the node and its edges out of its graph. */
 void tt_host_node_remove(struct CUgraphNode_st *node);
 /* New node behind deps; share is counted up. NULL when out of memory. */
@@ -73,7 +72,6 @@ int tt_host_node_embed(struct CUgraphNode_st *node, struct CUgraph_st *graph, bo
 /* True when the graph, or a child graph, has nodes that allocate or free memory. Its nodes cannot
  * be removed, it cannot be copied, and one executable of it may exist at a time. */
 bool tt_host_graph_has_memory(const struct CUgraph_st *graph);
-bool tt_host_node_depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep);
 /* The dependency's place in the node's list; its length: it is none. */
 size_t tt_host_node_find_dep(const struct CUgraphNode_st *node, const struct CUgraphNode_st *dep);
 bool tt_host_node_drop_dep(struct CUgraphNode_st *node, const struct CUgraphNode_st *dep);
@@ -113,7 +111,5 @@ void tt_host_kept_free(struct tt_host_kept *kept);
 /* Executable graphs (exec.c). */
 struct tt_host_exec;
 extern const struct tt_host_launch_ops tt_host_exec_ops;
-enum tt_step tt_host_exec_step(struct tt_host_exec *exec, uint64_t number, bool calls);
-void tt_host_exec_hold(struct tt_host_exec *exec);
 void tt_host_exec_drop(struct tt_host_exec *exec);
 int tt_host_exec_make(const struct CUgraph_st *graph, struct tt_host_exec **exec_out);

@@ -98,7 +98,8 @@ void tt_host_check_join(struct CUstream_st *after, struct CUstream_st *before)
 
 /* ---- the host waits ---- */
 
-void tt_check_waited(struct tt_host_check *check, size_t task)
+/* The host has waited for all that the task did. */
+static void host_waited(struct tt_host_check *check, size_t task)
 {
     learn(check, TT_CHECK_HOST, task);
     tt_check_clock_raise(&check->waited, task, check->tasks[task].epoch);
@@ -111,7 +112,7 @@ void tt_host_check_synced(struct CUstream_st *stream)
     if (stream && check && !tt_check_is_captured(stream)) {
         if (stream->legacy)
             tt_check_arrive(check, stream); /* it is over when the blocking ones are */
-        tt_check_waited(check, tt_check_task_of(check, stream));
+        host_waited(check, tt_check_task_of(check, stream));
     }
     tt_host_check_unlock(check);
 }
@@ -120,7 +121,7 @@ void tt_host_check_device_synced(int device)
 {
     struct tt_host_check *check = tt_host_check_lock();
     for (size_t i = 1; check && i < check->ntasks; i++) {
-        if (check->tasks[i].stream->device == device) tt_check_waited(check, i);
+        if (check->tasks[i].stream->device == device) host_waited(check, i);
     }
     tt_host_check_unlock(check);
 }

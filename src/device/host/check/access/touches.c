@@ -15,7 +15,7 @@ enum { ALIASES_MOST = 16, REFUSED_ROWS_MOST = 65536 };
 
 /* ---- lists of accesses ---- */
 
-void tt_check_touches_add(struct tt_check_touches *touches, const struct tt_check_touch *touch)
+static void add_touch(struct tt_check_touches *touches, const struct tt_check_touch *touch)
 {
     struct tt_pointer where;
     if (touches->counts) {
@@ -45,7 +45,7 @@ void tt_check_touches_bytes(struct tt_check_touches *touches, const void *ptr, s
     if (!ptr || !bytes) return;
     struct tt_check_touch touch = {
         .kind = write ? TT_CHECK_TOUCH_WRITE : TT_CHECK_TOUCH_READ, .ptr = ptr, .bytes = bytes};
-    tt_check_touches_add(touches, &touch);
+    add_touch(touches, &touch);
     if (touches->counts || !tuttiHostAnyReserved()) return;
     const void *aliases[ALIASES_MOST];
     for (const char *at = ptr, *end = at + bytes; at < end; at += touch.bytes) {
@@ -53,7 +53,7 @@ void tt_check_touches_bytes(struct tt_check_touches *touches, const void *ptr, s
         size_t count = tt_host_vmm_aliases(at, &touch.bytes, aliases, ALIASES_MOST);
         for (size_t i = 0; i < count; i++) {
             touch.ptr = aliases[i];
-            tt_check_touches_add(touches, &touch);
+            add_touch(touches, &touch);
         }
     }
 }
@@ -84,7 +84,7 @@ static bool add_rest(struct tt_check_touches *touches, const struct box *box, co
     const struct tt_check_touch touch = {.kind = write ? TT_CHECK_TOUCH_WRITE : TT_CHECK_TOUCH_READ,
                                          .ptr = row,
                                          .bytes = before < reach ? reach - before : box->width};
-    tt_check_touches_add(touches, &touch);
+    add_touch(touches, &touch);
     return true;
 }
 
@@ -171,7 +171,7 @@ bool tt_host_check_counts(void)
 void tt_host_check_argument(const void *ptr)
 {
     const struct tt_check_touch touch = {.ptr = ptr};
-    if (tt_host_check_counts()) tt_check_touches_add(tt_host_thread.check.touches, &touch);
+    if (tt_host_check_counts()) add_touch(tt_host_thread.check.touches, &touch);
 }
 
 void tt_host_check_word(struct tt_check_words *words, const void *word)
@@ -193,7 +193,7 @@ void tt_host_check_opaque(const struct tt_check_words *words, const struct tt_it
     if (!touches) return;
     touches->closed = true;
     touches->reports |= words->registered;
-    if (words->count) tt_check_touches_add(touches, &touch);
+    if (words->count) add_touch(touches, &touch);
     for (size_t i = 0; i < words->count; i++) {
         tt_host_check_word(&touches->words, words->at[i]);
         touches->reports |=
@@ -250,7 +250,7 @@ void tuttiHostTouchWord(const struct tt_word *word)
                                                              : TT_CHECK_TOUCH_WORD_WRITE,
                                          .ptr = word->address,
                                          .word = *word};
-    if (tt_host_thread.check.touches) tt_check_touches_add(tt_host_thread.check.touches, &touch);
+    if (tt_host_thread.check.touches) add_touch(tt_host_thread.check.touches, &touch);
 }
 
 void tuttiHostTouchCollective(const void *member, const struct tt_collective *collective)
@@ -260,28 +260,28 @@ void tuttiHostTouchCollective(const void *member, const struct tt_collective *co
                                          .group = collective->group,
                                          .nranks = collective->nranks,
                                          .role = collective->role};
-    if (tt_host_thread.check.touches) tt_check_touches_add(tt_host_thread.check.touches, &touch);
+    if (tt_host_thread.check.touches) add_touch(tt_host_thread.check.touches, &touch);
 }
 
 void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends)
 {
     const struct tt_check_touch touch = {
         .kind = sends ? TT_CHECK_TOUCH_SEND : TT_CHECK_TOUCH_RECEIVE, .message = *message};
-    if (tt_host_thread.check.touches) tt_check_touches_add(tt_host_thread.check.touches, &touch);
+    if (tt_host_thread.check.touches) add_touch(tt_host_thread.check.touches, &touch);
 }
 
 void tt_host_check_event_node(const struct CUevent_st *event, bool waits)
 {
     const struct tt_check_touch touch = {
         .kind = waits ? TT_CHECK_TOUCH_AWAIT : TT_CHECK_TOUCH_REPORT, .ptr = event};
-    if (tt_host_thread.check.touches) tt_check_touches_add(tt_host_thread.check.touches, &touch);
+    if (tt_host_thread.check.touches) add_touch(tt_host_thread.check.touches, &touch);
 }
 
 void tt_host_check_memory_node(const void *ptr, size_t bytes, bool ends)
 {
     const struct tt_check_touch touch = {
         .kind = ends ? TT_CHECK_TOUCH_END : TT_CHECK_TOUCH_BEGIN, .ptr = ptr, .bytes = bytes};
-    if (tt_host_thread.check.touches) tt_check_touches_add(tt_host_thread.check.touches, &touch);
+    if (tt_host_thread.check.touches) add_touch(tt_host_thread.check.touches, &touch);
 }
 
 int tt_check_by_address(const void *a, const void *b)
