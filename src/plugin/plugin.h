@@ -26,8 +26,6 @@ struct tt_library {
 bool tt_library_open(const char *kind, uint32_t sub, const char *prefix, const char *name,
                      struct tt_library *library_out);
 void tt_library_close(struct tt_library *library);
-/* Keep what the library has mapped, also after it is closed. */
-void tt_library_pin(const struct tt_library *library);
 
 /* One version of a kind's ABI. */
 struct tt_plugin_abi {

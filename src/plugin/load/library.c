@@ -121,7 +121,8 @@ bool tt_library_open(const char *kind, uint32_t sub, const char *prefix, const c
     return found;
 }
 
-void tt_library_pin(const struct tt_library *library)
+/* Keep what the library has mapped, also after it is closed. */
+static void pin(const struct tt_library *library)
 {
     if (library->handle) dlopen(library->path, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
@@ -251,7 +252,7 @@ void tt_plugin_release(struct tt_plugin_slot *slot)
 {
     pthread_mutex_lock(&slot->lock);
     if (--slot->users == 0) {
-        if (slot->stays) tt_library_pin(&slot->library);
+        if (slot->stays) pin(&slot->library);
         tt_library_close(&slot->library);
     }
     pthread_mutex_unlock(&slot->lock);

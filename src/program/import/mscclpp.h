@@ -142,8 +142,5 @@ bool tt_mscclpp_add_number(struct mscclpp_plan *plan, struct msccl_list *list, i
 /* The head, and of each rank what its blocks name: channels, switches, semaphores, chunks. */
 bool tt_mscclpp_read(struct mscclpp_plan *plan, const char *text, size_t text_bytes);
 bool tt_mscclpp_read_blocks(struct mscclpp_plan *plan);
-
-/* Follow all blocks; file->ranks, blocks and steps are set. */
-bool tt_mscclpp_run(struct mscclpp_plan *plan);
 /* All of it: from text to what tt_msccl_read() makes of a file of MSCCL. */
 bool tt_mscclpp_load(struct msccl_file *file, const char *text, size_t text_bytes);

@@ -419,7 +419,8 @@ static bool start(struct runner *runner)
     return true;
 }
 
-bool tt_mscclpp_run(struct mscclpp_plan *plan)
+/* All blocks; file->ranks, blocks and steps are set. */
+static bool follow_all(struct mscclpp_plan *plan)
 {
     struct runner runner = {.follow = {.plan = plan}};
     bool right = start(&runner) && run_blocks(&runner) && tt_mscclpp_finish(&runner.follow);
@@ -444,7 +445,7 @@ bool tt_mscclpp_load(struct msccl_file *file, const char *text, size_t text_byte
     struct mscclpp_plan plan = {.file = file};
     file->plan = true;
     bool loaded = tt_mscclpp_read(&plan, text, text_bytes) && tt_mscclpp_read_blocks(&plan) &&
-                  tt_mscclpp_run(&plan);
+                  follow_all(&plan);
     tt_json_fini(&plan.json);
     struct msccl_list *lists[] = {&plan.blocks,   &plan.ops,    &plan.refs,    &plan.syncs,
                                   &plan.channels, &plan.groups, &plan.members, &plan.semaphores};
