@@ -43,7 +43,7 @@ struct trace_record {
     int32_t peer;     /* or root */
     int32_t steps, chunk_bytes, pid;
     uint8_t kind;
-    uint8_t func, datatype, algo, proto; /* words: see trace_word() */
+    uint8_t func, datatype, algo, proto; /* numbers of words; 0: none */
     uint8_t channel;                     /* or how many */
     uint8_t warps;
     bool flag; /* captured; is a send; is complete; within a node */

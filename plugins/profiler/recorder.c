@@ -59,7 +59,8 @@ static uint8_t new_word(const char *word)
 }
 
 /* Texts are constants of the host as a rule: where one was seen it is looked at first. */
-uint8_t trace_word(const char *word)
+/* Keep a short word; what comes back is its number, which is the same each time. 0: no word. */
+static uint8_t word_number(const char *word)
 {
     struct trace_process *all = &trace_process;
     uint64_t where = (uint64_t)(uintptr_t)word;
@@ -241,7 +242,7 @@ static void put_channel(struct start *start, uint8_t channel)
 
 static uint64_t texts(const char *func, const char *datatype)
 {
-    return trace_word(func) | (uint64_t)trace_word(datatype) << 8;
+    return word_number(func) | (uint64_t)word_number(datatype) << 8;
 }
 
 static uint64_t channels(uint8_t channel, uint8_t warps)
@@ -267,8 +268,8 @@ static void describe_call(struct start *s, const ncclProfilerEventDescr_v7_t *d)
         put(s, TRACE_COUNT, d->coll.count);
         put_root(s, d->coll.root, 0);
         put(s, TRACE_WORDS,
-            texts(d->coll.func, d->coll.datatype) | (uint64_t)trace_word(d->coll.algo) << 16 |
-                (uint64_t)trace_word(d->coll.proto) << 24 |
+            texts(d->coll.func, d->coll.datatype) | (uint64_t)word_number(d->coll.algo) << 16 |
+                (uint64_t)word_number(d->coll.proto) << 24 |
                 channels(d->coll.nChannels, d->coll.nWarps));
         if (d->coll.parentGroup) put(s, TRACE_GROUP, number_of(d->coll.parentGroup));
         if (s->tagged) s->tag = d->coll.userTag;
@@ -288,8 +289,8 @@ static void describe_copy(struct start *s, const ncclProfilerEventDescr_v7_t *d)
         put(s, TRACE_COUNT, d->ceColl.count);
         put_root(s, d->ceColl.root, (int)d->ceColl.numBatches);
         put(s, TRACE_WORDS,
-            texts(d->ceColl.func, d->ceColl.datatype) | (uint64_t)trace_word(d->ceColl.syncStrategy)
-                                                            << 16);
+            texts(d->ceColl.func, d->ceColl.datatype) |
+                (uint64_t)word_number(d->ceColl.syncStrategy) << 16);
         if (s->tagged) s->tag = d->ceColl.userTag;
         s->flag = d->ceColl.intraBatchSync;
     } else if (d->type == ncclProfileCeSync) {
@@ -329,7 +330,7 @@ static void describe(struct start *s, const ncclProfilerEventDescr_v7_t *d)
     case ncclProfileKernelPhase:
         put(s, TRACE_SEQ, d->kernelPhase.pTimer);
         put(s, TRACE_WORDS,
-            trace_word(d->kernelPhase.phaseName) | channels(d->kernelPhase.channelId, 0));
+            word_number(d->kernelPhase.phaseName) | channels(d->kernelPhase.channelId, 0));
         break;
     case ncclProfileNetPlugin: put(s, TRACE_SEQ, (uint64_t)d->netPlugin.id); break;
     case ncclProfileCeColl:

@@ -136,8 +136,6 @@ struct trace_process {
 extern struct trace_process trace_process;
 
 /* ---- recorder.c ---- */
-/* Keep a short word; what comes back is its number, which is the same each time. 0: no word. */
-uint8_t trace_word(const char *word);
 /* Copy a text that comes from outside so that it can stand in JSON: other characters become '_'. */
 void trace_clean(char *to, size_t bytes, const char *from);
 /* What depends on the host's version. */

@@ -53,9 +53,7 @@ void check_breach(struct check_case_state *state, const char *fmt, ...)
 void check_result(struct check_case_state *state, const char *function, int rc);
 /* ---- growth.c: what a process keeps ---- */
 
-/* Resident memory of this process. */
-double check_resident_bytes(void);
-/* The same, once the plugin's own threads have done their work. */
+/* Resident memory of this process, once the plugin's own threads have done their work. */
 double check_rested_bytes(void);
 struct check_memory {
     double allocated, resident; /* of malloc, in use; of the process */

@@ -33,7 +33,7 @@ static double descriptors(void)
     return count;
 }
 
-double check_resident_bytes(void)
+static double resident_bytes(void)
 {
     return pages_bytes(1);
 }
@@ -41,8 +41,7 @@ double check_resident_bytes(void)
 struct check_memory check_memory_now(void)
 {
     const struct mallinfo2 info = mallinfo2();
-    return (struct check_memory){(double)info.uordblks + (double)info.hblkhd,
-                                 check_resident_bytes()};
+    return (struct check_memory){(double)info.uordblks + (double)info.hblkhd, resident_bytes()};
 }
 
 double check_memory_grown(const struct check_memory *before)
@@ -66,11 +65,11 @@ double check_rested_bytes(void)
 {
     const struct timespec pause = {.tv_nsec = 30000000};
     enum { MOST_PAUSES = 40 };
-    double before = 0, bytes = check_resident_bytes();
+    double before = 0, bytes = resident_bytes();
     for (int k = 0; k < MOST_PAUSES && (k < 2 || bytes != before); k++) {
         before = bytes;
         nanosleep(&pause, NULL);
-        bytes = check_resident_bytes();
+        bytes = resident_bytes();
     }
     return bytes;
 }

@@ -106,6 +106,4 @@ void program_search_help(void);
 bool program_svg(const struct program_source *source, const struct tt_flow *flow, int chunk,
                  FILE *out);
 
-/* The program's listing; the caller frees it. NULL: memory is short, and said. */
-char *program_text(const struct tt_program *program);
 void program_print_json(json_t *value); /* and free it */

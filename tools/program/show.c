@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *program_text(const struct tt_program *program)
+/* The program's listing; the caller frees it. NULL: memory is short, and said. */
+static char *text_of(const struct tt_program *program)
 {
     int length = tt_program_print(program, NULL, 0);
     char *text = length >= 0 ? malloc((size_t)length + 1) : NULL;
@@ -114,7 +115,7 @@ static bool show(const struct program_options *options, const struct program_sou
     enum { MOST_FOLLOWED = 256 }; /* ranks, for a listing */
     struct tt_flow flow = {.nsteps = -1};
     char fault[128] = "";
-    char *text = program_text(source->program);
+    char *text = text_of(source->program);
     bool done = text, listed = !options->svg && !options->json;
     bool follows = !listed || source->program->nranks <= MOST_FOLLOWED;
     if (done && follows && tt_program_flow(source->program, &flow, fault, sizeof(fault))) {
@@ -174,7 +175,7 @@ struct lines {
 
 static bool split(struct lines *lines, const struct tt_program *program)
 {
-    lines->text = program_text(program);
+    lines->text = text_of(program);
     if (!lines->text) return false;
     size_t most = 1;
     for (const char *c = lines->text; *c; c++)

@@ -97,7 +97,7 @@ static void put_process(const struct timeline *run, const struct timeline_proces
     }
 }
 
-bool trace_write_jsonl(const struct timeline *run, struct out *out)
+static bool write_jsonl(const struct timeline *run, struct out *out)
 {
     for (uint32_t p = 0; p < run->nprocesses; p++) {
         const struct timeline_process *process = &run->processes[p];
@@ -121,9 +121,12 @@ struct format {
     bool (*write_folder)(const struct timeline *run, const char *folder);
 };
 static const struct format formats[] = {
-    {"chrome", trace_write_chrome, NULL},         {"perfetto-json", trace_write_chrome, NULL},
-    {"perfetto", trace_write_perfetto, NULL},     {"otf2", NULL, trace_write_otf2},
-    {"jsonl", trace_write_jsonl, NULL},           {"inspector", trace_write_inspector, NULL},
+    {"chrome", trace_write_chrome, NULL},
+    {"perfetto-json", trace_write_chrome, NULL},
+    {"perfetto", trace_write_perfetto, NULL},
+    {"otf2", NULL, trace_write_otf2},
+    {"jsonl", write_jsonl, NULL},
+    {"inspector", trace_write_inspector, NULL},
     {"prometheus", trace_write_prometheus, NULL},
 };
 

@@ -101,7 +101,6 @@ json_t *trace_stops_json(const struct timeline *run, const struct trace_stops *s
 struct out;
 bool trace_write_chrome(const struct timeline *run, struct out *out);
 bool trace_write_perfetto(const struct timeline *run, struct out *out);
-bool trace_write_jsonl(const struct timeline *run, struct out *out);
 bool trace_write_inspector(const struct timeline *run, struct out *out);
 bool trace_write_prometheus(const struct timeline *run, struct out *out);
 bool trace_write_otf2(const struct timeline *run, const char *folder); /* which is new, or empty */
