@@ -239,7 +239,5 @@ struct socket_transfer {
 ncclResult_t tt_socket_transfer(int fd, struct socket_transfer *at, void *bytes, size_t len);
 /* Set options of a new TCP socket: no delay, buffer sizes. */
 void tt_socket_tune(int fd);
-/* Whether an errno means that the peer has closed the connection; store and report the first
- * failure of the link. */
-bool tt_socket_is_gone(int err);
+/* Store and report the first failure of the link. */
 ncclResult_t tt_socket_link_broken(struct socket_link *link, ncclResult_t rc, const char *what);

@@ -31,7 +31,8 @@ ncclResult_t tt_socket_link_broken(struct socket_link *link, ncclResult_t rc, co
     return link->error;
 }
 
-bool tt_socket_is_gone(int err)
+/* Whether an errno means that the peer has closed the connection, or is out of reach. */
+static bool is_gone(int err)
 {
     return err == EPIPE || err == ECONNRESET || err == ETIMEDOUT || err == EHOSTUNREACH ||
            err == ENETUNREACH || err == ENETDOWN || err == ECONNABORTED;
@@ -39,7 +40,7 @@ bool tt_socket_is_gone(int err)
 
 static ncclResult_t call_failed(struct socket_link *link, struct socket_lane *lane)
 {
-    if (link->resume && tt_socket_is_gone(errno)) { /* it may come anew */
+    if (link->resume && is_gone(errno)) { /* it may come anew */
         lane->err = errno;
         return ncclSuccess;
     }
@@ -47,7 +48,7 @@ static ncclResult_t call_failed(struct socket_link *link, struct socket_lane *la
         return tt_socket_link_broken(link, ncclRemoteError,
                                      "bad MAC: the data is not what the peer sent");
     }
-    return tt_socket_link_broken(link, tt_socket_is_gone(errno) ? ncclRemoteError : ncclSystemError,
+    return tt_socket_link_broken(link, is_gone(errno) ? ncclRemoteError : ncclSystemError,
                                  strerror(errno));
 }
 
