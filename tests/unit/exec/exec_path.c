@@ -41,32 +41,11 @@ struct CUstream_st { /* a stream that keeps its item: the caller steps it */
     struct tt_item *item;
 };
 
-bool tuttiHostHasViews(void)
-{
-    return false;
-}
-
-void *tuttiHostView(const void *ptr)
-{
-    return (void *)(uintptr_t)ptr;
-}
-
 int tuttiHostSubmit(struct CUstream_st *stream, struct tt_item *item, bool allow_inline)
 {
     (void)allow_inline;
     stream->item = item;
     return 0;
-}
-
-enum tt_claim tuttiHostClaim(struct CUstream_st *handle, struct CUstream_st **stream_out)
-{
-    *stream_out = handle;
-    return TT_CLAIM_TAKEN;
-}
-
-void tuttiHostClaimEnd(struct CUstream_st *stream)
-{
-    (void)stream;
 }
 
 void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item)
@@ -88,16 +67,6 @@ int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
     return posix_memalign(ptr_out, 4096, bytes) ? 2 : 0;
 }
 
-bool tuttiHostChecks(void)
-{
-    return false;
-}
-
-void tuttiHostTouchNever(const void *base)
-{
-    (void)base;
-}
-
 int tuttiHostFree(void *ptr)
 {
     free(ptr);
@@ -107,47 +76,6 @@ int tuttiHostFree(void *ptr)
 bool tuttiHostHelp(void)
 {
     return false;
-}
-
-/* Wanted by rooms that are linked but not entered here. */
-const struct tt_range *tuttiHostRange(void)
-{
-    return NULL;
-}
-
-void tuttiHostTouch(const void *ptr, size_t bytes, bool write)
-{
-    (void)ptr;
-    (void)bytes;
-    (void)write;
-}
-
-void tuttiHostTouchPart(int part)
-{
-    (void)part;
-}
-
-void tuttiHostTouchCall(const char *name, int number)
-{
-    (void)name;
-    (void)number;
-}
-
-void tuttiHostTouchName(const char *name)
-{
-    (void)name;
-}
-
-void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends)
-{
-    (void)message;
-    (void)sends;
-}
-
-void tuttiHostTouchCollective(const void *member, const struct tt_collective *collective)
-{
-    (void)member;
-    (void)collective;
 }
 
 int tuttiHostControlAlloc(size_t bytes, void **ptr_out)

@@ -29,16 +29,6 @@ int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
     return 0;
 }
 
-bool tuttiHostChecks(void)
-{
-    return false;
-}
-
-void tuttiHostTouchNever(const void *base)
-{
-    (void)base;
-}
-
 int tuttiHostFree(void *ptr)
 {
     (void)ptr;
@@ -74,33 +64,12 @@ void fake_stream_drop(struct CUstream_st *stream)
     }
 }
 
-bool tuttiHostHasViews(void)
-{
-    return false;
-}
-
-void *tuttiHostView(const void *ptr)
-{
-    return (void *)(uintptr_t)ptr;
-}
-
 int tuttiHostSubmit(struct CUstream_st *stream, struct tt_item *item, bool allow_inline)
 {
     (void)allow_inline;
     if (stream->refuse) return stream->refuse;
     stream->queue[stream->tail++ % FAKE_QUEUE] = item;
     return 0;
-}
-
-enum tt_claim tuttiHostClaim(struct CUstream_st *handle, struct CUstream_st **stream_out)
-{
-    *stream_out = handle;
-    return TT_CLAIM_TAKEN;
-}
-
-void tuttiHostClaimEnd(struct CUstream_st *stream)
-{
-    (void)stream;
 }
 
 void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item)
@@ -111,47 +80,6 @@ void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item)
 bool tuttiHostOversubscribed(void)
 {
     return true; /* one pass */
-}
-
-/* Wanted by rooms that are linked but not entered here. */
-const struct tt_range *tuttiHostRange(void)
-{
-    return NULL;
-}
-
-void tuttiHostTouch(const void *ptr, size_t bytes, bool write)
-{
-    (void)ptr;
-    (void)bytes;
-    (void)write;
-}
-
-void tuttiHostTouchPart(int part)
-{
-    (void)part;
-}
-
-void tuttiHostTouchCall(const char *name, int number)
-{
-    (void)name;
-    (void)number;
-}
-
-void tuttiHostTouchName(const char *name)
-{
-    (void)name;
-}
-
-void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends)
-{
-    (void)message;
-    (void)sends;
-}
-
-void tuttiHostTouchCollective(const void *member, const struct tt_collective *collective)
-{
-    (void)member;
-    (void)collective;
 }
 
 int tuttiHostControlAlloc(size_t bytes, void **ptr_out)
