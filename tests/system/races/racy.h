@@ -115,3 +115,32 @@ static inline void await(cudaStream_t stream, bool sound)
 {
     if (sound) OK(cudaStreamSynchronize(stream));
 }
+
+static inline char *make_buffer(void)
+{
+    char *buffer;
+    OK(cudaMalloc((void **)&buffer, BYTES));
+    OK(cudaMemset(buffer, 0, BYTES));
+    OK(cudaDeviceSynchronize());
+    return buffer;
+}
+
+/* Both streams are of the current device. */
+static inline void join(cudaStream_t second, cudaStream_t first)
+{
+    cudaEvent_t event = make_event();
+    OK(cudaEventRecord(event, first));
+    OK(cudaStreamWaitEvent(second, event, 0));
+    OK(cudaEventDestroy(event));
+}
+
+/* An AllReduce of `count` elements by all ranks, in one group. */
+static inline void all_reduce(float *const *in, float *const *out, size_t count,
+                              const cudaStream_t *streams)
+{
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        OK(ncclAllReduce(in[r], out[r], count, ncclFloat, ncclSum, ranks.comm[r], streams[r]));
+    }
+    OK(ncclGroupEnd());
+}

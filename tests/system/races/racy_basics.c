@@ -430,20 +430,10 @@ static void launches_of_one(bool sound) /* they follow each other, on whatever s
 
 /* ---- collectives ---- */
 
-static void reduce(cudaStream_t *streams)
-{
-    OK(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++) {
-        OK(ncclAllReduce(ranks.in[r], ranks.out[r], COUNT, ncclFloat, ncclSum, ranks.comm[r],
-                         streams[r]));
-    }
-    OK(ncclGroupEnd());
-}
-
 static void result_too_early(bool sound)
 {
     racy_start_ranks();
-    reduce(ranks.stream);
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     order(ranks.stream[1], ranks.other[1], false);
     if (sound) OK(cudaStreamSynchronize(ranks.stream[1]));
     OK(cudaMemcpyAsync(my.pinned, ranks.out[1], BYTES, cudaMemcpyDefault, ranks.other[1]));
@@ -453,7 +443,7 @@ static void result_too_early(bool sound)
 static void reused_bucket(bool sound)
 {
     racy_start_ranks();
-    reduce(ranks.stream);
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     OK(cudaMemsetAsync(ranks.in[1], 1, BYTES, sound ? ranks.stream[1] : ranks.other[1]));
     racy_finish_ranks();
 }
@@ -461,8 +451,8 @@ static void reused_bucket(bool sound)
 static void two_streams(bool sound) /* two collectives write one buffer */
 {
     racy_start_ranks();
-    reduce(ranks.stream);
-    reduce(sound ? ranks.stream : ranks.other);
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
+    all_reduce(ranks.in, ranks.out, COUNT, sound ? ranks.stream : ranks.other);
     racy_finish_ranks();
 }
 
@@ -482,9 +472,9 @@ static void collective_as_barrier(bool sound) /* what a peer did before it is ov
 {
     racy_start_ranks();
     OK(cudaMemsetAsync(my.x, 1, BYTES, ranks.stream[1]));
-    if (sound) reduce(ranks.stream);
+    if (sound) all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     OK(cudaMemcpyAsync(my.y, my.x, BYTES, cudaMemcpyDefault, ranks.stream[0]));
-    if (!sound) reduce(ranks.stream);
+    if (!sound) all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     racy_finish_ranks();
 }
 
@@ -495,7 +485,7 @@ static void captured_collective(bool sound)
     for (int r = 0; r < RANKS; r++) {
         OK(cudaStreamBeginCapture(ranks.stream[r], cudaStreamCaptureModeRelaxed));
     }
-    reduce(ranks.stream);
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     for (int r = 0; r < RANKS; r++) {
         OK(cudaStreamEndCapture(ranks.stream[r], &graph[r]));
         launch(graph[r], ranks.stream[r]);

@@ -490,14 +490,6 @@ static void polled_flag(bool sound) /* pinned memory is how a kernel talks to th
 
 /* ---- collectives and messages ---- */
 
-static void all_reduce(float **in, float **out, cudaStream_t *streams)
-{
-    OK(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++)
-        OK(ncclAllReduce(in[r], out[r], COUNT, ncclFloat, ncclSum, ranks.comm[r], streams[r]));
-    OK(ncclGroupEnd());
-}
-
 static void on_each(void (*stub)(void), float **to, float **from, cudaStream_t *streams)
 {
     for (int r = 0; r < RANKS; r++) {
@@ -526,14 +518,14 @@ static void gradient_kernel(bool sound) /* the gradients are not there yet */
     racy_start_ranks();
     on_each(fill_stub, ranks.in, NULL, ranks.stream);
     if (sound) order_all(ranks.stream, ranks.other);
-    all_reduce(ranks.in, ranks.out, ranks.other);
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.other);
     racy_finish_ranks();
 }
 
 static void optimizer_kernel(bool sound) /* the sum is not there yet */
 {
     racy_start_ranks();
-    all_reduce(ranks.in, ranks.out, ranks.other);
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.other);
     if (sound) order_all(ranks.other, ranks.stream);
     on_each(add_stub, ranks.in, ranks.out, ranks.stream);
     racy_finish_ranks();
@@ -545,7 +537,7 @@ static void bucket_kernel(bool sound) /* the next backward pass reuses the bucke
     for (int step = 0; step < 3; step++) {
         on_each(fill_stub, ranks.in, NULL, ranks.stream);
         order_all(ranks.stream, ranks.other);
-        all_reduce(ranks.in, ranks.out, ranks.other);
+        all_reduce(ranks.in, ranks.out, COUNT, ranks.other);
         if (sound) order_all(ranks.other, ranks.stream);
     }
     racy_finish_ranks();
@@ -554,7 +546,7 @@ static void bucket_kernel(bool sound) /* the next backward pass reuses the bucke
 static void in_place_kernel(bool sound)
 {
     racy_start_ranks();
-    all_reduce(ranks.in, ranks.in, ranks.stream);
+    all_reduce(ranks.in, ranks.in, COUNT, ranks.stream);
     on_each(add_stub, ranks.in, ranks.out, sound ? ranks.stream : ranks.other);
     racy_finish_ranks();
 }
@@ -591,7 +583,7 @@ static void managed_collective(bool sound)
         in[r] = (float *)(void *)managed(COUNT);
         out[r] = (float *)(void *)managed(COUNT);
     }
-    all_reduce(in, out, ranks.stream);
+    all_reduce(in, out, COUNT, ranks.stream);
     on_each(add_stub, in, out, sound ? ranks.stream : ranks.other);
     racy_finish_ranks();
 }

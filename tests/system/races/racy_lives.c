@@ -332,12 +332,7 @@ static void captured_step(bool sound) /* a step as one graph; racy: next input w
     for (int r = 0; r < RANKS; r++) {
         OK(cudaStreamBeginCapture(ranks.stream[r], cudaStreamCaptureModeRelaxed));
     }
-    OK(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++) {
-        OK(ncclAllReduce(ranks.in[r], ranks.out[r], COUNT, ncclFloat, ncclSum, ranks.comm[r],
-                         ranks.stream[r]));
-    }
-    OK(ncclGroupEnd());
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     for (int r = 0; r < RANKS; r++) {
         OK(cudaStreamEndCapture(ranks.stream[r], &graph[r]));
         OK(cudaGraphInstantiateWithFlags(&exec[r], graph[r], 0));
@@ -367,12 +362,7 @@ static void captured_step(bool sound) /* a step as one graph; racy: next input w
 static void reduced_then_peer_reads(bool sound) /* a peer's result, without a word from the peer */
 {
     racy_start_ranks();
-    OK(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++) {
-        OK(ncclAllReduce(ranks.in[r], ranks.out[r], COUNT, ncclFloat, ncclSum, ranks.comm[r],
-                         ranks.stream[r]));
-    }
-    OK(ncclGroupEnd());
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     if (sound) racy_join(ranks.stream[0], ranks.stream[1]);
     OK(cudaMemcpyAsync(ranks.in[0], ranks.out[1], BYTES, cudaMemcpyDefault, ranks.stream[0]));
     racy_finish_ranks();

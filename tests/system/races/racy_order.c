@@ -54,16 +54,6 @@ static void awaited_amid(bool sound) /* racy: the copy does not come behind the 
     OK(cudaGraphExecDestroy(exec));
 }
 
-static void reduce(void)
-{
-    OK(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++) {
-        OK(ncclAllReduce(ranks.in[r], ranks.out[r], COUNT, ncclFloat, ncclSum, ranks.comm[r],
-                         ranks.stream[r]));
-    }
-    OK(ncclGroupEnd());
-}
-
 static void barrier_amid(bool sound) /* racy: rank 0 fills behind the collective */
 {
     cudaGraph_t graph[RANKS];
@@ -73,7 +63,7 @@ static void barrier_amid(bool sound) /* racy: rank 0 fills behind the collective
         OK(cudaStreamBeginCapture(ranks.stream[r], cudaStreamCaptureModeRelaxed));
     }
     if (sound) fill(my.x, ranks.stream[0]);
-    reduce();
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     if (!sound) fill(my.x, ranks.stream[0]);
     copy(my.y, my.x, ranks.stream[1]);
     for (int r = 0; r < RANKS; r++) {
@@ -114,7 +104,7 @@ static void graph_memory_unwritten(bool sound)
 static void end_of_a_peer(bool sound) /* racy: rank 1 has its result, rank 0 perhaps not */
 {
     racy_start_ranks();
-    reduce();
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     OK(cudaStreamSynchronize(ranks.stream[sound ? 0 : 1]));
     OK(cudaMemcpyAsync(my.pinned, ranks.out[0], BYTES, cudaMemcpyDefault, ranks.other[0]));
     racy_finish_ranks();
@@ -123,7 +113,7 @@ static void end_of_a_peer(bool sound) /* racy: rank 1 has its result, rank 0 per
 static void end_of_communicators(bool sound, bool finalize)
 {
     racy_start_ranks();
-    reduce();
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     for (int r = 0; sound && r < RANKS; r++) {
         OK(finalize ? ncclCommFinalize(ranks.comm[r]) : ncclCommDestroy(ranks.comm[r]));
     }

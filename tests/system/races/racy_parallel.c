@@ -4,25 +4,7 @@
 
 #include <pthread.h>
 
-/* Both streams are of the current device. */
-static void join(cudaStream_t second, cudaStream_t first)
-{
-    cudaEvent_t event = make_event();
-    OK(cudaEventRecord(event, first));
-    OK(cudaStreamWaitEvent(second, event, 0));
-    OK(cudaEventDestroy(event));
-}
-
-static char *make_buffer(void)
-{
-    char *buffer;
-    OK(cudaMalloc((void **)&buffer, BYTES));
-    OK(cudaMemset(buffer, 0, BYTES));
-    OK(cudaDeviceSynchronize());
-    return buffer;
-}
-
-static void all_reduce(float *const *at, ncclComm_t *comms, cudaStream_t *streams)
+static void reduce_in_place(float *const *at, ncclComm_t *comms, cudaStream_t *streams)
 {
     OK(ncclGroupStart());
     for (int r = 0; r < RANKS; r++)
@@ -40,12 +22,12 @@ static void two_groups(bool sound) /* one reduces what the other one gathers, on
     for (int r = 0; r < RANKS; r++)
         OK(ncclCommSplit(ranks.comm[r], 0, r, &inner[r], NULL));
     OK(ncclGroupEnd());
-    all_reduce(ranks.in, inner, ranks.other);
+    reduce_in_place(ranks.in, inner, ranks.other);
     for (int r = 0; r < RANKS; r++) {
         OK(cudaSetDevice(r));
         if (sound) join(ranks.stream[r], ranks.other[r]);
     }
-    all_reduce(ranks.in, ranks.comm, ranks.stream);
+    reduce_in_place(ranks.in, ranks.comm, ranks.stream);
     for (int r = 0; r < RANKS; r++) {
         OK(cudaSetDevice(r));
         OK(cudaDeviceSynchronize());
@@ -96,7 +78,7 @@ static void registered_bucket(bool sound) /* given back while the reduction runs
         OK(cudaDeviceSynchronize());
         OK(ncclCommRegister(ranks.comm[r], at[r], BYTES, &handles[r]));
     }
-    all_reduce(at, ranks.comm, ranks.stream);
+    reduce_in_place(at, ranks.comm, ranks.stream);
     for (int r = 0; r < RANKS; r++) {
         OK(cudaSetDevice(r));
         if (sound) OK(cudaStreamSynchronize(ranks.stream[r]));

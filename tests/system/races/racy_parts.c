@@ -128,19 +128,10 @@ static void device_loop(bool sound)
     OK(cudaStreamSynchronize(my.a));
 }
 
-static void reduce(float **in, float **out, size_t count)
-{
-    OK(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++) {
-        OK(ncclAllReduce(in[r], out[r], count, ncclFloat, ncclSum, ranks.comm[r], ranks.stream[r]));
-    }
-    OK(ncclGroupEnd());
-}
-
 static void device_reduced(bool sound)
 {
     racy_start_ranks();
-    reduce(ranks.in, ranks.out, COUNT);
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     for (int r = 0; r < RANKS; r++)
         await(ranks.stream[r], sound);
     seen = (int)((volatile float *)ranks.out[1])[5];
@@ -150,7 +141,7 @@ static void device_reduced(bool sound)
 static void device_reduced_input(bool sound)
 {
     racy_start_ranks();
-    reduce(ranks.in, ranks.out, COUNT);
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     await(ranks.stream[1], sound); /* whose sum tells that the other rank has given its part */
     ((volatile float *)ranks.in[0])[9] = 1;
     racy_finish_ranks();
@@ -289,7 +280,7 @@ static void part_of_reduction(bool sound)
     racy_start_ranks();
     sums = pinned(100);
     float *out[RANKS] = {ranks.out[0], (float *)(void *)(sums + 40)};
-    reduce(ranks.in, out, 20);
+    all_reduce(ranks.in, out, 20, ranks.stream);
     await(ranks.stream[1], sound);
     seen = sums[59];
     racy_finish_ranks();

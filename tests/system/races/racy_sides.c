@@ -150,7 +150,7 @@ static void batch_captured(bool sound)
 
 /* ---- groups ---- */
 
-static void all_reduce(int r, const float *in, float *out, size_t count)
+static void reduce_one(int r, const float *in, float *out, size_t count)
 {
     OK(ncclAllReduce(in, out, count, ncclFloat, ncclSum, ranks.comm[r], ranks.stream[r]));
 }
@@ -167,7 +167,7 @@ static void group_mixed(bool sound) /* racy: a call reads the result of another 
     racy_start_ranks();
     OK(ncclGroupStart());
     for (int r = 0; r < RANKS; r++) {
-        all_reduce(r, ranks.in[r], ranks.out[r], COUNT / 2);
+        reduce_one(r, ranks.in[r], ranks.out[r], COUNT / 2);
     }
     next_group(sound);
     for (int r = 0; r < RANKS; r++) {
@@ -184,8 +184,8 @@ static void group_again(bool sound) /* racy: two results of a group in one place
     for (int i = 0; i < TURNS; i++) {
         OK(ncclGroupStart());
         for (int r = 0; r < RANKS; r++) {
-            all_reduce(r, ranks.in[r], ranks.out[r], 16);
-            all_reduce(r, ranks.in[r] + 16, ranks.out[r] + (sound || i < TURNS - 1 ? 16 : 8), 16);
+            reduce_one(r, ranks.in[r], ranks.out[r], 16);
+            reduce_one(r, ranks.in[r] + 16, ranks.out[r] + (sound || i < TURNS - 1 ? 16 : 8), 16);
         }
         OK(ncclGroupEnd());
     }
@@ -197,7 +197,7 @@ static void group_sends_result(bool sound)
     racy_start_ranks();
     OK(ncclGroupStart());
     for (int r = 0; r < RANKS; r++) {
-        all_reduce(r, ranks.in[r], ranks.out[r], COUNT / 2);
+        reduce_one(r, ranks.in[r], ranks.out[r], COUNT / 2);
         next_group(false);
         OK(ncclSend(sound ? ranks.in[r] : ranks.out[r], 4, ncclFloat, 1 - r, ranks.comm[r],
                     ranks.stream[r]));
@@ -212,7 +212,7 @@ static void group_on_two_streams(bool sound) /* the streams of a group wait for 
     racy_start_ranks();
     OK(ncclGroupStart());
     for (int r = 0; r < RANKS; r++) {
-        all_reduce(r, ranks.in[r], ranks.out[r], COUNT / 2);
+        reduce_one(r, ranks.in[r], ranks.out[r], COUNT / 2);
         OK(ncclAllReduce(ranks.in[r], ranks.out[r] + COUNT / 2 - (sound ? 0 : 1), COUNT / 2,
                          ncclFloat, ncclSum, ranks.comm[r], ranks.other[r]));
     }
@@ -339,7 +339,7 @@ static void *run_rank(void *arg)
     OK(cudaSetDevice(r));
     pthread_barrier_wait(&barrier);
     fill(r ? my.x : my.y, is_sound ? ranks.stream[r] : ranks.other[r]);
-    all_reduce(r, ranks.in[r], ranks.out[r], COUNT);
+    reduce_one(r, ranks.in[r], ranks.out[r], COUNT);
     copy(r ? my.z : my.pinned, r ? my.y : my.x, ranks.stream[r]);
     return NULL;
 }
@@ -359,10 +359,10 @@ static void thread_per_rank(bool sound) /* a collective orders, whichever thread
 static void first_rank_ahead(bool sound) /* rank 0 goes on before rank 1 comes */
 {
     racy_start_ranks();
-    all_reduce(0, ranks.in[0], ranks.out[0], COUNT);
+    reduce_one(0, ranks.in[0], ranks.out[0], COUNT);
     copy(my.y, my.x, ranks.stream[0]);
     fill(my.x, sound ? ranks.stream[1] : ranks.other[1]);
-    all_reduce(1, ranks.in[1], ranks.out[1], COUNT);
+    reduce_one(1, ranks.in[1], ranks.out[1], COUNT);
     racy_finish_ranks();
 }
 

@@ -34,15 +34,6 @@ static void run(void (*calls)(bool sound), bool sound)
     racy_finish_ranks();
 }
 
-static void reduce_all(void)
-{
-    OK(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++)
-        OK(ncclAllReduce(ranks.in[r], ranks.out[r], COUNT, ncclFloat, ncclSum, ranks.comm[r],
-                         ranks.stream[r]));
-    OK(ncclGroupEnd());
-}
-
 static void broadcast(int root)
 {
     OK(ncclGroupStart());
@@ -72,16 +63,16 @@ static void message(int from, int to)
 static void all_reduce_calls(bool sound) /* racy: read beside the collective */
 {
     fill(my.x, ranks.stream[0]);
-    reduce_all();
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     copy(my.y, my.x, sound ? ranks.stream[1] : ranks.other[1]);
 }
 
 static void number_calls(bool sound) /* racy: the second collective is the one to wait for */
 {
-    reduce_all();
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     fill(my.x, ranks.stream[0]);
     if (!sound) copy(my.y, my.x, ranks.stream[1]);
-    reduce_all();
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     if (sound) copy(my.y, my.x, ranks.stream[1]);
 }
 
@@ -97,7 +88,7 @@ static void reused_calls(bool sound) /* racy: the giver waits for no rank, so it
 
 static void result_calls(bool sound) /* racy: the other's result may be written later than ours */
 {
-    reduce_all();
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     copy(my.y, (char *)ranks.out[sound ? 0 : 1], ranks.stream[0]);
 }
 
@@ -123,7 +114,7 @@ static void chain_calls(bool sound) /* three meetings lead from one branch to an
     fill(my.z, ranks.stream[1]);
     message(1, 0);
     racy_join(ranks.other[0], ranks.stream[0]);
-    reduce_all();
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     copy(my.z, my.x, ranks.stream[1]);
     if (sound) copy(my.y, my.z, ranks.stream[1]);
 }
@@ -160,7 +151,7 @@ static void set_by_kernel(int device, void *to, cudaStream_t stream)
 static void kernel_calls(bool sound) /* racy: the second one runs beside the collective */
 {
     set_by_kernel(0, my.x, ranks.stream[0]);
-    reduce_all();
+    all_reduce(ranks.in, ranks.out, COUNT, ranks.stream);
     set_by_kernel(1, my.x, sound ? ranks.stream[1] : ranks.other[1]);
 }
 

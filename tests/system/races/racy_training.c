@@ -8,32 +8,6 @@
 
 enum { HALF = COUNT / 2, STEPS = 4 };
 
-/* Both streams are of the current device. */
-static void join(cudaStream_t second, cudaStream_t first)
-{
-    cudaEvent_t event = make_event();
-    OK(cudaEventRecord(event, first));
-    OK(cudaStreamWaitEvent(second, event, 0));
-    OK(cudaEventDestroy(event));
-}
-
-static char *make_buffer(void)
-{
-    char *buffer;
-    OK(cudaMalloc((void **)&buffer, BYTES));
-    OK(cudaMemset(buffer, 0, BYTES));
-    OK(cudaDeviceSynchronize());
-    return buffer;
-}
-
-static void all_reduce(float *const *at, size_t count)
-{
-    OK(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++)
-        OK(ncclAllReduce(at[r], at[r], count, ncclFloat, ncclSum, ranks.comm[r], ranks.stream[r]));
-    OK(ncclGroupEnd());
-}
-
 /* ---- kernels: (int *to, const int *from, int n) ---- */
 
 static void run_axpy(const struct tuttiBlock *b, void **args, void *context)
@@ -82,7 +56,7 @@ static void one_event_for_buckets(bool sound) /* racy: it is recorded before the
             if (sound) OK(cudaEventRecord(ready, ranks.other[r]));
             OK(cudaStreamWaitEvent(ranks.stream[r], ready, 0));
         }
-        all_reduce(at, HALF);
+        all_reduce(at, at, HALF, ranks.stream);
     }
     racy_finish_ranks();
 }
@@ -94,7 +68,7 @@ static void norm_of_gradients(bool sound) /* racy: the last bucket is not waited
     for (int bucket = 0; bucket < 2; bucket++) {
         for (int r = 0; r < RANKS; r++)
             at[r] = ranks.in[r] + (ptrdiff_t)bucket * HALF;
-        all_reduce(at, HALF);
+        all_reduce(at, at, HALF, ranks.stream);
         for (int r = 0; r < RANKS; r++) {
             OK(cudaSetDevice(r));
             if (sound || !bucket) join(ranks.other[r], ranks.stream[r]);
@@ -117,14 +91,14 @@ static void micro_batches(bool sound) /* racy: reduced while the second one is a
             if (sound || !batch) join(ranks.stream[r], ranks.other[r]);
         }
     }
-    all_reduce(ranks.in, COUNT);
+    all_reduce(ranks.in, ranks.in, COUNT, ranks.stream);
     racy_finish_ranks();
 }
 
 static void zeroed_gradients(bool sound) /* racy: the next step's zeroes come into the reduction */
 {
     racy_start_ranks();
-    all_reduce(ranks.in, COUNT);
+    all_reduce(ranks.in, ranks.in, COUNT, ranks.stream);
     for (int r = 0; r < RANKS; r++) {
         OK(cudaSetDevice(r));
         if (sound) join(ranks.other[r], ranks.stream[r]);
@@ -139,7 +113,7 @@ static void overflow_flag(bool sound) /* of all ranks; racy: one's own is read b
     racy_start_ranks();
     for (int r = 0; r < RANKS; r++)
         flag[r] = ranks.in[r] + COUNT - 1;
-    all_reduce(flag, 1);
+    all_reduce(flag, flag, 1, ranks.stream);
     OK(cudaSetDevice(0));
     if (sound) join(ranks.other[0], ranks.stream[0]);
     OK(cudaMemcpyAsync(my.pinned, flag[0], sizeof(float), cudaMemcpyDefault, ranks.other[0]));
