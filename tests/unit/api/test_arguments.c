@@ -1,4 +1,5 @@
 /* Every misuse of the doors gets its code, and the thread's group depth survives it. */
+#include "../check.h"
 #include "fakes.h"
 
 #include "base/mem.h"
@@ -6,14 +7,8 @@
 #include "nccl_device.h"
 #include "plan/plan.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static char in_buffer[4096], out_buffer[4096];
 

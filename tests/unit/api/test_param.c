@@ -1,15 +1,11 @@
 /* Values by name over NCCL's parameter interface: each type as text, and what a getter refuses. */
+#include "../check.h"
+
 #include "base/param.h"
 #include "nccl.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct {
     const char *name, *set, *shown;

@@ -1,15 +1,11 @@
 /* Whose failure a thread reads: its own, or the process's where it has none. */
+#include "../check.h"
+
 #include "base/error.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void in_thread(void *(*call)(void *), void *arg)
 {

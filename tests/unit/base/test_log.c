@@ -1,5 +1,7 @@
 /* The log's layout, filters, file and time stamps, and the failure text. Lines are read back from a
  * file of NCCL_DEBUG_FILE, as a tool would. */
+#include "../check.h"
+
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -8,11 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <regex.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +18,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char log_path[] = "/tmp/tutti-test-log-XXXXXX";
 

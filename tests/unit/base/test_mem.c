@@ -1,14 +1,10 @@
 /* Set-up allocations, element sizes, result texts and the clock. */
+#include "../check.h"
+
 #include "base/mem.h"
 #include "base/system/clock.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static void calloc_is_zeroed_and_aligned(void **state)
 {

@@ -1,4 +1,6 @@
 /* The table of variables, the parsing of values, configuration files and unknown names. */
+#include "../check.h"
+
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -6,16 +8,10 @@
 #include "base/param/param_files.h"
 #include "base/text/spelling.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char conf_path[] = "/tmp/tutti-test-conf-XXXXXX";
 

@@ -1,4 +1,6 @@
 /* Addresses as text, sockets that never block, and the choice of interfaces. */
+#include "../check.h"
+
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/network/socket.h"
@@ -7,15 +9,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static void addresses_parse_and_print(void **state)
 {

@@ -1,17 +1,13 @@
 /* The registry of waits: enter, list, leave, a full table, and readers beside writers. */
+#include "../check.h"
+
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/wait.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { TABLE_MAX = 4096, ROUNDS = 2000, WRITERS = 3 };
 

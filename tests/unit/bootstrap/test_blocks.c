@@ -1,15 +1,11 @@
 /* The tree over blocks: parents, children, subtrees, routes and positions agree with each other for
  * many numbers of ranks and blocks, and no rank or root has more to do than promised. */
+#include "../check.h"
+
 #include "bootstrap/tree/blocks.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static const int sizes[][2] = {{1, 1},   {2, 1},    {9, 1},   {10, 1},   {73, 1},    {1000, 1},
                                {2, 2},   {5, 3},    {9, 9},   {10, 9},   {20, 19},   {100, 8},

@@ -1,13 +1,10 @@
 /* The proof: a peer that changes, reflects or redirects any byte of any message is refused. */
+#include "../check.h"
+
 #include "bootstrap/wire/handshake.h"
 
-#include <setjmp.h>
 #include <sodium.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const unsigned char secret[TT_SECRET_BYTES] = {1, 2, 3};
 

@@ -1,5 +1,6 @@
 /* Meeting, exchanging and parting of ranks, as threads and as processes, and what goes wrong when
  * a rank brings the wrong number, the wrong id, or does not come. */
+#include "../check.h"
 #include "team.h"
 
 #include "base/error.h"
@@ -7,16 +8,11 @@
 #include "bootstrap/tree/blocks.h"
 #include "bootstrap/wire/service.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static const char *const form_names[] = {"threads", "processes"};
 

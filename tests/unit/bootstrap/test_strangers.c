@@ -1,5 +1,6 @@
 /* Who does not know the secret has no effect: silent, noisy, many; and nothing is left behind by
  * memberships, good or failed. */
+#include "../check.h"
 #include "team.h"
 
 #include "base/error.h"
@@ -7,17 +8,12 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define STRANGERS 150
 

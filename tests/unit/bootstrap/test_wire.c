@@ -1,5 +1,6 @@
 /* What a process on the way to a root sees, and what happens when it changes that: rank 1 was given
  * an id whose address is a relay's. One argument: 0 or 1, TUTTI_NET_ENCRYPT. */
+#include "../check.h"
 #include "team.h"
 
 #include "base/error.h"
@@ -10,17 +11,12 @@
 #include <linux/filter.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static bool sealed;
 

@@ -1,6 +1,7 @@
 /* Communicators as threads and as processes: init, children, ends, errors. Transport and device
  * are fakes that show whether memory is really shared. */
 #include "../bootstrap/team.h"
+#include "../check.h"
 
 #include "base/error.h"
 #include "base/system/clock.h"
@@ -10,16 +11,11 @@
 #include "device/device.h"
 #include "transport/transport.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static enum team_form form = TEAM_THREADS;
 

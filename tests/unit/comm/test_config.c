@@ -1,16 +1,13 @@
 /* ncclConfig_t of every release ever, good and bad values, what the environment overrides. */
+#include "../check.h"
+
 #include "base/error.h"
 #include "base/param.h"
 #include "comm/comm.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Released layouts: size, version code, fields after the header in order. */
 static const struct {

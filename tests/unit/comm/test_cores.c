@@ -1,16 +1,12 @@
 /* How many cores the ranks of a host have together, by affinity masks and by quotas. */
+#include "../check.h"
+
 #include "base/mem.h"
 #include "comm/records/cores.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static void masks_of_a_host(void **state)
 {

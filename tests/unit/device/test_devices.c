@@ -1,17 +1,13 @@
 /* Which devices there are, by variables and machine files; every case in a process of its own. */
+#include "../check.h"
+
 #include "device/host/host.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static const char two_gpus[] =
     "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:0F:00.0\" class=\"0x060400\">"

@@ -1,17 +1,13 @@
 /* Capture and graphs: fork and join by events, errors of capture, replays, destruction while
  * running. */
+#include "../check.h"
+
 #include "device/host/host_graph.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 struct adder {
     struct tt_item item;

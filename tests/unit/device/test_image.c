@@ -1,17 +1,14 @@
 /* Device code as a file: what variables start with, in PTX, cubins and fat binaries, packed or not,
  * and that bytes which are not checked before do no harm. */
+#include "../check.h"
+
 #include "device/host/image/image.h"
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define LEN(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -1,19 +1,15 @@
 /* Memory and events shared between two processes, which were forked before either used a device. */
+#include "../check.h"
+
 #include "device/host/host.h"
 #include "device/host/host_stream.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 struct link { /* this process's ends of two pipes */
     int in, out;

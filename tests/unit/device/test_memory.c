@@ -1,18 +1,14 @@
 /* Memory of the host device: allocation, lookup, what bad pointers get, and that nothing overlaps.
  */
+#include "../check.h"
+
 #include "device/host/host.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 static void allocates_and_finds(void **state)
 {

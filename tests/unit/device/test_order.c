@@ -1,23 +1,19 @@
 /* Who waits for whom: the legacy stream's rules with several threads, waits for present work only,
  * host functions that wait for each other, the end of a process's fork. Every case would lose an
  * update or never end if the rule did not hold. */
+#include "../check.h"
+
 #include "device/host/host.h"
 #include "device/host/host_graph.h"
 #include "device/host/host_stream.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { THREADS = 4, STREAMS = 4, TURNS = 1500 };
 

@@ -1,19 +1,15 @@
 /* Bits of streams that have something to do: those that are set when all threads are done are seen,
  * whichever thread set and cleared others of the same words meanwhile. */
+#include "../check.h"
+
 #include "device/host/host_stream.h"
 #include "device/host/process/runnable.h"
 #include "device/host/stream/stream.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 /* Places that no stream was made in, which count as idle. */
 enum { FIRST = 2 * 4096, TURNS = 20000, SPINS = 2000, DELAYS = 64 };

@@ -1,18 +1,14 @@
 /* Streams and events: order, the legacy stream's rules, host functions, waiting threads, dead
  * handles. */
+#include "../check.h"
+
 #include "device/host/host.h"
 #include "device/host/host_stream.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 struct gate { /* an item that waits until it is opened */
     struct tt_item item;

@@ -1,15 +1,11 @@
 /* Sequence numbers come out in the order in which they went in, through the word and through the
  * ring. */
+#include "../check.h"
+
 #include "exec/launch_seqs.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 enum { NUMBERS = 20000 };
 

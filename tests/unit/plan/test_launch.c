@@ -1,5 +1,6 @@
 /* What is bound once and launched again: which calls take the cached work, and which plugins may
  * look without costing it. */
+#include "../check.h"
 #include "fakes.h"
 
 #include "plan/plan.h"
@@ -7,14 +8,8 @@
 #include "plugin/profiler/profiler.h"
 #include "plugin/tuner/tuner.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static char buffer[2][4096];
 

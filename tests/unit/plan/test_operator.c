@@ -1,4 +1,5 @@
 /* Operators: what a call's reduction becomes, per type and algorithm. */
+#include "../check.h"
 #include "fakes.h"
 
 #include "base/mem.h"
@@ -6,13 +7,7 @@
 #include "plan/plan.h"
 #include "plan/plan_state.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct tt_reduction reduction_of(struct tt_comm *comm, ncclDataType_t type, ncclRedOp_t op,
                                         ncclResult_t expected)

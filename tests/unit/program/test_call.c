@@ -1,12 +1,9 @@
 /* Calls in words, and who must have made one before it can end. */
+#include "../check.h"
+
 #include "program/program.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void calls_in_words(void **state)
 {

@@ -1,17 +1,14 @@
 /* How full graphs make links: of every machine, alone and over nodes, no link carries more than it
  * has, as the search promises; what channels begin and end at is in use; and known figures. */
+#include "../check.h"
+
 #include "topo/search/loads.h"
 
 #include <dirent.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct look {
     struct tt_topo_file *file;

@@ -1,18 +1,15 @@
 /* Threads of a program may have little stack: every machine is read, searched and joined on 128
  * KiB, also as the largest NVLink domain. A search that needs more crashes here. */
+#include "../check.h"
+
 #include "topo/topo.h"
 
 #include <dirent.h>
 #include <limits.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { STACK_BYTES = 128 << 10 };
 

@@ -1,6 +1,7 @@
 /* The watchdog ends what makes no progress, and leaves alone what does or has nothing to do,
  * whatever happens to the wall clock. */
 #include "../bootstrap/team.h"
+#include "../check.h"
 
 #include "base/error.h"
 #include "base/system/clock.h"
@@ -9,17 +10,12 @@
 
 #include <endian.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* The wall clock is about to be set back by an hour: a wait until a moment of it lasts that long.
  * Every call of the rooms under test comes here. */
