@@ -471,6 +471,8 @@ static void plant(struct request *request, int *done, int *sizes)
     if (outsider_fault("size-none") && !sending) *sizes = -1;
     if (outsider_fault("size-large") && !sending) *sizes = (int)part->room + 1;
     if (outsider_fault("size-half")) *sizes /= 2;
+    for (int i = 0; outsider_fault("size-room") && !sending && i < request->nparts; i++)
+        sizes[i] = (int)request->parts[i].room;
     if (outsider_fault("size-of-send") && sending) *sizes += 1;
     if (outsider_fault("sizes-many")) sizes[request->nparts] = 0;
     if (outsider_fault("sizes-one") && request->nparts > 1) sizes[1] = -1;

@@ -207,6 +207,8 @@ def faulty_nets():
         case = cases["grouped receives"]
         check(not found["sound"] and (says in case["detail"] or any(says in b for b in case["breaches"])), f"{fault}: {case}")
         check(cases["tags"]["result"] == "ok", f"{fault}: {cases}")
+    cases = net("net_outsider_v12", OUTSIDER_FAULT="size-room")[1]
+    check("a message of 1 bytes came as one of 4097" in cases["larger receives"]["detail"], f"the room: {cases}")
     cases = net("net_outsider_v12", OUTSIDER_FAULT="wrong-data")[1]
     check("message 0 of 1 byte is another one than was sent, from byte 0" in cases["sizes"]["detail"], f"wrong data: {cases}")
     cases = net("net_outsider_v12", OUTSIDER_FAULT="blames-host")[1]
@@ -275,6 +277,16 @@ def groups_in_a_job():
         blames = [line for line in out.splitlines() if "the host is wrong" in line or "breaks the contract" in line and not is_late(line)]
         check("calls were checked" in out and not blames, f"version {version}: {blames}")
         check(("receives of several messages" in out) == grouped, f"version {version}: {out}")
+
+
+def room_in_a_job():
+    """A network that tells the room of a receive in place of the message's size carries all."""
+    env = {"NCCL_NET_PLUGIN": f"{plugins}/libnccl-net_outsider_v7.so", "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "TUTTI_PLUGIN_CHECK": "1",
+           "OUTSIDER_GROUPS": "1", "OUTSIDER_FAULT": "size-room"}
+    done = subprocess.run([tutti, "perf", "--ranks", "2", "-b", "8", "-e", "2M", "-f", "64", "-n", "1", "-w", "0", "allreduce", "sendrecv"],
+                          env=os.environ | env, text=True, capture_output=True, timeout=300)
+    out = done.stdout + done.stderr
+    check(done.returncode == 0 and "Out of bounds values : 0 OK" in out, f"room told: {out}")
 
 
 def shared_slots_in_a_job():
@@ -422,6 +434,7 @@ elif what == "net":
     sound_nets()
     example_in_a_job()
     groups_in_a_job()
+    room_in_a_job()
     shared_slots_in_a_job()
     nics_of_a_machine()
 elif what == "collnet":
