@@ -1,8 +1,9 @@
 /* A profiler plugin for tests, compiled once for each version of the interface: one JSON line per
  * call into the file PROFILER_LOG (shared by all communicators of all processes). PROFILER_MASK:
  * the events asked for (default: all of v5). PROFILER_FAIL=init: init fails; =null: it succeeds and
- * gives no context; =threads: it ends the process when two threads are in init at once. It counts
- * what a host must not do: stops of unknown handles end the process.
+ * gives no context; =bare: the same, and it asks for Colls; =threads: it ends the process when two
+ * threads are in init at once. It counts what a host must not do: stops of unknown handles end the
+ * process.
  *
  * JSON_VERSION and the names that contain it come from the build: JSON_DESCR, JSON_STATE,
  * JSON_ARGS, JSON_TYPE (of the table) and JSON_TABLE. */
@@ -59,7 +60,8 @@ static struct context *context_create(int *mask)
     static int inside;
     const char *fail = getenv("PROFILER_FAIL");
     const char *wanted = getenv("PROFILER_MASK");
-    if (fail && !strcmp(fail, "null")) return NULL;
+    if (fail && !strcmp(fail, "bare")) __atomic_store_n(mask, ncclProfileColl, __ATOMIC_RELAXED);
+    if (fail && (!strcmp(fail, "null") || !strcmp(fail, "bare"))) return NULL;
     bool counts = fail && !strcmp(fail, "threads");
     if (counts && __atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST)) abort();
     if (counts) usleep(2000); /* for another thread to come in, if it may */
@@ -293,8 +295,8 @@ static ncclResult_t json_start(void *opaque, void **handle, JSON_DESCR *descr)
     snprintf(line, sizeof(line),
              "{\"call\":\"start\",\"pid\":%d,\"rank\":%d,\"event\":%lu,\"type\":%lu,"
              "\"parent\":%lu,\"context\":%lu%s}\n",
-             (int)getpid(), context->rank, event->number, (unsigned long)descr->type,
-             number_of(descr->parentObj), context->number, more);
+             (int)getpid(), context ? context->rank : -1, event->number, (unsigned long)descr->type,
+             number_of(descr->parentObj), context ? context->number : 0, more);
     note(line);
     *handle = event;
     return ncclSuccess;

@@ -69,6 +69,16 @@ void tt_profiler_set_mask(uint32_t mask)
     if (loaded) report_mask();
 }
 
+/* Nothing is asked for of the only communicator, but by its own init: a mask that one before it
+ * left would say otherwise. Called with init_lock, so none is between its acquire and its init. */
+static void forget_mask(void)
+{
+    struct tt_plugin_slot *slot = &tt_plugins.profiler.slot;
+    pthread_mutex_lock(&slot->lock);
+    if (slot->users == 1) __atomic_store_n(&tt_plugins.profiler.mask, 0, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&slot->lock);
+}
+
 /* One at a time: plugins have been seen to lose ranks whose threads come at once. */
 static ncclResult_t init_context(const ncclProfiler_v7_t *table,
                                  const struct tt_profiler_config *config, void **context_out)
@@ -76,6 +86,7 @@ static ncclResult_t init_context(const ncclProfiler_v7_t *table,
     const struct tt_member *member = config->member;
     const char *name = member->name && *member->name ? member->name : NULL;
     pthread_mutex_lock(&tt_plugins.profiler.init_lock);
+    forget_mask();
     ncclResult_t rc = table->init(context_out, member->comm_id, &tt_plugins.profiler.mask, name,
                                   config->nnodes, member->nranks, member->rank, tt_plugin_log);
     if (!rc) clean_mask();
@@ -83,8 +94,9 @@ static ncclResult_t init_context(const ncclProfiler_v7_t *table,
     return rc;
 }
 
-/* Has the plugin begun a context? NULL in *context_out and no reason: it does not want this
- * communicator. After init, which may have filled the table. */
+/* Has the plugin begun a context? It may be NULL where the mask asks for events: PyTorch's keeps
+ * nothing and gives none. False and no reason: it is switched off, as NVIDIA's inspector says it,
+ * with neither. After init, which may have filled the table. */
 static bool begin(const struct tt_profiler_config *config, void **context_out,
                   struct tt_plugin_refusal *refusal)
 {
@@ -106,7 +118,8 @@ static bool begin(const struct tt_profiler_config *config, void **context_out,
         snprintf(refusal->text, bytes, "it has no %s", lacks);
         if (*context_out && strcmp(lacks, "finalize") != 0) table->finalize(*context_out);
     }
-    return !refusal->text[0] && *context_out;
+    return !refusal->text[0] &&
+           (*context_out || __atomic_load_n(&tt_plugins.profiler.mask, __ATOMIC_RELAXED));
 }
 
 /* Once per process: most communicators of a process meet the same. */
@@ -125,7 +138,7 @@ static void report_refused(const struct tt_profiler_config *config,
     if (config->refusal && refusal->text[0]) *config->refusal = *refusal;
     if (config->refusal && !refusal->text[0]) {
         snprintf(config->refusal->text, sizeof(config->refusal->text),
-                 "init gave no context (is the plugin switched off?)");
+                 "init gave no context and asked for no event (is the plugin switched off?)");
     }
 }
 
@@ -176,7 +189,7 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
 void tt_profiler_close(struct tt_profiler *profiler)
 {
     if (!profiler) return;
-    profiler->table->finalize(profiler->context);
+    if (profiler->context) profiler->table->finalize(profiler->context);
     free(profiler);
     tt_profiler_timers_end();
     tt_plugin_release(&tt_plugins.profiler.slot);

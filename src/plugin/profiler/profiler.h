@@ -34,7 +34,7 @@ struct tt_profiler_config {
 
 /* Load the plugin that NCCL_PROFILER_PLUGIN names (once per process) and make a context for the
  * communicator. *profiler_out is NULL when there is none, its init failed (logged), or it gave no
- * context: the communicator works without. Call before the proxy exists. */
+ * context and asked for nothing: the communicator works without. Call before the proxy exists. */
 void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profiler **profiler_out);
 /* End the context, after the communicator's last event. Accepts NULL. */
 void tt_profiler_close(struct tt_profiler *profiler);

@@ -260,6 +260,25 @@ static void a_version_may_decline(void **unused)
     tt_profiler_close(profiler);
 }
 
+/* PyTorch's plugin has no use for a context: NCCL gives it events all the same. */
+static void no_context_is_no_refusal(void **unused)
+{
+    struct call_handles own = {.net = NULL};
+    const int before = times_called("\"call\":\"start\""), ends = times_called("\"finalize\"");
+    (void)unused;
+    setenv("PROFILER_FAIL", "bare", 1);
+    struct tt_profiler *profiler = open_profiler();
+    assert_non_null(profiler);
+    assert_int_equal(tt_prof_mask(profiler), ncclProfileColl);
+    start_calls(profiler, tt_prof_mask(profiler), &own);
+    stop_all(profiler, &own);
+    expect("\"context\":0", version < 5 ? 2 : 4); /* Group and Coll, with calls from 5 on */
+    assert_int_equal(times_called("\"call\":\"start\""), before + (version < 5 ? 2 : 4));
+    tt_profiler_close(profiler);
+    unsetenv("PROFILER_FAIL");
+    assert_int_equal(times_called("\"finalize\""), ends); /* of no context */
+}
+
 static void *open_and_close(void *unused)
 {
     (void)unused;
@@ -358,7 +377,9 @@ static void calls_are_timed(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_version_gets_what_it_knows), cmocka_unit_test(a_version_may_decline),
+        cmocka_unit_test(a_version_gets_what_it_knows),
+        cmocka_unit_test(a_version_may_decline),
+        cmocka_unit_test(no_context_is_no_refusal),
         cmocka_unit_test(inits_come_one_at_a_time),
         cmocka_unit_test(calls_are_timed), /* the last: timers stay for good */
     };

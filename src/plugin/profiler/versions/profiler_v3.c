@@ -26,7 +26,7 @@ static ncclResult_t v3_init(void **context_out, int *mask, const char *name, uin
     if (!context) return ncclSystemError;
     *context = (struct context){.name = name, .hash = hash};
     ncclResult_t rc = below()->init(&context->own, mask);
-    if (rc || !context->own) {
+    if (rc || (!context->own && !__atomic_load_n(mask, __ATOMIC_RELAXED))) { /* switched off */
         free(context);
         return rc;
     }
@@ -107,7 +107,7 @@ static ncclResult_t v3_state(void *handle, ncclProfilerEventState_v4_t state,
 static ncclResult_t v3_finalize(void *opaque)
 {
     struct context *context = opaque;
-    ncclResult_t rc = below()->finalize(context->own);
+    ncclResult_t rc = context->own ? below()->finalize(context->own) : ncclSuccess;
     free(context);
     return rc;
 }
