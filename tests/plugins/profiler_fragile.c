@@ -6,8 +6,11 @@
  * a parent), "fork" (waits at the exit of a child for a thread that only its parent has), "unknown"
  * (dies of a type after version 5), "context" (looks at another process's context), "grows" (keeps
  * something of each collective), "leaves" (keeps something of each communicator), "thread" (its
- * thread goes on after finalize). No mistake: "roomy" (large pools that are not used; those of the
- * 8th communicator and later ones must not have been written to). */
+ * thread goes on after finalize), "races" (of inits at once all but the first get no context),
+ * "start-fails", "stop-fails", "state-fails", "end-fails" (that call returns an error, and no
+ * result), "late" (stores the handle of a Group once more when it has ended). No mistake: "roomy"
+ * (large pools that are not used; those of the 8th communicator and later ones must not have been
+ * written to). */
 #include "nccl/profiler_v7.h"
 
 #include <pthread.h>
@@ -64,12 +67,24 @@ static void make_room(void)
     if (there & 1) abort();
 }
 
+/* A lock that is tried once, as a plugin does that wants one of all threads to set something up. */
+static bool alone(void)
+{
+    static int inside;
+    const struct timespec pause = {.tv_nsec = 3000000};
+    if (__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST) > 0) return false;
+    nanosleep(&pause, NULL);
+    __atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+    return true;
+}
+
 static ncclResult_t fragile_init(void **context, uint64_t comm, int *mask, const char *name,
                                  int nnodes, int nranks, int rank, ncclDebugLogger_t log)
 {
     (void)comm, (void)nnodes, (void)nranks, (void)rank, (void)log;
-    *mask = ncclProfileProxyStep | ncclProfileKernelCh;
-    *context = mistake("decline") ? NULL : &open_events;
+    if (mistake("decline")) return ncclSuccess;
+    __atomic_store_n(mask, ncclProfileProxyStep | ncclProfileKernelCh, __ATOMIC_RELAXED);
+    *context = mistake("races") && !alone() ? NULL : &open_events;
     loaded_by = getpid();
     if (mistake("leaves")) keep(32768);
     if (mistake("roomy")) make_room();
@@ -85,6 +100,7 @@ struct node { /* "freed", "counts": an event of its own */
     int children;
 };
 static const ncclProfilerEventDescr_v7_t *kept;
+static __thread void **late; /* where the handle of a Group was stored */
 
 static void look(const void *memory)
 {
@@ -113,6 +129,8 @@ static ncclResult_t fragile_start(void *context, void **handle, ncclProfilerEven
     __atomic_store_n(event, descr->type, __ATOMIC_RELAXED);
     __atomic_fetch_add(&open_events, 1, __ATOMIC_RELAXED);
     *handle = event;
+    if (descr->type == ncclProfileGroup) late = handle;
+    if (mistake("start-fails") && descr->type == ncclProfileColl) return ncclSystemError;
     if (!mistake("freed") && !mistake("counts")) return ncclSuccess;
     struct node *own = calloc(1, sizeof(*own));
     if (own) *own = (struct node){.type = descr->type, .self = own};
@@ -126,10 +144,11 @@ static ncclResult_t fragile_stop(void *handle)
     uint64_t type = __atomic_load_n(event, __ATOMIC_RELAXED);
     if (type == ncclProfileProxyStep && mistake("hang")) pause();
     if (type == ncclProfileColl && mistake("kept")) look(kept->coll.func);
+    if (type == ncclProfileGroup && mistake("late")) *late = NULL;
     if (mistake("freed") && type == ncclProfileCollApi) free(handle);
     if (mistake("counts")) free(handle);
     __atomic_fetch_sub(&open_events, 1, __ATOMIC_RELAXED);
-    return ncclSuccess;
+    return mistake("stop-fails") && type == ncclProfileKernelCh ? ncclInvalidArgument : ncclSuccess;
 }
 
 __attribute__((destructor)) static void at_exit(void)
@@ -140,8 +159,9 @@ __attribute__((destructor)) static void at_exit(void)
 static ncclResult_t fragile_state(void *handle, ncclProfilerEventState_v7_t state,
                                   ncclProfilerEventStateArgs_v7_t *args)
 {
-    (void)handle, (void)state, (void)args;
-    return ncclSuccess;
+    (void)handle, (void)args;
+    return mistake("state-fails") && state == ncclProfilerKernelChStop ? (ncclResult_t)77
+                                                                       : ncclSuccess;
 }
 
 static ncclResult_t fragile_finalize(void *context)
@@ -149,7 +169,7 @@ static ncclResult_t fragile_finalize(void *context)
     (void)context;
     if (__atomic_load_n(&open_events, __ATOMIC_RELAXED) > 0 && mistake("open")) abort();
     if (mistake("thread")) leave_thread();
-    return ncclSuccess;
+    return mistake("end-fails") ? ncclInternalError : ncclSuccess;
 }
 
 __attribute__((visibility("default"))) ncclProfiler_v7_t ncclProfiler_v7 = {

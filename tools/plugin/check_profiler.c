@@ -351,6 +351,67 @@ static int check_threads(struct check_case_state *state, const struct check_opti
     return !all;
 }
 
+/* ---- inits at once ---- */
+
+enum { INIT_ROUNDS = 20, INIT_THREADS = 8 };
+
+struct birth {
+    struct drive drive;
+    struct check_case_state *state;
+    pthread_barrier_t *together;
+    int rank;
+    bool opened;
+};
+
+static void *be_born(void *arg)
+{
+    struct birth *own = arg;
+    pthread_barrier_wait(own->together);
+    own->opened = drive_open_at_once(&own->drive, own->rank, INIT_THREADS, 0xdef0, own->state);
+    pthread_barrier_wait(own->together);
+    if (own->opened) drive_allreduce(&own->drive);
+    return NULL;
+}
+
+/* One round; how many have no context. */
+static int be_born_together(struct check_case_state *state)
+{
+    struct birth births[INIT_THREADS];
+    pthread_t threads[INIT_THREADS];
+    pthread_barrier_t together;
+    int without = 0;
+    pthread_barrier_init(&together, NULL, INIT_THREADS);
+    for (int k = 0; k < INIT_THREADS; k++) {
+        births[k] = (struct birth){.state = state, .together = &together, .rank = k};
+        if (pthread_create(&threads[k], NULL, be_born, &births[k]) != 0) abort();
+    }
+    for (int k = 0; k < INIT_THREADS; k++)
+        pthread_join(threads[k], NULL);
+    for (int k = 0; k < INIT_THREADS; k++) {
+        without += !births[k].opened || !births[k].drive.profiler->context;
+        if (births[k].opened) drive_close(&births[k].drive);
+    }
+    pthread_barrier_destroy(&together);
+    return without;
+}
+
+/* NCCL calls init from each thread that makes a communicator, and only the loading has a lock: here
+ * the first communicators of the process come together, once and again. */
+static int check_births(struct check_case_state *state, const struct check_options *options)
+{
+    (void)options;
+    doing(state, "inits at once");
+    for (int round = 0; round < INIT_ROUNDS; round++) {
+        int without = be_born_together(state);
+        *state->note = 0;
+        if (without > 0 && without < INIT_THREADS) {
+            check_breach(state, "init: of %d threads at once some got no context", INIT_THREADS);
+            break;
+        }
+    }
+    return state->nbreaches > 0;
+}
+
 /* ---- memory ---- */
 
 enum { WINDOW_TURNS = 2000, WINDOW_COMMS = 16 };
@@ -452,6 +513,7 @@ static const struct check_case cases[] = {
     {"engines and phases", check_engines},
     {"unload and load", check_reload},
     {"four threads", check_threads},
+    {"inits at once", check_births},
     {"a long run", check_growth},
     {"come and go", check_leavings},
     {"cost", check_cost},
@@ -459,44 +521,11 @@ static const struct check_case cases[] = {
 
 /* ---- the report ---- */
 
-static const char *call_name(int call)
-{
-    switch (call) {
-    case DRIVE_INIT: return "init";
-    case DRIVE_START: return "startEvent of type";
-    case DRIVE_STOP: return "stopEvent of type";
-    case DRIVE_FINALIZE: return "finalize";
-    default: return "no call";
-    }
-}
-
-/* Of an event by its bit; "" for none that is known. */
-static const char *event_name(unsigned long long type)
-{
-    static const char *const names[] = {"Group",     "Coll",      "P2p",      "ProxyOp",
-                                        "ProxyStep", "ProxyCtrl", "KernelCh", "NetPlugin",
-                                        "GroupApi",  "CollApi",   "P2pApi",   "KernelLaunch",
-                                        "CeColl",    "CeSync",    "CeBatch",  "KernelPhase"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (type == 1ull << i) return names[i];
-    }
-    return "";
-}
-
 static void say_where(const struct check_case_state *state, char *text, size_t text_bytes)
 {
-    if (state->call == DRIVE_START || state->call == DRIVE_STOP) {
-        const char *name = event_name(state->detail);
-        snprintf(text, text_bytes, "%s %llu%s%s%s", call_name(state->call),
-                 (unsigned long long)state->detail, *name ? " (" : "", name, *name ? ")" : "");
-        return;
-    }
-    if (state->call == DRIVE_STATE) {
-        snprintf(text, text_bytes, "recordEventState %llu", (unsigned long long)state->detail);
-    } else {
-        snprintf(text, text_bytes, state->call ? "%s" : "%s, %s", call_name(state->call),
-                 state->doing);
-    }
+    drive_say(state->call, state->detail, text, text_bytes);
+    size_t len = strlen(text);
+    if (!state->call) snprintf(text + len, text_bytes - len, ", %s", state->doing);
 }
 
 static void describe(const struct check_case_state *state, bool in_words, json_t *report)

@@ -18,16 +18,44 @@ static void note(struct drive *drive, int call, uint64_t detail)
     drive->state->detail = detail;
 }
 
+/* The library ignores these results, so it is the plugin's author alone who can be told. */
+static void judge(struct drive *drive, int call, uint64_t detail, ncclResult_t rc)
+{
+    if (rc == ncclSuccess || drive->nwrong == DRIVE_WRONG) return;
+    for (int k = 0; k < drive->nwrong; k++) {
+        if (drive->wrong[k].call == call && drive->wrong[k].detail == detail) return;
+    }
+    drive->wrong[drive->nwrong].call = call;
+    drive->wrong[drive->nwrong].detail = detail;
+    drive->wrong[drive->nwrong++].rc = (int)rc;
+}
+
+/* A handle that is not what the call stored: the plugin kept the address. */
+static void look_at_handle(struct drive *drive, uint64_t number)
+{
+    const uint64_t at = number % DRIVE_HANDLES;
+    if (drive->handles[at].stored != drive->handles[at].event)
+        judge(drive, DRIVE_HANDLE, drive->handles[at].type, ncclInvalidUsage);
+}
+
 void *drive_start(struct drive *drive, ncclProfilerEventDescr_v7_t *descr)
 {
     if (!tt_prof_wants(drive->mask, descr->type)) return NULL;
     note(drive, DRIVE_START, descr->type);
     drive->calls++;
-    uint64_t type = descr->type;
-    void *event = tt_prof_start(drive->profiler, drive->mask, descr);
+    const uint64_t type = descr->type, at = drive->nhandles % DRIVE_HANDLES;
+    if (drive->nhandles >= DRIVE_HANDLES) look_at_handle(drive, drive->nhandles);
+    drive->nhandles++;
+    drive->handles[at].stored = NULL;
+    descr->rank = drive->member.rank;
+    ncclResult_t rc = drive->profiler->table->startEvent(drive->profiler->context,
+                                                         &drive->handles[at].stored, descr);
+    drive->handles[at].event = drive->handles[at].stored;
+    drive->handles[at].type = type;
+    judge(drive, DRIVE_START, type, rc);
     memset(descr, GONE, sizeof(*descr)); /* it was the plugin's during the call alone */
     descr->type = type;
-    return event;
+    return drive->handles[at].event;
 }
 
 static void stop(struct drive *drive, void *event, uint64_t type)
@@ -35,7 +63,7 @@ static void stop(struct drive *drive, void *event, uint64_t type)
     if (!event) return;
     note(drive, DRIVE_STOP, type);
     drive->calls++;
-    tt_prof_stop(drive->profiler, event);
+    judge(drive, DRIVE_STOP, type, drive->profiler->table->stopEvent(event));
     if (drive->freed) drive_freed_take(drive->freed, event);
 }
 
@@ -46,15 +74,54 @@ static void set_state(struct drive *drive, void *event, ncclProfilerEventState_t
     if (!event) return;
     note(drive, DRIVE_STATE, state);
     drive->calls++;
-    tt_prof_state(drive->profiler, event, state, &args);
+    judge(drive, DRIVE_STATE, state, drive->profiler->table->recordEventState(event, state, &args));
+}
+
+/* ---- words ---- */
+
+static const char *call_name(int call)
+{
+    switch (call) {
+    case DRIVE_INIT: return "init";
+    case DRIVE_START:
+    case DRIVE_HANDLE: return "startEvent of type";
+    case DRIVE_STOP: return "stopEvent of type";
+    case DRIVE_FINALIZE: return "finalize";
+    default: return "no call";
+    }
+}
+
+/* Of an event by its bit; "" for none that is known. */
+static const char *event_name(unsigned long long type)
+{
+    static const char *const names[] = {"Group",     "Coll",      "P2p",      "ProxyOp",
+                                        "ProxyStep", "ProxyCtrl", "KernelCh", "NetPlugin",
+                                        "GroupApi",  "CollApi",   "P2pApi",   "KernelLaunch",
+                                        "CeColl",    "CeSync",    "CeBatch",  "KernelPhase"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (type == 1ull << i) return names[i];
+    }
+    return "";
+}
+
+void drive_say(int call, uint64_t detail, char *text, size_t text_bytes)
+{
+    const char *name = event_name(detail);
+    if (call == DRIVE_START || call == DRIVE_STOP || call == DRIVE_HANDLE) {
+        snprintf(text, text_bytes, "%s %llu%s%s%s", call_name(call), (unsigned long long)detail,
+                 *name ? " (" : "", name, *name ? ")" : "");
+    } else if (call == DRIVE_STATE) {
+        snprintf(text, text_bytes, "recordEventState %llu", (unsigned long long)detail);
+    } else {
+        snprintf(text, text_bytes, "%s", call_name(call));
+    }
 }
 
 /* ---- life ---- */
 
-bool drive_open(struct drive *drive, int rank, int nranks, uint64_t comm_id,
-                struct check_case_state *state)
+static bool start(struct drive *drive, int rank, int nranks, uint64_t comm_id)
 {
-    *drive = (struct drive){.state = state};
+    struct check_case_state *state = drive->state;
     drive->member.rank = rank;
     drive->member.nranks = nranks;
     drive->member.comm_id = comm_id;
@@ -62,8 +129,11 @@ bool drive_open(struct drive *drive, int rank, int nranks, uint64_t comm_id,
     drive->pid = getpid();
     note(drive, DRIVE_INIT, 0);
     struct tt_plugin_refusal refusal = {"it could not be loaded again"};
-    const struct tt_profiler_config config = {
-        .member = &drive->member, .nnodes = nranks, .refusal = &refusal, .unloads = true};
+    const struct tt_profiler_config config = {.member = &drive->member,
+                                              .nnodes = nranks,
+                                              .refusal = &refusal,
+                                              .unloads = true,
+                                              .at_once = drive->at_once};
     tt_profiler_open(&config, &drive->profiler);
     if (!drive->profiler) {
         snprintf(state->note, sizeof(state->note), "not taken: %s", refusal.text);
@@ -75,10 +145,40 @@ bool drive_open(struct drive *drive, int rank, int nranks, uint64_t comm_id,
     return true;
 }
 
+bool drive_open(struct drive *drive, int rank, int nranks, uint64_t comm_id,
+                struct check_case_state *state)
+{
+    *drive = (struct drive){.state = state};
+    return start(drive, rank, nranks, comm_id);
+}
+
+bool drive_open_at_once(struct drive *drive, int rank, int nranks, uint64_t comm_id,
+                        struct check_case_state *state)
+{
+    *drive = (struct drive){.state = state, .at_once = true};
+    return start(drive, rank, nranks, comm_id);
+}
+
+static void say_wrong(struct drive *drive)
+{
+    char text[96];
+    for (int k = 0; k < drive->nwrong; k++) {
+        drive_say(drive->wrong[k].call, drive->wrong[k].detail, text, sizeof(text));
+        if (drive->wrong[k].call == DRIVE_HANDLE) {
+            check_breach(drive->state, "%s: the handle was changed after the call", text);
+        } else {
+            check_result(drive->state, text, drive->wrong[k].rc);
+        }
+    }
+}
+
 void drive_close(struct drive *drive)
 {
+    for (uint64_t k = 0; k < DRIVE_HANDLES; k++)
+        look_at_handle(drive, k);
     note(drive, DRIVE_FINALIZE, 0);
-    tt_profiler_close(drive->profiler);
+    judge(drive, DRIVE_FINALIZE, 0, tt_profiler_close(drive->profiler));
+    say_wrong(drive);
     drive->profiler = NULL;
     drive->state->calls += drive->calls;
     note(drive, 0, 0);

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum { DRIVE_HANDLES = 64, DRIVE_WRONG = 8 };
+
 struct drive { /* one communicator, one rank */
     struct tt_member member;
     struct tt_profiler *profiler;
@@ -20,15 +22,34 @@ struct drive { /* one communicator, one rank */
     uint64_t calls;
     pid_t pid;                 /* of whose operations the network is driven */
     struct drive_freed *freed; /* owned by the case; NULL: events are not looked after */
+    /* Where the last events' handles were stored, which is the plugin's during the call alone. */
+    struct {
+        void *stored, *event;
+        uint64_t type;
+    } handles[DRIVE_HANDLES];
+    uint64_t nhandles; /* ever */
+    struct {           /* results that are none, each call once; said at drive_close() */
+        int call;
+        uint64_t detail;
+        int rc;
+    } wrong[DRIVE_WRONG];
+    int nwrong;
+    bool at_once; /* its init may be called while another one is, as in NCCL */
 };
 
-/* The last call, for a report on a crash: call << 32 | type or state. */
-enum { DRIVE_INIT = 1, DRIVE_START, DRIVE_STOP, DRIVE_STATE, DRIVE_FINALIZE };
+/* The last call, for a report. */
+enum { DRIVE_INIT = 1, DRIVE_START, DRIVE_HANDLE, DRIVE_STOP, DRIVE_STATE, DRIVE_FINALIZE };
 
 /* Init; false when the plugin cannot be loaded or declines (said in the note). */
 bool drive_open(struct drive *drive, int rank, int nranks, uint64_t comm_id,
                 struct check_case_state *state);
+/* The same from several threads at once: one does not wait for the init of another. */
+bool drive_open_at_once(struct drive *drive, int rank, int nranks, uint64_t comm_id,
+                        struct check_case_state *state);
+/* Finalize, and a breach for each call whose result or handle was wrong: one thread at a time. */
 void drive_close(struct drive *drive);
+/* "startEvent of type 2 (Coll)": a call as `state` has it. */
+void drive_say(int call, uint64_t detail, char *text, size_t text_bytes);
 
 struct drive_call { /* handles of one collective or message */
     void *group_api, *api, *group, *op_event;

@@ -97,7 +97,7 @@ struct one_case {
 static int run_case(struct check_case_state *state, void *arg)
 {
     const struct one_case *own = arg;
-    return own->row->run(state, own->options);
+    return own->row->run(state, own->options) || state->nbreaches > 0;
 }
 
 static json_t *case_json(const char *name, const struct verdict *verdict,

@@ -85,12 +85,12 @@ static ncclResult_t init_context(const ncclProfiler_v7_t *table,
 {
     const struct tt_member *member = config->member;
     const char *name = member->name && *member->name ? member->name : NULL;
-    pthread_mutex_lock(&tt_plugins.profiler.init_lock);
+    if (!config->at_once) pthread_mutex_lock(&tt_plugins.profiler.init_lock);
     forget_mask();
     ncclResult_t rc = table->init(context_out, member->comm_id, &tt_plugins.profiler.mask, name,
                                   config->nnodes, member->nranks, member->rank, tt_plugin_log);
     if (!rc) clean_mask();
-    pthread_mutex_unlock(&tt_plugins.profiler.init_lock);
+    if (!config->at_once) pthread_mutex_unlock(&tt_plugins.profiler.init_lock);
     return rc;
 }
 
@@ -186,13 +186,15 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
     *profiler_out = profiler;
 }
 
-void tt_profiler_close(struct tt_profiler *profiler)
+ncclResult_t tt_profiler_close(struct tt_profiler *profiler)
 {
-    if (!profiler) return;
-    if (profiler->context) profiler->table->finalize(profiler->context);
+    if (!profiler) return ncclSuccess;
+    ncclResult_t rc =
+        profiler->context ? profiler->table->finalize(profiler->context) : ncclSuccess;
     free(profiler);
     tt_profiler_timers_end();
     tt_plugin_release(&tt_plugins.profiler.slot);
+    return rc;
 }
 
 int tt_profiler_version(const struct tt_profiler *profiler)

@@ -17,7 +17,9 @@
 struct tt_member;
 struct tt_plugin_refusal;
 
-struct tt_profiler { /* fields are the plugin room's; read `mask` through tt_prof_mask() */
+/* Fields are the plugin room's, and those of `tutti plugin check`, which wants the table's results;
+ * others read `mask` through tt_prof_mask(). */
+struct tt_profiler {
     const ncclProfiler_v7_t *table;
     void *context;
     const struct tt_member *member; /* borrowed */
@@ -30,14 +32,16 @@ struct tt_profiler_config {
     const char *net_library;           /* tt_net_library(), or NULL */
     struct tt_plugin_refusal *refusal; /* borrowed; NULL: not wanted */
     bool unloads;                      /* the library goes with its last context, as in NCCL */
+    bool at_once;                      /* inits do not wait for each other, as in NCCL */
 };
 
 /* Load the plugin that NCCL_PROFILER_PLUGIN names (once per process) and make a context for the
  * communicator. *profiler_out is NULL when there is none, its init failed (logged), or it gave no
  * context and asked for nothing: the communicator works without. Call before the proxy exists. */
 void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profiler **profiler_out);
-/* End the context, after the communicator's last event. Accepts NULL. */
-void tt_profiler_close(struct tt_profiler *profiler);
+/* End the context, after the communicator's last event. Accepts NULL. Returns what the plugin's
+ * finalize did, which is no matter for the communicator. */
+ncclResult_t tt_profiler_close(struct tt_profiler *profiler);
 
 /* Read a mask: "none", "all", a number, or names of events separated by commas, in any case. False:
  * it is none of these. */
