@@ -267,7 +267,7 @@ static bool fills_slots(enum tt_func func, enum tt_algo algo)
 }
 
 enum { CHUNK_SLICES = 4, CHUNK_GRAIN = 64 };
-enum { PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384, CHANNEL_SLICES = 2 };
+enum { PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384, CHANNEL_SLICES = 2, JOINED_SLICES = 4 };
 
 /* Each rank sends and receives blocks. */
 static bool exchanges_blocks(enum tt_func func)
@@ -318,6 +318,15 @@ static int channel_count(const struct tt_tune_env *env, const struct tt_tune_que
     return (int)tt_min_size(tt_max_size(own, 1), most);
 }
 
+/* Who sends there takes nothing from the others: slice follows slice, and what lies in memory
+ * leaves in one call (exec/host/move.c). */
+static bool sends_ahead(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                        const struct tt_tune_choice *choice)
+{
+    bool rooted = query->func == TT_FUNC_BROADCAST || query->func == TT_FUNC_REDUCE;
+    return env->net_only && rooted && choice->algo == TT_ALGO_ONESHOT;
+}
+
 /* Largest chunk. Direct programs have one window; what passes one slot per edge is a slot; a ring
  * that exchanges n chunks takes two slots under Simple so that half of a chunk travels while the
  * other half is reduced; a pipeline (tree, Broadcast, Reduce) is cut into some eight stages. */
@@ -325,7 +334,8 @@ static size_t chunk_bytes(const struct tt_tune_env *env, const struct tt_tune_qu
                           const struct tt_tune_choice *choice)
 {
     if (choice->algo == TT_ALGO_DIRECT || choice->algo == TT_ALGO_NVLS) return SIZE_MAX;
-    if (!is_shaped(query->func, choice->algo)) return env->slice_bytes;
+    if (!is_shaped(query->func, choice->algo))
+        return env->slice_bytes * (sends_ahead(env, query, choice) ? JOINED_SLICES : 1);
     if (fills_slots(query->func, choice->algo)) return env->slice_bytes / (size_t)env->nnodes;
     bool tree = choice->algo == TT_ALGO_TREE || choice->algo == TT_ALGO_NVLS_TREE;
     bool pipeline = tree || is_collnet(choice->algo) || query->func == TT_FUNC_BROADCAST ||

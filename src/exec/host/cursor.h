@@ -42,6 +42,7 @@ struct tt_cursor {
     bool overwritten;         /* the memory that it sends receives a message of the same work */
     bool ref_taken;           /* its references are valid only until the peer has taken the slot */
     bool ref_many;            /* slots of several edges hold references */
+    uint8_t joined;           /* long messages that `held` holds */
     struct tt_edge *ref_edge; /* the first edge with such a slot; NULL: none */
     struct tt_edge *held;     /* where the last post waits for the one behind it; NULL: nowhere */
     /* the transfer */

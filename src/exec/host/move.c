@@ -13,7 +13,7 @@
 #define LOCAL_SLICE_BYTES ((size_t)256 << 10) /* without slots: how often a move can be left */
 #define REF_MIN_BYTES ((size_t)8 << 10)       /* below, copying costs less than draining */
 #define HELD_BYTES ((size_t)4 << 10)          /* beyond, what a message takes is its bytes */
-#define JOINED_BYTES ((size_t)1 << 20)        /* long messages of one transfer that are held */
+#define JOINED 4                              /* long messages of a transfer in one call */
 #define POLLS_BARE 100                        /* looks at a slot without a pause */
 
 /* ---- where ---- */
@@ -276,10 +276,10 @@ static void hold_long(struct tt_cursor *cursor, struct tt_edge *edge, size_t byt
 {
     size_t end = cursor->done_count * cursor->frame->elem_bytes + bytes;
     bool follows = end < cursor->total_count * cursor->frame->elem_bytes && !cursor->src.edge[0];
-    size_t joined = end % JOINED_BYTES;
-    bool fits = joined && joined + bytes <= JOINED_BYTES;
     if (cursor->held && cursor->held != edge) tt_edge_push(cursor->held);
-    cursor->held = follows && fits && tt_edge_hold_long(edge) ? edge : NULL;
+    cursor->joined = cursor->held == edge ? cursor->joined + 1 : 1;
+    bool waits = follows && cursor->joined < JOINED;
+    cursor->held = waits && tt_edge_hold_long(edge) ? edge : NULL;
 }
 
 /* Post a slot that refers to memory; false: the edge cannot. */

@@ -3,10 +3,11 @@
  * soon as the slot is filled.
  *
  * Meant for payloads of one slot. Larger ones walk over the data in passes of at most one slot per
- * edge (chunk limit = slice), send before receive within a pass, so one slot per edge is enough and
- * input of a pass is gone before output of that pass is written: in place is right everywhere, even
- * for AlltoAll. Every rank reduces in rank order: the same bits on all ranks, and the same as the
- * direct programs give. */
+ * edge (chunk limit = slice), send before receive within a pass, so one slot per edge is enough (a
+ * root's peers only send or only receive, so there it may be several) and input of a pass is gone
+ * before output of that pass is written: in place is right everywhere, even for AlltoAll. Every
+ * rank reduces in rank order: the same bits on all ranks, and the same as the direct programs give.
+ */
 #include "gen.h"
 
 static void send_others(struct tt_builder *builder, uint8_t flags, struct tt_gen_chunk chunk)

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A MAC is made and compared of what is in the second cache, and of a message while the next one
- * comes: up to four leave in one call. */
+/* Where slices are shorter: a MAC is made and compared of what is in the second cache, and of a
+ * message while the next one comes. */
 #define PROVED_BYTES ((size_t)256 << 10)
 #define COLL_BYTES ((size_t)32 << 20)
 enum { TREE_PEERS = 3, PLUGIN_SLICE_LEAST = 65536 };

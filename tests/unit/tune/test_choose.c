@@ -243,6 +243,36 @@ static void one_channel_until_it_is_full(void **state)
     }
 }
 
+/* Who sends to a root, or is one, does not wait for the other: slices in one call where they go
+ * over a network, else one. */
+static void rooted_slices_follow_each_other(void **state)
+{
+    static const struct {
+        enum tt_func func;
+        bool net_only;
+        size_t nslices;
+    } cases[] = {
+        {TT_FUNC_BROADCAST, true, 4},
+        {TT_FUNC_REDUCE, true, 4},
+        {TT_FUNC_BROADCAST, false, 1},
+        {TT_FUNC_ALLREDUCE, true, 1},
+    };
+    struct tt_tune_env env = one_host(2);
+    (void)state;
+    env.all_direct = false;
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        struct tt_tune_query query = query_of(cases[k].func, 1 << 20);
+        set_lists(cases[k].func == TT_FUNC_ALLREDUCE   ? "AllReduce:OneShot"
+                  : cases[k].func == TT_FUNC_BROADCAST ? "Broadcast:OneShot"
+                                                       : "Reduce:OneShot",
+                  NULL);
+        env.net_only = cases[k].net_only;
+        print_message("case: %s, %d\n", tt_func_name(cases[k].func), env.net_only);
+        assert_int_equal(chosen(&env, &query, NULL).chunk_bytes,
+                         cases[k].nslices * env.slice_bytes);
+    }
+}
+
 /* What would go over one of two devices gives way to what goes over both: where their rate is what
  * counts, in half of the time. */
 static void the_choice_counts_devices(void **state)
@@ -443,6 +473,7 @@ int main(void)
         cmocka_unit_test_setup(single_ranks_halve_and_double, clear_lists),
         cmocka_unit_test_setup(exchanges_use_all_devices, clear_lists),
         cmocka_unit_test_setup(one_channel_until_it_is_full, clear_lists),
+        cmocka_unit_test_setup(rooted_slices_follow_each_other, clear_lists),
         cmocka_unit_test_setup(the_choice_counts_devices, clear_lists),
         cmocka_unit_test_setup(messages_are_messages, clear_lists),
         cmocka_unit_test_setup(short_exchanges_are_programs, clear_lists),
