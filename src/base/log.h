@@ -5,36 +5,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum tt_log_level { /* NCCL's numbers */
-                    TT_LOG_NONE = 0,
-                    TT_LOG_VERSION = 1,
-                    TT_LOG_WARN = 2,
-                    TT_LOG_INFO = 3,
-                    TT_LOG_ABORT = 4,
-                    TT_LOG_TRACE = 5,
-                    TT_LOG_ATTN = 6, /* between WARN and INFO */
+/* NCCL's numbers. */
+enum tt_log_level {
+    TT_LOG_NONE = 0,
+    TT_LOG_VERSION = 1,
+    TT_LOG_WARN = 2,
+    TT_LOG_INFO = 3,
+    TT_LOG_ABORT = 4,
+    TT_LOG_TRACE = 5,
+    TT_LOG_ATTN = 6, /* between WARN and INFO */
 };
 
-enum tt_log_sub { /* NCCL's bits */
-                  TT_LOG_INIT = 0x1,
-                  TT_LOG_COLL = 0x2,
-                  TT_LOG_P2P = 0x4,
-                  TT_LOG_SHM = 0x8,
-                  TT_LOG_NET = 0x10,
-                  TT_LOG_GRAPH = 0x20,
-                  TT_LOG_TUNING = 0x40,
-                  TT_LOG_ENV = 0x80,
-                  TT_LOG_ALLOC = 0x100,
-                  TT_LOG_CALL = 0x200,
-                  TT_LOG_PROXY = 0x400,
-                  TT_LOG_NVLS = 0x800,
-                  TT_LOG_BOOTSTRAP = 0x1000,
-                  TT_LOG_REG = 0x2000,
-                  TT_LOG_PROFILE = 0x4000,
-                  TT_LOG_RAS = 0x8000,
-                  TT_LOG_DESTROY = 0x10000,
-                  TT_LOG_ALLOC_HOST = 0x20000,
-                  TT_LOG_ALL = ~0,
+/* NCCL's bits. */
+enum tt_log_sub {
+    TT_LOG_INIT = 0x1,
+    TT_LOG_COLL = 0x2,
+    TT_LOG_P2P = 0x4,
+    TT_LOG_SHM = 0x8,
+    TT_LOG_NET = 0x10,
+    TT_LOG_GRAPH = 0x20,
+    TT_LOG_TUNING = 0x40,
+    TT_LOG_ENV = 0x80,
+    TT_LOG_ALLOC = 0x100,
+    TT_LOG_CALL = 0x200,
+    TT_LOG_PROXY = 0x400,
+    TT_LOG_NVLS = 0x800,
+    TT_LOG_BOOTSTRAP = 0x1000,
+    TT_LOG_REG = 0x2000,
+    TT_LOG_PROFILE = 0x4000,
+    TT_LOG_RAS = 0x8000,
+    TT_LOG_DESTROY = 0x10000,
+    TT_LOG_ALLOC_HOST = 0x20000,
+    TT_LOG_ALL = ~0,
 };
 
 /* True when a line of that level and subsystem would be printed. One load and a test once the

@@ -31,13 +31,14 @@ struct tt_transport_nics;
 struct tt_watch;
 struct tt_shrinks;
 
-enum tt_comm_phase { /* in this order; GetAsyncError and the checks of calls depend on it */
-                     TT_COMM_INIT,
-                     TT_COMM_READY,
-                     TT_COMM_FINALIZING,
-                     TT_COMM_FINALIZED,
-                     TT_COMM_REVOKED,
-                     TT_COMM_DESTROYED,
+/* In this order; GetAsyncError and the checks of calls depend on it. */
+enum tt_comm_phase {
+    TT_COMM_INIT,
+    TT_COMM_READY,
+    TT_COMM_FINALIZING,
+    TT_COMM_FINALIZED,
+    TT_COMM_REVOKED,
+    TT_COMM_DESTROYED,
 };
 
 #define TT_COMM_MAGIC 0x7475747469636f6dull /* "tutticom" */

@@ -88,8 +88,8 @@ struct tt_frame {
     uint64_t match; /* written by exec: the match header of the run */
     int nsame;      /* number of frames from this one on that are calls of the same kind */
     void *event;    /* parent of this frame's profiler events (its own P2p); NULL: the work's */
-    struct tt_edge *
-        *send_edges; /* [channel of the program][peer]; NULL where it has none; borrowed */
+    /* borrowed; [channel of the program][peer], NULL where it has none */
+    struct tt_edge **send_edges;
     struct tt_edge **recv_edges;
 };
 

@@ -11,21 +11,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum tt_func { /* NCCL's numbers (ncclFunc_t), so plugins can be given them */
-               TT_FUNC_BROADCAST = 0,
-               TT_FUNC_REDUCE = 1,
-               TT_FUNC_ALLGATHER = 2,
-               TT_FUNC_REDUCESCATTER = 3,
-               TT_FUNC_ALLREDUCE = 4,
-               TT_FUNC_SEND = 6,
-               TT_FUNC_RECV = 7,
-               TT_FUNC_ALLTOALL = 8,
-               TT_FUNC_SCATTER = 9,
-               TT_FUNC_GATHER = 10,
-               TT_FUNC_COUNT_ = 15,
-               /* an AlltoAll with a count for each pair: of programs alone, no call is one (calls
-                  are sends and receives) */
-               TT_FUNC_ALLTOALLV = TT_FUNC_COUNT_,
+/* NCCL's numbers (ncclFunc_t), so plugins can be given them. */
+enum tt_func {
+    TT_FUNC_BROADCAST = 0,
+    TT_FUNC_REDUCE = 1,
+    TT_FUNC_ALLGATHER = 2,
+    TT_FUNC_REDUCESCATTER = 3,
+    TT_FUNC_ALLREDUCE = 4,
+    TT_FUNC_SEND = 6,
+    TT_FUNC_RECV = 7,
+    TT_FUNC_ALLTOALL = 8,
+    TT_FUNC_SCATTER = 9,
+    TT_FUNC_GATHER = 10,
+    TT_FUNC_COUNT_ = 15,
+    /* an AlltoAll with a count for each pair: of programs alone, no call is one (calls
+       are sends and receives) */
+    TT_FUNC_ALLTOALLV = TT_FUNC_COUNT_,
 };
 const char *tt_func_name(enum tt_func func); /* "AllReduce", ... */
 bool tt_func_is_message(enum tt_func func);  /* a send or a receive: its root is the peer */
@@ -34,25 +35,26 @@ bool tt_func_to_root(enum tt_func func);     /* all others send, the root receiv
 /* True when, in place, the rank's input lies where its output belongs, and is only read. */
 bool tt_func_keeps_given(enum tt_func func, bool is_root);
 
-enum tt_algo { /* NCCL's numbers, then our own */
-               TT_ALGO_TREE = 0,
-               TT_ALGO_RING = 1,
-               TT_ALGO_COLLNET_DIRECT = 2,
-               TT_ALGO_COLLNET_CHAIN = 3,
-               TT_ALGO_NVLS = 4,
-               TT_ALGO_NVLS_TREE = 5,
-               TT_ALGO_PAT = 6,
-               TT_ALGO_NCCL_COUNT_ = 7,   /* number of those that tuner plugins know */
-               TT_ALGO_DIRECT = 7,        /* two-shot on mapped user buffers; Simple */
-               TT_ALGO_ONESHOT = 8,       /* one-shot through slots; LL */
-               TT_ALGO_DOUBLING = 9,      /* recursive doubling; LL */
-               TT_ALGO_HALVING = 10,      /* recursive halving, then doubling; Simple */
-               TT_ALGO_BRUCK = 11,        /* LL */
-               TT_ALGO_PAIRWISE = 12,     /* an AlltoAll, one partner after the other; Simple */
-               TT_ALGO_HIERARCHICAL = 13, /* inside hosts, then between them */
-               TT_ALGO_P2P = 14,          /* a send or a receive */
-               TT_ALGO_COUNT_ = 15,
-               TT_ALGO_FILE = TT_ALGO_COUNT_, /* a program from a file; in no table */
+/* NCCL's numbers, then our own. */
+enum tt_algo {
+    TT_ALGO_TREE = 0,
+    TT_ALGO_RING = 1,
+    TT_ALGO_COLLNET_DIRECT = 2,
+    TT_ALGO_COLLNET_CHAIN = 3,
+    TT_ALGO_NVLS = 4,
+    TT_ALGO_NVLS_TREE = 5,
+    TT_ALGO_PAT = 6,
+    TT_ALGO_NCCL_COUNT_ = 7,   /* number of those that tuner plugins know */
+    TT_ALGO_DIRECT = 7,        /* two-shot on mapped user buffers; Simple */
+    TT_ALGO_ONESHOT = 8,       /* one-shot through slots; LL */
+    TT_ALGO_DOUBLING = 9,      /* recursive doubling; LL */
+    TT_ALGO_HALVING = 10,      /* recursive halving, then doubling; Simple */
+    TT_ALGO_BRUCK = 11,        /* LL */
+    TT_ALGO_PAIRWISE = 12,     /* an AlltoAll, one partner after the other; Simple */
+    TT_ALGO_HIERARCHICAL = 13, /* inside hosts, then between them */
+    TT_ALGO_P2P = 14,          /* a send or a receive */
+    TT_ALGO_COUNT_ = 15,
+    TT_ALGO_FILE = TT_ALGO_COUNT_, /* a program from a file; in no table */
 };
 enum tt_proto { TT_PROTO_LL = 0, TT_PROTO_LL128 = 1, TT_PROTO_SIMPLE = 2, TT_PROTO_COUNT_ = 3 };
 const char *tt_algo_name(enum tt_algo algo); /* "TREE", "RING", ..., "DIRECT", "ONESHOT", "P2P" */

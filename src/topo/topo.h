@@ -111,39 +111,42 @@ char *tt_topo_system_json(const struct tt_topo_system *system);
 
 /* ---- channel graphs of a node ---- */
 
-enum tt_path_type { /* types of links and of paths; smaller is better */
-                    TT_PATH_LOC,
-                    TT_PATH_NVL,
-                    TT_PATH_NVB,
-                    TT_PATH_C2C,
-                    TT_PATH_PIX, /* as a link: PCI */
-                    TT_PATH_PXB,
-                    TT_PATH_P2C,
-                    TT_PATH_PXN,
-                    TT_PATH_PHB,
-                    TT_PATH_SYS,
-                    TT_PATH_NET,
-                    TT_PATH_DIS,
-                    TT_PATH_COUNT_,
+/* Types of links and of paths; smaller is better. */
+enum tt_path_type {
+    TT_PATH_LOC,
+    TT_PATH_NVL,
+    TT_PATH_NVB,
+    TT_PATH_C2C,
+    TT_PATH_PIX, /* as a link: PCI */
+    TT_PATH_PXB,
+    TT_PATH_P2C,
+    TT_PATH_PXN,
+    TT_PATH_PHB,
+    TT_PATH_SYS,
+    TT_PATH_NET,
+    TT_PATH_DIS,
+    TT_PATH_COUNT_,
 };
 const char *tt_path_type_name(enum tt_path_type type);
 
-enum tt_graph_kind { /* NCCL's graph ids */
-                     TT_GRAPH_RING,
-                     TT_GRAPH_TREE,
-                     TT_GRAPH_CHAIN, /* collnet chain */
-                     TT_GRAPH_NVLS,
-                     TT_GRAPH_DIRECT, /* collnet direct */
-                     TT_GRAPH_COUNT_,
+/* NCCL's graph ids. */
+enum tt_graph_kind {
+    TT_GRAPH_RING,
+    TT_GRAPH_TREE,
+    TT_GRAPH_CHAIN, /* collnet chain */
+    TT_GRAPH_NVLS,
+    TT_GRAPH_DIRECT, /* collnet direct */
+    TT_GRAPH_COUNT_,
 };
 
-enum tt_graph_pattern { /* NCCL's numbers */
-                        TT_PATTERN_BALANCED = 1,
-                        TT_PATTERN_SPLIT,
-                        TT_PATTERN_TREE,
-                        TT_PATTERN_RING,
-                        TT_PATTERN_NVLS,
-                        TT_PATTERN_DIRECT,
+/* NCCL's numbers. */
+enum tt_graph_pattern {
+    TT_PATTERN_BALANCED = 1,
+    TT_PATTERN_SPLIT,
+    TT_PATTERN_TREE,
+    TT_PATTERN_RING,
+    TT_PATTERN_NVLS,
+    TT_PATTERN_DIRECT,
 };
 const char *tt_graph_kind_name(enum tt_graph_kind kind);          /* "ring" */
 const char *tt_graph_pattern_name(enum tt_graph_pattern pattern); /* "balanced_tree" */

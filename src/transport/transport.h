@@ -25,10 +25,11 @@ struct tt_edge;
 #define TT_SLOTS 8              /* messages under way per edge; memory edges take more small ones */
 #define TT_SLOT_INLINE_BYTES 96 /* most payload that is sent within a slot's header */
 
-enum tt_reach {                   /* what a probe proved about a peer */
-                TT_REACH_PROCESS, /* same process: every pointer is good */
-                TT_REACH_MAPPED,  /* its range is mapped here: range memory is good */
-                TT_REACH_NET,     /* only the network */
+/* What a probe proved about a peer. */
+enum tt_reach {
+    TT_REACH_PROCESS, /* same process: every pointer is good */
+    TT_REACH_MAPPED,  /* its range is mapped here: range memory is good */
+    TT_REACH_NET,     /* only the network */
 };
 
 /* What the transport must know of each peer; filled by comm/ from the exchanged records. */
@@ -52,8 +53,7 @@ struct tt_transport_nics { /* which device of the network an edge uses; -1: in t
 };
 
 struct tt_transport_config {
-    struct tt_transport
-        *transport; /* set by tt_transport_create(): what the configuration belongs to */
+    struct tt_transport *transport;         /* whose it is; set by tt_transport_create() */
     const struct tt_member *member;         /* borrowed */
     const struct tt_peer_reach *peers;      /* nranks; borrowed for the transport's life */
     struct tt_bootstrap *bootstrap;         /* borrowed; carries network handles */

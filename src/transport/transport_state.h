@@ -18,13 +18,12 @@ struct tt_transport {
     struct tt_edge ***edges; /* owned: per peer, made on first use: [channel][conn][sending] */
     bool all_direct, all_process;
     struct tt_net_edges *net_edges; /* owned; NULL without a network */
-    _Atomic uint64_t begun; /* collective operations; written in launch order, by one thread at a
-                               time, */
-    uint64_t history;       /* hash of all their match headers; written by the same thread */
+    /* Both are written in launch order, by one thread at a time. */
+    _Atomic uint64_t begun;     /* collective operations */
+    uint64_t history;           /* hash of all their match headers */
     _Atomic uint32_t *messages; /* owned: begun to and from each peer; [2 * peer + sending] */
     /* shared barrier */
-    struct tt_barrier *
-        *barriers; /* owned array of borrowed barriers; NULL for ranks out of reach */
+    struct tt_barrier **barriers; /* owned; borrowed ones, NULL for ranks out of reach */
     uint64_t entered;
     uint64_t all_left;     /* number of barrier operations that every rank has left */
     _Atomic bool reported; /* a mismatch was reported: later ones are returned without a message */

@@ -20,15 +20,16 @@ typedef struct CUmemPoolPtrExportData_st {
     unsigned char reserved[64];
 } CUmemPoolPtrExportData;
 
-typedef enum CUmemPool_attribute_enum { /* the first three are ints, the others 64-bit numbers */
-                                        CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
-                                        CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
-                                        CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,
-                                        CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
-                                        CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
-                                        CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
-                                        CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
-                                        CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8
+/* The first three are ints, the others 64-bit numbers. */
+typedef enum CUmemPool_attribute_enum {
+    CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
+    CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
+    CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,
+    CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
+    CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
+    CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
+    CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
+    CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8
 } CUmemPool_attribute;
 
 typedef struct CUipcMemHandle_st {

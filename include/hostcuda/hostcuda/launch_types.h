@@ -115,20 +115,21 @@ typedef struct cudaLaunchConfig_st {
 #define cudaKernelNodeAttributeDeviceUpdatableKernelNode                                           \
     cudaLaunchAttributeDeviceUpdatableKernelNode
 
-enum cudaJitOption { /* accepted and ignored: nothing is compiled */
-                     cudaJitMaxRegisters = 0,
-                     cudaJitThreadsPerBlock = 1,
-                     cudaJitWallTime = 2,
-                     cudaJitInfoLogBuffer = 3,
-                     cudaJitInfoLogBufferSizeBytes = 4,
-                     cudaJitErrorLogBuffer = 5,
-                     cudaJitErrorLogBufferSizeBytes = 6,
-                     cudaJitOptimizationLevel = 7,
-                     cudaJitFallbackStrategy = 10,
-                     cudaJitGenerateDebugInfo = 11,
-                     cudaJitLogVerbose = 12,
-                     cudaJitGenerateLineInfo = 13,
-                     cudaJitCacheMode = 14
+/* Accepted and ignored: nothing is compiled. */
+enum cudaJitOption {
+    cudaJitMaxRegisters = 0,
+    cudaJitThreadsPerBlock = 1,
+    cudaJitWallTime = 2,
+    cudaJitInfoLogBuffer = 3,
+    cudaJitInfoLogBufferSizeBytes = 4,
+    cudaJitErrorLogBuffer = 5,
+    cudaJitErrorLogBufferSizeBytes = 6,
+    cudaJitOptimizationLevel = 7,
+    cudaJitFallbackStrategy = 10,
+    cudaJitGenerateDebugInfo = 11,
+    cudaJitLogVerbose = 12,
+    cudaJitGenerateLineInfo = 13,
+    cudaJitCacheMode = 14
 };
 
 enum cudaLibraryOption {

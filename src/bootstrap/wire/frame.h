@@ -3,17 +3,17 @@
 
 #define TT_SENTENCE_BYTES 640 /* a reason in words, with its final zero */
 
-enum tt_root_frame {                      /* on connections to a root */
-                     TT_FRAME_JOIN = 1,   /* rank -> root: struct tt_join */
-                     TT_FRAME_ASSIGNMENT, /* root -> rank: struct tt_root_reply */
-                     TT_FRAME_REFUSE,     /* either way: code, sentence */
-                     TT_FRAME_JOINED,     /* rank -> root: connected to the tree; the last frame */
-                     TT_FRAME_NONCE,      /* head -> its root: what the root above has chosen, 32 */
-                     TT_FRAME_ROOT_RANK,  /* root -> rank: 4, the rank whose process the root is in
-                                           */
-                     TT_FRAME_RELAYED,    /* rank -> root: as REFUSE, the reason of another rank */
-                     TT_FRAME_OVERDUE,    /* head -> its root: all others wait for this block */
-                     TT_FRAME_DECLINE,    /* rank -> root, in place of JOIN: it does not come */
+/* On connections to a root. */
+enum tt_root_frame {
+    TT_FRAME_JOIN = 1,   /* rank -> root: struct tt_join */
+    TT_FRAME_ASSIGNMENT, /* root -> rank: struct tt_root_reply */
+    TT_FRAME_REFUSE,     /* either way: code, sentence */
+    TT_FRAME_JOINED,     /* rank -> root: connected to the tree; the last frame */
+    TT_FRAME_NONCE,      /* head -> its root: what the root above has chosen, 32 */
+    TT_FRAME_ROOT_RANK,  /* root -> rank: 4, the rank in whose process it is */
+    TT_FRAME_RELAYED,    /* rank -> root: as REFUSE, the reason of another rank */
+    TT_FRAME_OVERDUE,    /* head -> its root: all others wait for this block */
+    TT_FRAME_DECLINE,    /* rank -> root, in place of JOIN: it does not come */
 };
 
 enum tt_tree_frame {

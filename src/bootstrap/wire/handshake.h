@@ -14,10 +14,11 @@
 #define TT_ANSWER_BYTES 72
 #define TT_FRAME_MAC_BYTES 16
 
-enum tt_key_kind { /* a proof for one kind of connection does not pass for another */
-                   TT_KEY_ROOT = 1,
-                   TT_KEY_TREE = 2,
-                   TT_KEY_LOCAL = 3,
+/* A proof for one kind of connection does not pass for another. */
+enum tt_key_kind {
+    TT_KEY_ROOT = 1,
+    TT_KEY_TREE = 2,
+    TT_KEY_LOCAL = 3,
 };
 
 struct tt_key {

@@ -19,14 +19,15 @@
 
 enum { TAG_LOST = 0x434e0001, LOOK_USEC = 500 };
 
-enum lack { /* of a rank; the least that all have is what matters */
-            LACK_NOTHING,
-            LACK_PLUGIN,  /* its network offers none, or another one than rank 0's */
-            LACK_ROOM,    /* a message of the plugin's is smaller than a slot */
-            LACK_LISTEN,  /* the plugin's listen failed */
-            LACK_CONNECT, /* its connect did */
-            LACK_GROUP,   /* another rank of its group reported that */
-            LACK_COUNT_,
+/* Of a rank; the least that all have is what matters. */
+enum lack {
+    LACK_NOTHING,
+    LACK_PLUGIN,  /* its network offers none, or another one than rank 0's */
+    LACK_ROOM,    /* a message of the plugin's is smaller than a slot */
+    LACK_LISTEN,  /* the plugin's listen failed */
+    LACK_CONNECT, /* its connect did */
+    LACK_GROUP,   /* another rank of its group reported that */
+    LACK_COUNT_,
 };
 static const char *const lacks[LACK_COUNT_] = {
     [LACK_PLUGIN] = "its network does not offer it",

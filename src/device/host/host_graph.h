@@ -45,17 +45,18 @@ int tuttiHostGraphCreate(struct CUgraph_st **graph_out);
 int tuttiHostGraphDestroy(struct CUgraph_st *graph);
 int tuttiHostGraphClone(struct CUgraph_st **graph_out, struct CUgraph_st *graph);
 
-enum tt_node_kind { /* CUDA's numbers of node types */
-                    TT_NODE_KERNEL = 0,
-                    TT_NODE_COPY = 1,
-                    TT_NODE_SET = 2,
-                    TT_NODE_HOST = 3,
-                    TT_NODE_GRAPH = 4,
-                    TT_NODE_EMPTY = 5,
-                    TT_NODE_WAIT = 6,
-                    TT_NODE_RECORD = 7,
-                    TT_NODE_ALLOC = 10,
-                    TT_NODE_FREE = 11,
+/* CUDA's numbers of node types. */
+enum tt_node_kind {
+    TT_NODE_KERNEL = 0,
+    TT_NODE_COPY = 1,
+    TT_NODE_SET = 2,
+    TT_NODE_HOST = 3,
+    TT_NODE_GRAPH = 4,
+    TT_NODE_EMPTY = 5,
+    TT_NODE_WAIT = 6,
+    TT_NODE_RECORD = 7,
+    TT_NODE_ALLOC = 10,
+    TT_NODE_FREE = 11,
 };
 struct tt_node { /* what to add; only the member of its kind is read */
     enum tt_node_kind kind;
@@ -119,12 +120,13 @@ int tuttiHostExecNodeSet(struct CUgraphExec_st *exec, struct CUgraphNode_st *nod
 int tuttiHostExecNodeEnable(struct CUgraphExec_st *exec, struct CUgraphNode_st *node, bool enabled);
 int tuttiHostExecNodeEnabled(struct CUgraphExec_st *exec, struct CUgraphNode_st *node,
                              bool *enabled);
-enum tt_update { /* CUDA's numbers of update results */
-                 TT_UPDATE_OK = 0,
-                 TT_UPDATE_ERROR = 1,
-                 TT_UPDATE_TOPOLOGY = 2,
-                 TT_UPDATE_KIND = 3,
-                 TT_UPDATE_PARAMETERS = 5,
+/* CUDA's numbers of update results. */
+enum tt_update {
+    TT_UPDATE_OK = 0,
+    TT_UPDATE_ERROR = 1,
+    TT_UPDATE_TOPOLOGY = 2,
+    TT_UPDATE_KIND = 3,
+    TT_UPDATE_PARAMETERS = 5,
 };
 /* Take over the parameters of a graph of the same shape. cudaErrorGraphExecUpdateFailure with
  * *reason and *node (of graph, may be NULL) when the shape differs; the executable is then

@@ -10,11 +10,12 @@
 #include "transport/small.h"
 #include "transport/transport.h"
 
-enum tt_run { /* result of running a cursor */
-              TT_RUN_DONE,
-              TT_RUN_PROGRESS,
-              TT_RUN_WAIT,
-              TT_RUN_FAILED, /* work->rc says why */
+/* Result of running a cursor. */
+enum tt_run {
+    TT_RUN_DONE,
+    TT_RUN_PROGRESS,
+    TT_RUN_WAIT,
+    TT_RUN_FAILED, /* work->rc says why */
 };
 
 /* One side of a move: an operand for many ranks is expanded to as many locations. */

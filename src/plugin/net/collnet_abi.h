@@ -11,8 +11,8 @@
 
 enum { TT_COLLNET_OLDEST = 3, TT_COLLNET_NEWEST = 12 };
 
-struct tt_collnet_old {  /* functions where a later version has them; NULL where their types differ
-                          */
+/* Functions where a later version has them; NULL where their types differ. */
+struct tt_collnet_old {
     ncclCollNet_v7_t v7; /* of versions 3 to 7 */
     ncclCollNet_v8_t v8; /* the same */
 };

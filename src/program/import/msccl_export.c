@@ -12,8 +12,8 @@
 
 enum { MOST_DEPS = 256 };
 
-struct awaited { /* of the text that is written: step of each instruction's end, and the thread that
-                    needs it */
+/* Of the text that is written: step of each instruction's end, and the thread that needs it. */
+struct awaited {
     int32_t step;
     bool needed;
 };

@@ -30,9 +30,10 @@ ncclResult_t tt_program_verify(const struct tt_program *const *programs, int nra
 
 /* ---- what was proved ---- */
 
-struct tt_verify_value { /* of one element: lane[0] + g * lane[1] for any g, modulo 2^64, where
-                            inputs are such numbers too and each rank's pre-operation multiplies by
-                            tt_verify_scalar(); then the post-operation, `post` times */
+/* Of one element: lane[0] + g * lane[1] for any g, modulo 2^64, where inputs are such numbers too
+ * and each rank's pre-operation multiplies by tt_verify_scalar(); then the post-operation, `post`
+ * times. */
+struct tt_verify_value {
     uint64_t lane[2];
     int32_t post;
     bool known; /* false: it was not written */

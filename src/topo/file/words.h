@@ -9,12 +9,13 @@
 
 struct tt_xml_node;
 
-enum tt_topo_role { /* of a pci element, or of the far end of an NVLink, by its device class */
-                    TT_ROLE_BRIDGE,
-                    TT_ROLE_NVSWITCH,
-                    TT_ROLE_CPU,
-                    TT_ROLE_GPU,
-                    TT_ROLE_NIC,
+/* Of a pci element, or of the far end of an NVLink, by its device class. */
+enum tt_topo_role {
+    TT_ROLE_BRIDGE,
+    TT_ROLE_NVSWITCH,
+    TT_ROLE_CPU,
+    TT_ROLE_GPU,
+    TT_ROLE_NIC,
 };
 /* known_out false: no table entry; such a class counts as a bridge. May be NULL. */
 enum tt_topo_role tt_word_role(const char *device_class, bool *known_out);
@@ -22,13 +23,14 @@ enum tt_topo_role tt_word_role(const char *device_class, bool *known_out);
 /* Units of 0.1 Gb/s per lane; unknown texts count as Gen3. */
 int tt_word_link_units(const char *link_speed, bool *known_out);
 
-enum tt_topo_model { /* of an Intel or Zhaoxin CPU */
-                     TT_MODEL_NONE,
-                     TT_MODEL_INTEL_BDW,
-                     TT_MODEL_INTEL_SKL,
-                     TT_MODEL_INTEL_SRP,
-                     TT_MODEL_INTEL_ERP,
-                     TT_MODEL_YONGFENG,
+/* Of an Intel or Zhaoxin CPU. */
+enum tt_topo_model {
+    TT_MODEL_NONE,
+    TT_MODEL_INTEL_BDW,
+    TT_MODEL_INTEL_SKL,
+    TT_MODEL_INTEL_SRP,
+    TT_MODEL_INTEL_ERP,
+    TT_MODEL_YONGFENG,
 };
 enum tt_topo_arch tt_word_arch(const char *text);
 enum tt_topo_vendor tt_word_vendor(const char *text);

@@ -9,18 +9,19 @@
 
 #include <stdint.h>
 
-enum tt_topo_type { /* NCCL's order; also the order of node lists in reports */
-                    TT_NODE_GPU,
-                    TT_NODE_PCI,
-                    TT_NODE_NVS,
-                    TT_NODE_CPU,
-                    TT_NODE_NIC,
-                    TT_NODE_NET,
-                    TT_NODE_GIN,
-                    TT_NODE_RMA,
-                    TT_NODE_DEV,
-                    TT_NODE_CXB,
-                    TT_NODE_COUNT_,
+/* NCCL's order; also the order of node lists in reports. */
+enum tt_topo_type {
+    TT_NODE_GPU,
+    TT_NODE_PCI,
+    TT_NODE_NVS,
+    TT_NODE_CPU,
+    TT_NODE_NIC,
+    TT_NODE_NET,
+    TT_NODE_GIN,
+    TT_NODE_RMA,
+    TT_NODE_DEV,
+    TT_NODE_CXB,
+    TT_NODE_COUNT_,
 };
 
 #define TT_TOPO_NODES 640 /* of a type */

@@ -39,8 +39,8 @@ ncclResult_t tt_topo_machine_graphs(const struct tt_topo_machine *machine, int r
                                     char **graphs_out);
 
 enum { TT_TOPO_DEVICES = 64 };
-struct tt_topo_nics { /* network devices (`dev` of the file's NICs) of a rank by channel; -1: none
-                       */
+/* Network devices (`dev` of the file's NICs) of a rank by channel; -1: none. */
+struct tt_topo_nics {
     int ring[TT_MAX_CHANNELS], tree[TT_MAX_CHANNELS];
     int own[TT_MAX_CHANNELS]; /* for messages from another node */
     /* for messages to another node, by the device number of the rank there */

@@ -40,8 +40,7 @@ struct search {
 
     bool seen_intra[TT_PATH_COUNT_]; /* types of paths that there are */
     bool seen_inter[TT_PATH_COUNT_];
-    struct failed_trial
-        *failed; /* owned; trials that found nothing better than what there still is */
+    struct failed_trial *failed; /* owned; they found nothing better than what there still is */
     size_t nfailed, failed_room;
 };
 

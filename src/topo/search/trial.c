@@ -19,21 +19,22 @@ enum { INDEX_STEPS = 1024 }; /* of the attempt in index order */
 
 /* ---- the stack ---- */
 
-enum frame_kind {                /* first what is only to be taken back ... */
-                  FRAME_CHANNEL, /* a channel was counted */
-                  FRAME_ENTER,   /* the way from `other` to position.gpu, and the GPU is in use */
-                  FRAME_TO_NET,  /* the way from position.gpu to the NIC `other` */
-                  FRAME_CLOSE,   /* the way from position.gpu to the first GPU, `other` */
-                  FRAME_HUB,     /* links between the hub and each GPU */
-                  FRAME_PORT,    /* bandwidth of the NIC `other` */
-                  FRAME_STEPS,   /* the index order has steps of its own; `left` are the others */
-                  /* ... then what goes on with its number k */
-                  FRAME_NEXT,       /* candidates after position.gpu */
-                  FRAME_NETS,       /* NICs to leave by from position.gpu */
-                  FRAME_BEGIN_NETS, /* NICs to begin at */
-                  FRAME_INSIDE,     /* GPUs to begin at */
-                  FRAME_CHAIN,      /* GPUs near the NIC `other` */
-                  FRAME_COUNT_,
+/* First what is only to be taken back ... */
+enum frame_kind {
+    FRAME_CHANNEL, /* a channel was counted */
+    FRAME_ENTER,   /* the way from `other` to position.gpu, and the GPU is in use */
+    FRAME_TO_NET,  /* the way from position.gpu to the NIC `other` */
+    FRAME_CLOSE,   /* the way from position.gpu to the first GPU, `other` */
+    FRAME_HUB,     /* links between the hub and each GPU */
+    FRAME_PORT,    /* bandwidth of the NIC `other` */
+    FRAME_STEPS,   /* the index order has steps of its own; `left` are the others */
+    /* ... then what goes on with its number k */
+    FRAME_NEXT,       /* candidates after position.gpu */
+    FRAME_NETS,       /* NICs to leave by from position.gpu */
+    FRAME_BEGIN_NETS, /* NICs to begin at */
+    FRAME_INSIDE,     /* GPUs to begin at */
+    FRAME_CHAIN,      /* GPUs near the NIC `other` */
+    FRAME_COUNT_,
 };
 
 struct tt_trial_frame {

@@ -30,12 +30,11 @@ struct tt_inquiry_comm { /* a communicator of the job */
 };
 enum { TT_INQUIRY_ASKED = 1, TT_INQUIRY_FOUND = 2 };
 
-enum tt_inquiry_asks { /* what an inquiry asks for, beside what all ranks do */
-                       TT_INQUIRY_JUDGES =
-                           1, /* a watchdog asks, and reports to all ranks what it finds */
-                       TT_INQUIRY_SETTINGS = 2, /* devices and variables of each process */
-                       TT_INQUIRY_PROFILERS =
-                           4, /* each process sets its profiler's mask to the upper half */
+/* What an inquiry asks for, beside what all ranks do. */
+enum tt_inquiry_asks {
+    TT_INQUIRY_JUDGES = 1,    /* a watchdog asks, and reports to all ranks what it finds */
+    TT_INQUIRY_SETTINGS = 2,  /* devices and variables of each process */
+    TT_INQUIRY_PROFILERS = 4, /* each process sets its profiler's mask to the upper half */
 };
 
 struct tt_inquiry_settings { /* of a process: lines "NAME=value", see diagnose.h */

@@ -13,12 +13,13 @@
 
 enum { TT_SERVE_CLIENTS = 16, TT_SERVE_LINE_BYTES = 1024, TT_SERVE_FDS = TT_SERVE_CLIENTS + 2 };
 
-enum tt_serve_report { /* what a client waits for */
-                       TT_SERVE_NOTHING,
-                       TT_SERVE_STATUS,
-                       TT_SERVE_DOCTOR,
-                       TT_SERVE_DIAGNOSTICS,
-                       TT_SERVE_CONTROL,
+/* What a client waits for. */
+enum tt_serve_report {
+    TT_SERVE_NOTHING,
+    TT_SERVE_STATUS,
+    TT_SERVE_DOCTOR,
+    TT_SERVE_DIAGNOSTICS,
+    TT_SERVE_CONTROL,
 };
 
 struct tt_serve_client {

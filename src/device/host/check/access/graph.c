@@ -21,10 +21,11 @@ static const char *kind_of(const struct exec_op *op)
     return op->kind == TT_NODE_FREE ? "free" : "work";
 }
 
-enum numbering { /* of nodes that hold a graph: what is in it counts as ... */
-                 ONE_NODE,
-                 MANY_NODES,
-                 IN_A_NODE,
+/* Of nodes that hold a graph: what is in it counts as ... */
+enum numbering {
+    ONE_NODE,
+    MANY_NODES,
+    IN_A_NODE,
 };
 
 static bool collect(struct tt_check_touches *touches, const struct tt_host_exec *exec,
