@@ -154,8 +154,8 @@ static uint64_t message_match(const struct tt_frame *frame)
 {
     if (frame->channel) return frame[-1].match; /* a further part of the message */
     struct tt_edge *edge = message_edge(frame);
-    uint64_t number = edge ? tt_edge_next_message(edge) : 0;
-    return number << 32 | (uint32_t)(frame->geometry.count * frame->elem_bytes);
+    if (!edge) return 0;
+    return tt_edge_next_message(edge, frame->geometry.count * frame->elem_bytes, frame->call.type);
 }
 
 /* The same where frames share a number or are messages. */

@@ -2,7 +2,53 @@
  * notice that they do not mean the same operation. */
 #include "transport/edge.h"
 
+#include "base/mem.h"
+#include "net/net.h"
 #include "transport/transport_state.h"
+
+/* The match header of a message: the low bits of its number between type and bytes. Ends that
+ * differ in the type alone match, as with NCCL. */
+enum { BYTES_BITS = 40, NUMBER_BITS = 64 - BYTES_BITS - TT_NET_KEY_FREE_BITS };
+#define NUMBER_MASK ((1u << NUMBER_BITS) - 1)
+
+/* The number with those low bits that is nearest to `near`, counted from 1. */
+static uint32_t number_of(uint64_t match, uint32_t near)
+{
+    const uint32_t from = near - NUMBER_MASK / 2;
+    const uint32_t low = (uint32_t)(match >> BYTES_BITS);
+    return from + ((low - from) & NUMBER_MASK) + 1;
+}
+
+/* "Send(count 2, double, to rank 1)" */
+static void message_text(uint64_t match, enum tt_func func, int peer, char text_out[TT_CALL_BYTES])
+{
+    const uint32_t type = (uint32_t)(match >> (BYTES_BITS + NUMBER_BITS));
+    const uint64_t bytes = match & (((uint64_t)1 << BYTES_BITS) - 1);
+    const struct tt_call call = {
+        .count = bytes / tt_max_size(tt_type_bytes((ncclDataType_t)type), 1),
+        .root = peer,
+        .func = (uint8_t)func,
+        .type = (uint8_t)type,
+        .known = 1,
+    };
+    tt_call_text(&call, false, text_out);
+}
+
+static ncclResult_t message_mismatch(const struct tt_edge *edge, uint64_t expected, uint64_t found)
+{
+    struct tt_transport *transport = edge->config->transport;
+    int rank = edge->config->member->rank, peer = edge->key.peer;
+    const uint32_t near = tt_transport_messages(transport, peer, false);
+    char own[TT_CALL_BYTES], theirs[TT_CALL_BYTES];
+    if ((expected ^ found) << TT_NET_KEY_FREE_BITS == 0) return ncclSuccess;
+    message_text(expected, TT_FUNC_RECV, peer, own);
+    message_text(found, TT_FUNC_SEND, rank, theirs);
+    return tt_transport_mismatch(transport,
+                                 "send and receive do not match: rank %d called %s as message %u "
+                                 "of rank %d, which called %s as message %u",
+                                 rank, own, number_of(expected, near), peer, theirs,
+                                 number_of(found, near));
+}
 
 ncclResult_t tt_edge_mismatch(const struct tt_edge *edge, uint64_t expected, uint64_t found,
                               const struct tt_call *call)
@@ -10,14 +56,7 @@ ncclResult_t tt_edge_mismatch(const struct tt_edge *edge, uint64_t expected, uin
     struct tt_transport *transport = edge->config->transport;
     int rank = edge->config->member->rank, peer = edge->key.peer;
     struct tt_call_entry own, theirs;
-    if (edge->key.conn == TT_CONN_P2P) {
-        return tt_transport_mismatch(
-            transport,
-            "send and receive do not match: rank %d receives %u bytes "
-            "as message %u of rank %d, which sent %u as message %u (multiples of 4 GiB left out)",
-            rank, (uint32_t)expected, (uint32_t)(expected >> 32) + 1, peer, (uint32_t)found,
-            (uint32_t)(found >> 32) + 1);
-    }
+    if (edge->key.conn == TT_CONN_P2P) return message_mismatch(edge, expected, found);
     if (!tt_call_log_find(transport, rank, expected >> 32, &own))
         own = (struct tt_call_entry){.match = expected};
     if (call || !tt_call_log_find(transport, peer, found >> 32, &theirs) || theirs.match != found)
@@ -136,11 +175,11 @@ bool tt_edge_tracks(const struct tt_edge *edge)
     return edge->ops->track;
 }
 
-uint32_t tt_edge_next_message(struct tt_edge *edge)
+uint64_t tt_edge_next_message(struct tt_edge *edge, uint64_t bytes, uint32_t type)
 {
     _Atomic uint32_t *count =
         &edge->config->transport->messages[2 * edge->key.peer + edge->key.sending];
     uint32_t number = atomic_load_explicit(count, memory_order_relaxed);
     atomic_store_explicit(count, number + 1, memory_order_relaxed);
-    return number;
+    return (uint64_t)(type << NUMBER_BITS | (number & NUMBER_MASK)) << BYTES_BITS ^ bytes;
 }

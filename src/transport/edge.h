@@ -64,7 +64,8 @@ ncclResult_t tt_memory_cast(const struct tt_transport_config *config, void *inbo
 /* ---- edge.c ---- */
 
 /* The match headers of a slot and of its receiver differ: report both calls to all ranks, once, and
- * return ncclInvalidUsage. `call` is the sender's; NULL: look for it in the sender's call log. */
+ * return ncclInvalidUsage; or success for messages that differ in type alone. `call` is the
+ * sender's; NULL: look for it in the sender's call log. */
 ncclResult_t tt_edge_mismatch(const struct tt_edge *edge, uint64_t expected, uint64_t found,
                               const struct tt_call *call);
 

@@ -179,9 +179,10 @@ struct tt_edge_track {            /* an operation's use of an edge, for the prof
 void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track);
 bool tt_edge_tracks(const struct tt_edge *edge);
 
-/* TT_CONN_P2P: take the number of the next message over this end, counted from 0. The k-th send of
- * a pair matches its k-th receive, so both ends have the same numbers. */
-uint32_t tt_edge_next_message(struct tt_edge *edge);
+/* TT_CONN_P2P: begin the next message over this end and return its match header. The k-th send of a
+ * pair matches its k-th receive, so both ends have the same numbers.
+ * type  ncclDataType_t, for the report of a mismatch: ends of equal size may differ in it */
+uint64_t tt_edge_next_message(struct tt_edge *edge, uint64_t bytes, uint32_t type);
 
 /* ---- which call every rank is in (call_log.c) ---- */
 

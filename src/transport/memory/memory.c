@@ -291,7 +291,10 @@ static ncclResult_t memory_peek(struct tt_edge *base, uint64_t match, const char
         return ncclInProgress;
     }
     if (line->kind == TT_SLOT_BUNDLE) return peek_bundle(edge, match, payload_out, bytes_out);
-    if (line->match != match) return tt_edge_mismatch(base, match, line->match, NULL);
+    if (line->match != match) {
+        ncclResult_t rc = tt_edge_mismatch(base, match, line->match, NULL);
+        if (rc) return rc;
+    }
     bool near = line->kind == TT_SLOT_INLINE && line->bytes <= TT_SLOT_INLINE_BYTES;
     const char *payload = near ? line->inline_bytes : payload_elsewhere(edge, line);
     if (!payload) return bad_slot(edge, line);

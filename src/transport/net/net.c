@@ -157,7 +157,10 @@ static ncclResult_t net_peek(struct tt_edge *base, uint64_t match, const char **
     }
     struct net_slot *slot = net_slot_at(edge, emptied);
     bool landed = edge->steps[emptied % TT_SLOTS].landed;
-    if (slot->match != match) return tt_edge_mismatch(base, match, slot->match, &slot->call);
+    if (slot->match != match) {
+        ncclResult_t rc = tt_edge_mismatch(base, match, slot->match, &slot->call);
+        if (rc) return rc;
+    }
     if (!landed && slot->bytes > base->config->slice_bytes)
         return too_long(base, emptied, slot->bytes);
     *payload_out = landed ? edge->memory[emptied % TT_SLOTS].at : (char *)(slot + 1);

@@ -1,7 +1,7 @@
 /* What a user is told of mistakes that end in a wait, or well: a group that is not ended, two
- * communicators used in different orders, messages that were not received, memory that was freed
- * between two calls of one kind. Each scenario is a process of its own, whose ranks are threads;
- * they play at the same time, and each reads its own log. */
+ * communicators used in different orders, messages that were not received or do not match, memory
+ * that was freed between two calls of one kind. Each scenario is a process of its own, whose ranks
+ * are threads; they play at the same time, and each reads its own log. */
 #include "../harness/harness.h"
 
 #include <pthread.h>
@@ -282,6 +282,56 @@ static void exited(struct stage *stage)
     CHECK(!says(stage, "a ncclRecv is missing"));
 }
 
+/* ---- a Send and a Recv that do not match ---- */
+
+/* Types of one size match: small, large, and in memory that the network names. */
+static void other_types(const struct actor *actor, float *large)
+{
+    static const size_t counts[] = {2, LARGE};
+    ncclComm_t comm = actor->stage->first[actor->rank];
+    for (int k = 0; k < 2; k++) {
+        if (actor->rank == 0) NCCL(ncclSend(large, counts[k], ncclFloat, 1, comm, actor->stream));
+        if (actor->rank == 1)
+            NCCL(ncclRecv(large, counts[k] * 2, ncclBfloat16, 0, comm, actor->stream));
+        synchronize(actor);
+    }
+    if (actor->rank == 1) CHECK(large[1] == 7 && large[LARGE - 1] == 8);
+}
+
+static void send_other(struct actor *actor)
+{
+    ncclComm_t comm = actor->stage->first[actor->rank];
+    float *large = harness_device_alloc(LARGE * sizeof(double));
+    const size_t count = actor->stage->turn ? LARGE : 2;
+    if (actor->rank == 0) {
+        large[1] = 7;
+        large[LARGE - 1] = 8;
+    }
+    other_types(actor, large);
+    if (actor->rank == 0) NCCL(ncclSend(large, count, ncclDouble, 1, comm, actor->stream));
+    if (actor->rank == 1) NCCL(ncclRecv(large, count, ncclFloat, 0, comm, actor->stream));
+    cudaStreamSynchronize(actor->stream); /* until it is aborted */
+}
+
+static void mismatched(struct stage *stage)
+{
+    static const char *const words[] = {
+        "rank 1 called Recv(count 2, float, from rank 0) as message 3 of rank 0, which called "
+        "Send(count 2, double, to rank 1) as message 3",
+        "rank 1 called Recv(count 100000, float, from rank 0) as message 3 of rank 0, which called "
+        "Send(count 100000, double, to rank 1) as message 3"};
+    for (stage->turn = 0; stage->turn < 2; stage->turn++) {
+        pthread_t threads[NRANKS];
+        struct actor actors[NRANKS];
+        NCCL(ncclCommInitAll(stage->first, NRANKS, NULL));
+        begin(stage, threads, actors, send_other);
+        await(stage, words[stage->turn]);
+        for (int r = 0; r < NRANKS; r++)
+            NCCL(ncclCommAbort(stage->first[r]));
+        end(stage, threads);
+    }
+}
+
 /* One that is larger waits for its receiver, whose end is its failure. */
 static void send_late(struct actor *actor)
 {
@@ -365,6 +415,8 @@ static const struct scenario {
     {"two orders", two_orders, false},
     {"unreceived", unreceived, false},
     {"unreceived over sockets", unreceived, true},
+    {"mismatched", mismatched, false},
+    {"mismatched over sockets", mismatched, true},
     {"exited", exited, false},
     {"left behind", left_behind, false},
     {"left behind over sockets", left_behind, true},

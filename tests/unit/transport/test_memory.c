@@ -285,9 +285,10 @@ static void messages_count_per_edge(void **state)
     (void)state;
     struct world *world = world_create(2, WORLD_MAPPED, 4096);
     struct tt_edge *send = edge_of(world, 0, 1, true, 1), *recv = edge_of(world, 0, 1, false, 1);
-    assert_int_equal(tt_edge_next_message(send), 0);
-    assert_int_equal(tt_edge_next_message(send), 1);
-    assert_int_equal(tt_edge_next_message(recv), 0);
+    const uint64_t first = tt_edge_next_message(send, 8, ncclFloat);
+    assert_int_equal(tt_edge_next_message(recv, 8, ncclFloat), first);
+    assert_int_not_equal(tt_edge_next_message(send, 8, ncclFloat), first);
+    assert_int_not_equal(tt_edge_next_message(recv, 9, ncclInt8), first);
     world_destroy(world);
 }
 
