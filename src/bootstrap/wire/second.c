@@ -19,11 +19,17 @@ struct tt_conn *tt_second_leave(struct tt_conn *conn)
     return second;
 }
 
+/* What was sent before the second one began has come over the first one: else it never comes. */
+static bool follows(const struct tt_conn *second, const struct tt_conn *first)
+{
+    return second->got_count > 0 && second->got_count + second->offset <= first->frames_got;
+}
+
 bool tt_second_may_replace(const struct tt_conn *conn)
 {
     const struct tt_conn *second = conn->second;
     return conn->state == TT_CONN_OPEN && second && second->state == TT_CONN_OPEN &&
-           second->got_count > 0 && !second->early;
+           !second->early && follows(second, conn);
 }
 
 enum tt_second_order tt_second_sort(struct tt_conn *conn, const struct tt_second_frame *frame)
