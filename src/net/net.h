@@ -72,3 +72,8 @@ bool tt_net_socket_is_two_way(const void *ctx);
  * *reverse_out is NULL where that end cannot, as a sender's peer has a second interface. Both
  * directions belong to one thread at a time. */
 ncclResult_t tt_net_socket_reverse(void *comm, void **reverse_out);
+/* Look whether the sender comes anew over another interface, as it does when it does not hear that
+ * its last bytes have come. Call it now and then while nothing is awaited from a connection. */
+ncclResult_t tt_net_socket_tend(void *comm);
+/* Connections of this process may come anew. */
+bool tt_net_socket_has_ways(void);

@@ -173,6 +173,18 @@ bool tt_net_socket_is_two_way(const void *ctx)
     return interfaces()->count == 1 && !context->sealed;
 }
 
+bool tt_net_socket_has_ways(void)
+{
+    return interfaces()->count > 1;
+}
+
+ncclResult_t tt_net_socket_tend(void *comm)
+{
+    struct socket_link *link = comm;
+    if (!link->resume || link->sending || link->error) return link->error;
+    return tt_socket_resume_tend(link);
+}
+
 ncclResult_t tt_net_socket_reverse(void *comm, void **reverse_out)
 {
     struct socket_link *link = comm;

@@ -95,6 +95,8 @@ ncclResult_t tt_socket_connector_reopen(const struct socket_origin *origin, int 
                                         struct socket_connector **connector_out);
 bool tt_socket_connector_is_answered(const struct socket_connector *connector);
 void tt_socket_connector_go_on(struct socket_connector *connector);
+/* It is no lane of a connection that the peer knows: as for the first time. */
+void tt_socket_connector_begin(struct socket_connector *connector);
 /* ncclSuccess: the caller owns *reconnect_out; ncclInProgress: call again. Failures are reported.
  */
 ncclResult_t tt_socket_connector_reconnect(const struct socket_context *context,
@@ -204,6 +206,8 @@ void tt_socket_resume_destroy(struct socket_link *link);
 ncclResult_t tt_socket_resume_send(struct socket_link *link, struct socket_lane *lane);
 /* Receiving, with two paths, when a lane had no data: whether the peer has connected it again. */
 ncclResult_t tt_socket_resume_look(struct socket_link *link, struct socket_lane *lane);
+/* The same for all lanes, at once. */
+ncclResult_t tt_socket_resume_tend(struct socket_link *link);
 /* The network table's test(): move what can be moved now on the request's connection. */
 ncclResult_t tt_socket_test(void *opaque, int *done, int *size);
 

@@ -435,6 +435,11 @@ void tt_socket_connector_go_on(struct socket_connector *connector)
     connector->holds = false;
 }
 
+void tt_socket_connector_begin(struct socket_connector *connector)
+{
+    connector->resumes = false;
+}
+
 /* A peer that is busy elsewhere may take its time once its host has answered. */
 ncclResult_t tt_socket_connector_reconnect(const struct socket_context *context,
                                            struct socket_connector *connector,

@@ -12,6 +12,9 @@
  *   <--------- report: so many bytes of this lane's stream came, signed
  *   goes on with the next byte ---------------------> reads from the new descriptor
  *
+ * A receiver to which the cut has not let the first proof come knows no connection to go on with,
+ * and refuses; then nothing has been acknowledged, and the sender connects as for the first time.
+ *
  * Each lane does so by itself, and again when the other way is cut later. The sender begins, since
  * the receiver sends nothing and so learns of a cut late or never; the bootstrap reports a peer
  * that is gone. A lane on the spare way asks at the first one now and then, while it goes on, and
@@ -44,7 +47,14 @@
 #define MEND_NSEC 1000000000ull /* sending: before the first try at the first way, ... */
 #define MEND_MOST_NSEC 16000000000ull /* ... doubled after each, up to this */
 #define RECORD_MOST_BYTES 16384       /* of a sealed lane: comes as a whole or not at all */
-enum { LANE_PARTS = 2 * SOCKET_REQUESTS, KEPT_STEP_BYTES = 262144, BUSY_LOOKS = 256, PATHS = 3 };
+enum {
+    LANE_PARTS = 2 * SOCKET_REQUESTS,
+    KEPT_STEP_BYTES = 262144,
+    BUSY_LOOKS = 256,
+    PATHS = 3,
+    REPORT_TRIES = 64,
+    MOST_SWAPS = 4
+};
 
 struct resume_lane {
     uint64_t look_nsec; /* not before: the next look */
@@ -54,6 +64,8 @@ struct resume_lane {
     bool returns;        /* `connector` is of the first way, and the other one works */
     int err;             /* of the way before */
     int moves;           /* begun since the last one that succeeded */
+    bool fresh;          /* connects as for the first time */
+    int swaps;           /* between that and going on, as `moves` */
     uint64_t mend_nsec;  /* not on the first way: not before: the next try at it */
     uint64_t pause_nsec; /* after it */
     uint64_t held_at;    /* position of the first part that is held */
@@ -229,16 +241,23 @@ static bool has_next(const struct socket_resume *resume, const struct resume_lan
     return !at->returns && at->moves < resume->nways - 1;
 }
 
+/* Nothing is known to have come: the peer may not know the connection, as its proof was lost. */
+static bool may_swap(const struct resume_lane *at)
+{
+    return !at->returns && at->held_at == 0 && at->swaps < MOST_SWAPS;
+}
+
 static ncclResult_t dial_way(struct socket_link *link, const struct socket_lane *lane, int way)
 {
     struct socket_resume *resume = link->resume;
     struct resume_lane *at = state_of(link, lane);
-    bool next = has_next(resume, at);
+    bool next = has_next(resume, at) || may_swap(at);
     resume->origin.handle.addr = resume->paths[way];
     at->at = (struct socket_transfer){.sending = false};
     ncclResult_t rc = tt_socket_connector_reopen(&resume->origin, (int)(lane - link->lanes),
                                                  at->returns || next, &at->connector);
     if (!rc && next) tt_socket_connector_go_on(at->connector); /* nothing to wait for */
+    if (!rc && at->fresh) tt_socket_connector_begin(at->connector);
     return rc;
 }
 
@@ -248,7 +267,7 @@ static void hang_up(struct resume_lane *at)
     at->connector = NULL;
     if (at->reconnect.fd >= 0) close(at->reconnect.fd);
     at->reconnect.fd = -1;
-    at->returns = false;
+    at->returns = at->fresh = false;
 }
 
 /* The descriptor failed, or the way that was tried: connect the lane over the next one. */
@@ -369,6 +388,14 @@ static ncclResult_t connect_anew(struct socket_link *link, struct socket_lane *l
         rc = start(link, lane);
         return rc ? rc : ncclInProgress;
     }
+    if (may_swap(at)) {
+        const bool fresh = !at->fresh;
+        hang_up(at);
+        at->fresh = fresh;
+        at->swaps++;
+        rc = dial_way(link, lane, at->way);
+        if (!rc) return ncclInProgress;
+    }
     if (!at->returns) link->error = rc; /* reported */
     return rc;
 }
@@ -383,7 +410,8 @@ static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane
     at->look_nsec = now + STEP_NSEC;
     ncclResult_t rc = at->reconnect.fd < 0 ? connect_anew(link, lane) : ncclSuccess;
     if (rc) return rc;
-    rc = tt_socket_transfer(at->reconnect.fd, &at->at, at->report, sizeof(at->report));
+    if (!at->fresh)
+        rc = tt_socket_transfer(at->reconnect.fd, &at->at, at->report, sizeof(at->report));
     if (rc == ncclInProgress) return rc;
     if (rc) { /* cut again before the report came; the peer may have left the way before */
         lane->err = ECONNRESET;
@@ -391,7 +419,8 @@ static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane
         rc = start(link, lane);
         return rc ? rc : ncclInProgress;
     }
-    if (!tt_shake_read_report(&at->reconnect.shake, &context->trust, at->report, &position))
+    if (!at->fresh &&
+        !tt_shake_read_report(&at->reconnect.shake, &context->trust, at->report, &position))
         return tt_socket_link_broken(link, ncclRemoteError, "cut; bad MAC over the other way");
     rc = rewind_to(link, lane, position);
     if (!rc) rc = take_lane(link, lane, &at->reconnect);
@@ -402,7 +431,7 @@ static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane
     }
     report_moved(link, at);
     hang_up(at);
-    at->moves = 0;
+    at->moves = at->swaps = 0;
     await_mending(at);
     return ncclSuccess;
 }
@@ -493,21 +522,43 @@ static ncclResult_t receive_over(struct socket_link *link, struct socket_lane *l
     unsigned char report[SHAKE_REPORT_BYTES];
     drain(lane);
     tt_shake_report(&reconnect->shake, &context->trust, lane->moved, report);
-    ssize_t n = send(reconnect->fd, report, sizeof(report), MSG_NOSIGNAL | MSG_DONTWAIT);
+    struct socket_transfer at = {.sending = true};
+    ncclResult_t sent = ncclInProgress;
+    for (int tries = 0; tries < REPORT_TRIES && sent == ncclInProgress; tries++)
+        sent = tt_socket_transfer(reconnect->fd, &at, report, sizeof(report));
     acknowledge_at_once(reconnect->fd);
     tt_info(TT_LOG_NET,
             "NET/Socket: rank %d: what rank %d sends comes over another way from byte %llu on",
             context->trust.rank, link->rank, (unsigned long long)lane->moved);
     ncclResult_t rc = take_lane(link, lane, reconnect);
-    if (n != (ssize_t)sizeof(report)) lane->err = EPIPE; /* gone again; the sender says so */
+    if (!sent) return rc;
+    lane->err = EPIPE;
+    shutdown(lane->fd, SHUT_RDWR); /* the sender waits for the report: it is to begin again */
+    return rc;
+}
+
+static ncclResult_t look_now(struct socket_link *link, struct socket_lane *lane)
+{
+    struct socket_resume *resume = link->resume;
+    struct socket_reconnect reconnect;
+    ncclResult_t rc = tt_socket_port_resumed(resume->listener->port, resume->listener,
+                                             (int)(lane - link->lanes), &reconnect);
+    if (!rc && reconnect.fd >= 0) return receive_over(link, lane, &reconnect);
+    if (rc) link->error = rc; /* reported */
+    return rc;
+}
+
+ncclResult_t tt_socket_resume_tend(struct socket_link *link)
+{
+    ncclResult_t rc = ncclSuccess;
+    for (int i = 0; i < link->nlanes && !rc; i++)
+        rc = look_now(link, &link->lanes[i]);
     return rc;
 }
 
 ncclResult_t tt_socket_resume_look(struct socket_link *link, struct socket_lane *lane)
 {
-    struct socket_resume *resume = link->resume;
     struct resume_lane *at = state_of(link, lane);
-    struct socket_reconnect reconnect;
     if (!lane->misses && !lane->err && ++at->busy % BUSY_LOOKS) return ncclSuccess;
     uint64_t now = tt_now_nsec();
     if (!at->quiet_nsec || at->quiet_at != lane->moved) at->quiet_nsec = now;
@@ -515,9 +566,5 @@ ncclResult_t tt_socket_resume_look(struct socket_link *link, struct socket_lane 
     bool quiet = lane->err || now - at->quiet_nsec >= QUIET_NSEC;
     if (now < at->look_nsec + (quiet ? 0 : BUSY_NSEC)) return ncclSuccess;
     at->look_nsec = now + LOOK_NSEC;
-    ncclResult_t rc = tt_socket_port_resumed(resume->listener->port, resume->listener,
-                                             (int)(lane - link->lanes), &reconnect);
-    if (!rc && reconnect.fd >= 0) return receive_over(link, lane, &reconnect);
-    if (rc) link->error = rc; /* reported */
-    return rc;
+    return look_now(link, lane);
 }
