@@ -28,7 +28,7 @@ bool tt_transport_pending(struct tt_transport *transport, bool *gone_out);
  * needed. */
 uint64_t tt_transport_drives(const struct tt_transport *transport);
 
-/* Sleep until woken, or for `timeout_usec` (0: no limit). Returns at once when it was woken since
- * the last sleep. wake: any thread. */
+/* Sleep until woken, or for `timeout_usec` (0: no limit, but where connections may come anew).
+ * Returns at once when it was woken since the last sleep. wake: any thread. */
 void tt_transport_sleep(struct tt_transport *transport, uint64_t timeout_usec);
 void tt_transport_wake(struct tt_transport *transport);

@@ -68,6 +68,9 @@ struct tt_net_ops {
      * can have one (ncclSuccess). NULL: connections of this network have one direction. */
     ncclResult_t (*reverse)(struct tt_net_plugin *self, const void *ctx, void *comm,
                             void **reverse_out);
+    /* Of a receiver that awaits nothing, now and then: its sender may connect it anew. comm NULL
+     * asks whether senders may (ncclSuccess). NULL: none does. */
+    ncclResult_t (*tend)(struct tt_net_plugin *self, void *recv_comm);
     ncclResult_t (*reg_mr)(struct tt_net_plugin *self, void *comm, void *data, size_t bytes,
                            void **mhandle); /* host memory */
     ncclResult_t (*dereg_mr)(struct tt_net_plugin *self, void *comm, void *mhandle);

@@ -55,6 +55,13 @@ static ncclResult_t socket_reverse(struct tt_net_plugin *self, const void *ctx, 
     return tt_net_socket_reverse(comm, reverse_out);
 }
 
+static ncclResult_t socket_tend(struct tt_net_plugin *self, void *recv_comm)
+{
+    (void)self;
+    if (!recv_comm) return tt_net_socket_has_ways() ? ncclSuccess : ncclInvalidUsage;
+    return tt_net_socket_tend(recv_comm);
+}
+
 void tt_net_adopt_socket(struct tt_net_plugin *self)
 {
     tt_net_v12(&self->ops);
@@ -63,6 +70,7 @@ void tt_net_adopt_socket(struct tt_net_plugin *self)
     self->ops.irecv_group = NULL;
     self->ops.test = socket_test;
     self->ops.reverse = socket_reverse;
+    self->ops.tend = socket_tend;
     self->ops.consumed = NULL; /* its requests end with the test */
     self->object = self->table = &tt_net_socket;
     self->begun = false;

@@ -159,6 +159,8 @@ struct tt_net_edges {
     _Atomic bool wanted;   /* the proxy waits for the lock: others do not take it */
     _Atomic bool asleep;   /* the proxy sleeps until it is woken */
     bool woken;            /* under wake_lock */
+    bool tends;            /* receivers are looked after when they are idle; the proxy's */
+    uint64_t tend_nsec;    /* not before: the next time */
     bool hinted;           /* the network knows how many connections may come; under the lock */
     _Atomic uint64_t uses; /* struct tt_net_uses of the latest operations, packed; 0: none */
     uint64_t announced;    /* `uses` as announced to the network last; under the lock */

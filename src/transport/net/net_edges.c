@@ -17,6 +17,7 @@
 
 #define ACCEPT_TIMEOUT_NSEC 2000000000ull /* packets of the proof may be sent again and again */
 #define DATA_TIMEOUT_NSEC 10000000000ull
+#define TEND_NSEC 1000000000ull
 enum { LOCK_TRIES = 1000, FEW_EDGES = 16, PAUSE_PART = 8 };
 enum { MOMENT_NSEC = 4000, EAGER_NSEC = 16000, PAUSE_MOST_NSEC = 50000 };
 
@@ -46,6 +47,21 @@ void tt_transport_uses(struct tt_transport *transport, struct tt_net_uses uses)
     uint64_t packed =
         (uint64_t)uses.protocols << 32 | (uint64_t)uses.algorithms << 16 | uses.functions;
     atomic_store_explicit(&transport->net_edges->uses, packed, memory_order_relaxed);
+}
+
+/* Receivers of which nothing is asked: their senders may come anew. The proxy's thread. */
+static void tend_edges(struct tt_net_edges *edges)
+{
+    const uint64_t now_nsec = tt_now_nsec();
+    if (!edges->first || now_nsec < edges->tend_nsec) return;
+    struct tt_net_plugin *net = edges->first->edge.config->net->plugin;
+    edges->tends = net->ops.tend && !net->ops.tend(net, NULL);
+    edges->tend_nsec = now_nsec + TEND_NSEC;
+    for (struct net_edge *edge = edges->first; edge && edges->tends; edge = edge->next) {
+        if (edge->edge.key.sending || edge->slots.phase != NET_READY) continue;
+        ncclResult_t rc = net->ops.tend(net, edge->slots.comm);
+        if (rc) tt_net_broke(edge, rc, "receiving");
+    }
 }
 
 static struct run run_edges(struct tt_net_edges *edges, bool proxy)
@@ -175,6 +191,7 @@ enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_
     uint64_t missed = atomic_load_explicit(&edges->missed, memory_order_seq_cst);
     *rc_out = first_error(edges);
     if (!proxy_lock(edges)) return TT_NET_BUSY;
+    tend_edges(edges);
     struct run run = run_edges(edges, true);
     atomic_store_explicit(&edges->joining, run.joining, memory_order_relaxed);
     if (run.moved) net_look_now(edges);
@@ -235,6 +252,7 @@ void tt_transport_wake(struct tt_transport *transport)
 void tt_transport_sleep(struct tt_transport *transport, uint64_t timeout_usec)
 {
     struct tt_net_edges *edges = transport->net_edges;
+    if (!timeout_usec && edges->tends) timeout_usec = TEND_NSEC / 1000;
     const struct timespec until = tt_clock_at(tt_now_nsec() + timeout_usec * 1000);
     pthread_mutex_lock(&edges->wake_lock);
     int err = 0;
