@@ -45,6 +45,10 @@ static void report_wrong(const struct faults *f, const struct fault_scenario *sc
         word->text, fault_media[scenario->medium], scenario->nranks, result->wrong_rank,
         result->wrong, word->word, fault_media[scenario->medium], scenario->nranks,
         scenario->victim, (unsigned long long)scenario->seed, (unsigned long long)scenario->moment);
+    if (f->shared->injected_usec > f->shared->begin_usec)
+        fprintf(stderr, "    the fault came after %.3f s, %.3f s before the end\n",
+                (double)(f->shared->injected_usec - f->shared->begin_usec) / 1e6,
+                (double)(f->shared->ended_usec - f->shared->injected_usec) / 1e6);
     for (int r = 0; r < scenario->nranks; r++) {
         const struct fault_report *report = &f->shared->reports[r];
         fprintf(stderr, "    rank %d, %s: %s: code %d: %s\n", r, report->step,
@@ -120,10 +124,13 @@ static void play(struct faults *f, const struct fault_scenario *scenario, bool i
     row->asked += result.asked;
     row->named += result.named;
     if (result.reported && row->times < MOST_POINTS) row->usec[row->times++] = result.reported_usec;
+    int64_t *calm_usec = &f->calm_usec[scenario->medium][scenario->nranks];
+    if (!result.wrong && !result.injected && !result.reported && result.usec < *calm_usec)
+        *calm_usec = result.usec; /* the host was busy before: later moments come too late */
     if (!result.wrong && result.asked > result.named) result.wrong = "somebody else is named";
     if (!result.wrong && is_loud) result.wrong = "as it must be";
     if (result.wrong) report_wrong(f, scenario, &result);
-    if (is_loud) report_logs(scenario->nranks);
+    if (is_loud || (result.wrong && scenario->kind != FAULT_DISK)) report_logs(scenario->nranks);
 }
 
 static bool play_row(struct faults *f, enum fault_kind kind, enum fault_medium medium,

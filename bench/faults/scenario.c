@@ -345,8 +345,10 @@ struct fault_result fault_play(struct fault_shared *shared, int fd, const char *
     while (p.alive > 0) {
         bool ready = atomic_load(&shared->ready) >= scenario->nranks;
         if (ready && !shared->begin_usec) atomic_store(&shared->begin_usec, fault_now_usec());
-        int64_t end = ready ? shared->begin_usec + (int64_t)BOUND_SEC * 1000000
-                            : start + (int64_t)START_SEC * 1000000;
+        int64_t from = shared->begin_usec; /* or what a fault that came later leaves to it */
+        if (shared->injected_usec > from) from = shared->injected_usec;
+        int64_t end =
+            ready ? from + (int64_t)BOUND_SEC * 1000000 : start + (int64_t)START_SEC * 1000000;
         now = fault_now_usec();
         if (now > end) break;
         if (ready && !p.began && fault_words[scenario->kind].is_timed &&
