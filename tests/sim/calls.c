@@ -7,13 +7,19 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <linux/sockios.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -288,6 +294,7 @@ void *realloc(void *at, size_t bytes)
 
 static int new_fd(enum sim_kind kind)
 {
+    sim_call();
     if (sim_network_is_full(sim_self()->proc)) return (int)set_errno(-EMFILE);
     int own = sim_socket_new(sim_self()->proc, kind);
     return own < 0 ? (int)set_errno(own) : SIM_FD + own;
@@ -321,6 +328,7 @@ int close(int fd)
 {
     struct sim_socket *at = at_fd(fd);
     if (!at) return (int)syscall(SYS_close, fd);
+    sim_call();
     sim_socket_close(at);
     return 0;
 }
@@ -385,6 +393,48 @@ int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_msec)
     return n;
 }
 
+/* ---- addresses ---- */
+
+/* 10.77.0.1 of process 0 at its first interface; with one interface all are at 127.0.0.1. */
+static void make_address(struct sockaddr_in *in, int proc, int way, uint16_t port)
+{
+    const uint32_t own = 10u << 24 | (uint32_t)(77 + way) << 16 | (uint32_t)(proc + 1);
+    *in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
+    in->sin_addr.s_addr = htonl(sim->plan.nways < 2 ? INADDR_LOOPBACK : way < 0 ? 0 : own);
+}
+
+static int way_of(const struct sockaddr_in *in)
+{
+    const uint32_t address = ntohl(in->sin_addr.s_addr);
+    return sim->plan.nways < 2 || !address ? -1 : (int)(address >> 16 & 0xff) - 77;
+}
+
+int getifaddrs(struct ifaddrs **all)
+{
+    static struct ifaddrs netifs[SIM_WAYS]; /* of the process */
+    static struct sockaddr_in addresses[SIM_WAYS];
+    static const char *const names[SIM_WAYS] = {"sim0", "sim1"};
+    int (*get)(struct ifaddrs **);
+    *(void **)&get = dlsym(RTLD_NEXT, "getifaddrs");
+    if (!sim_self() || sim->plan.nways < 2) return get(all);
+    for (int w = 0; w < SIM_WAYS; w++) {
+        make_address(&addresses[w], sim_self()->proc, w, 0);
+        memcpy(&netifs[w].ifa_name, &names[w], sizeof(char *));
+        netifs[w].ifa_flags = IFF_UP | IFF_RUNNING;
+        netifs[w].ifa_addr = (struct sockaddr *)&addresses[w];
+        netifs[w].ifa_next = w + 1 < SIM_WAYS ? &netifs[w + 1] : NULL;
+    }
+    *all = netifs;
+    return 0;
+}
+
+void freeifaddrs(struct ifaddrs *all)
+{
+    void (*release)(struct ifaddrs *);
+    *(void **)&release = dlsym(RTLD_NEXT, "freeifaddrs");
+    if (!sim_self() || sim->plan.nways < 2) release(all);
+}
+
 /* ---- sockets ---- */
 
 int socket(int family, int type, int protocol)
@@ -397,6 +447,9 @@ int bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
     struct sim_socket *at = at_fd(fd);
     if (!at) return (int)syscall(SYS_bind, fd, addr, len);
+    struct sockaddr_in in;
+    memcpy(&in, addr, sizeof(in));
+    at->way = way_of(&in);
     at->port = sim->next_port++; /* no program here asks for a certain one */
     return 0;
 }
@@ -409,11 +462,13 @@ int listen(int fd, int backlog)
     return 0;
 }
 
-static int put_address(struct sockaddr *addr, socklen_t *len, uint16_t port)
+static int put_address(struct sockaddr *addr, socklen_t *len, const struct sim_socket *at,
+                       bool of_peer)
 {
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
-    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    struct sockaddr_in in;
     if (!addr) return 0;
+    make_address(&in, of_peer ? at->peer_proc : at->proc, at->way,
+                 of_peer ? at->peer_port : at->port);
     memcpy(addr, &in, *len < sizeof(in) ? *len : sizeof(in));
     *len = sizeof(in);
     return 0;
@@ -423,24 +478,24 @@ int getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 {
     const struct sim_socket *at = at_fd(fd);
     if (!at) return (int)syscall(SYS_getsockname, fd, addr, len);
-    return put_address(addr, len, at->port);
+    return put_address(addr, len, at, false);
 }
 
 int getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 {
     const struct sim_socket *at = at_fd(fd);
     if (!at) return (int)syscall(SYS_getpeername, fd, addr, len);
-    return put_address(addr, len, at->peer_port);
+    return put_address(addr, len, at, true);
 }
 
 int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
     struct sim_socket *at = at_fd(fd);
-    uint16_t port = 0;
     if (!at) return (int)syscall(SYS_accept4, fd, addr, len, flags);
-    int own = sim_accept(at, &port);
+    sim_call();
+    int own = sim_accept(at);
     if (own < 0) return (int)set_errno(own);
-    put_address(addr, len, port);
+    put_address(addr, len, &sim->sockets[own], true);
     return SIM_FD + own;
 }
 
@@ -449,8 +504,9 @@ int connect(int fd, const struct sockaddr *addr, socklen_t len)
     struct sim_socket *at = at_fd(fd);
     struct sockaddr_in in;
     if (!at) return (int)syscall(SYS_connect, fd, addr, len);
+    sim_call();
     memcpy(&in, addr, sizeof(in));
-    return (int)set_errno(sim_connect(at, ntohs(in.sin_port)));
+    return (int)set_errno(sim_connect(at, ntohs(in.sin_port), way_of(&in)));
 }
 
 int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
@@ -463,15 +519,47 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
     struct sim_socket *at = at_fd(fd);
     if (!at) return (int)syscall(SYS_getsockopt, fd, level, name, value, len);
+    if (level == IPPROTO_TCP && name == TCP_INFO) {
+        struct tcp_info info = {.tcpi_unacked = (uint32_t)sim_missing(at)};
+        info.tcpi_retransmits = info.tcpi_unacked && sim_repeats(at);
+        memcpy(value, &info, *len < sizeof(info) ? *len : sizeof(info));
+        return 0;
+    }
     int error = level == SOL_SOCKET && name == SO_ERROR && at->error_at <= sim->now ? at->error : 0;
     memcpy(value, &error, sizeof(error));
     return 0;
+}
+
+/* SIOCOUTQ is all that the library asks of a socket. */
+int ioctl(int fd, unsigned long what, ...)
+{
+    va_list args;
+    va_start(args, what);
+    void *arg = va_arg(args, void *);
+    va_end(args);
+    const struct sim_socket *at = at_fd(fd);
+    if (!at) return (int)syscall(SYS_ioctl, fd, what, arg);
+    const int missing = (int)sim_missing(at);
+    memcpy(arg, &missing, sizeof(missing));
+    return 0;
+}
+
+/* The library waits in no poll() that is about sockets. */
+int poll(struct pollfd *fds, nfds_t n, int timeout_msec)
+{
+    const struct sim_socket *at = n == 1 ? at_fd(fds[0].fd) : NULL;
+    uint32_t now;
+    if (!at) return (int)syscall(SYS_poll, fds, n, timeout_msec);
+    sim_ready_at(at, (uint32_t)fds->events, &now); /* whose bits are those of epoll */
+    fds->revents = (short)now;
+    return now != 0;
 }
 
 int shutdown(int fd, int how)
 {
     struct sim_socket *at = at_fd(fd);
     if (!at) return (int)syscall(SYS_shutdown, fd, how);
+    sim_call();
     sim_shutdown(at);
     return 0;
 }
@@ -480,6 +568,7 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
 {
     struct sim_socket *at = at_fd(fd);
     if (!at) return syscall(SYS_sendto, fd, bytes, len, flags, NULL, 0);
+    sim_call();
     return set_errno(sim_send(at, bytes, len));
 }
 
@@ -487,6 +576,7 @@ ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
     struct sim_socket *at = at_fd(fd);
     if (!at) return syscall(SYS_recvfrom, fd, bytes, len, flags, NULL, NULL);
+    sim_call();
     return set_errno(sim_recv(at, bytes, len));
 }
 
@@ -495,6 +585,7 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
     struct sim_socket *at = at_fd(fd);
     ssize_t sum = 0;
     if (!at) return syscall(SYS_sendmsg, fd, message, flags);
+    sim_call();
     for (size_t i = 0; i < message->msg_iovlen; i++) {
         const struct iovec *piece = &message->msg_iov[i];
         if (!piece->iov_len) continue;
@@ -511,6 +602,7 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
     struct sim_socket *at = at_fd(fd);
     ssize_t sum = 0;
     if (!at) return syscall(SYS_recvmsg, fd, message, flags);
+    sim_call();
     for (size_t i = 0; i < message->msg_iovlen; i++) {
         const struct iovec *piece = &message->msg_iov[i];
         if (!piece->iov_len) continue;

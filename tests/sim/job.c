@@ -194,7 +194,7 @@ void sim_job(int proc)
     int n = 0;
     on_exit(at_exit, NULL);
     randombytes_set_implementation(&randomness);
-    setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+    setenv("NCCL_SOCKET_IFNAME", sim->plan.nways < 2 ? "=lo" : "sim", 1);
     setenv("TUTTI_NET_ENCRYPT", sim->plan.sealed ? "1" : "0", 1);
     setenv("NCCL_SOCKET_FAMILY", "AF_INET", 1);
     sim_thread_begin(proc); /* of which the first thread has its number */

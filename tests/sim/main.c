@@ -1,8 +1,11 @@
-/* sim-network [SEEDS [FIRST [seconds [cut|busy]]]]: plays that many jobs, or as many as the time
- * allows, and says which seeds ended otherwise than promised: with a wrong byte, a hang, a crash,
- * or an error without need or that has no sentence. A failing seed plays again with `1 SEED`. With
- * `cut` a process of each job is apart for 2 to 8 s early in the init, and nothing else happens;
- * with `busy` its threads wait for a processor again and again. */
+/* sim-network [SEEDS [FIRST [seconds [cut|busy|rails|every [STEP [VICTIM calls|turns N]]]]]]: plays
+ * that many jobs, or as many as the time allows, and says which seeds ended otherwise than
+ * promised: with a wrong byte, a hang, a crash, or an error without need or that has no sentence. A
+ * failing seed plays again with `1 SEED`. With `cut` a process of each job is apart for 2 to 8 s
+ * early in the init, and nothing else happens; with `busy` its threads wait for a processor again
+ * and again; with `rails` each has two interfaces, of which one is cut. With `every` a job of 3 or
+ * 4 ranks is played again and again: each process is killed at each turn, and before each of its
+ * calls (at one in STEP); or at the one moment that is named. */
 #include "simulation.h"
 
 #include "base/mem.h"
@@ -21,6 +24,8 @@
 
 struct sim_world *sim;
 
+#define LONG_CUT_NSEC (200 * SIM_SEC) /* longer than a job takes */
+
 static const char *const fault_names[SIM_FAULT_COUNT_] = {"none",
                                                           "killed",
                                                           "no power",
@@ -31,7 +36,8 @@ static const char *const fault_names[SIM_FAULT_COUNT_] = {"none",
                                                           "a connection reset",
                                                           "no descriptor left",
                                                           "no memory now and then",
-                                                          "busy"};
+                                                          "busy",
+                                                          "an interface cut"};
 
 /* ---- the plan of a seed ---- */
 
@@ -46,7 +52,61 @@ static void plan_ids(struct sim_plan *plan)
     plan->sealed = sim_chance(3) == 0;
 }
 
-static void make_plan(uint64_t seed)
+/* One interface of up to two processes is cut, the same one, and maybe again. */
+static void plan_rails(struct sim_plan *plan)
+{
+    const int way = (int)sim_chance(SIM_WAYS);
+    for (int t = 0; t < SIM_FAULTS; t++) {
+        struct sim_trouble *trouble = &plan->troubles[t];
+        if (t && sim_chance(2)) continue;
+        trouble->fault = SIM_FAULT_RAIL;
+        trouble->way = way;
+        trouble->turn = 200 + sim_chance(3000);
+        trouble->nsec = sim_chance(2) ? LONG_CUT_NSEC : 1 + sim_chance(20 * SIM_SEC);
+    }
+}
+
+/* The only fault is one that ends, early in the init; or interfaces are cut. */
+static void plan_alone(enum sim_fault fault)
+{
+    struct sim_plan *plan = &sim->plan;
+    for (int t = 0; t < SIM_FAULTS; t++)
+        plan->troubles[t].fault = SIM_FAULT_NONE;
+    if (fault == SIM_FAULT_RAIL) {
+        plan_rails(plan);
+        return;
+    }
+    plan->troubles[0].fault = fault;
+    plan->troubles[0].turn = 1 + sim_chance(200);
+    plan->troubles[0].nsec = 2 * SIM_SEC + sim_chance(6 * SIM_SEC);
+}
+
+struct moment { /* of a death; the job's only fault */
+    bool is_call;
+    int victim;
+    uint64_t number;
+};
+
+struct options {
+    enum sim_fault alone;       /* NONE: any */
+    const struct moment *death; /* NULL: none */
+};
+
+/* All ranks are alone in their processes. */
+static void plan_death(const struct moment *death)
+{
+    struct sim_plan *plan = &sim->plan;
+    plan->nprocs = plan->nranks = 3 + (int)(plan->seed % 2);
+    for (int t = 0; t < SIM_FAULTS; t++)
+        plan->troubles[t].fault = SIM_FAULT_NONE;
+    struct sim_trouble *trouble = &plan->troubles[0];
+    trouble->fault = SIM_FAULT_KILL;
+    trouble->victim = death->victim;
+    trouble->turn = death->is_call ? 0 : death->number;
+    trouble->call = death->is_call ? death->number : 0;
+}
+
+static void make_plan(uint64_t seed, const struct options *options)
 {
     struct sim_plan *plan = &sim->plan;
     memset(sim, 0, offsetof(struct sim_world, sockets));
@@ -64,42 +124,38 @@ static void make_plan(uint64_t seed)
     plan->latency_nsec = latencies[sim_chance(4)];
     plan->short_one_in = sim_chance(2) ? 3 : 1000000;
     plan->switch_one_in = sim_chance(2) ? 4 : 1000000;
+    plan->nways = options->alone == SIM_FAULT_RAIL || sim_chance(4) == 0 ? SIM_WAYS : 1;
     static const enum sim_fault faults[] = {
         SIM_FAULT_NONE, SIM_FAULT_KILL,  SIM_FAULT_KILL,  SIM_FAULT_KILL, SIM_FAULT_POWER,
         SIM_FAULT_STOP, SIM_FAULT_STOP,  SIM_FAULT_PART,  SIM_FAULT_PART, SIM_FAULT_FLIP,
         SIM_FAULT_FLIP, SIM_FAULT_RESET, SIM_FAULT_RESET, SIM_FAULT_NONE, SIM_FAULT_FLIP,
         SIM_FAULT_CUT,  SIM_FAULT_CUT,   SIM_FAULT_FULL,  SIM_FAULT_FULL, SIM_FAULT_POOR,
-        SIM_FAULT_POOR, SIM_FAULT_BUSY};
+        SIM_FAULT_POOR, SIM_FAULT_BUSY,  SIM_FAULT_RAIL};
     for (int t = 0; t < SIM_FAULTS; t++) {
         struct sim_trouble *trouble = &plan->troubles[t];
         trouble->victim = (int)sim_chance((uint64_t)plan->nprocs);
         trouble->turn = 1 + sim_chance(sim_chance(4) ? 700 : 60);
         trouble->nsec = 1 + sim_chance(sim_chance(8) ? SIM_SEC : 20 * SIM_SEC);
-        trouble->other = -1;
+        trouble->other = trouble->way = -1;
         if (sim_chance((uint64_t)t + 1)) continue; /* a quarter of the jobs has one at most */
         trouble->fault = faults[sim_chance(TT_LEN(faults))];
+        if (trouble->fault == SIM_FAULT_RAIL && plan->nways > 1) {
+            trouble->way = (int)sim_chance(SIM_WAYS);
+            if (sim_chance(2)) trouble->nsec = LONG_CUT_NSEC;
+        }
         if (trouble->fault == SIM_FAULT_CUT)
             trouble->other =
                 (trouble->victim + 1 + (int)sim_chance((uint64_t)plan->nprocs - 1)) % plan->nprocs;
         if (t > 0 && sim_chance(2)) /* while the others act on the first */
             trouble->turn = plan->troubles[0].turn + sim_chance(60);
     }
+    if (options->alone) plan_alone(options->alone);
+    if (options->death) plan_death(options->death);
     plan_ids(plan);
     for (int p = 0; p < plan->nprocs; p++) {
         sim->procs[p].random = seed + (uint64_t)p * 7919;
         sim_thread_new(p);
     }
-}
-
-/* The only fault is one that ends, early in the init. */
-static void plan_alone(enum sim_fault fault)
-{
-    struct sim_plan *plan = &sim->plan;
-    for (int t = 0; t < SIM_FAULTS; t++)
-        plan->troubles[t].fault = SIM_FAULT_NONE;
-    plan->troubles[0].fault = fault;
-    plan->troubles[0].turn = 1 + sim_chance(200);
-    plan->troubles[0].nsec = 2 * SIM_SEC + sim_chance(6 * SIM_SEC);
 }
 
 static const char *describe(char *text, size_t bytes)
@@ -110,9 +166,11 @@ static const char *describe(char *text, size_t bytes)
                        (unsigned long long)sim->turns);
     for (int t = 0; t < SIM_FAULTS && len >= 0 && (size_t)len < bytes; t++) {
         const struct sim_trouble *trouble = &plan->troubles[t];
-        len += snprintf(text + len, bytes - (size_t)len, ", %s%s: process %d at turn %llu",
+        if (trouble->fault == SIM_FAULT_NONE) continue;
+        len += snprintf(text + len, bytes - (size_t)len, ", %s%s: process %d at %s %llu",
                         fault_names[trouble->fault], sim->injected[t] ? "" : " (not reached)",
-                        trouble->victim, (unsigned long long)trouble->turn);
+                        trouble->victim, trouble->call ? "call" : "turn",
+                        (unsigned long long)(trouble->call ? trouble->call : trouble->turn));
     }
     return text;
 }
@@ -136,7 +194,8 @@ static bool is_short(void)
     for (int t = 0; t < SIM_FAULTS; t++) {
         const struct sim_trouble *trouble = &sim->plan.troubles[t];
         bool lasts = trouble->fault == SIM_FAULT_STOP || trouble->fault == SIM_FAULT_PART ||
-                     trouble->fault == SIM_FAULT_CUT || trouble->fault == SIM_FAULT_BUSY;
+                     trouble->fault == SIM_FAULT_CUT || trouble->fault == SIM_FAULT_BUSY ||
+                     trouble->fault == SIM_FAULT_RAIL;
         if (sim->injected[t]) nsec += lasts ? trouble->nsec : SIM_SEC;
     }
     return nsec < SIM_SEC;
@@ -205,6 +264,20 @@ static bool names_leaving(const struct sim_report *report)
     return false;
 }
 
+/* Nothing but one interface was cut, of whatever processes, after the inits: all goes by the other.
+ */
+static bool has_a_way(void)
+{
+    int way = -1;
+    for (int t = 0; t < SIM_FAULTS; t++) {
+        const struct sim_trouble *trouble = &sim->plan.troubles[t];
+        if (!sim->injected[t]) continue;
+        if (trouble->fault != SIM_FAULT_RAIL || (way >= 0 && trouble->way != way)) return false;
+        way = trouble->way;
+    }
+    return way >= 0 && !sim->struck_early;
+}
+
 /* The other one is there, and its link as well. */
 static bool blames_the_living(const struct sim_report *report)
 {
@@ -246,6 +319,7 @@ static int judge_rank(int rank)
     if (!report->rc) return 0;
     if (!*report->sentence) return complain("no sentence", rank);
     if (is_short()) return complain("an error without need", rank);
+    if (has_a_way()) return complain("an error, although the other interface was there", rank);
     if (blames_the_living(report)) return complain("a rank that is there is called gone", rank);
     if (hides_lack(rank, SIM_FAULT_FULL, "descriptor"))
         return complain("descriptors are not named", rank);
@@ -276,10 +350,9 @@ static int reap(void)
     return wrong;
 }
 
-static int play_seed(uint64_t seed, enum sim_fault alone)
+static int play_seed(uint64_t seed, const struct options *options)
 {
-    make_plan(seed);
-    if (alone) plan_alone(alone);
+    make_plan(seed, options);
     fflush(NULL);
     for (int p = 0; p < sim->plan.nprocs; p++) {
         pid_t pid = fork();
@@ -292,12 +365,12 @@ static int play_seed(uint64_t seed, enum sim_fault alone)
 }
 
 /* The same seed takes the same way. */
-static int play_twice(uint64_t seed, enum sim_fault alone)
+static int play_twice(uint64_t seed, const struct options *options)
 {
-    int wrong = play_seed(seed, alone);
+    int wrong = play_seed(seed, options);
     uint64_t hash = sim->hash;
     if (wrong) return wrong;
-    wrong = play_seed(seed, alone);
+    wrong = play_seed(seed, options);
     return sim->hash == hash ? wrong : wrong + complain("not the same twice", -1);
 }
 
@@ -310,33 +383,98 @@ static void one_processor(void)
     sched_setaffinity(0, sizeof(set), &set);
 }
 
+/* ---- all jobs ---- */
+
+struct sums {
+    int wrong, both, injected[SIM_FAULT_COUNT_];
+    uint64_t jobs, turns;
+    uint64_t longest_nsec; /* from a fault after all inits to the last error */
+    char longest[300];     /* of which job */
+};
+
+static void add_up(struct sums *sums)
+{
+    int n = 0;
+    uint64_t last_at = 0;
+    sums->jobs++;
+    sums->turns += sim->turns;
+    for (int t = 0; t < SIM_FAULTS; t++) {
+        sums->injected[sim->plan.troubles[t].fault] += sim->injected[t];
+        n += sim->injected[t];
+    }
+    sums->both += n > 1;
+    for (int r = 0; r < sim->plan.nranks && n && !sim->struck_early; r++)
+        if (sim->reports[r].rc && sim->reports[r].at > last_at) last_at = sim->reports[r].at;
+    if (last_at < sim->struck_at + sums->longest_nsec) return;
+    sums->longest_nsec = last_at - sim->struck_at;
+    describe(sums->longest, sizeof(sums->longest));
+}
+
+/* One process dies at each of its calls, or at each turn. */
+static void play_every(struct sums *sums, uint64_t seed, struct moment *death, uint64_t step)
+{
+    const struct options options = {.death = death};
+    do {
+        sums->wrong += play_seed(seed, &options);
+        add_up(sums);
+        death->number += step;
+    } while (sim->injected[0]);
+}
+
+static void play_deaths(struct sums *sums, uint64_t seed, uint64_t step)
+{
+    for (int victim = 0; victim < 3 + (int)(seed % 2); victim++) {
+        struct moment at_call = {true, victim, 1 + seed % step},
+                      at_turn = {false, victim, 1 + seed % step};
+        play_every(sums, seed, &at_call, step);
+        play_every(sums, seed, &at_turn, step);
+    }
+}
+
+static void play_one(struct sums *sums, uint64_t seed, const struct options *options)
+{
+    sums->wrong += seed % 64 == 1 ? play_twice(seed, options) : play_seed(seed, options);
+    add_up(sums);
+}
+
+static uint64_t number(int argc, char **argv, int k, uint64_t otherwise)
+{
+    return argc > k ? strtoull(argv[k], NULL, 10) : otherwise;
+}
+
 int main(int argc, char **argv)
 {
-    uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 300, turns = 0;
-    uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, seed = first;
-    time_t seconds = argc > 3 ? (time_t)strtol(argv[3], NULL, 10) : 0, begin = time(NULL);
-    enum sim_fault alone = SIM_FAULT_NONE;
-    if (argc > 4) alone = strcmp(argv[4], "cut") ? SIM_FAULT_BUSY : SIM_FAULT_PART;
-    int wrong = 0, both = 0, injected[SIM_FAULT_COUNT_] = {0};
+    const uint64_t seeds = number(argc, argv, 1, 300), first = number(argc, argv, 2, 1);
+    const time_t seconds = (time_t)number(argc, argv, 3, 0), begin = time(NULL);
+    const uint64_t step = number(argc, argv, 5, 1);
+    const char *mode = argc > 4 ? argv[4] : "";
+    struct sums sums = {0};
+    struct moment death = {argc > 7 && !strcmp(argv[7], "calls"), (int)number(argc, argv, 6, 0),
+                           number(argc, argv, 8, 1)};
+    struct options options = {.death = argc > 8 ? &death : NULL};
+    if (!strcmp(mode, "cut")) options.alone = SIM_FAULT_PART;
+    if (!strcmp(mode, "busy")) options.alone = SIM_FAULT_BUSY;
+    if (!strcmp(mode, "rails")) options.alone = SIM_FAULT_RAIL;
     sim = mmap(NULL, sizeof(*sim), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (sim == MAP_FAILED) return 2;
     setenv("NCCL_DEBUG", "NONE", 0);
     one_processor();
+    uint64_t seed = first;
     for (; seed < first + seeds && (!seconds || time(NULL) - begin < seconds); seed++) {
-        wrong += seed % 64 == 1 ? play_twice(seed, alone) : play_seed(seed, alone);
-        turns += sim->turns;
-        int n = 0;
-        for (int t = 0; t < SIM_FAULTS; t++) {
-            injected[sim->plan.troubles[t].fault] += sim->injected[t];
-            n += sim->injected[t];
+        if (!strcmp(mode, "every") && !options.death) {
+            play_deaths(&sums, seed, step);
+        } else {
+            play_one(&sums, seed, &options);
         }
-        both += n > 1;
     }
     printf("%llu jobs from seed %llu, %llu turns in %lld s: %d wrong\n",
-           (unsigned long long)(seed - first), (unsigned long long)first, (unsigned long long)turns,
-           (long long)(time(NULL) - begin), wrong);
+           (unsigned long long)sums.jobs, (unsigned long long)first, (unsigned long long)sums.turns,
+           (long long)(time(NULL) - begin), sums.wrong);
     for (int f = 1; f < SIM_FAULT_COUNT_; f++)
-        printf("  %s: %d\n", fault_names[f], injected[f]);
-    printf("  jobs with two and more faults: %d\n", both);
-    return wrong != 0;
+        printf("  %s: %d\n", fault_names[f], sums.injected[f]);
+    printf("  jobs with two and more faults: %d\n  the longest from a fault after the inits to the "
+           "last error: "
+           "%.1f s (%s)\n",
+           sums.both, (double)sums.longest_nsec / 1e9, sums.longest);
+    return sums.wrong != 0;
 }

@@ -12,27 +12,28 @@ static uint64_t latency(void)
     return 1000 + sim_chance(sim->plan.latency_nsec);
 }
 
-static bool parts(const struct sim_trouble *trouble, int a, int b)
+static bool parts(const struct sim_trouble *trouble, int a, int b, int way)
 {
+    if (trouble->way >= 0 && trouble->way != way) return false;
     bool meant = trouble->other < 0 || a == trouble->other || b == trouble->other;
     return a != b && meant && (a == trouble->victim || b == trouble->victim);
 }
 
 /* Until when no packet passes between two processes; a moment that is over: they are together. */
-static uint64_t apart_until(int a, int b)
+static uint64_t apart_until(int a, int b, int way)
 {
     uint64_t until = 0;
     for (int t = 0; t < SIM_FAULTS; t++) {
-        if (!parts(&sim->plan.troubles[t], a, b)) continue;
+        if (!parts(&sim->plan.troubles[t], a, b, way)) continue;
         if (sim->part_until[t] > until) until = sim->part_until[t];
     }
     return until;
 }
 
 /* When a packet that leaves now is there. */
-static uint64_t arrival(int from, int to)
+static uint64_t arrival(int from, int to, int way)
 {
-    uint64_t at = sim->now + latency(), until = apart_until(from, to);
+    uint64_t at = sim->now + latency(), until = apart_until(from, to, way);
     return sim->now < until ? until + sim_chance(SIM_SEC / 2) : at;
 }
 
@@ -113,6 +114,7 @@ int sim_socket_new(int proc, enum sim_kind kind)
         *at = (struct sim_socket){.kind = kind,
                                   .proc = proc,
                                   .open = true,
+                                  .way = -1,
                                   .peer = -1,
                                   .listener = -1,
                                   .fin_at = SIM_NEVER,
@@ -149,7 +151,7 @@ static void report_end(const struct sim_socket *at, int error)
 {
     struct sim_socket *peer = peer_of(at);
     if (!peer) return;
-    uint64_t when = arrival(at->proc, peer->proc);
+    uint64_t when = arrival(at->proc, peer->proc, at->way);
     if (when < peer->last_at) when = peer->last_at;
     if (error && when < peer->error_at) {
         peer->error_at = when;
@@ -199,7 +201,7 @@ void sim_shutdown(struct sim_socket *at)
 
 /* ---- connections ---- */
 
-int sim_connect(struct sim_socket *at, uint16_t port)
+int sim_connect(struct sim_socket *at, uint16_t port, int way)
 {
     struct sim_socket *listener = NULL;
     if (at->kind == SIM_STREAM) { /* asked for before */
@@ -208,12 +210,15 @@ int sim_connect(struct sim_socket *at, uint16_t port)
     }
     for (int i = 0; i < SIM_SOCKETS && !listener; i++) {
         struct sim_socket *one = &sim->sockets[i];
-        if (one->kind == SIM_LISTENER && one->port == port) listener = one;
+        const bool serves = one->way < 0 || one->way == way;
+        if (one->kind == SIM_LISTENER && one->port == port && serves) listener = one;
     }
+    at->way = way;
     at->kind = SIM_STREAM;
     at->up_at = SIM_NEVER;
     at->port = sim->next_port++;
     at->peer_port = port;
+    at->peer_proc = listener ? listener->proc : 0;
     if (!listener) {
         at->error_at = sim->now + latency();
         at->error = ECONNREFUSED;
@@ -227,14 +232,16 @@ int sim_connect(struct sim_socket *at, uint16_t port)
     listener->nwaiting++;
     peer->port = port;
     peer->peer_port = at->port;
+    peer->way = way;
+    peer->peer_proc = at->proc;
     peer->peer = (int)(at - sim->sockets);
-    peer->up_at = peer->last_at = arrival(at->proc, peer->proc);
+    peer->up_at = peer->last_at = arrival(at->proc, peer->proc, way);
     at->peer = other;
     at->up_at = at->last_at = peer->up_at + latency();
     return -EINPROGRESS;
 }
 
-int sim_accept(struct sim_socket *at, uint16_t *port_out)
+int sim_accept(struct sim_socket *at)
 {
     const struct sim_socket *first = first_waiting(at);
     if (sim_network_is_full(at->proc)) return -EMFILE;
@@ -243,7 +250,6 @@ int sim_accept(struct sim_socket *at, uint16_t *port_out)
     sim->sockets[own].open = true;
     sim->sockets[own].listener = -1;
     at->nwaiting--;
-    *port_out = first->peer_port;
     return own;
 }
 
@@ -258,6 +264,41 @@ static size_t cut(size_t len)
 static unsigned char *byte_at(const struct sim_socket *at, uint64_t k)
 {
     return &sim->bytes[at - sim->sockets][k % SIM_BUFFER_BYTES];
+}
+
+/* One more; with the last one where there is no room. */
+static void append(struct sim_segment *segments, uint32_t first, uint32_t *n,
+                   struct sim_segment one)
+{
+    if (*n < SIM_SEGMENTS) (*n)++;
+    segments[(first + *n - 1) % SIM_SEGMENTS] = one;
+}
+
+/* The other host's kernel answers when the bytes have come. */
+static void expect_answer(struct sim_socket *at, uint64_t when)
+{
+    while (at->nanswers && at->answers[at->first_answer].at <= sim->now) {
+        at->answered = at->answers[at->first_answer].end;
+        at->first_answer = (at->first_answer + 1) % SIM_SEGMENTS;
+        at->nanswers--;
+    }
+    append(at->answers, at->first_answer, &at->nanswers, (struct sim_segment){at->sent, when});
+}
+
+uint64_t sim_missing(const struct sim_socket *at)
+{
+    uint64_t answered = at->answered;
+    for (uint32_t i = 0; i < at->nanswers; i++) {
+        const struct sim_segment *answer = &at->answers[(at->first_answer + i) % SIM_SEGMENTS];
+        if (answer->at <= sim->now) answered = answer->end;
+    }
+    return at->sent - answered;
+}
+
+bool sim_repeats(const struct sim_socket *at)
+{
+    const struct sim_socket *peer = peer_of(at);
+    return peer && apart_until(at->proc, peer->proc, at->way) > sim->now;
 }
 
 static void maybe_flip(const struct sim_socket *from, const struct sim_socket *to, size_t len)
@@ -293,16 +334,12 @@ ssize_t sim_send(struct sim_socket *at, const void *bytes, size_t len)
     maybe_flip(at, peer, len);
     peer->tail += len;
     sim->procs[at->proc].happened++;
-    uint64_t when = arrival(at->proc, peer->proc);
+    uint64_t when = arrival(at->proc, peer->proc, at->way);
     if (when < peer->last_at) when = peer->last_at;
     peer->last_at = when;
-    if (peer->nsegments == SIM_SEGMENTS) { /* with the last one */
-        uint32_t last = (peer->first + peer->nsegments - 1) % SIM_SEGMENTS;
-        peer->segments[last] = (struct sim_segment){peer->tail, when};
-    } else {
-        uint32_t next = (peer->first + peer->nsegments++) % SIM_SEGMENTS;
-        peer->segments[next] = (struct sim_segment){peer->tail, when};
-    }
+    append(peer->segments, peer->first, &peer->nsegments, (struct sim_segment){peer->tail, when});
+    at->sent += len;
+    expect_answer(at, when + latency());
     return (ssize_t)len;
 }
 
@@ -350,6 +387,8 @@ static void delay(struct sim_socket *at, uint64_t until)
     uint64_t when = until + sim_chance(SIM_SEC / 2);
     for (uint32_t s = 0; s < at->nsegments; s++)
         put_off(&at->segments[(at->first + s) % SIM_SEGMENTS].at, when);
+    for (uint32_t s = 0; s < at->nanswers; s++)
+        put_off(&at->answers[(at->first_answer + s) % SIM_SEGMENTS].at, when);
     put_off(&at->last_at, when);
     put_off(&at->fin_at, when);
     put_off(&at->up_at, when);
@@ -362,15 +401,15 @@ static void silence(const struct sim_trouble *trouble, uint64_t until)
         struct sim_socket *at = &sim->sockets[i];
         struct sim_socket *peer = peer_of(at);
         if (at->kind != SIM_STREAM || !peer || peer->proc != trouble->victim) continue;
-        if (!parts(trouble, at->proc, peer->proc)) continue;
+        if (!parts(trouble, at->proc, peer->proc, at->way)) continue;
         if (until - sim->now > LONG_SEC * SIM_SEC) {
             uint64_t when = sim->now + GIVE_UP_SEC * SIM_SEC + sim_chance(SIM_SEC);
             lose(at, when);
             lose(peer, when);
-        } else {
-            delay(at, until);
-            delay(peer, until);
         }
+        if (until == SIM_NEVER) continue;
+        delay(at, until);
+        delay(peer, until);
     }
 }
 
@@ -383,7 +422,7 @@ void sim_network_part(int t)
 
 void sim_network_drop(int proc, bool silent)
 {
-    const struct sim_trouble gone = {.victim = proc, .other = -1};
+    const struct sim_trouble gone = {.victim = proc, .other = -1, .way = -1};
     if (silent) silence(&gone, SIM_NEVER);
     for (int i = 0; i < SIM_SOCKETS; i++) {
         struct sim_socket *at = &sim->sockets[i];

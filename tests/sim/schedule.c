@@ -85,6 +85,9 @@ static bool inject(int t)
     const struct sim_trouble *trouble = &sim->plan.troubles[t];
     struct sim_proc *victim = &sim->procs[trouble->victim];
     if (victim->gone) return false;
+    sim->struck_at = sim->now;
+    for (int r = 0; r < sim->plan.nranks; r++)
+        sim->struck_early |= sim->reports[r].step < 4;
     switch (trouble->fault) {
     case SIM_FAULT_KILL:
     case SIM_FAULT_POWER:
@@ -100,6 +103,7 @@ static bool inject(int t)
         break;
     case SIM_FAULT_PART:
     case SIM_FAULT_CUT:
+    case SIM_FAULT_RAIL:
         sim->injected[t] = true;
         sim_network_part(t);
         break;
@@ -208,6 +212,20 @@ static void pass_on(void)
         give(next);
     }
     if (own_death) raise(SIGKILL);
+}
+
+void sim_call(void)
+{
+    bool own_death = false;
+    if (!own) return;
+    const uint64_t calls = ++sim->procs[own->proc].calls;
+    for (int t = 0; t < SIM_FAULTS; t++) {
+        const struct sim_trouble *trouble = &sim->plan.troubles[t];
+        if (trouble->victim == own->proc && trouble->call == calls && inject(t)) own_death = true;
+    }
+    if (!own_death) return;
+    pass_on();
+    raise(SIGKILL);
 }
 
 /* A busy host gives its processor to others first. */

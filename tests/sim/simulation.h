@@ -19,9 +19,10 @@ enum {
     SIM_PROCS = 6,
     SIM_RANKS = 12,
     SIM_THREADS = 96,
-    SIM_SOCKETS = 256,
+    SIM_SOCKETS = 384,
     SIM_FAULTS = 4,
-    SIM_IDS = 3
+    SIM_IDS = 3,
+    SIM_WAYS = 2
 };
 enum { SIM_BUFFER_BYTES = 1 << 16, SIM_SEGMENTS = 64, SIM_FD = 5000, SIM_WATCHED = 64 };
 #define SIM_NEVER UINT64_MAX
@@ -63,6 +64,7 @@ struct sim_proc {
     uint64_t random;   /* of what is random in the process: keys, nonces */
     uint64_t happened; /* bytes that came or went, threads that were woken */
     int at_locks;      /* threads that wait for one */
+    uint64_t calls;    /* on sockets, so far */
 };
 
 /* ---- the network ---- */
@@ -83,7 +85,9 @@ struct sim_socket {
     enum sim_kind kind;
     int proc;
     bool open; /* has a descriptor */
+    int way;   /* interface at both ends; -1: any */
     uint16_t port, peer_port;
+    int peer_proc;
     int peer;       /* the other end, -1: none any more */
     int listener;   /* an end that is not accepted yet; -1 */
     int nwaiting;   /* such ends of a listener */
@@ -95,6 +99,9 @@ struct sim_socket {
     uint64_t last_at;    /* the last segment's */
     uint32_t nsegments, first;
     struct sim_segment segments[SIM_SEGMENTS];
+    uint64_t sent, answered; /* bytes to the other end, and those known to have come */
+    uint32_t nanswers, first_answer;
+    struct sim_segment answers[SIM_SEGMENTS]; /* when more of them are */
     uint32_t nwatched;
     struct sim_watch watched[SIM_WATCHED];
 };
@@ -114,6 +121,7 @@ enum sim_fault {
     SIM_FAULT_POOR,  /* for a while one in four of its allocations fails */
     SIM_FAULT_BUSY,  /* for a while each of its threads waits long for a processor, again and again
                       */
+    SIM_FAULT_RAIL,  /* one of its interfaces is cut for a while */
     SIM_FAULT_COUNT_
 };
 
@@ -121,7 +129,9 @@ struct sim_trouble {
     enum sim_fault fault;
     int victim;    /* process */
     int other;     /* that it is apart from; -1: all */
-    uint64_t turn; /* at this turn */
+    int way;       /* interface that is cut; -1: all */
+    uint64_t turn; /* at this turn; 0: */
+    uint64_t call; /* before the victim's call of this number on a socket */
     uint64_t nsec; /* that long */
 };
 
@@ -138,6 +148,7 @@ struct sim_plan { /* all that follows from the seed before the job begins */
     uint64_t seed;
     int nprocs, nranks, proc_of[SIM_RANKS];
     uint64_t latency_nsec;    /* most of a packet's */
+    int nways;                /* interfaces of each process, which is a host of its own then */
     int nids, maker[SIM_IDS]; /* the ranks that make the ids */
     bool sealed;              /* all connections are encrypted */
     int short_one_in;         /* reads and writes that are cut short */
@@ -151,6 +162,8 @@ struct sim_world {
     _Atomic uint32_t over;
     const char *stuck; /* why no thread goes on; NULL */
     bool injected[SIM_FAULTS], flip_due[SIM_FAULTS];
+    uint64_t struck_at;              /* the last of them */
+    bool struck_early;               /* before all ranks were at their data */
     uint64_t part_until[SIM_FAULTS]; /* the victim is apart from the others */
     bool id_made[SIM_IDS];
     ncclUniqueId ids[SIM_IDS];
@@ -168,6 +181,8 @@ extern struct sim_world *sim; /* shared */
 
 /* A number below `n`, which is not 0. */
 uint64_t sim_chance(uint64_t n);
+/* The caller asks the system for something on a socket: the last moment for some faults. */
+void sim_call(void);
 /* Give the baton away and wait for it; the caller has said what it waits for. */
 void sim_turn(void);
 /* A new thread of a process, without the baton; -1: too many. */
@@ -197,11 +212,15 @@ void sim_network_fill(int proc, uint64_t nsec);
 bool sim_network_is_full(int proc);
 void sim_socket_close(struct sim_socket *at);
 /* As the system calls, on sockets; errors as negative errno. */
-int sim_connect(struct sim_socket *at, uint16_t port);
-int sim_accept(struct sim_socket *at, uint16_t *port_out);
+int sim_connect(struct sim_socket *at, uint16_t port, int way);
+int sim_accept(struct sim_socket *at);
 ssize_t sim_send(struct sim_socket *at, const void *bytes, size_t len);
 ssize_t sim_recv(struct sim_socket *at, void *bytes, size_t len);
 void sim_shutdown(struct sim_socket *at);
+/* Bytes that it sent and the other host has not answered; whether its kernel sends them, or asks
+ * for room, again and again. */
+uint64_t sim_missing(const struct sim_socket *at);
+bool sim_repeats(const struct sim_socket *at);
 /* All sockets of a process: closed by its kernel, or silent for ever. */
 void sim_network_drop(int proc, bool silent);
 /* One connection of the process breaks. False: it has none. */
