@@ -180,6 +180,18 @@ struct tt_group_call *tt_messages_in_turn(const struct tt_plan *plan, struct tt_
 
 /* ---- messages to oneself ---- */
 
+static ncclResult_t too_large(const struct tt_own_pair *pair, int rank)
+{
+    const struct tt_tune_choice none = {0};
+    const struct tt_call send = tt_call_of(&pair->send->task, &none),
+                         recv = tt_call_of(&pair->recv->task, &none);
+    char texts[2][TT_CALL_BYTES];
+    tt_call_text(&send, false, texts[0]);
+    tt_call_text(&recv, false, texts[1]);
+    return tt_fail(ncclInvalidUsage, "rank %d: %s is larger than %s, which receives it", rank,
+                   texts[0], texts[1]);
+}
+
 /* The k-th send to oneself goes to the k-th receive from oneself of the same group. */
 ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_group_call *first)
 {
@@ -189,11 +201,7 @@ ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_group_call 
         size_t bytes, room, none;
         tt_buffer_bytes(&pair.send->task, &bytes, &none);
         tt_buffer_bytes(&pair.recv->task, &none, &room);
-        if (bytes > room) {
-            return tt_fail(ncclInvalidUsage,
-                           "rank %d: a send of %zu bytes to itself meets a receive of %zu bytes",
-                           rank, bytes, room);
-        }
+        if (bytes > room) return too_large(&pair, rank);
     }
     if (!pair.send && !pair.recv) return ncclSuccess;
     return tt_fail(ncclInvalidUsage, "rank %d: a %s itself needs the %s itself in the same group",

@@ -332,6 +332,28 @@ static void mismatched(struct stage *stage)
     }
 }
 
+static void larger(struct actor *actor)
+{
+    ncclComm_t comm = actor->stage->first[actor->rank];
+    NCCL(ncclGroupStart());
+    NCCL(ncclSend(actor->buffer, 2, ncclDouble, actor->rank, comm, actor->stream));
+    NCCL(ncclRecv(actor->other, 3, ncclFloat, actor->rank, comm, actor->stream));
+    CHECK(ncclGroupEnd() == ncclInvalidUsage);
+}
+
+static void to_itself(struct stage *stage)
+{
+    pthread_t threads[NRANKS];
+    struct actor actors[NRANKS];
+    NCCL(ncclCommInitAll(stage->first, NRANKS, NULL));
+    begin(stage, threads, actors, larger);
+    end(stage, threads);
+    CHECK(says(stage, "rank 1: Send(count 2, double, to rank 1) is larger than Recv(count 3, "
+                      "float, from rank 1), which receives it"));
+    for (int r = 0; r < NRANKS; r++)
+        NCCL(ncclCommAbort(stage->first[r]));
+}
+
 /* One that is larger waits for its receiver, whose end is its failure. */
 static void send_late(struct actor *actor)
 {
@@ -417,6 +439,7 @@ static const struct scenario {
     {"unreceived over sockets", unreceived, true},
     {"mismatched", mismatched, false},
     {"mismatched over sockets", mismatched, true},
+    {"to itself", to_itself, false},
     {"exited", exited, false},
     {"left behind", left_behind, false},
     {"left behind over sockets", left_behind, true},
