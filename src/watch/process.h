@@ -40,6 +40,8 @@ struct watch_flights { /* flight.c: a signal handler finds the communicators her
     pid_t pid;
     uint64_t wall_nsec, mono_nsec; /* at one time */
     char path[PATH_MAX];           /* "": no file is wanted */
+    int held;                      /* the file, locked; -1: it was not written yet */
+    _Atomic bool said_shared;      /* other processes were found to have the same path */
     char host[TT_STATUS_HOST_BYTES], exe[128];
     struct flight_out out; /* used while `writing`: a handler may run on a stack of few KiB */
 };

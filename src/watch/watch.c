@@ -304,6 +304,8 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
 {
     int64_t report_sec = tt_param_int("TUTTI_WATCHDOG");
     *watch_out = NULL;
+    ncclResult_t rc = tt_flight_check(subject);
+    if (rc) return rc;
     struct tt_watch *watch = calloc(1, sizeof(*watch));
     if (!watch) return tt_fail(ncclSystemError, "watchdog: out of memory");
     watch->subject = *subject;

@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,13 +37,51 @@ void tt_flight_write(int fd, const char *reason)
 
 /* ---- the file ---- */
 
+static void let_go(void)
+{
+    if (tt_watches.flights.held >= 0) close(tt_watches.flights.held);
+    tt_watches.flights.held = -1;
+}
+
 /* An earlier file about communicators which have ended since is kept under another name. */
 static void keep_earlier(void)
 {
     if (!atomic_exchange(&tt_watches.flights.parted, false)) return;
+    let_go();
     uint64_t number = (uint64_t)atomic_fetch_add(&tt_watches.flights.nfiles, 1) + 1;
     (void)rename(tt_watches.flights.path,
                  tt_flight_numbered(&tt_watches.flights.out, tt_watches.flights.path, number));
+}
+
+/* The file is still where this process locked it. */
+static bool holds(void)
+{
+    struct stat own, there;
+    return tt_watches.flights.held >= 0 && !fstat(tt_watches.flights.held, &own) &&
+           !stat(tt_watches.flights.path, &there) && own.st_dev == there.st_dev &&
+           own.st_ino == there.st_ino;
+}
+
+/* Open the file, empty; a regular one is locked until the process ends. -1: errno, EWOULDBLOCK
+ * where another process has it. */
+static int open_file(void)
+{
+    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    struct stat status;
+    if (!holds()) let_go();
+    int fd = tt_watches.flights.held;
+    if (fd < 0) {
+        fd = open(tt_watches.flights.path, flags, 0644);
+        if (fd < 0 || fstat(fd, &status) || !S_ISREG(status.st_mode)) return fd;
+        if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+            close(fd);
+            errno = EWOULDBLOCK;
+            return -1;
+        }
+        tt_watches.flights.held = fd;
+    }
+    if (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)) let_go();
+    return tt_watches.flights.held;
 }
 
 /* A write beyond the limit of file sizes, or to a FIFO whose reader has gone, is an error of the
@@ -50,14 +89,13 @@ static void keep_earlier(void)
 static void write_file(const char *reason)
 {
     static const struct timespec at_once = {0};
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     sigset_t ours, before;
     sigemptyset(&ours);
     sigaddset(&ours, SIGXFSZ);
     sigaddset(&ours, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &ours, &before);
     keep_earlier();
-    int fd = open(tt_watches.flights.path, flags, 0644);
+    int fd = open_file();
     if (fd < 0) {
         atomic_store(&tt_watches.flights.complaint, errno);
     } else {
@@ -65,7 +103,7 @@ static void write_file(const char *reason)
         tt_watches.flights.out.used = 0;
         tt_watches.flights.out.error = 0;
         tt_flight_lines(&tt_watches.flights.out, reason);
-        close(fd);
+        if (fd != tt_watches.flights.held) close(fd);
     }
     if (atomic_load(&tt_watches.flights.complaint)) sigtimedwait(&ours, NULL, &at_once);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -91,6 +129,11 @@ static void complain(void)
     int error = atomic_exchange(&tt_watches.flights.complaint, 0);
     if (!error) return;
     errno = error;
+    if (error == EWOULDBLOCK) {
+        tt_warn("TUTTI_FLIGHT_FILE: %s: another process writes it: its name needs %%p",
+                tt_watches.flights.path);
+        return;
+    }
     tt_warn("TUTTI_FLIGHT_FILE: %s: %m; what the ranks did last is not written",
             tt_watches.flights.path);
 }
@@ -181,6 +224,7 @@ static void prepare(void)
     int64_t most = tt_param_int("TUTTI_FLIGHT_OPERATIONS");
     struct timespec wall;
     tt_watches.flights.prepared = true;
+    tt_watches.flights.held = -1;
     tt_watches.flights.pid = getpid();
     tt_watches.flights.most =
         (int)(most < 1 || most > TT_CALL_LOG_LEN - 1 ? TT_CALL_LOG_LEN - 1 : most);
@@ -194,6 +238,21 @@ static void prepare(void)
     set_path(path);
     make_folder();
     if (tt_watches.flights.path[0]) receive_signals();
+}
+
+ncclResult_t tt_flight_check(const struct tt_watch_subject *subject)
+{
+    const char *path = tt_param_str("TUTTI_FLIGHT_FILE");
+    struct stat status;
+    bool shared = false;
+    if (!path || !*path || strstr(path, "%p") || !subject->peers) return ncclSuccess;
+    for (int rank = 0; rank < subject->member->rank; rank++)
+        shared = shared || subject->peers[rank].reach == TT_REACH_MAPPED;
+    if (!shared || (!stat(path, &status) && !S_ISREG(status.st_mode))) return ncclSuccess;
+    if (!atomic_exchange(&tt_watches.flights.said_shared, true))
+        tt_warn_setting("TUTTI_FLIGHT_FILE: %s: another process writes it: its name needs %%p",
+                        path);
+    return tt_param_check();
 }
 
 void tt_flight_add(struct tt_watch *watch)

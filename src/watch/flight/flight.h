@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct tt_watch;
+struct tt_watch_subject;
 
 struct tt_flight_look { /* counters that changed, and when that was seen */
     _Atomic uint64_t nsec, begun, ended;
@@ -23,9 +24,11 @@ struct tt_flight { /* of one communicator; the watchdog's thread writes, a signa
     bool stands;         /* it is there as stalled */
 };
 
+/* Warn when other processes of the communicator write the same file. Any thread. Errors:
+ * ncclInvalidUsage under strict mode. */
+ncclResult_t tt_flight_check(const struct tt_watch_subject *subject);
 /* Add a communicator; the first one prepares the file and the signal handlers. Remove it; when it
- * has failed, it is written first. All functions but tt_flight_forget() are called under the room's
- * lock. */
+ * has failed, it is written first. These two and the next are called under the room's lock. */
 void tt_flight_add(struct tt_watch *watch);
 void tt_flight_remove(struct tt_watch *watch);
 /* Note what has changed in one communicator; called at each look of the watchdog. When it has

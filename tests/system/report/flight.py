@@ -218,6 +218,16 @@ def refused(_):
     with tempfile.TemporaryDirectory() as made, job("differs", {"TUTTI_FLIGHT_FILE": f"{made}/%h/%p.jsonl"}) as (ranks, _):
         errors = [process.communicate(timeout=60)[1] for process in ranks]
         check("folders are made", len(glob.glob(f"{made}/*/*.jsonl")) == RANKS, errors)
+    with tempfile.TemporaryDirectory() as made:
+        for strict in ("0", "1"):
+            with job("differs", {"TUTTI_FLIGHT_FILE": f"{made}/one.jsonl", "TUTTI_STRICT": strict}) as (ranks, _):
+                errors = [process.communicate(timeout=60)[1] for process in ranks]
+                words = f"TUTTI_FLIGHT_FILE: {made}/one.jsonl: another process writes it: its name needs %p"
+                check("one file for all", sum(words in text for text in errors) >= RANKS - 1, errors)
+                check("an error of strict mode", strict == "0" or f"TUTTI_STRICT: {words}" in "".join(errors), errors)
+            if strict == "0":
+                lines = [json.loads(line) for line in open(f"{made}/one.jsonl")]
+                check("the file of one process", sum(line["t"] == "head" for line in lines) == 1, lines)
     with job("differs", {"TUTTI_FLIGHT_FILE": ""}) as (ranks, folder):
         for process in ranks:
             process.communicate(timeout=60)
