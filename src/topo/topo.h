@@ -32,8 +32,7 @@ struct tt_topo_plan { /* owned by the caller of tt_topo_plan_make; free with tt_
     int *ring[TT_MAX_CHANNELS];    /* ring[i][k] = rank at position k, nranks entries */
     struct tt_tree_links *tree[TT_MAX_CHANNELS]; /* links of every rank */
     int *by_host;    /* owned: all ranks, host by host; NULL: not known */
-    int *host_first; /* owned, [nnodes + 1]: where each host begins there, and the end; NULL: hosts
-                        have as many ranks each */
+    int *host_first; /* owned, [nnodes + 1]: their begins and the end there; NULL: equal hosts */
 };
 
 static inline const int *tt_topo_ring(const struct tt_topo_plan *plan, int channel)

@@ -411,18 +411,18 @@ static int way_of(const struct sockaddr_in *in)
 
 int getifaddrs(struct ifaddrs **all)
 {
-    static struct ifaddrs netifs[SIM_WAYS]; /* of the process */
-    static struct sockaddr_in addresses[SIM_WAYS];
-    static const char *const names[SIM_WAYS] = {"sim0", "sim1"};
+    static struct ifaddrs netifs[SIM_PATHS]; /* of the process */
+    static struct sockaddr_in addresses[SIM_PATHS];
+    static const char *const names[SIM_PATHS] = {"sim0", "sim1"};
     int (*get)(struct ifaddrs **);
     *(void **)&get = dlsym(RTLD_NEXT, "getifaddrs");
     if (!sim_self() || sim->plan.nways < 2) return get(all);
-    for (int w = 0; w < SIM_WAYS; w++) {
+    for (int w = 0; w < SIM_PATHS; w++) {
         make_address(&addresses[w], sim_self()->proc, w, 0);
         memcpy(&netifs[w].ifa_name, &names[w], sizeof(char *));
         netifs[w].ifa_flags = IFF_UP | IFF_RUNNING;
         netifs[w].ifa_addr = (struct sockaddr *)&addresses[w];
-        netifs[w].ifa_next = w + 1 < SIM_WAYS ? &netifs[w + 1] : NULL;
+        netifs[w].ifa_next = w + 1 < SIM_PATHS ? &netifs[w + 1] : NULL;
     }
     *all = netifs;
     return 0;

@@ -55,7 +55,7 @@ static void plan_ids(struct sim_plan *plan)
 /* One interface of up to two processes is cut, the same one, and maybe again. */
 static void plan_rails(struct sim_plan *plan)
 {
-    const int way = (int)sim_chance(SIM_WAYS);
+    const int way = (int)sim_chance(SIM_PATHS);
     for (int t = 0; t < SIM_FAULTS; t++) {
         struct sim_trouble *trouble = &plan->troubles[t];
         if (t && sim_chance(2)) continue;
@@ -124,7 +124,7 @@ static void make_plan(uint64_t seed, const struct options *options)
     plan->latency_nsec = latencies[sim_chance(4)];
     plan->short_one_in = sim_chance(2) ? 3 : 1000000;
     plan->switch_one_in = sim_chance(2) ? 4 : 1000000;
-    plan->nways = options->alone == SIM_FAULT_RAIL || sim_chance(4) == 0 ? SIM_WAYS : 1;
+    plan->nways = options->alone == SIM_FAULT_RAIL || sim_chance(4) == 0 ? SIM_PATHS : 1;
     static const enum sim_fault faults[] = {
         SIM_FAULT_NONE, SIM_FAULT_KILL,  SIM_FAULT_KILL,  SIM_FAULT_KILL, SIM_FAULT_POWER,
         SIM_FAULT_STOP, SIM_FAULT_STOP,  SIM_FAULT_PART,  SIM_FAULT_PART, SIM_FAULT_FLIP,
@@ -140,7 +140,7 @@ static void make_plan(uint64_t seed, const struct options *options)
         if (sim_chance((uint64_t)t + 1)) continue; /* a quarter of the jobs has one at most */
         trouble->fault = faults[sim_chance(TT_LEN(faults))];
         if (trouble->fault == SIM_FAULT_RAIL && plan->nways > 1) {
-            trouble->way = (int)sim_chance(SIM_WAYS);
+            trouble->way = (int)sim_chance(SIM_PATHS);
             if (sim_chance(2)) trouble->nsec = LONG_CUT_NSEC;
         }
         if (trouble->fault == SIM_FAULT_CUT)
@@ -275,7 +275,7 @@ static bool has_a_way(void)
         if (trouble->fault != SIM_FAULT_RAIL || (way >= 0 && trouble->way != way)) return false;
         way = trouble->way;
     }
-    return way >= 0 && !sim->struck_early;
+    return way >= 0 && !sim->injected_early;
 }
 
 /* The other one is there, and its link as well. */
@@ -403,10 +403,10 @@ static void add_up(struct sums *sums)
         n += sim->injected[t];
     }
     sums->both += n > 1;
-    for (int r = 0; r < sim->plan.nranks && n && !sim->struck_early; r++)
+    for (int r = 0; r < sim->plan.nranks && n && !sim->injected_early; r++)
         if (sim->reports[r].rc && sim->reports[r].at > last_at) last_at = sim->reports[r].at;
-    if (last_at < sim->struck_at + sums->longest_nsec) return;
-    sums->longest_nsec = last_at - sim->struck_at;
+    if (last_at < sim->injected_at + sums->longest_nsec) return;
+    sums->longest_nsec = last_at - sim->injected_at;
     describe(sums->longest, sizeof(sums->longest));
 }
 

@@ -85,9 +85,9 @@ static bool inject(int t)
     const struct sim_trouble *trouble = &sim->plan.troubles[t];
     struct sim_proc *victim = &sim->procs[trouble->victim];
     if (victim->gone) return false;
-    sim->struck_at = sim->now;
+    sim->injected_at = sim->now;
     for (int r = 0; r < sim->plan.nranks; r++)
-        sim->struck_early |= sim->reports[r].step < 4;
+        sim->injected_early |= sim->reports[r].step < 4;
     switch (trouble->fault) {
     case SIM_FAULT_KILL:
     case SIM_FAULT_POWER:

@@ -22,7 +22,7 @@ enum {
     SIM_SOCKETS = 384,
     SIM_FAULTS = 4,
     SIM_IDS = 3,
-    SIM_WAYS = 2
+    SIM_PATHS = 2
 };
 enum { SIM_BUFFER_BYTES = 1 << 16, SIM_SEGMENTS = 64, SIM_FD = 5000, SIM_WATCHED = 64 };
 #define SIM_NEVER UINT64_MAX
@@ -162,8 +162,8 @@ struct sim_world {
     _Atomic uint32_t over;
     const char *stuck; /* why no thread goes on; NULL */
     bool injected[SIM_FAULTS], flip_due[SIM_FAULTS];
-    uint64_t struck_at;              /* the last of them */
-    bool struck_early;               /* before all ranks were at their data */
+    uint64_t injected_at;            /* the last of them */
+    bool injected_early;             /* before all ranks were at their data */
     uint64_t part_until[SIM_FAULTS]; /* the victim is apart from the others */
     bool id_made[SIM_IDS];
     ncclUniqueId ids[SIM_IDS];

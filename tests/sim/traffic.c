@@ -35,7 +35,7 @@ struct lines {
     void *inbox;
     struct tt_transport *transport;
     struct tt_proxy *proxy;
-    struct line lines[SIM_WAYS];
+    struct line lines[SIM_PATHS];
 };
 
 static ncclResult_t no_event(void **handle, int type, void *parent, int64_t id, void *extra)
@@ -176,7 +176,7 @@ static ncclResult_t carry(struct lines *lines, const struct tt_member *member,
     return ncclSuccess;
 }
 
-/* Meanwhile nobody asks for messages. */
+/* Meanwhile no thread asks for messages. */
 static ncclResult_t meet(struct tt_bootstrap *b)
 {
     char own = 0, all[SIM_RANKS];

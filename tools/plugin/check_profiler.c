@@ -355,7 +355,7 @@ static int check_threads(struct check_case_state *state, const struct check_opti
 
 enum { INIT_ROUNDS = 20, INIT_THREADS = 8 };
 
-struct birth {
+struct first_init {
     struct drive drive;
     struct check_case_state *state;
     pthread_barrier_t *together;
@@ -363,9 +363,9 @@ struct birth {
     bool opened;
 };
 
-static void *be_born(void *arg)
+static void *init_thread(void *arg)
 {
-    struct birth *own = arg;
+    struct first_init *own = arg;
     pthread_barrier_wait(own->together);
     own->opened = drive_open_at_once(&own->drive, own->rank, INIT_THREADS, 0xdef0, own->state);
     pthread_barrier_wait(own->together);
@@ -374,22 +374,22 @@ static void *be_born(void *arg)
 }
 
 /* One round; how many have no context. */
-static int be_born_together(struct check_case_state *state)
+static int init_together(struct check_case_state *state)
 {
-    struct birth births[INIT_THREADS];
+    struct first_init inits[INIT_THREADS];
     pthread_t threads[INIT_THREADS];
     pthread_barrier_t together;
     int without = 0;
     pthread_barrier_init(&together, NULL, INIT_THREADS);
     for (int k = 0; k < INIT_THREADS; k++) {
-        births[k] = (struct birth){.state = state, .together = &together, .rank = k};
-        if (pthread_create(&threads[k], NULL, be_born, &births[k]) != 0) abort();
+        inits[k] = (struct first_init){.state = state, .together = &together, .rank = k};
+        if (pthread_create(&threads[k], NULL, init_thread, &inits[k]) != 0) abort();
     }
     for (int k = 0; k < INIT_THREADS; k++)
         pthread_join(threads[k], NULL);
     for (int k = 0; k < INIT_THREADS; k++) {
-        without += !births[k].opened || !births[k].drive.profiler->context;
-        if (births[k].opened) drive_close(&births[k].drive);
+        without += !inits[k].opened || !inits[k].drive.profiler->context;
+        if (inits[k].opened) drive_close(&inits[k].drive);
     }
     pthread_barrier_destroy(&together);
     return without;
@@ -397,12 +397,12 @@ static int be_born_together(struct check_case_state *state)
 
 /* NCCL calls init from each thread that makes a communicator, and only the loading has a lock: here
  * the first communicators of the process come together, once and again. */
-static int check_births(struct check_case_state *state, const struct check_options *options)
+static int check_inits_at_once(struct check_case_state *state, const struct check_options *options)
 {
     (void)options;
     doing(state, "inits at once");
     for (int round = 0; round < INIT_ROUNDS; round++) {
-        int without = be_born_together(state);
+        int without = init_together(state);
         *state->note = 0;
         if (without > 0 && without < INIT_THREADS) {
             check_breach(state, "init: of %d threads at once some got no context", INIT_THREADS);
@@ -513,7 +513,7 @@ static const struct check_case cases[] = {
     {"engines and phases", check_engines},
     {"unload and load", check_reload},
     {"four threads", check_threads},
-    {"inits at once", check_births},
+    {"inits at once", check_inits_at_once},
     {"a long run", check_growth},
     {"come and go", check_leavings},
     {"cost", check_cost},
