@@ -76,4 +76,4 @@ ncclResult_t tt_net_socket_reverse(void *comm, void **reverse_out);
  * its last bytes have come. Call it now and then while nothing is awaited from a connection. */
 ncclResult_t tt_net_socket_tend(void *comm);
 /* Connections of this process may come anew. */
-bool tt_net_socket_has_ways(void);
+bool tt_net_socket_has_paths(void);

@@ -173,7 +173,7 @@ bool tt_net_socket_is_two_way(const void *ctx)
     return interfaces()->count == 1 && !context->sealed;
 }
 
-bool tt_net_socket_has_ways(void)
+bool tt_net_socket_has_paths(void)
 {
     return interfaces()->count > 1;
 }

@@ -58,7 +58,7 @@ static ncclResult_t socket_reverse(struct tt_net_plugin *self, const void *ctx, 
 static ncclResult_t socket_tend(struct tt_net_plugin *self, void *recv_comm)
 {
     (void)self;
-    if (!recv_comm) return tt_net_socket_has_ways() ? ncclSuccess : ncclInvalidUsage;
+    if (!recv_comm) return tt_net_socket_has_paths() ? ncclSuccess : ncclInvalidUsage;
     return tt_net_socket_tend(recv_comm);
 }
 

@@ -296,12 +296,12 @@ static ncclResult_t check_slot(struct net_edge *edge, int size)
     const struct tt_transport_config *config = edge->edge.config;
     bool apart = slot->flags & NET_FLAG_APART;
     size_t with = apart ? 0 : slot->bytes;
-    bool told = (size_t)size == sizeof(*slot) + with ||
-                (!edge->gathers && (size_t)size == sizeof(*slot) + config->slice_bytes);
+    bool known = (size_t)size == sizeof(*slot) + with ||
+                 (!edge->gathers && (size_t)size == sizeof(*slot) + config->slice_bytes);
     /* what gathers has landed somewhere, or nowhere: net_peek() looks; it comes one by one */
     bool fits = (edge->gathers || slot->bytes <= config->slice_bytes) &&
                 !(slot->flags & ~(uint32_t)(edge->gathers ? NET_FLAG_MAC : NET_FLAG_MOST)) &&
-                (size < 0 || told);
+                (size < 0 || known);
     if (edge->proves && !(slot->flags & NET_FLAG_MAC))
         return damaged(edge, edge->headed, "it has no MAC: is TUTTI_NET_INTEGRITY the same there?");
     if (edge->proves && slot->head_mac != head_mac(edge, edge->headed))
