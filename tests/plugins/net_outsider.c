@@ -452,7 +452,7 @@ static ncclResult_t move(struct request *request)
         ssize_t n =
             comm->sending ? send(comm->fd, at, left, MSG_NOSIGNAL) : recv(comm->fd, at, left, 0);
         if (n < 0 && errno == EAGAIN) return ncclSuccess;
-        if (n <= 0) return ncclRemoteError;
+        if (n <= 0) return outsider_fault("closed-plain") ? ncclSystemError : ncclRemoteError;
         request->moved += (uint64_t)n;
         if (request->moved != sizeof(request->wire) || comm->sending) continue;
         ncclResult_t rc = find_part(request);

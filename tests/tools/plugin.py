@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`tutti plugin check`: sound profilers and networks of every version, and those with a mistake, whose report names
 the call. usage: plugin.py TUTTI PLUGINS profiler|net|net-faults|collnet|tuner|env|libfabric [PROVIDER VERSION...]"""
-import csv, json, os, re, subprocess, sys, tempfile
+import csv, json, os, re, signal, subprocess, sys, tempfile
 
 tutti, plugins, what, *more = sys.argv[1:]
 
@@ -300,6 +300,23 @@ def room_in_a_job():
     check(done.returncode == 0 and "Out of bounds values : 0 OK" in out, f"room told: {out}")
 
 
+def death_in_a_job():
+    """A rank that died is named, also where the network says of a closed connection no more than that something failed."""
+    env = {"NCCL_NET_PLUGIN": f"{plugins}/libnccl-net_outsider_v2.so", "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "OUTSIDER_FAULT": "closed-plain"}
+    perf = [os.path.dirname(tutti) + "/tutti-perf", "-b", "64K", "-e", "64K", "-N", "0", "-n", "5", "-c", "0", "allreduce"]
+    ranks = subprocess.Popen([tutti, "run", "-n", "2", "sh", "-c", '[ $RANK = 0 ] || echo "pid $$."; exec "$@"', "sh", *perf],
+                             env=os.environ | env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    pid, out = 0, ""
+    for line in ranks.stdout:
+        pid = int(re.search("pid ([0-9]+)\\.", line).group(1)) if "pid " in line and not pid else pid
+        out += line
+        if pid and re.search(" 65536 +16384 ", line):
+            break
+    os.kill(pid, signal.SIGKILL)
+    out += ranks.communicate(timeout=120)[0]
+    check("rank 1 on host" in out and "is gone" in out and "over NET/Outsider failed" not in out, f"a death: {out}")
+
+
 def shared_slots_in_a_job():
     """Four peers take turns with slots for three at a time, and slices are as large as 32 MiB of slots allow."""
     env = {"NCCL_NET_PLUGIN": f"{plugins}/libnccl-net_outsider_v12.so", "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_BUFFSIZE": "8388608",
@@ -446,6 +463,7 @@ elif what == "net":
     example_in_a_job()
     groups_in_a_job()
     room_in_a_job()
+    death_in_a_job()
     shared_slots_in_a_job()
     nics_of_a_machine()
 elif what == "collnet":

@@ -15,7 +15,7 @@ enum { CAUSE_LOOKS = 100, CAUSE_LOOK_USEC = 2000 };
 
 /* A rank that closes a connection has often lost another rank and left. When one died its
  * neighbours in the bootstrap's tree learn it at once, so a moment later this rank knows as well
- * whom to blame. */
+ * whom to blame. Plugins often have no code of their own for a connection that is closed. */
 static void await_cause(const struct tt_transport_config *config)
 {
     for (int look = 0; look < CAUSE_LOOKS; look++) {
@@ -34,12 +34,13 @@ static const char *reason_of(const struct tt_net *net, ncclResult_t rc)
     return own ? last : tt_result_text(rc);
 }
 
-/* Errors after the first one of all edges, or after an abort, are its consequences: they are not
- * told, so that the text of the first one stays. */
+/* Errors after the first one of all edges, after an abort or after what another rank told are
+ * consequences: they are not told, so that the text of the first one stays. */
 static bool is_first_error(const struct net_edge *edge)
 {
+    const struct tt_transport_config *config = edge->edge.config;
     return !atomic_load_explicit(&edge->transport->net_edges->error, memory_order_relaxed) &&
-           !tt_member_aborted(edge->edge.config->member);
+           !tt_member_aborted(config->member) && !tt_bootstrap_error(config->bootstrap, NULL);
 }
 
 void tt_net_broke_because(struct net_edge *edge, ncclResult_t rc, const char *sentence)
@@ -64,7 +65,8 @@ void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
     snprintf(sentence, sizeof(sentence), "rank %d: %s %s rank %d over NET/%.64s failed: %.200s",
              config->member->rank, what, edge->edge.key.sending ? "to" : "from",
              edge->edge.key.peer, config->net->name, reason_of(config->net, rc));
-    if (rc == ncclRemoteError && is_first_error(edge)) await_cause(config);
+    if ((rc == ncclRemoteError || !config->net->plugin->builtin) && is_first_error(edge))
+        await_cause(config);
     tt_net_broke_because(edge, rc, sentence);
 }
 

@@ -44,9 +44,12 @@ void tt_bootstrap_key(const struct tt_bootstrap *bootstrap, const char *kind,
     memset(key_out, (int)strlen(kind), 32);
 }
 
+_Atomic int nreported, known_after;
+
 void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence)
 {
     (void)bootstrap, (void)rc, (void)sentence;
+    atomic_fetch_add(&nreported, 1);
 }
 
 char reported[640];
@@ -66,6 +69,8 @@ bool tt_bootstrap_rank_ended(struct tt_bootstrap *bootstrap, int rank)
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out)
 {
     (void)bootstrap, (void)sentence_out;
+    if (atomic_load(&known_after) == 1) return ncclRemoteError;
+    if (atomic_load(&known_after)) atomic_fetch_sub(&known_after, 1);
     return ncclSuccess;
 }
 
@@ -167,6 +172,12 @@ static ncclResult_t count_dereg_mr(struct tt_net_plugin *self, void *comm, void 
     return ncclSuccess;
 }
 
+static ncclResult_t failing_test(struct tt_net_plugin *self, void *request, int *done, int *size)
+{
+    ncclResult_t rc = fails(FAULT_TEST);
+    return rc ? rc : as_it_is.test(self, request, done, size);
+}
+
 static ncclResult_t count_close_recv(struct tt_net_plugin *self, void *recv_comm)
 {
     atomic_fetch_add(&nclosed, 1);
@@ -212,6 +223,7 @@ static void look_at_calls(struct tt_net_ops *ops)
     as_it_is = *ops;
     ops->irecv = count_irecv;
     ops->isend = count_isend;
+    ops->test = failing_test;
     ops->reg_mr = count_reg_mr;
     ops->dereg_mr = count_dereg_mr;
     ops->close_recv = count_close_recv;
@@ -230,6 +242,7 @@ void rank_open(int r)
         tt_net_adopt_socket(&socket_plugin);
         if (!gathers)
             assert_int_equal(tt_net_adopt(&socket_plugin, 12, &tt_net_socket), ncclSuccess);
+        socket_plugin.builtin = gathers;
         look_at_calls(&socket_plugin.ops);
     }
     memset(rank, 0, sizeof(*rank));

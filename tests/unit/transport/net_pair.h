@@ -32,8 +32,11 @@ struct rank {
 };
 
 extern struct rank ranks[2];
-extern char reported[640]; /* to all ranks, last */
-extern bool gathers;       /* the built-in as it is; false: as a plugin */
+extern char reported[640];    /* to all ranks, last */
+extern _Atomic int nreported; /* errors told to the bootstrap */
+/* After so many looks the bootstrap knows of an error of another rank; 0: of none. */
+extern _Atomic int known_after;
+extern bool gathers; /* the built-in as it is; false: as a plugin */
 /* What the network is asked for, and how it behaves. */
 extern _Atomic int nposted;     /* receives that it took */
 extern _Atomic int nregistered; /* regions that it has registered */
@@ -43,7 +46,7 @@ extern _Atomic int nlistening;  /* listeners that are open */
 extern _Atomic int nlistened;   /* listeners so far */
 extern bool refuses;            /* registrations of users' memory */
 /* Set once both ends of the first connection are there: what fails of the next one. */
-enum fault { FAULT_NONE, FAULT_CONNECT, FAULT_ACCEPT, FAULT_REGISTER };
+enum fault { FAULT_NONE, FAULT_CONNECT, FAULT_ACCEPT, FAULT_REGISTER, FAULT_TEST };
 extern _Atomic int fault, nfaults; /* enum fault; how often it was met */
 extern _Atomic bool withholds;     /* nothing is taken from users' memory just now */
 extern char *users[2];             /* memory of each rank's user, USER_BYTES; NULL: none */

@@ -281,6 +281,34 @@ static void a_dead_peer_ends_the_wait(void **state)
 }
 
 /* An edge that is destroyed before its peer ever came. */
+/* A plugin may say no more than that something failed when a rank has died: the bootstrap is given
+ * a moment to say which, and then nothing else is told. */
+static void what_others_reported_stays(void **state)
+{
+    const char *payload = NULL;
+    size_t bytes = 0;
+    ncclResult_t rc;
+    (void)state;
+    rank_open(0);
+    rank_open(1);
+    struct tt_edge *out = edge_of(0, TT_CONN_COLL, true), *in = edge_of(1, TT_CONN_COLL, false);
+    while (!try_send(out, 1))
+        sched_yield();
+    while (!try_receive(in, 1))
+        sched_yield();
+    const int before = atomic_load(&nreported);
+    atomic_store(&known_after, 5);
+    atomic_store(&fault, FAULT_TEST);
+    while ((rc = tt_edge_peek(in, 77, &payload, &bytes)) == ncclInProgress)
+        sched_yield();
+    assert_int_equal(rc, ncclSystemError);
+    assert_int_equal(atomic_load(&nreported) - before, gathers);
+    atomic_store(&fault, FAULT_NONE);
+    atomic_store(&known_after, 0);
+    rank_close(0);
+    rank_close(1);
+}
+
 static void no_peer_comes(void **state)
 {
     (void)state;
@@ -426,6 +454,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_was_posted_leaves),
         cmocka_unit_test(another_operation_is_reported),
         cmocka_unit_test(a_dead_peer_ends_the_wait),
+        cmocka_unit_test(what_others_reported_stays),
         cmocka_unit_test(no_peer_comes),
         cmocka_unit_test(expected_messages_are_asked_for),
         cmocka_unit_test(a_rank_of_4096_takes_little),
