@@ -143,11 +143,11 @@ static void hand_over(struct tt_work *work, int ended)
     }
 }
 
-static void end_channel(struct tt_work *work, int f)
+/* The time is 0 where an abort stopped it: it has no end of its own. */
+static void end_channel(struct tt_work *work, int f, uint64_t now_nsec)
 {
     void *event = work->channel_events[f].kernel;
     if (!event) return;
-    uint64_t now_nsec = tt_now_nsec();
     ncclProfilerEventStateArgs_v7_t args = {.kernelCh = {.pTimer = now_nsec}};
     end_phase(work, f, now_nsec);
     tt_prof_state(work->events.profiler, event, ncclProfilerKernelChStop, &args);
@@ -157,7 +157,14 @@ static void end_channel(struct tt_work *work, int f)
 
 void tt_events_end(struct tt_work *work, int f)
 {
-    end_channel(work, f); /* before the next one on its edge begins */
+    if (work->channel_events[f].kernel) /* before the next one on its edge begins */
+        end_channel(work, f, tt_now_nsec());
     track_edges(work, &work->frames[f], NULL);
     hand_over(work, f);
+}
+
+void tt_events_cut(struct tt_work *work, int f)
+{
+    end_channel(work, f, 0);
+    track_edges(work, &work->frames[f], NULL);
 }

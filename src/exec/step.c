@@ -274,11 +274,21 @@ static ncclResult_t begin(struct tt_work *work)
     return rc;
 }
 
-/* Frames that did not end by themselves: the work was aborted, or ran as a list without a wait. */
-static void end_events(struct tt_work *work)
+/* An abort ends the frames that have not ended. */
+static __attribute__((noinline)) void cut_events(struct tt_work *work)
 {
     work->events_open = false;
     for (int f = 0; f < work->nframes; f++) {
+        if (work->frame_live[f] > 0) tt_events_cut(work, f);
+    }
+}
+
+/* Frames that did not end by themselves: the work failed, or ran as a list without a wait. */
+static void end_events(struct tt_work *work, ncclResult_t rc)
+{
+    if (rc) cut_events(work);
+    work->events_open = false;
+    for (int f = 0; !rc && f < work->nframes; f++) {
         if (work->frame_live[f] > 0) tt_events_end(work, f);
     }
 }
@@ -287,7 +297,7 @@ static void end_events(struct tt_work *work)
 static __attribute__((noinline)) void end_unusual(struct tt_work *work, ncclResult_t rc)
 {
     leave_wait(work);
-    if (work->events_open) end_events(work);
+    if (work->events_open) end_events(work, rc);
     if (rc) tt_member_abort(work->member, rc);
     if (rc && work->transport) tt_transport_release_memory(work->transport);
 }
@@ -439,6 +449,7 @@ static __attribute__((noinline)) enum tt_step step(struct tt_work *work)
     if (tt_member_gives_up(work->member, work->seq)) {
         /* the buffers are the caller's again when the stream is over */
         if (work->transport) tt_transport_release_memory(work->transport);
+        if (work->events_open) cut_events(work);
         return end(work, ncclSuccess);
     }
     if (work->phase != TT_WORK_RUN) return step_stage(work);
