@@ -3,7 +3,7 @@
 cut, mixed, out of order or no traces at all. usage: trace.py TUTTI"""
 import gzip, json, os, random, re, shutil, subprocess, sys, tempfile
 
-from trace_made import MS, US, Rank, crossing, made, nests, stopped
+from trace_made import MS, US, Rank, crossing, flown, made, nests, stopped
 
 tutti = sys.argv[1]
 
@@ -493,6 +493,12 @@ def stops(folder):
         "dies": [("AllReduce", 4, [0, 1, 3], [2], True, "and nothing after it, and its file breaks off: it died or was killed"),
                  ("Broadcast", 0, [], [2], False, "queued behind AllReduce #4, which came to no end")],
         "inside": [("AllReduce", 3, [0, 1, 2, 3], [], True, "began it; rank 2 did not end it; the file of rank 2 breaks off in it: it died")],
+        "cut": [("AllReduce", 3, [0, 1, 2, 3], [], True, "whose files are here began it; it did not come to its end by itself: an error, a "
+                 "time-out or an abort cut it off 5.00 s after the last one had begun it")] +
+               [("AllReduce", k, [], [], False, "AllReduce #4 of communicator 00000000000000ab and 2 more: queued behind AllReduce #3")
+                for k in (4, 5, 6)],
+        "others": [("AllReduce", 3, [0, 2, 3], [1], False, "ranks called different operations, and wait for each other:"),
+                   ("Broadcast", 0, [1], [0, 2, 3], False, "rank 0 waits in AllReduce #3")],
         "chain": [("Broadcast", 0, [0], [1], True, "communicator 00000000000000cd: rank 0 waited 5.00 s for rank 1, which never began it: "
                    "it has begun nothing"),
                   ("AllReduce", 3, [0, 1], [2, 3], True, "for ranks 2 and 3, which never began it: rank 2 waits in Broadcast #0 of "
@@ -512,6 +518,18 @@ def stops(folder):
         check(sorted(seen) == sorted(w[:5] for w in want), f"{kind}: {found['stopped']}")
         text = trace(f"{folder}/{kind}").stdout
         check(all(w[5] in text for w in want) and all(s["text"] in text for s in found["stopped"]), f"{kind}: {text}")
+    check(rows(f"{folder}/cut")[1][0]["operations"] == 3, "what was cut is no operation of the table")
+    for kind, waiting, absent, says in (("absent", [0, 1, 3], [2], "ranks 0, 1 and 3 have waited since 2.00 ms for rank 2, which never began it: it ended "
+                                         "AllReduce #2"), ("others", [0, 2, 3], [1], "which never began it: it waits in Broadcast #3"),
+                                        ("inside", [0, 1, 2], [], "ranks 0 to 2 did not end it, and there is no file of rank 3; rank 0 has waited "
+                                         "2.0 s: data of rank 2"), ("message", None, None, "rank 0 of communicator 00000000000000ab has waited 2.0 s in a "
+                                                                    "Send or Recv: data of rank 2")):
+        os.makedirs(f"{folder}/flown {kind}")
+        flown(f"{folder}/flown {kind}", kind)
+        found, _ = rows(f"{folder}/flown {kind}")
+        check(says in trace(f"{folder}/flown {kind}").stdout, trace(f"{folder}/flown {kind}").stdout)
+        seen = [(s["number"], s["waiting"], s["absent"]) for s in found["stopped"] if s["function"] == "AllReduce"]
+        check(seen == ([(3, waiting, absent)] if waiting else []) and len(found["waits"]) == (not waiting), f"{kind}: {found}")
     os.makedirs(f"{folder}/good")
     made(f"{folder}/good")
     check(rows(f"{folder}/good")[0]["stopped"] == [] and "stopped" not in trace(f"{folder}/good").stdout, "a run that ended well")

@@ -37,8 +37,9 @@ class Rank:
         self.counts[2] += 1
         self.say(t="stop", id=event, ts=self.clock(at))
 
-    def collective(self, begin, end, func="AllReduce", count=256, root=-1, datatype="ncclFloat32", called=None, moved=None):
-        """From the call (just before its kernel, or earlier) to the end of its kernel; `moved` is its type and count once called."""
+    def collective(self, begin, end, func="AllReduce", count=256, root=-1, datatype="ncclFloat32", called=None, moved=None, cut=False):
+        """From the call (just before its kernel, or earlier) to the end of its kernel, which has none where `begin` is one of the
+        queue alone (`end` is "queued"), and which an abort ended (`cut`); `moved` is its type and count once called."""
         call = begin if called is None else called
         seq = self.seq[self.c, func] = self.seq.get((self.c, func), -1) + 1
         group = self.start(call - 3, "GroupApi", depth=1, captured=0)
@@ -49,9 +50,11 @@ class Rank:
                           proto="SIMPLE", channels=1, warps=1, group=0)
         self.stop(call, coll)
         self.stop(call, group)
+        if end == "queued":
+            return
         kernel = self.start(begin, "KernelCh", coll, channel=0, timer=1)
         if end is not None:
-            self.state(end, kernel, "KernelChStop", 2)
+            self.state(end, kernel, "KernelChStop", 0 if cut else 2)
             self.stop(end, kernel)
 
     def join(self, c, comm, rank, nranks):
@@ -106,6 +109,14 @@ def stopped(folder, kind):
     elif kind == "inside":  # rank 2 dies in it
         for rank in ranks:
             rank.collective(at, None if rank is ranks[2] else late)
+    elif kind == "cut":  # all are in it when an abort ends it, and three wait behind it
+        for rank in ranks:
+            rank.collective(at, late, cut=True)
+            for k in range(3):
+                rank.collective(at + (k + 1) * MS, "queued")
+    elif kind == "others":  # rank 1 calls something else
+        for rank in ranks:
+            rank.collective(at, late, "Broadcast" if rank is ranks[1] else "AllReduce", root=0 if rank is ranks[1] else -1)
     elif kind in ("chain", "circle"):  # ranks 0 and 1 wait for 2, which waits in a communicator of its own for 3
         for rank in ranks[2:]:
             rank.join(2, other, rank.rank - 2, 2)
@@ -123,6 +134,26 @@ def stopped(folder, kind):
         if kind != "open" and not (kind in ("dies", "inside") and rank is ranks[2]):
             rank.end()
         rank.write(folder)
+
+
+def flown(folder, kind):
+    """What a flight recorder writes of four ranks that stand still: `absent` (rank 2 never began the third), `others` (rank 1 called another),
+    `inside` (all are in it, rank 3 has no file), `message` (rank 0 waits for one)."""
+    begun = {"absent": [3, 3, 2, 3], "others": [3] * 4, "inside": [3] * 3, "message": [2] * 4}[kind]
+    for rank, most in enumerate(begun):
+        lines = [dict(t="head", v=1, flight="comm ab stands still", host="one", pid=100 + rank, exe="made", start_wall_ns=10**18,
+                      start_mono_ns=10**12 + 5000 * MS, clock="monotonic", api=0, mask=0),
+                 dict(t="comm", c=1, comm=COMM, name="", rank=rank, nranks=4), dict(t="thread", tid=1, name="operations")]
+        for k in range(1, most + 1):
+            func = "Broadcast" if (kind, rank, k) == ("others", 1, 3) else "AllReduce"
+            lines.append(dict(t="ev", id=k, c=1, tid=1, ts=10**12 + k * MS, func=func, datatype="ncclFloat32", count=1000, type="Coll", seq=k,
+                              root=-1, redop=0, algo="RING", proto="LL", channels=1) | ({"dur": 100 * US} if k < 3 else {}))
+        waits = most == 3 or (kind == "message" and rank == 0)
+        lines.append(dict(t="flight", c=1, begun=most, ended=min(most, 2), queued=0, abort=0) |
+                     (dict(waits="data of", peer=2, since=10**12 + 3000 * MS) if waits else {}))
+        lines.append(dict(t="end", starts=most, states=0, stops=min(most, 2), open=0))
+        with open(f"{folder}/{rank}.jsonl", "w") as out:
+            out.write("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def crossing(folder):

@@ -262,7 +262,7 @@ def ends_nowhere(shown, folder):
         shown.wait_idle()
         check(f"{operation} at rank 0: waits" in of(shown, "#tip") and "for rank 2" in of(shown, "#tip"), of(shown, "#tip"))
         shown.click(*canvas_point(shown, 800, 88))
-        check("It has no end: ranks 0, 1 and 3" in of(shown, "#selected") and "never" in of(shown, "#selected"), of(shown, "#selected"))
+        check("It came to no end: ranks 0, 1 and 3" in of(shown, "#selected") and "never" in of(shown, "#selected"), of(shown, "#selected"))
         path = shown.run("[...document.querySelectorAll('#path tbody tr')].map(r => r.cells[0].textContent)")
         check(path == ["rank 2: begins nothing" if kind == "nothing" else "rank 2: outside of NCCL, after AllReduce #2; it never begins this"], path)
 

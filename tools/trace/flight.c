@@ -97,6 +97,21 @@ static void where_text(const struct timeline *run, const struct timeline_flight 
     }
 }
 
+bool trace_flight_waits(const struct timeline *run, const struct timeline_flight *flight,
+                        char *text, size_t bytes)
+{
+    const struct timeline_member *member = &run->members[flight->member];
+    if (member->comm == TIMELINE_NONE || flight->waits_nsec < LONG_NSEC) return false;
+    if (flight->begun != flight->ended || trace_flight_at_work(run, member->comm)) return false;
+    int used = snprintf(text, bytes,
+                        "rank %d of communicator %016llx has waited %.1f s in a Send or Recv: %s",
+                        member->rank, (unsigned long long)run->comms[member->comm].id,
+                        (double)flight->waits_nsec / 1e9, timeline_word(run, flight->waits));
+    if (used > 0 && (size_t)used < bytes && flight->waits_for >= 0)
+        (void)snprintf(text + used, bytes - (size_t)used, " rank %d", flight->waits_for);
+    return true;
+}
+
 /* A rank whose file is there. */
 struct comm_rank {
     uint32_t comm;
@@ -145,13 +160,25 @@ static void check_rank(const struct timeline *run, const struct comm_rank *own, 
 
 /* Files that were asked for were not written at the same moment: ranks that are well differ by a
  * few operations. They stand still when one of them waits for long. */
+static bool stands_still(const struct timeline *run, const struct timeline_flight *flight)
+{
+    const struct timeline_process *process = &run->processes[run->members[flight->member].process];
+    return !strstr(process->flight, ASKED) || flight->waits_nsec >= LONG_NSEC;
+}
+
 static bool at_work(const struct timeline *run, const struct comm_rank *ranks, uint32_t count)
 {
     for (uint32_t k = 0; k < count; k++) {
-        const struct timeline_flight *flight = ranks[k].flight;
-        const struct timeline_process *process =
-            &run->processes[run->members[flight->member].process];
-        if (!strstr(process->flight, ASKED) || flight->waits_nsec >= LONG_NSEC) return false;
+        if (stands_still(run, ranks[k].flight)) return false;
+    }
+    return true;
+}
+
+bool trace_flight_at_work(const struct timeline *run, uint32_t comm)
+{
+    for (uint32_t f = 0; f < run->nflights; f++) {
+        const struct timeline_flight *flight = &run->flights[f];
+        if (run->members[flight->member].comm == comm && stands_still(run, flight)) return false;
     }
     return true;
 }

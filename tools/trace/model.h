@@ -140,16 +140,19 @@ struct timeline_operation {
     uint64_t seq; /* of its function in the communicator; of a message: between these two ranks */
     uint16_t func;
     bool message;
-    bool whole; /* all ranks whose files are here, both sides of the message, have ended it */
+    bool whole; /* all ranks whose files are here, both sides of the message, have ended it, and
+                   none was cut */
     int64_t first_begin_nsec, last_begin_nsec, last_end_nsec;
 };
 
 /* A Coll or P2p at one rank. It begins with its first KernelCh and ends with the last of its
- * KernelCh and ProxyOp; where there are none, with the event itself. */
+ * KernelCh and ProxyOp; where there are none, with the event itself. One that has none behind one
+ * that was cut or has no end was queued behind that, and has no end either. */
 struct timeline_part {
     uint32_t event;
     uint32_t operation;
     int64_t begin_nsec, end_nsec; /* end_nsec: TIMELINE_OPEN */
+    bool cut;                     /* an abort ended it: a KernelCh's KernelChStop has no time */
 };
 
 struct timeline {

@@ -1,18 +1,20 @@
 /* Where a run stopped: operations that never came to their end, who waits in them, and for whom.
+ * What it is called is in stop_text.c.
  *
  * A rank waits in an operation when it is the last thing that it began, and another never began
  * it or it has no end. One that waits may keep ranks of other communicators waiting: a cause is a
  * stop whose absent ranks wait for no other. What only a file that breaks off leaves open, while
- * the other ranks went on, is no stop: the end of it was not written. */
+ * the other ranks went on, is no stop: the end of it was not written.
+ *
+ * Files of a flight recorder say how far a rank is, whatever is in them: numbers of a communicator
+ * count all its collectives. An end that they lack may have come since the last look, so what they
+ * leave open is a stop where a rank is not there yet or a rank waits. */
 #include "tool.h"
 
 #include "base/mem.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { LISTED_MOST = 6, REASONS_MOST = 3 };
 
 /* What is known while stops are sought. A self is a rank of a process, whose communicators are
  * several members. All owned. */
@@ -24,6 +26,7 @@ struct search {
     uint64_t *most;       /* by member and function: sequence number of its last, plus 1 */
     uint32_t *place;      /* by function: its place in `most`, plus 1 */
     uint32_t *waits_self; /* by self: the operation it waits in, or TIMELINE_NONE */
+    bool *cut;            /* by part: it ended before its time; NULL: none did */
     uint32_t nselves, nfuncs;
 };
 
@@ -118,7 +121,7 @@ static bool search_init(const struct timeline *run, struct search *search,
 
 /* ---- one operation ---- */
 
-static bool breaks_off(const struct timeline *run, uint32_t member)
+bool trace_breaks_off(const struct timeline *run, uint32_t member)
 {
     const struct timeline_process *process = &run->processes[run->members[member].process];
     return !process->ended && !process->runs;
@@ -154,8 +157,24 @@ static bool append_absent(struct trace_stops *stops, uint32_t member)
     return true;
 }
 
-/* Append those that never began it: without what lies before a later one of the same function,
- * which is a hole in the file. */
+/* By the member's own counter, where its file has one. */
+static const struct timeline_flight *flight_of(const struct timeline *run, uint32_t member)
+{
+    uint32_t flight = run->members[member].flight;
+    return flight == TIMELINE_NONE ? NULL : &run->flights[flight];
+}
+
+/* One that has no part in it: what lies before a later one of the same function is a hole in the
+ * file, and of a flight recorder what is older than its oldest. */
+static bool never_began(const struct timeline *run, const struct search *search, uint32_t member,
+                        const struct timeline_operation *operation)
+{
+    const struct timeline_flight *flight = flight_of(run, member);
+    if (flight) return flight->begun <= operation->seq; /* equal: it called another one */
+    return operation->message || *most_of(search, member, operation->func) <= operation->seq;
+}
+
+/* Append those that never began it. */
 static bool add_absent(const struct timeline *run, const struct search *search,
                        const struct timeline_operation *operation, struct trace_stops *stops,
                        struct trace_stop *stop)
@@ -166,12 +185,22 @@ static bool add_absent(const struct timeline *run, const struct search *search,
         if (operation->message && m != partner) continue;
         if (member->comm != operation->comm || member->is_twin) continue;
         if (search->stamp[m] == stop->operation + 1) continue;
-        bool hole = !operation->message && *most_of(search, m, operation->func) > operation->seq;
-        if (hole) continue;
+        if (!never_began(run, search, m, operation)) continue;
         if (!append_absent(stops, m)) return false;
         stop->count++;
     }
     return true;
+}
+
+/* Of a flight recorder: a rank has waited in it. */
+static bool waits_inside(const struct timeline *run, const struct timeline_operation *operation)
+{
+    for (uint32_t k = 0; k < operation->count; k++) {
+        const struct timeline_part *part = &run->parts[operation->first + k];
+        const struct timeline_flight *flight = flight_of(run, run->events[part->event].member);
+        if (part->end_nsec == TIMELINE_OPEN && flight && flight->waits_nsec >= 0) return true;
+    }
+    return false;
 }
 
 /* Whether a rank is missing or inside of it that did not just stop to write its file. */
@@ -180,14 +209,16 @@ static bool is_stop(const struct timeline *run, const struct search *search,
                     const struct trace_stop *stop)
 {
     bool went_on = false, known = false, any = stop->count > 0;
+    if (run->comms[operation->comm].flies) return any || waits_inside(run, operation);
     for (uint32_t k = 0; k < stop->count; k++)
-        known |= !breaks_off(run, stops->absent[stop->first + k]);
+        known |= !trace_breaks_off(run, stops->absent[stop->first + k]);
     for (uint32_t k = 0; k < operation->count; k++) {
         const struct timeline_part *part = &run->parts[operation->first + k];
         uint32_t member = run->events[part->event].member;
         bool open = part->end_nsec == TIMELINE_OPEN;
-        any |= open;
-        known |= open && !breaks_off(run, member);
+        any |= open || part->cut;
+        known |= part->cut;
+        known |= open && !trace_breaks_off(run, member);
         went_on |= !open && search->last_nsec[search->self[member]] > part->end_nsec;
     }
     return any && (known || !went_on);
@@ -204,6 +235,7 @@ static void find_waiting(const struct timeline *run, const struct search *search
         bool open = part->end_nsec == TIMELINE_OPEN;
         if (!open && search->last_nsec[self] > part->end_nsec) continue;
         stop->open |= open;
+        stop->cut += part->cut;
         if (search->waits_self[self] != TIMELINE_NONE) { /* it cannot begin what is queued */
             stop->behind = search->waits_self[self];
             continue;
@@ -260,22 +292,52 @@ static void find_causes(const struct timeline *run, const struct search *search,
         stops->ranks[m] = run->members[m].rank;
 }
 
+/* Ranks of one communicator wait in collectives, each of which the ranks of the others lack. */
+static bool called_others(const struct timeline *run, const struct trace_stops *stops)
+{
+    uint32_t nheld = 0;
+    for (uint32_t s = 0; s < stops->count; s++) {
+        const struct timeline_operation *op = &run->operations[stops->list[s].operation];
+        bool same = op->comm == run->operations[stops->list[0].operation].comm;
+        if (stops->list[s].behind != TIMELINE_NONE) continue;
+        if (op->message || !same || !stops->list[s].waiting) return false;
+        nheld++;
+    }
+    return nheld > 1;
+}
+
+/* Whether the operation may be one: it is not whole, and its communicator's files are of one kind
+ * and not of ranks that are at work. */
+static bool may_stop(const struct timeline *run, const struct timeline_operation *operation)
+{
+    if (operation->whole) return false;
+    if (!run->comms[operation->comm].flies) return true;
+    for (uint32_t m = 0; m < run->nmembers; m++) {
+        const struct timeline_member *member = &run->members[m];
+        if (member->comm == operation->comm && member->flight == TIMELINE_NONE) return false;
+    }
+    return !trace_flight_at_work(run, operation->comm);
+}
+
 bool trace_stops_find(const struct timeline *run, struct trace_stops *stops)
 {
     struct search search = {0};
     uint32_t broken = 0;
-    *stops = (struct trace_stops){0};
+    *stops = (struct trace_stops){.circle = ""};
     for (uint32_t o = 0; o < run->noperations; o++)
-        broken += !run->operations[o].whole && !run->comms[run->operations[o].comm].flies;
+        broken += !run->operations[o].whole;
     if (broken == 0) return true;
     stops->list = tt_calloc(broken, sizeof(stops->list[0]));
     bool good = stops->list && search_init(run, &search, stops);
     for (uint32_t o = 0; good && o < run->noperations && stops->count < TRACE_STOPS_MOST; o++) {
         const struct timeline_operation *operation = &run->operations[o];
-        if (operation->whole || run->comms[operation->comm].flies) continue;
-        good = look_at(run, &search, o, stops);
+        if (may_stop(run, operation)) good = look_at(run, &search, o, stops);
     }
     if (good) find_causes(run, &search, stops);
+    stops->circle = stops->has_cause || stops->count == 0 ? ""
+                    : called_others(run, stops)
+                        ? "ranks called different operations, and wait for each other"
+                        : "ranks wait for each other in a circle";
     if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
     search_fini(&search);
     return good;
@@ -289,255 +351,4 @@ void trace_stops_fini(struct trace_stops *stops)
     free(stops->last);
     free(stops->waits_in);
     *stops = (struct trace_stops){0};
-}
-
-/* ---- in words ---- */
-
-struct words {
-    char *text;
-    size_t bytes, used;
-};
-static void say(struct words *words, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct words *words, const char *fmt, ...)
-{
-    va_list args;
-    if (words->used >= words->bytes) return;
-    va_start(args, fmt);
-    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
-    int more = vsnprintf(words->text + words->used, words->bytes - words->used, fmt, args);
-    va_end(args);
-    if (more > 0) words->used += (size_t)more;
-}
-
-static void say_time(struct words *words, int64_t nsec)
-{
-    if (nsec >= 1000000000) {
-        say(words, "%.2f s", (double)nsec / 1e9);
-    } else {
-        say(words, nsec >= 1000000 ? "%.2f ms" : "%.3f ms", (double)nsec / 1e6);
-    }
-}
-
-static int by_number(const void *left, const void *right)
-{
-    const int *a = left, *b = right;
-    return (*a > *b) - (*a < *b);
-}
-
-/* "rank 2", "ranks 0 to 3 and 7"; sorts them. */
-static void say_ranks(struct words *words, int *ranks, uint32_t count)
-{
-    uint32_t said = 0;
-    qsort(ranks, count, sizeof(ranks[0]), by_number);
-    say(words, count == 1 ? "rank" : "ranks");
-    for (uint32_t k = 0; k < count;) {
-        uint32_t run = 1;
-        while (k + run < count && ranks[k + run] == ranks[k] + (int)run)
-            run++;
-        if (run == 2) run = 1;
-        if (said == LISTED_MOST) {
-            say(words, " and %u more", count - k);
-            return;
-        }
-        say(words, said == 0 ? " %d" : k + run == count ? " and %d" : ", %d", ranks[k]);
-        if (run > 1) say(words, " to %d", ranks[k + run - 1]);
-        k += run;
-        said++;
-    }
-}
-
-static void say_operation(const struct timeline *run, struct words *words, uint32_t operation,
-                          uint32_t comm)
-{
-    const struct timeline_operation *op = &run->operations[operation];
-    say(words, "%s #%llu", timeline_word(run, op->func), (unsigned long long)op->seq);
-    if (op->comm != comm)
-        say(words, " of communicator %016llx", (unsigned long long)run->comms[op->comm].id);
-}
-
-/* What an absent rank does instead: "has begun nothing". */
-static void say_reason(const struct timeline *run, const struct trace_stops *stops, uint32_t member,
-                       uint32_t comm, struct words *words)
-{
-    uint32_t waits = stops->waits_in[member], last = stops->last[member];
-    if (waits != TIMELINE_NONE) {
-        say(words, "waits in ");
-        say_operation(run, words, waits, comm);
-    } else if (last == TIMELINE_NONE) {
-        say(words, "has begun nothing");
-    } else {
-        const struct timeline_part *part = &run->parts[last];
-        bool open = part->end_nsec == TIMELINE_OPEN;
-        say(words, open ? "began " : "ended ");
-        say_operation(run, words, part->operation, comm);
-        say(words, " at ");
-        say_time(words, open ? part->begin_nsec : part->end_nsec);
-        say(words, " and nothing after it");
-    }
-    if (breaks_off(run, member)) say(words, ", and its file breaks off: it died or was killed");
-}
-
-static void say_reasons(const struct timeline *run, const struct trace_stops *stops,
-                        const struct trace_stop *stop, struct words *words)
-{
-    const uint32_t *absent = &stops->absent[stop->first];
-    uint32_t comm = run->operations[stop->operation].comm;
-    if (stop->count == 1) {
-        say(words, "it ");
-        say_reason(run, stops, absent[0], comm, words);
-        return;
-    }
-    for (uint32_t k = 0; k < stop->count && k < REASONS_MOST; k++) {
-        say(words, "%srank %d ", k ? "; " : "", stops->ranks[absent[k]]);
-        say_reason(run, stops, absent[k], comm, words);
-    }
-    if (stop->count > REASONS_MOST) say(words, "; and so on");
-}
-
-/* No rank is absent: who did not end it. */
-static void say_open(const struct timeline *run, const struct trace_stops *stops,
-                     const struct timeline_operation *op, int *ranks, struct words *words)
-{
-    uint32_t open = 0, cut = 0;
-    for (uint32_t k = 0; k < op->count; k++) {
-        const struct timeline_part *part = &run->parts[op->first + k];
-        if (part->end_nsec == TIMELINE_OPEN)
-            ranks[open++] = stops->ranks[run->events[part->event].member];
-    }
-    say(words, "all its ranks whose files are here began it; ");
-    say_ranks(words, ranks, open);
-    say(words, " did not end it");
-    for (uint32_t k = 0; k < op->count; k++) {
-        uint32_t member = run->events[run->parts[op->first + k].event].member;
-        bool open_here = run->parts[op->first + k].end_nsec == TIMELINE_OPEN;
-        if (open_here && breaks_off(run, member)) ranks[cut++] = stops->ranks[member];
-    }
-    if (cut == 0) return;
-    say(words, cut == 1 ? "; the file of " : "; the files of ");
-    say_ranks(words, ranks, cut);
-    say(words, cut == 1 ? " breaks off in it: it died or was killed"
-                        : " break off in it: they died or were killed");
-}
-
-/* Who waits, and for how long. */
-static void say_waiting(const struct timeline *run, const struct trace_stops *stops,
-                        const struct trace_stop *stop, int *ranks, struct words *words)
-{
-    const struct timeline_operation *op = &run->operations[stop->operation];
-    uint32_t waiting = 0;
-    for (uint32_t k = 0; k < op->count; k++) {
-        const struct timeline_part *part = &run->parts[op->first + k];
-        if (trace_part_waits(run, stops, part))
-            ranks[waiting++] = stops->ranks[run->events[part->event].member];
-    }
-    if (waiting == 0) {
-        ranks[0] = stops->ranks[run->events[run->parts[op->first].event].member];
-        say_ranks(words, ranks, 1);
-        say(words, " ended it without ");
-        return;
-    }
-    say_ranks(words, ranks, waiting);
-    if (stop->open) {
-        say(words, waiting == 1 ? " has waited since " : " have waited since ");
-        say_time(words, stop->since_nsec);
-    } else {
-        say(words, " waited ");
-        say_time(words, stop->until_nsec - op->first_begin_nsec);
-    }
-    say(words, " for ");
-}
-
-void trace_stop_text(const struct timeline *run, const struct trace_stops *stops,
-                     const struct trace_stop *stop, char *text, size_t bytes)
-{
-    const struct timeline_operation *op = &run->operations[stop->operation];
-    struct words words = {.text = text, .bytes = bytes};
-    uint32_t most = op->count > stop->count ? op->count : stop->count;
-    int *ranks = tt_calloc((size_t)most + 1, sizeof(*ranks));
-    *text = '\0';
-    if (!ranks) return;
-    if (stop->behind != TIMELINE_NONE) {
-        say(&words, "queued behind ");
-        say_operation(run, &words, stop->behind, op->comm);
-        say(&words, ", which came to no end");
-    } else if (stop->count == 0) {
-        say_open(run, stops, op, ranks, &words);
-    } else {
-        bool sends = !strcmp(timeline_word(run, op->func), "Send");
-        say_waiting(run, stops, stop, ranks, &words);
-        for (uint32_t k = 0; k < stop->count; k++)
-            ranks[k] = stops->ranks[stops->absent[stop->first + k]];
-        say_ranks(&words, ranks, stop->count);
-        say(&words, ", which never began %s: ",
-            !op->message ? "it"
-            : sends      ? "its Recv"
-                         : "its Send");
-        say_reasons(run, stops, stop, &words);
-    }
-    free(ranks);
-}
-
-/* "AllReduce #0 of communicator 20134175b21be4fa", "Send #0 of rank 0 to rank 1 of ...". */
-static void name_stop(const struct timeline *run, const struct trace_stops *stops,
-                      const struct trace_stop *stop, char *text, size_t bytes)
-{
-    const struct timeline_operation *op = &run->operations[stop->operation];
-    const struct timeline_event *event = &run->events[run->parts[op->first].event];
-    struct words words = {.text = text, .bytes = bytes};
-    *text = '\0';
-    say_operation(run, &words, stop->operation, op->comm);
-    if (op->message) {
-        say(&words, " of rank %d %s rank %d", stops->ranks[event->member],
-            strcmp(timeline_word(run, op->func), "Recv") != 0 ? "to" : "from", event->peer);
-    }
-    say(&words, " of communicator %016llx", (unsigned long long)run->comms[op->comm].id);
-}
-
-void trace_stops_print(const struct timeline *run, const struct trace_stops *stops,
-                       const char *head)
-{
-    enum { PRINTED_MOST = 8 };
-    if (stops->count > 0 && !stops->has_cause)
-        printf("%sranks wait for each other in a circle:\n", head);
-    for (uint32_t s = 0; s < stops->count && s < PRINTED_MOST; s++) {
-        const struct trace_stop *stop = &stops->list[s];
-        char name[200], text[TRACE_STOP_BYTES];
-        name_stop(run, stops, stop, name, sizeof(name));
-        trace_stop_text(run, stops, stop, text, sizeof(text));
-        printf("%s%s%s: %s\n", head, stop->cause && stop->waiting ? "stopped in " : "", name, text);
-    }
-    if (stops->count > PRINTED_MOST)
-        printf("%sand %u more operations without an end\n", head, stops->count - PRINTED_MOST);
-}
-
-static json_t *stop_json(const struct timeline *run, const struct trace_stops *stops,
-                         const struct trace_stop *stop)
-{
-    const struct timeline_operation *op = &run->operations[stop->operation];
-    char id[24], text[TRACE_STOP_BYTES];
-    json_t *waiting = json_array(), *absent = json_array(), *open = json_array();
-    for (uint32_t k = 0; k < op->count; k++) {
-        const struct timeline_part *part = &run->parts[op->first + k];
-        int rank = stops->ranks[run->events[part->event].member];
-        if (trace_part_waits(run, stops, part)) json_array_append_new(waiting, json_integer(rank));
-        if (part->end_nsec == TIMELINE_OPEN) json_array_append_new(open, json_integer(rank));
-    }
-    for (uint32_t k = 0; k < stop->count; k++) {
-        int rank = stops->ranks[stops->absent[stop->first + k]];
-        json_array_append_new(absent, json_integer(rank));
-    }
-    (void)snprintf(id, sizeof(id), "%016llx", (unsigned long long)run->comms[op->comm].id);
-    trace_stop_text(run, stops, stop, text, sizeof(text));
-    return json_pack("{s:s, s:I, s:s, s:b, s:o, s:o, s:o, s:s}", "function",
-                     timeline_word(run, op->func), "number", (json_int_t)op->seq, "communicator",
-                     id, "cause", (int)stop->cause, "waiting", waiting, "absent", absent, "open",
-                     open, "text", text);
-}
-
-json_t *trace_stops_json(const struct timeline *run, const struct trace_stops *stops)
-{
-    json_t *list = json_array();
-    for (uint32_t s = 0; s < stops->count; s++)
-        json_array_append_new(list, stop_json(run, stops, &stops->list[s]));
-    return list;
 }

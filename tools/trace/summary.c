@@ -87,6 +87,17 @@ static json_t *clock_json(const struct timeline_clock *clock)
     return json;
 }
 
+static json_t *flight_waits_json(const struct timeline *run)
+{
+    json_t *list = json_array();
+    char text[200];
+    for (uint32_t f = 0; f < run->nflights; f++) {
+        if (trace_flight_waits(run, &run->flights[f], text, sizeof(text)))
+            json_array_append_new(list, json_string(text));
+    }
+    return list;
+}
+
 static void print_json(const struct timeline *run, const struct trace_table *rows,
                        const struct trace_stops *stops)
 {
@@ -107,10 +118,11 @@ static void print_json(const struct timeline *run, const struct trace_table *row
                                         comm->name, "ranks", comm->nranks, "nodes", comm->nnodes,
                                         "ranks_here", (int)comm->nmembers, "operations", list));
     }
-    trace_print_json(json_pack(
-        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "events", (json_int_t)run->nevents, "complaints",
-        (json_int_t)run->complaints, "left_out", (json_int_t)run->left_out, "processes", processes,
-        "clocks", clocks, "communicators", comms, "stopped", trace_stops_json(run, stops)));
+    trace_print_json(json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "events",
+                               (json_int_t)run->nevents, "complaints", (json_int_t)run->complaints,
+                               "left_out", (json_int_t)run->left_out, "processes", processes,
+                               "clocks", clocks, "communicators", comms, "stopped",
+                               trace_stops_json(run, stops), "waits", flight_waits_json(run)));
 }
 
 /* ---- text ---- */
@@ -198,11 +210,20 @@ static void print_row(const struct timeline *run, const struct trace_row *row, b
     (void)putchar('\n');
 }
 
+static void print_flight_waits(const struct timeline *run)
+{
+    char text[200];
+    for (uint32_t f = 0; f < run->nflights; f++) {
+        if (trace_flight_waits(run, &run->flights[f], text, sizeof(text))) printf("%s\n", text);
+    }
+}
+
 static void print_text(const struct timeline *run, const struct trace_table *rows,
                        const struct trace_stops *stops)
 {
     print_head(run);
     trace_stops_print(run, stops, "");
+    print_flight_waits(run);
     for (uint32_t row = 0; row < rows->nrows; row++) {
         const struct timeline_comm *comm = &run->comms[rows->rows[row].comm];
         if (row == 0 || rows->rows[row - 1].comm != rows->rows[row].comm) {

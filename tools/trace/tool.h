@@ -58,6 +58,13 @@ void trace_note(struct trace_findings *findings, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Who is behind, whose call differs, who waits for whom. False: memory is short. */
 bool trace_check_flights(const struct timeline *run, struct trace_findings *findings);
+/* Whether its files were asked for and none of its ranks has waited for long: they are well, and a
+ * few operations apart. */
+bool trace_flight_at_work(const struct timeline *run, uint32_t comm);
+/* A rank that waits outside of collectives, in a message: "rank 0 of communicator ... has waited
+ * 4.3 s in a Send or Recv: data of rank 1". False: that one does not. */
+bool trace_flight_waits(const struct timeline *run, const struct timeline_flight *flight,
+                        char *text, size_t bytes);
 
 /* ---- where the run stopped: summary, diff and page ---- */
 
@@ -69,6 +76,7 @@ struct trace_stop {
     uint32_t first, count; /* of trace_stops.absent: who never began it */
     uint32_t waiting;      /* ranks that began nothing after it */
     uint32_t behind;       /* an earlier stop, which all who are there wait in; TIMELINE_NONE */
+    uint32_t cut;          /* of which an abort ended so many */
     bool open;             /* of which some have no end in the files */
     bool cause;            /* those who are absent wait for no rank */
     int64_t since_nsec, until_nsec; /* the last begin; the last end of those who wait */
@@ -80,7 +88,8 @@ struct trace_stops {
     uint32_t *last;          /* owned; by member: the last part that it began, or TIMELINE_NONE */
     uint32_t *waits_in;      /* owned; by member: an operation, or TIMELINE_NONE */
     uint32_t count, nabsent;
-    bool has_cause; /* false: ranks wait for each other in a circle */
+    bool has_cause;     /* false: ranks wait for each other */
+    const char *circle; /* how, where they do; else "" */
 };
 /* False: memory is short, and said. */
 bool trace_stops_find(const struct timeline *run, struct trace_stops *stops);
@@ -94,6 +103,8 @@ bool trace_part_waits(const struct timeline *run, const struct trace_stops *stop
 /* Print a line for each of the first few, and how many more there are; `head` stands before. */
 void trace_stops_print(const struct timeline *run, const struct trace_stops *stops,
                        const char *head);
+/* Whether its process died or was killed, as its file lacks the end. */
+bool trace_breaks_off(const struct timeline *run, uint32_t member);
 /* A list of objects. */
 json_t *trace_stops_json(const struct timeline *run, const struct trace_stops *stops);
 

@@ -108,7 +108,7 @@ function readOperation(before, index) {
 
 // Where the run stopped: who waits in an operation does so until its end, for groups that never began it.
 function readStop(op, cause, absent, waiting, text) {
-  op.stop = { cause: cause === 1, text, waits: waiting.length > 0, absent: absent.map(index => groups[index]) };
+  op.stop = { cause: cause === 1, queued: cause === 2, text, waits: waiting.length > 0, absent: absent.map(index => groups[index]) };
   for (const group of op.stop.absent) (group.absent ??= []).push(op);
   if (absent.length || cause === 2) for (const part of op.parts) if (waiting.includes(part.group.index)) part.waits = part.end;
 }

@@ -148,6 +148,21 @@ static void put_waiting(const struct page *page, const struct trace_stop *stop, 
     }
 }
 
+/* Where a flight recorder says that a rank waits, and no operation shows it. */
+static void put_flight_waits(const struct timeline *run, struct out *out)
+{
+    const char *before = "";
+    out_text(out, "\"waits\":[");
+    for (uint32_t f = 0; f < run->nflights; f++) {
+        char text[200];
+        if (!trace_flight_waits(run, &run->flights[f], text, sizeof(text))) continue;
+        out_text(out, before);
+        put_string(out, text);
+        before = ",";
+    }
+    out_text(out, "],");
+}
+
 /* [operation, 1: it is a cause, 2: it is queued behind another one, groups that are absent, that
  * wait, the text] */
 static bool put_stops(const struct page *page, struct out *out)
@@ -158,8 +173,8 @@ static bool put_stops(const struct page *page, struct out *out)
     if (!number) return false;
     for (uint32_t o = 0; o < run->noperations; o++)
         number[o + 1] = number[o] + page_has_operation(page, &run->operations[o]);
-    out_print(out, "\"circle\":%s,\"stops\":[",
-              stops->count && !stops->has_cause ? "true" : "false");
+    put_flight_waits(run, out);
+    out_print(out, "\"circle\":\"%s\",\"stops\":[", stops->circle);
     for (uint32_t s = 0; s < stops->count; s++) {
         const struct trace_stop *stop = &stops->list[s];
         char text[TRACE_STOP_BYTES];

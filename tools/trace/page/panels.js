@@ -111,7 +111,7 @@ function operationFacts(op) {
     part.open ? 'no end' : time(part.end - part.waits)]);
   const rest = op.order.length > 64 ? [element('p', `and ${many(op.order.length - 64, 'rank')} that began later`)] : [];
   return [element('p', element('b', head)), element('p', `${talk}${op.whole || op.stop ? '' : ' Not all ranks whose files are here have ended it.'}`),
-    ...(op.stop ? [element('p', `It has no end: ${op.stop.text}.`, { className: 'warn' })] : []),
+    ...(op.stop ? [element('p', `It came to no end: ${op.stop.text}.`, { className: 'warn' })] : []),
     tableOf(['', 'begins after', 'waits', 'moves'], [...absent, ...lines]), ...rest];
 }
 function showOperation() {
@@ -134,10 +134,11 @@ function showOperation() {
 
 // What came to no end, causes first, and why.
 function whereStopped(look) {
-  const MOST = 4, stops = facts.stops.map(([index]) => operations[index]), circle = facts.circle ? [element('li', 'Ranks wait for each other in a circle:', { className: 'warn' })] : [];
-  const said = stops.slice(0, MOST).map(op => element('li', [op.stop.cause && op.stop.waits ? 'The run stopped in ' : '', look(op), `: ${op.stop.text}.`], { className: 'warn' }));
-  const rest = stops.length > MOST ? [element('li', `${many(stops.length - MOST, 'more operation')} came to no end.`)] : [];
-  return [...circle, ...said, ...rest];
+  const MOST = 4, stops = facts.stops.map(([index]) => operations[index]), warn = text => element('li', text[0].toUpperCase() + text.slice(1), { className: 'warn' });
+  const held = stops.filter(op => !op.stop.queued), queued = stops.filter(op => op.stop.queued);
+  const said = [...held.slice(0, MOST), ...queued.slice(0, 1)].map(op => element('li', [op.stop.cause && op.stop.waits ? 'The run stopped in ' : '', look(op), `: ${op.stop.text}.`], { className: 'warn' }));
+  const rest = stops.length > said.length ? [element('li', `${many(stops.length - said.length, 'more operation')} came to no end.`)] : [];
+  return [...(facts.circle ? [warn(`${facts.circle}:`)] : []), ...said, ...rest, ...facts.waits.slice(0, MOST).map(text => warn(`${text}.`))];
 }
 // The run in a few sentences: how much waiting there is, for whom, what takes most, and what has not ended.
 function inShort() {

@@ -81,7 +81,7 @@ static struct part_key key_of(const struct timeline *run, uint32_t index)
         .rank = member->rank,
         .member = event->member,
         .at_nsec = event->start_nsec,
-        .part = {index, TIMELINE_NONE, event->start_nsec, event->stop_nsec},
+        .part = {index, TIMELINE_NONE, event->start_nsec, event->stop_nsec, false},
     };
     if (event->type == TIMELINE_P2P) {
         bool receives = !strcmp(timeline_word(run, event->func), "Recv");
@@ -95,11 +95,21 @@ static struct part_key key_of(const struct timeline *run, uint32_t index)
     return key;
 }
 
+/* The state of a kernel's end has no time where an abort ended it. */
+static bool is_cut(const struct timeline *run, const struct timeline_event *event)
+{
+    if (event->states == TIMELINE_NONE) return false;
+    const struct timeline_state *state = &run->states[event->states];
+    return state->value == 0 && !strcmp(timeline_word(run, state->name), "KernelChStop");
+}
+
 /* Begin and end of a part by an event below its own. */
-static void set_time(struct part_key *key, const struct timeline_event *event)
+static void set_time(const struct timeline *run, struct part_key *key,
+                     const struct timeline_event *event)
 {
     struct timeline_part *part = &key->part;
     bool kernel = event->type == TIMELINE_KERNEL_CH;
+    part->cut |= kernel && is_cut(run, event);
     if (kernel && (!key->has_kernel || event->start_nsec < part->begin_nsec))
         part->begin_nsec = event->start_nsec;
     bool open = event->stop_nsec == TIMELINE_OPEN;
@@ -127,16 +137,40 @@ static uint32_t find_parts(const struct timeline *run, struct part_key *keys,
         if (!below || event->parent == TIMELINE_NONE) continue;
         again |= event->parent > e;
         uint32_t k = event->parent < e ? key_of_event[event->parent] : TIMELINE_NONE;
-        if (k != TIMELINE_NONE) set_time(&keys[k], event);
+        if (k != TIMELINE_NONE) set_time(run, &keys[k], event);
     }
     for (uint32_t e = 0; again && e < run->nevents; e++) {
         const struct timeline_event *event = &run->events[e];
         bool below = event->type == TIMELINE_KERNEL_CH || event->type == TIMELINE_PROXY_OP;
         if (!below || event->parent == TIMELINE_NONE || event->parent < e) continue;
         if (key_of_event[event->parent] != TIMELINE_NONE)
-            set_time(&keys[key_of_event[event->parent]], event);
+            set_time(run, &keys[key_of_event[event->parent]], event);
     }
     return nkeys;
+}
+
+/* What was queued behind a kernel that never came to its end: such a part never began, whatever
+ * its Coll says, which ends when it is posted. */
+static bool open_queued(const struct timeline *run, struct part_key *keys, uint32_t nkeys)
+{
+    int64_t *last_nsec = tt_calloc(run->nmembers + (size_t)1, sizeof(*last_nsec));
+    bool *held = tt_calloc(run->nmembers + (size_t)1, sizeof(*held));
+    for (uint32_t k = 0; last_nsec && held && k < nkeys; k++) {
+        const struct part_key *key = &keys[k];
+        if (!key->has_kernel || key->at_nsec < last_nsec[key->member]) continue;
+        last_nsec[key->member] = key->at_nsec;
+        held[key->member] = key->part.cut || key->part.end_nsec == TIMELINE_OPEN;
+    }
+    for (uint32_t k = 0; last_nsec && held && k < nkeys; k++) {
+        struct part_key *key = &keys[k];
+        bool expects = run->events[key->part.event].channel > 0 && !key->has_kernel;
+        if (expects && held[key->member] && key->at_nsec > last_nsec[key->member])
+            key->part.end_nsec = TIMELINE_OPEN;
+    }
+    bool good = last_nsec && held;
+    free(last_nsec);
+    free(held);
+    return good;
 }
 
 /* ---- operations ---- */
@@ -167,7 +201,7 @@ static void add_operation(struct timeline *run, const struct part_key *keys, uin
     for (uint32_t k = first; k < first + count; k++) {
         run->parts[k] = keys[k].part;
         run->parts[k].operation = run->noperations;
-        if (keys[k].part.end_nsec == TIMELINE_OPEN) operation->whole = false;
+        if (keys[k].part.end_nsec == TIMELINE_OPEN || keys[k].part.cut) operation->whole = false;
     }
     run->noperations++;
 }
@@ -252,7 +286,9 @@ bool timeline_match(struct timeline *run)
     run->parts = tt_calloc(most, sizeof(*run->parts));
     run->operations = tt_calloc(most, sizeof(*run->operations));
     bool good = count_members(run) && keys && key_of_event && run->parts && run->operations;
-    if (good) join(run, keys, find_parts(run, keys, key_of_event));
+    const uint32_t nkeys = good ? find_parts(run, keys, key_of_event) : 0;
+    if (good) good = open_queued(run, keys, nkeys);
+    if (good) join(run, keys, nkeys);
     if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
     free(key_of_event);
     free(keys);
