@@ -4,6 +4,7 @@
 #include "watch/watch.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/member.h"
 #include "base/param.h"
 #include "base/system/clock.h"
@@ -87,10 +88,17 @@ static uint64_t begun_of(const struct tt_watch *watch)
                      : 0;
 }
 
+/* What the thread says from now on is about this communicator. */
+static void speak_of(const struct tt_watch *watch)
+{
+    tt_log_set_device(watch->subject.member->device);
+}
+
 /* One communicator, once a turn. The time that this process lost does not count. */
 static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
 {
     uint64_t begun = begun_of(watch);
+    speak_of(watch);
     watch->since_nsec += lost_nsec;
     if (watch->since_nsec > now) watch->since_nsec = now; /* it began while the time was lost */
     if (lost_nsec) watch->alone_nsec = 0;
@@ -156,11 +164,14 @@ static void *watch_main(void *arg)
         tt_serve_report(&tt_watches.watchdog.serve, &tt_watches.watchdog.inquiry,
                         tt_watches.watchdog.subjects, now);
         for (struct tt_watch *watch = tt_watches.watchdog.subjects; watch; watch = watch->next) {
+            speak_of(watch);
             tt_judge_ask(watch, now); /* now that all have had what the last inquiry found */
             want_report(watch, now);
         }
-        for (struct tt_watch *watch = tt_watches.watchdog.subjects; watch; watch = watch->next)
+        for (struct tt_watch *watch = tt_watches.watchdog.subjects; watch; watch = watch->next) {
+            speak_of(watch);
             tt_flight_look(watch, now, watch->reported);
+        }
         tt_serve_monitor(&tt_watches.watchdog.serve, tt_watches.watchdog.subjects, now);
         tt_serve_step(&tt_watches.watchdog.serve, fds + 1, &tt_watches.watchdog.inquiry,
                       tt_watches.watchdog.subjects, now);

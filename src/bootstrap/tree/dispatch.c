@@ -3,6 +3,7 @@
 #include "bootstrap/tree/dispatch.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/member.h"
 #include "base/system/clock.h"
 #include "bootstrap/tree/exchange.h"
@@ -36,10 +37,17 @@ static struct tt_branch *branch_to(struct tt_bootstrap *b, int child)
     return NULL;
 }
 
+/* What the service's thread says from now on is about this communicator. */
+static void speak_of(const struct tt_bootstrap *b)
+{
+    if (pthread_equal(pthread_self(), tt_service()->thread)) tt_log_set_device(b->device);
+}
+
 static void tree_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes, size_t len)
 {
     struct tt_bootstrap *b = conn->owner;
     struct tt_branch *branch = tt_tree_branch(b, conn);
+    speak_of(b);
     switch (type) {
     case TT_FRAME_UP:
         if (branch) tt_exchange_up(b, branch, bytes, len);
@@ -102,6 +110,7 @@ static void tree_closed(struct tt_conn *conn, const char *why)
 {
     struct tt_bootstrap *b = conn->owner;
     struct tt_branch *branch = tt_tree_branch(b, conn);
+    speak_of(b);
     bool left = branch && branch->done; /* its goodbye was complete */
     bool opened = conn->state == TT_CONN_OPEN;
     if (branch) branch->conn = NULL;
@@ -269,6 +278,7 @@ static bool tick(uint64_t now_nsec)
     struct tt_bootstrap *next;
     for (struct tt_bootstrap *b = tt_service()->members; b; b = next) {
         next = b->next;
+        speak_of(b);
         if (b->accepts && !atomic_load(&b->error) && tt_service_cannot_accept(now_nsec))
             fail_exhausted(b);
         if (b->leaving && !b->finished && now_nsec >= b->linger_nsec) tt_leave_finish(b);
@@ -335,6 +345,7 @@ ncclResult_t tt_tree_create(struct tt_member *member, int nblocks,
     b->event_fd = -1;
     b->member = member;
     b->rank = member->rank;
+    b->device = member->device;
     b->nranks = member->nranks;
     b->epoch = tt_service()->epoch;
     plant(b, nblocks);

@@ -74,6 +74,7 @@ struct tt_bootstrap {
     struct tt_bootstrap *next;
     struct tt_member *member; /* borrowed; NULL once left */
     int rank, nranks;
+    int device; /* in logs */
     uint64_t epoch;
     int64_t timeout_sec;
     bool sealed;           /* TUTTI_NET_ENCRYPT, equal on all ranks */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The flight recorder: ranks that hang, die, crash, abort or call something else leave files from which `tutti trace check`
 tells who is behind and whose call differs. usage: flight.py BLAME TUTTI"""
-import contextlib, glob, json, os, resource, signal, subprocess, sys, tempfile, time
+import contextlib, glob, json, os, re, resource, signal, subprocess, sys, tempfile, time
 
 BLAME, TUTTI = sys.argv[1:3]
 RANKS, VICTIM = 3, 1
@@ -213,6 +213,8 @@ def refused(_):
     with job("differs", {"TUTTI_FLIGHT_FILE": "/proc/no-such-folder/x"}) as (ranks, folder):
         errors = [process.communicate(timeout=60)[1] for process in ranks]
         check("all fail as usual", all("different operations" in text for text in errors), errors)
+        origins = [(r, line[1]) for r, text in enumerate(errors) for line in re.finditer(r"\[(\d)\] (?:watch|bootstrap/tree)/\S+ \S+ NCCL WARN", text)]
+        check("what the library's threads say is of the rank's device", origins and all(int(device) == r for r, device in origins), errors)
         check("told", all(text.count("TUTTI_FLIGHT_FILE: /proc/no-such-folder/x: No such file") <= 1 for text in errors) and
               any("TUTTI_FLIGHT_FILE" in text for text in errors), errors)
     with tempfile.TemporaryDirectory() as made, job("differs", {"TUTTI_FLIGHT_FILE": f"{made}/%h/%p.jsonl"}) as (ranks, _):
