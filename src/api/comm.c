@@ -259,6 +259,12 @@ static ncclResult_t check_shrink(struct tt_comm *own, const int *list, int count
     if (!rc && count < 1) {
         rc = tt_fail(ncclInvalidArgument, "%s: excludeRanksCount %d is below 1", func, count);
     }
+    if (!rc && (flags & ~NCCL_SHRINK_ABORT) && tt_param_bool("TUTTI_STRICT")) {
+        rc = tt_fail(ncclInvalidArgument,
+                     "%s: shrinkFlags %#x has bits without a meaning (%#x), which NCCL ignores "
+                     "(TUTTI_STRICT)",
+                     func, (unsigned)flags, (unsigned)(flags & ~NCCL_SHRINK_ABORT));
+    }
     return rc ? rc : check_excluded(own, list, count);
 }
 

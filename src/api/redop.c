@@ -23,11 +23,14 @@ ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 {
     struct tt_comm *own = (struct tt_comm *)comm;
     if ((int)op < 0)
-        return tt_fail(ncclInvalidArgument, "RedOpDestroy: op %d is negative", (int)op);
+        return tt_fail(ncclInvalidArgument, "ncclRedOpDestroy: op %d is negative", (int)op);
     if (op < ncclNumOps) {
-        return tt_fail(ncclInvalidArgument, "RedOpDestroy: op %d is built in", (int)op);
+        return tt_fail(ncclInvalidArgument,
+                       "ncclRedOpDestroy: %s (op %d) is built in: only operators "
+                       "of ncclRedOpCreatePreMulSum are destroyed",
+                       tt_op_name((int)op), (int)op);
     }
-    ncclResult_t rc = tt_check_alive(own, "RedOpDestroy");
+    ncclResult_t rc = tt_check_alive(own, "ncclRedOpDestroy");
     if (!rc) rc = tt_redop_destroy(own, op);
     if (!rc && tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
         tt_trace(TT_LOG_CALL, "ncclRedOpDestroy(%d,%p)", (int)op, (void *)comm);

@@ -3,12 +3,18 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/member.h"
+#include "base/param.h"
 #include "device/device.h"
 #include "mem/mem.h"
 
 #include <stdlib.h>
 
 #define OUTSIDE UINT64_MAX
+
+enum {
+    KNOWN_FLAGS = NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING | NCCL_WIN_GIN_ONLY |
+                  NCCL_WIN_CFT_COUNTED,
+};
 
 struct window_note { /* what each rank sends to the others */
     uint64_t bytes;
@@ -26,6 +32,12 @@ static ncclResult_t note_fill(const struct tt_window_request *request, struct wi
                                  .address = (uint64_t)(uintptr_t)request->buff,
                                  .flags = request->flags};
     if (request->rc) return request->rc;
+    if ((request->flags & ~KNOWN_FLAGS) && tt_param_bool("TUTTI_STRICT")) {
+        return tt_fail(ncclInvalidArgument,
+                       "ncclCommWindowRegister: winFlags %#x has bits without a meaning (%#x), "
+                       "which NCCL ignores (TUTTI_STRICT)",
+                       (unsigned)request->flags, (unsigned)(request->flags & ~KNOWN_FLAGS));
+    }
     if (!range || tuttiHostLocate(request->buff, &pointer) || pointer.kind == TT_MEMORY_FOREIGN ||
         !pointer.base) {
         return tt_fail(ncclUnhandledCudaError,
@@ -57,6 +69,29 @@ static char *part_of(const struct tt_window_request *request, int rank,
     if (rank == request->member->rank) return request->buff;
     if (peer->same_process) return (char *)(uintptr_t)note->address;
     return peer->range_base && note->offset != OUTSIDE ? peer->range_base + note->offset : NULL;
+}
+
+/* What NCCL asks of the ranks and does not look at: one size and the same flags. */
+static ncclResult_t check_alike(const struct tt_window_request *request,
+                                const struct window_note *notes)
+{
+    if (!tt_param_bool("TUTTI_STRICT")) return ncclSuccess;
+    for (int r = 1; r < request->member->nranks; r++) {
+        if (notes[r].flags != notes[0].flags) {
+            return tt_fail(ncclInvalidArgument,
+                           "ncclCommWindowRegister: rank 0 gave winFlags %#x, rank %d %#x: all "
+                           "ranks give the same (TUTTI_STRICT)",
+                           (unsigned)notes[0].flags, r, (unsigned)notes[r].flags);
+        }
+        if (notes[r].bytes != notes[0].bytes && (notes[0].flags & NCCL_WIN_COLL_SYMMETRIC)) {
+            return tt_fail(ncclInvalidArgument,
+                           "ncclCommWindowRegister: rank 0 gave %llu bytes, rank %d %llu: a window "
+                           "of NCCL_WIN_COLL_SYMMETRIC has one size on all ranks (TUTTI_STRICT)",
+                           (unsigned long long)notes[0].bytes, r,
+                           (unsigned long long)notes[r].bytes);
+        }
+    }
+    return ncclSuccess;
 }
 
 /* All that a window needs, before the ranks meet: what fails afterwards would fail here alone. */
@@ -103,6 +138,7 @@ ncclResult_t tt_window_register(struct tt_registry *registry,
                      "ncclCommWindowRegister: rank %d refused its part (its log says why)", r);
     }
     if (!rc) rc = exchanged;
+    if (!rc) rc = check_alike(request, notes);
     for (int r = 0; r < nranks && !rc; r++) {
         window->parts[r] = part_of(request, r, &notes[r]);
         window->sizes[r] = notes[r].bytes;

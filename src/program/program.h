@@ -59,6 +59,8 @@ enum tt_algo {
 enum tt_proto { TT_PROTO_LL = 0, TT_PROTO_LL128 = 1, TT_PROTO_SIMPLE = 2, TT_PROTO_COUNT_ = 3 };
 const char *tt_algo_name(enum tt_algo algo); /* "TREE", "RING", ..., "DIRECT", "ONESHOT", "P2P" */
 const char *tt_proto_name(enum tt_proto proto);
+const char *tt_type_name(int type); /* ncclDataType_t: "float"; "unknown type" */
+const char *tt_op_name(int op);     /* ncclRedOp_t: "sum"; "own operator" for those not built in */
 
 /* ---- a call in three 64-bit words ----
  * Ranks compare calls by a hash in the match header. These words are sent with it, so that an error

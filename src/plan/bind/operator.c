@@ -106,6 +106,10 @@ ncclResult_t tt_redop_create(struct tt_comm *comm, const void *scalar, ncclDataT
         return tt_fail(ncclInternalError, "ncclRedOpCreatePreMulSum: datatype %d is unknown",
                        (int)type);
     }
+    if (residence != ncclScalarHostImmediate && plan->checks_pointers) {
+        ncclResult_t rc = tt_pointer_check(comm, "RedOpCreatePreMulSum", "scalar", scalar);
+        if (rc) return rc;
+    }
     int slot = redop_slot(plan);
     if (slot < 0) return tt_fail(ncclSystemError, "ncclRedOpCreatePreMulSum: out of memory");
     struct tt_redop redop = {.live = true, .type = type};
@@ -138,6 +142,12 @@ bool tt_redop_known(const struct tt_comm *comm, ncclRedOp_t op)
     return redop_find(comm->plan, op) != NULL;
 }
 
+const void *tt_redop_device_scalar(const struct tt_comm *comm, ncclRedOp_t op)
+{
+    const struct tt_redop *redop = redop_find(comm->plan, op);
+    return redop && redop->on_device ? redop->scalar_ptr : NULL;
+}
+
 /* ---- reductions of calls ---- */
 
 static bool reduces(enum tt_func func)
@@ -150,13 +160,15 @@ static ncclResult_t user_reduction(struct tt_plan *plan, const struct tt_task *t
 {
     const struct tt_redop *redop = redop_find(plan, task->op);
     if (!redop) {
-        return tt_fail(ncclInvalidArgument, "%s: operator %d is unknown to this communicator",
+        return tt_fail(ncclInvalidArgument, "nccl%s: operator %d is unknown to this communicator",
                        tt_func_name(task->func), (int)task->op);
     }
     if (redop->type != task->type) {
         return tt_fail(ncclInvalidArgument,
-                       "%s: operator %d was created for datatype %d, the call has %d",
-                       tt_func_name(task->func), (int)task->op, (int)redop->type, (int)task->type);
+                       "nccl%s: the operator was created for %s (ncclRedOpCreatePreMulSum), the "
+                       "call has %s",
+                       tt_func_name(task->func), tt_type_name(redop->type),
+                       tt_type_name(task->type));
     }
     reduction->op = ncclSum;
     reduction->pre_mul = true;

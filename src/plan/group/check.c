@@ -48,14 +48,15 @@ static ncclResult_t check_scalars(const struct tt_task *task, const char *name)
     }
     if (task->op >= ncclNumOps && !tt_redop_known(task->comm, task->op)) {
         return tt_fail(ncclInvalidArgument,
-                       "nccl%s: op %d is neither built in nor an operator of this communicator",
+                       "nccl%s: op %d is neither built in nor an operator of this communicator "
+                       "(ncclRedOpCreatePreMulSum on it): it was destroyed, or is another one's",
                        name, (int)task->op);
     }
     return nranks == 1 ? check_alone(task, name) : ncclSuccess;
 }
 
-static ncclResult_t check_known(const struct tt_task *task, const char *name, const char *what,
-                                const void *ptr)
+ncclResult_t tt_pointer_check(const struct tt_comm *comm, const char *name, const char *what,
+                              const void *ptr)
 {
     struct tt_pointer pointer;
     int err = tuttiHostLocate(ptr, &pointer);
@@ -68,10 +69,10 @@ static ncclResult_t check_known(const struct tt_task *task, const char *name, co
         return tt_fail(ncclInvalidArgument, "nccl%s: %s %p is no memory of a device", name, what,
                        ptr);
     }
-    if (pointer.kind == TT_MEMORY_DEVICE && pointer.device != task->comm->member.device) {
+    if (pointer.kind == TT_MEMORY_DEVICE && pointer.device != comm->member.device) {
         return tt_fail(ncclInvalidArgument,
                        "nccl%s: %s %p lies on device %d, the communicator is on %d", name, what,
-                       ptr, pointer.device, task->comm->member.device);
+                       ptr, pointer.device, comm->member.device);
     }
     return ncclSuccess;
 }
@@ -127,8 +128,12 @@ static ncclResult_t check_apart(const struct tt_task *task, const char *name, si
 static ncclResult_t check_pointers(const struct tt_task *task, const char *name, size_t in_bytes,
                                    size_t out_bytes)
 {
-    ncclResult_t rc = in_bytes ? check_known(task, name, "sendbuff", task->in) : ncclSuccess;
-    if (!rc && out_bytes) rc = check_known(task, name, "recvbuff", task->out);
+    const struct tt_comm *comm = task->comm;
+    const void *scalar = task->op >= ncclNumOps ? tt_redop_device_scalar(comm, task->op) : NULL;
+    ncclResult_t rc = ncclSuccess;
+    if (in_bytes) rc = tt_pointer_check(comm, name, "sendbuff", task->in);
+    if (!rc && out_bytes) rc = tt_pointer_check(comm, name, "recvbuff", task->out);
+    if (!rc && scalar) rc = tt_pointer_check(comm, name, "scalar of the operator", scalar);
     if (!rc && in_bytes) rc = check_aligned(task, name, "sendbuff", task->in);
     if (!rc && out_bytes) rc = check_aligned(task, name, "recvbuff", task->out);
     return rc ? rc : check_apart(task, name, in_bytes, out_bytes);

@@ -10,9 +10,14 @@ static const char *const type_names[ncclNumTypes] = {
 
 static const char *const op_names[ncclNumOps] = {"sum", "prod", "max", "min", "avg"};
 
-static const char *type_name(int type)
+const char *tt_type_name(int type)
 {
-    return type < ncclNumTypes ? type_names[type] : "unknown type";
+    return type >= 0 && type < ncclNumTypes ? type_names[type] : "unknown type";
+}
+
+const char *tt_op_name(int op)
+{
+    return op >= 0 && op < ncclNumOps ? op_names[op] : "own operator";
 }
 
 static bool reduces(enum tt_func func)
@@ -36,8 +41,7 @@ void tt_call_text(const struct tt_call *call, bool chosen, char text_out[TT_CALL
         return;
     }
     if (reduces(func)) {
-        const char *name = call->op < ncclNumOps ? op_names[call->op] : "own operator";
-        snprintf(op, sizeof(op), ", %s", name);
+        snprintf(op, sizeof(op), ", %s", tt_op_name(call->op));
     }
     if (tt_func_is_message(func) || tt_func_from_root(func) || tt_func_to_root(func))
         snprintf(root, sizeof(root), ", %s %d", role_name(func), (int)call->root);
@@ -47,7 +51,7 @@ void tt_call_text(const struct tt_call *call, bool chosen, char text_out[TT_CALL
                  call->nchannels);
     }
     snprintf(text_out, TT_CALL_BYTES, "%s(count %llu, %s%s%s)%s", tt_func_name(func),
-             (unsigned long long)call->count, type_name(call->type), op, root, choice);
+             (unsigned long long)call->count, tt_type_name(call->type), op, root, choice);
 }
 
 bool tt_call_same(const struct tt_call *a, const struct tt_call *b)

@@ -3,6 +3,7 @@
  * fails. */
 #include <cuda_runtime.h>
 #include <nccl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,67 @@ static int use_one_buffer(const char *mode)
     return failed || rc ? 2 : 0;
 }
 
+/* Windows and a shrink by one of two ranks; the first call that fails is told. */
+static ncclResult_t register_window(const char *mode, int rank, ncclComm_t at, ncclWindow_t *window)
+{
+    const size_t bytes = 1 << 20;
+    const bool sizes = strcmp(mode, "window-sizes") == 0;
+    int flags = strcmp(mode, "window-flag") == 0 ? 0x40 : NCCL_WIN_COLL_SYMMETRIC;
+    void *memory = NULL;
+    if (!strcmp(mode, "window-flags") && rank) flags = NCCL_WIN_DEFAULT;
+    ncclResult_t rc = ncclMemAlloc(&memory, bytes);
+    return rc ? rc
+              : ncclCommWindowRegister(at, memory, sizes ? bytes >> rank : bytes, window, flags);
+}
+
+static int make_windows(const char *mode)
+{
+    ncclComm_t pair[2], rest = NULL;
+    ncclWindow_t windows[2] = {NULL, NULL};
+    int left_out = 1;
+    ncclResult_t rc = ncclCommInitAll(pair, 2, NULL);
+    if (rc) return 3;
+    if (strcmp(mode, "shrink-flag") != 0) {
+        ncclGroupStart();
+        for (int i = 0; i < 2 && !rc; i++) {
+            cudaSetDevice(i);
+            rc = register_window(mode, i, pair[i], &windows[i]);
+        }
+        ncclResult_t ended = ncclGroupEnd();
+        if (!rc) rc = ended;
+    } else {
+        rc = ncclCommShrink(pair[0], &left_out, 1, &rest, NULL, 8);
+        if (rest) ncclCommDestroy(rest);
+    }
+    if (rc) printf("rank 0: %d %s\n", rc, ncclGetLastError(NULL));
+    for (int i = 0; i < 2; i++) {
+        if (windows[i]) ncclCommWindowDeregister(pair[i], windows[i]);
+        ncclCommDestroy(pair[i]);
+    }
+    cudaSetDevice(0);
+    return rc ? 2 : 0;
+}
+
+/* An operator whose scalar lies on a device, as it says. */
+static ncclResult_t scale(const char *mode, float *memory)
+{
+    ncclRedOp_t op;
+    float *scalar = NULL;
+    cudaMalloc((void **)&scalar, sizeof(*scalar));
+    cudaMemset(scalar, 0, sizeof(*scalar));
+    if (!strcmp(mode, "scalar")) scalar = calloc(1, sizeof(*scalar));
+    ncclResult_t rc = ncclRedOpCreatePreMulSum(&op, scalar, ncclFloat, ncclScalarDevice, comm);
+    if (!strcmp(mode, "scalar-freed")) cudaFree(scalar);
+    if (!rc) {
+        rc = ncclAllReduce(memory, memory, COUNT,
+                           strcmp(mode, "scalar-type") ? ncclFloat : ncclInt32, op, comm, NULL);
+        ncclResult_t destroyed = ncclRedOpDestroy(op, comm);
+        if (!rc) rc = destroyed;
+    }
+    if (rc) printf("scalar: %d %s\n", rc, ncclGetLastError(NULL));
+    return rc;
+}
+
 static void write_twice(float *memory, size_t bytes)
 {
     cudaStream_t stream;
@@ -230,6 +292,9 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "ignored")) rc = ignore_failure(memory);
     if (strstr("overlap long offset misaligned inplace", mode))
         rc = use_one_buffer(mode) ? ncclInvalidArgument : ncclSuccess;
+    if (strstr(mode, "scalar")) rc = scale(mode, memory);
+    if (strstr(mode, "window-") || strstr(mode, "shrink-"))
+        rc = make_windows(mode) ? ncclInvalidArgument : ncclSuccess;
     if (!strcmp(mode, "graph")) return destroy_before_graphs(memory);
     if (!strstr(mode, "leak") && strcmp(mode, "handler") != 0) end();
     return rc ? 2 : 0;

@@ -38,6 +38,21 @@ strict offset 2 'which begins +0 bytes from it, overlap on rank 1: in place send
 strict misaligned 2 'lies 1 bytes behind a multiple of 4, the bytes of an element: a GPU would fault' $two
 strict inplace 0 '' $two
 try overlap 0 '' $two
+strict window-flag 2 'ncclCommWindowRegister: winFlags 0x40 has bits without a meaning (0x40)' $two
+strict window-sizes 2 'rank 0 gave 1048576 bytes, rank 1 524288: a window of NCCL_WIN_COLL_SYMMETRIC has one size' $two
+strict window-flags 2 'rank 0 gave winFlags 0x1, rank 1 0: all ranks give the same' $two
+strict window-fine 0 '' $two
+strict shrink-flag 2 'ncclCommShrink: shrinkFlags 0x8 has bits without a meaning (0x8)' $two
+for mode in window-flag window-sizes window-flags; do
+    try $mode 0 '' $two
+done
+# The scalar of an operator: on a device where it says so, and of the type of the call.
+strict scalar-fine 0 ''
+strict scalar 2 'ncclRedOpCreatePreMulSum: scalar '
+strict scalar 2 ' is no memory of a device'
+strict scalar-freed 2 'ncclAllReduce: scalar of the operator '
+try scalar 0 '' A=1
+try scalar-type 2 'the operator was created for float (ncclRedOpCreatePreMulSum), the call has int32' A=1
 strict leak 1 'TUTTI_STRICT: 1 communicator(s) were never destroyed or aborted'
 strict ignored 1 'TUTTI_STRICT: 1 communicator(s) had failed when they were destroyed, and the program ends as if all were well' TUTTI_DEVICES=2
 try ignored 0 ' ended the communicator (ncclCommDestroy) after 0 collective(s)' TUTTI_DEVICES=2
