@@ -52,7 +52,7 @@ struct tt_host_check {
     bool closes_parts;  /* guard.c: also pages of which only a part is used */
     bool does_io;       /* the program makes system calls that imports.c does not redirect */
     bool lends_buffers; /* the C library's files have memory of devices as their buffers: io.c */
-    void *(*io_instead)(const char *name); /* tt_check_io_instead(), for imports.c, below io.c */
+    void *(*io_instead)(const char *name); /* tt_check_io_instead(), for imports.c, below it */
     uint64_t io_of;                        /* objects loaded when does_io was determined */
     struct sigaction outer;                /* the program's handlers, which ours call */
     struct sigaction outer_trap;
@@ -109,7 +109,7 @@ void tt_check_launch_end(struct tt_host_check *check,
 
 /* ---- imports.c ---- */
 /* Whether the program, or one of its libraries, may make system calls with buffers by functions
- * that are not led to ours (io.c). */
+ * that are not led to ours (io_calls.c). */
 bool tt_check_program_does_io(struct tt_host_check *check);
 
 /* ---- block.c ---- */

@@ -1,7 +1,7 @@
 /* Whether the program may hand buffers to the kernel, which refuses closed pages: it, or a library
  * that does not come with the system, imports a function that does, or one that finds functions.
- * Calls of the usual ones are led to functions of ours that judge the buffer (io.c), those of C++'s
- * streams as well, and do not count. */
+ * Calls of the usual ones are led to functions of ours that judge the buffer (io_calls.c), those of
+ * C++'s streams as well, and do not count. */
 #include "object.h"
 #include "site.h"
 
