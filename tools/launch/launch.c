@@ -1,30 +1,23 @@
-/* Starts all ranks, watches them, ends all within two seconds when one fails or a signal comes.
- * Only processes started here are ever signalled (each is leader of its own process group). */
+/* Has all ranks started (start.c), watches them, ends all within two seconds when one fails or a
+ * signal comes. Only processes started here are ever signalled (each is leader of its own process
+ * group). */
 #include "launch.h"
 
-#include "env.h"
-#include "guard.h"
 #include "inits.h"
 #include "linkage.h"
-#include "output.h"
 #include "pmi.h"
 #include "report.h"
 #include "same.h"
+#include "start.h"
 
 #include "base/launcher.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,287 +28,11 @@
  *                     exit handlers may still change its status */
 enum { KILL_AFTER_MSEC = 1000, LOOK_EVERY = 32, HOLD_MSEC = 800, HOLD_EXITING_MSEC = 1000 };
 
-struct child {
-    pid_t pid; /* 0: ended */
-    int status;
-    int said, said_status; /* number among those that said that they exit; 0: none */
-    int held;              /* number among the failures that are held back; 0: none */
-    struct launch_output out, err;
-    int script_fd; /* script of a remote shell, which ends its rank when we close it; -1: local */
-};
-
-struct launch {
-    const struct launch_options *options;
-    struct launch_env env;
-    struct launch_guard guard;
-    struct launch_pmi *pmi; /* NULL: ranks are on other hosts, which it does not reach */
-    struct rlimit files;    /* descriptors that a rank may have: as many as we were given */
-    struct child *children;
-    struct launch_same *same;     /* NULL: each rank's warnings are printed */
-    struct launch_report *report; /* NULL: not wanted */
-    struct launch_inits *inits;
-    bool reported[LAUNCH_MAX_HOSTS]; /* its remote shell has said why it cannot start ranks */
-    int nalive, nsaid, nheld;
-    struct timespec held_since; /* the first of them */
-    int first_status;           /* exit status to report; -1: none failed yet */
-    bool ending;
-    struct timespec ending_since;
-    bool killed;
-    int signal_fd;
-    int typed[2]; /* way of what is typed to rank 0; -1: it reads our standard input itself */
-};
-
 static long since_msec(const struct timespec *then)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (now.tv_sec - then->tv_sec) * 1000 + (now.tv_nsec - then->tv_nsec) / 1000000;
-}
-
-/* A host may be listed several times. */
-static struct launch_slot slot_of(const struct launch_options *options, int rank)
-{
-    struct launch_slot slot = {rank, options->nranks, rank, options->nranks, -1};
-    int here[LAUNCH_MAX_HOSTS] = {0}; /* ranks of each entry */
-    int first = 0;
-    for (int h = 0; h < options->nhosts && first < options->nranks; h++) {
-        int left = options->nranks - first;
-        bool all = h == options->nhosts - 1 || options->hosts[h].slots > left;
-        here[h] = all ? left : options->hosts[h].slots;
-        if (rank >= first && rank < first + here[h]) {
-            slot.host = h;
-            slot.local_rank = rank - first;
-        }
-        first += here[h];
-    }
-    if (slot.host < 0) return slot;
-    slot.local_size = 0;
-    for (int h = 0; h < options->nhosts; h++) {
-        if (strcmp(options->hosts[h].name, options->hosts[slot.host].name) != 0) continue;
-        slot.local_size += here[h];
-        if (h < slot.host) slot.local_rank += here[h];
-    }
-    return slot;
-}
-
-/* What starts ranks on other hosts. */
-static const char *remote_shell(void)
-{
-    const char *shell = getenv("TUTTI_RSH");
-    return shell && *shell ? shell : "ssh";
-}
-
-/* Returns the exit status that shells give. */
-static int report_no_program(const struct launch_options *options, int why)
-{
-    const char *name = options->program[0];
-    const bool here = why == ENOENT && !strchr(name, '/') && access(name, F_OK) == 0;
-    fprintf(stderr, "tutti %s: %s: %s%s%s%s\n", options->name ? options->name : "run", name,
-            strerror(why), here ? " in PATH; did you mean ./" : "", here ? name : "",
-            here ? "?" : "");
-    return why == ENOENT ? 127 : 126;
-}
-
-/* An errno, or 0. */
-static int no_executable(const char *path)
-{
-    struct stat status;
-    if (access(path, X_OK)) return errno;
-    return !stat(path, &status) && S_ISDIR(status.st_mode) ? EISDIR : 0;
-}
-
-/* Before each rank says the same: what keeps execvp() from finding the program, or 0. */
-static int no_program(const char *name)
-{
-    const char *folders = getenv("PATH");
-    int why = ENOENT;
-    if (strchr(name, '/')) return no_executable(name);
-    if (!folders) return 0;
-    for (bool more = true; more;) {
-        char path[4096];
-        const size_t len = strcspn(folders, ":"); /* 0: the working directory */
-        snprintf(path, sizeof(path), "%.*s%s%s", (int)len, folders, len ? "/" : "", name);
-        const int here = no_executable(path);
-        if (!here) return 0;
-        if (here == EISDIR || (here == EACCES && !access(path, F_OK))) why = here;
-        more = folders[len] == ':';
-        folders += len + more;
-    }
-    return why;
-}
-
-/* In the child: the program, or a remote shell that reads a script. Does not return. */
-static void become(const struct launch *launch, const struct launch_slot *slot)
-{
-    if (slot->host < 0) {
-        char buffer[LAUNCH_VARS_BYTES];
-        char *texts[LAUNCH_MAX_VARS];
-        int count = launch_env_vars(&launch->env, slot, buffer, sizeof(buffer), texts);
-        for (int i = 0; i < count; i++) {
-            putenv(texts[i]);
-        }
-        execvp(launch->options->program[0], launch->options->program);
-        _exit(report_no_program(launch->options, errno));
-    }
-    char words[1024];
-    char *argv[32];
-    int argc = 0;
-    snprintf(words, sizeof(words), "%s", remote_shell());
-    char *save = NULL;
-    for (char *word = strtok_r(words, " ", &save); word && argc < 28;
-         word = strtok_r(NULL, " ", &save)) {
-        argv[argc++] = word;
-    }
-    char sh[] = "sh";
-    char host[sizeof(launch->options->hosts[0].name)];
-    memcpy(host, launch->options->hosts[slot->host].name, sizeof(host));
-    argv[argc++] = host;
-    argv[argc++] = sh;
-    argv[argc] = NULL;
-    execvp(argv[0], argv);
-    fprintf(stderr, "tutti run: %s (TUTTI_RSH): %m\n", argv[0]);
-    _exit(127);
-}
-
-/* Write the script for a remote shell into a pipe that stays open as long as the rank shall live.
- * Returns the shell's standard input; -1: there is none (said on stderr). */
-static int open_script(struct launch *launch, const struct launch_slot *slot)
-{
-    int ends[2] = {-1, -1};
-    char *script = launch_env_script(&launch->env, slot, launch->options->program);
-    size_t len = script ? strlen(script) : 0;
-    if (len && !pipe2(ends, O_CLOEXEC | O_NONBLOCK)) {
-        fcntl(ends[1], F_SETPIPE_SZ, (int)len);
-        if (write(ends[1], script, len) != (ssize_t)len) {
-            close(ends[0]);
-            close(ends[1]);
-            ends[0] = -1;
-        }
-    }
-    free(script);
-    if (ends[0] < 0) {
-        fprintf(stderr, "tutti run: the script for rank %d (%zu bytes): %m\n", slot->rank, len);
-        return -1;
-    }
-    fcntl(ends[0], F_SETFL, 0);
-    launch->children[slot->rank].script_fd = ends[1];
-    return ends[0];
-}
-
-/* Only rank 0 reads standard input. What is typed at a terminal comes through a socket, because
- * rank 0 is in a process group of its own and may not read from the terminal itself. */
-static void set_input(const struct launch *launch, int rank, int script_fd)
-{
-    int fd = script_fd;
-    if (fd < 0) fd = rank == 0 ? launch->typed[0] : open("/dev/null", O_RDONLY);
-    if (fd >= 0) dup2(fd, STDIN_FILENO);
-}
-
-static bool open_typed(struct launch *launch)
-{
-    launch->typed[0] = launch->typed[1] = -1;
-    if (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) != getpgrp()) return true;
-    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, launch->typed) == 0;
-}
-
-static void close_typed(struct launch *launch)
-{
-    if (launch->typed[1] >= 0) close(launch->typed[1]);
-    launch->typed[1] = -1;
-}
-
-/* A socket and not a pipe: rank 0 may have ended, and that must be no signal to us. */
-static void forward_typed(struct launch *launch)
-{
-    char text[4096];
-    ssize_t n = read(STDIN_FILENO, text, sizeof(text));
-    if (n < 0 && errno == EINTR) return;
-    if (n <= 0 || send(launch->typed[1], text, (size_t)n, MSG_NOSIGNAL) != n) close_typed(launch);
-}
-
-/* What a rank is connected to: its ends, -1 for those that it does not have. */
-struct wires {
-    int out, err, script, pmi;
-};
-
-/* In the child. Does not return. */
-static void start_child(const struct launch *launch, const struct launch_slot *slot,
-                        const struct wires *wires, pid_t parent)
-{
-    char text[64];
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    setrlimit(RLIMIT_NOFILE, &launch->files);
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127);
-    if (!launch->options->direct_rank0 || slot->rank > 0) dup2(wires->out, STDOUT_FILENO);
-    dup2(wires->err, STDERR_FILENO);
-    set_input(launch, slot->rank, wires->script);
-    if (wires->pmi >= 0) {
-        fcntl(wires->pmi, F_SETFD, 0);
-        snprintf(text, sizeof(text), "%d", wires->pmi);
-        setenv("PMI_FD", text, 1);
-        snprintf(text, sizeof(text), "%d", slot->rank);
-        setenv("PMI_RANK", text, 1);
-        snprintf(text, sizeof(text), "%d", slot->nranks);
-        setenv("PMI_SIZE", text, 1);
-    }
-    become(launch, slot);
-}
-
-static bool start(struct launch *launch, int rank)
-{
-    struct child *child = &launch->children[rank];
-    struct launch_slot slot = slot_of(launch->options, rank);
-    int out[2] = {-1, -1};
-    int err[2] = {-1, -1};
-    if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC)) {
-        fprintf(stderr, "tutti run: pipe: %m (ulimit -n)\n");
-        return false;
-    }
-    const bool prefix = launch->options->prefix;
-    const bool direct = launch->options->direct_rank0 && rank == 0;
-    FILE *to = launch->options->json ? stderr : stdout;
-    child->out = (struct launch_output){
-        .fd = out[0], .rank = rank, .to = to, .prefix = prefix, .report = launch->report};
-    child->err = (struct launch_output){.fd = err[0],
-                                        .rank = rank,
-                                        .to = stderr,
-                                        .prefix = prefix && !direct,
-                                        .at_once = direct,
-                                        .is_log = true,
-                                        .same = launch->same,
-                                        .report = launch->report};
-    struct wires wires = {.out = out[1], .err = err[1], .script = -1, .pmi = -1};
-    bool ready = true;
-    if (slot.host >= 0) {
-        child->err.awaited = LAUNCH_STARTED;
-        child->err.inits = launch->inits;
-        child->err.reported = &launch->reported[slot.host];
-        wires.script = open_script(launch, &slot);
-        ready = wires.script >= 0;
-    } else if (launch->pmi) {
-        wires.pmi = launch_pmi_connect(launch->pmi, rank);
-        ready = wires.pmi >= 0;
-        if (!ready) fprintf(stderr, "tutti run: socketpair: %m (ulimit -n)\n");
-    }
-    pid_t parent = getpid();
-    pid_t pid = ready ? fork() : -1;
-    if (pid == 0) start_child(launch, &slot, &wires, parent);
-    if (ready && pid < 0) fprintf(stderr, "tutti run: fork: %m\n");
-    close(out[1]);
-    close(err[1]);
-    if (wires.script >= 0) close(wires.script);
-    if (wires.pmi >= 0) close(wires.pmi);
-    if (pid < 0) return false;
-    setpgid(pid, pid); /* both sides do it, so that no signal can come before */
-    child->pid = pid;
-    launch->guard.groups[rank] = pid;
-    launch->nalive++;
-    launch_report_start(launch->report, rank, slot.host, pid);
-    return true;
 }
 
 static void signal_all(const struct launch *launch, int signal)
@@ -332,7 +49,7 @@ static void take_notes(struct launch *launch)
     for (pid_t pid; (pid = launch_env_note(&launch->env, &note)) > 0;) {
         const pid_t group = getpgid(pid); /* a rank is a group; its program may have ended */
         for (int r = 0; r < launch->options->nranks; r++) {
-            struct child *child = &launch->children[r];
+            struct launch_child *child = &launch->children[r];
             if (launch->ending || child->pid <= 0 || (child->pid != pid && child->pid != group))
                 continue;
             if (note.kind != TT_LAUNCHER_EXIT) launch_inits_take(launch->inits, r, pid, &note);
@@ -370,13 +87,14 @@ static void report_failure(const struct launch *launch, int rank, int status, bo
     }
     const int number = signalled ? status - 128 : status;
     const char *how = signalled ? "was ended by signal" : "exited with";
-    int host = slot_of(launch->options, rank).host;
+    int host = launch_slot_of(launch->options, rank).host;
     if (launch->children[rank].err.awaited) {
         const char *name = launch->options->hosts[host].name;
         fprintf(stderr,
                 "tutti %s: rank %d did not start on %s: the remote shell %s %d; ending the others\n"
                 "tutti %s: %s %s true has to work without a password\n",
-                name_of(launch), rank, name, how, number, name_of(launch), remote_shell(), name);
+                name_of(launch), rank, name, how, number, name_of(launch), launch_remote_shell(),
+                name);
         return;
     }
     const char *meaning = signalled ? strsignal(number) : NULL;
@@ -389,7 +107,7 @@ static int first_exiting(const struct launch *launch, int rank)
 {
     int first = rank;
     for (int r = 0; launch->children[rank].said && r < launch->options->nranks; r++) {
-        const struct child *child = &launch->children[r];
+        const struct launch_child *child = &launch->children[r];
         if (child->said && child->said < launch->children[first].said) first = r;
     }
     return first;
@@ -397,7 +115,7 @@ static int first_exiting(const struct launch *launch, int rank)
 
 /* The exit status that a shell would give. Of a rank on another host that a signal ended, its shell
  * there has said it so. */
-static int status_of(const struct launch *launch, const struct child *child, bool *signalled)
+static int status_of(const struct launch *launch, const struct launch_child *child, bool *signalled)
 {
     const bool far = launch->options->nhosts > 0;
     if (WIFSIGNALED(child->status)) {
@@ -426,7 +144,7 @@ static void finish_exiting(struct launch *launch)
     for (int r = 0; r < launch->options->nranks; r++) {
         if (launch->children[r].held == 1) first = first_exiting(launch, r);
     }
-    const struct child *cause = &launch->children[first];
+    const struct launch_child *cause = &launch->children[first];
     if (cause->pid > 0 && since_msec(&launch->held_since) < HOLD_EXITING_MSEC) return;
     if (cause->pid <= 0 && cause->status) {
         blame(launch, first);
@@ -457,7 +175,7 @@ static void finish_held(struct launch *launch)
 
 static void reap_rank(struct launch *launch, int rank)
 {
-    struct child *child = &launch->children[rank];
+    struct launch_child *child = &launch->children[rank];
     if (child->pid <= 0 || waitpid(child->pid, &child->status, WNOHANG) != child->pid) return;
     take_notes(launch);         /* what it said itself is there by now */
     kill(-child->pid, SIGKILL); /* what it left behind in its group */
@@ -549,7 +267,7 @@ static bool list_channels(const struct launch *launch, struct pollfd *polls)
 {
     bool open = false;
     for (int r = 0; r < launch->options->nranks; r++) {
-        const struct child *child = &launch->children[r];
+        const struct launch_child *child = &launch->children[r];
         struct pollfd *three = &polls[(size_t)r * NCHANNELS];
         open = open || child->out.fd >= 0 || child->err.fd >= 0;
         three[OUT] = (struct pollfd){child->out.fd, POLLIN, 0};
@@ -576,7 +294,7 @@ static bool turn(struct launch *launch, struct pollfd *polls)
         if (three[ERR].revents) launch_output_read(&launch->children[r].err);
         if (three[PMI].revents) read_pmi(launch, r);
     }
-    if (ready > 0 && polls[n + 1].revents) forward_typed(launch);
+    if (ready > 0 && polls[n + 1].revents) launch_forward_typed(launch);
     if (ready > 0 && polls[n + 2].revents) take_notes(launch);
     read_signals(launch);
     end_hung(launch);
@@ -631,7 +349,7 @@ static bool prepare(struct launch *launch)
         return false;
     }
     launch->inits = launch_inits_create(options->nranks, options->nhosts > 0);
-    if (!launch_env_init(&launch->env, options) || !open_typed(launch)) return false;
+    if (!launch_env_init(&launch->env, options) || !launch_open_typed(launch)) return false;
     if (!launch_guard_start(&launch->guard, options->nranks, launch->env.secret_file)) return false;
     if (options->nhosts) return true;
     launch->pmi = launch_pmi_create(options->nranks);
@@ -652,7 +370,7 @@ static void finish(struct launch *launch, sigset_t before)
     }
     free(launch->children);
     if (launch->signal_fd >= 0) close(launch->signal_fd);
-    close_typed(launch);
+    launch_close_typed(launch);
     setrlimit(RLIMIT_NOFILE, &launch->files);
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
@@ -668,8 +386,8 @@ static int report_nothing(const struct launch_options *options, int status)
 
 int launch_run(const struct launch_options *options)
 {
-    const int why = options->nhosts ? 0 : no_program(options->program[0]);
-    if (why) return report_nothing(options, report_no_program(options, why));
+    const int why = options->nhosts ? 0 : launch_find_program(options->program[0]);
+    if (why) return report_nothing(options, launch_no_program(options, why));
     struct launch launch = {
         .options = options, .first_status = -1, .signal_fd = -1, .typed = {-1, -1}};
     struct pollfd *polls = calloc((size_t)options->nranks * NCHANNELS + 3, sizeof(*polls));
@@ -682,7 +400,7 @@ int launch_run(const struct launch_options *options)
     if (ready && redirects)
         linkage_check(options->program[0], launch.env.libraries, options->nranks, launch.pmi);
     for (int r = 0; ready && r < options->nranks && !launch.ending; r++) {
-        if (!start(&launch, r)) end_all(&launch, 2);
+        if (!launch_start(&launch, r)) end_all(&launch, 2);
         if (r % LOOK_EVERY == LOOK_EVERY - 1) read_signals(&launch); /* the first may have failed */
     }
     if (launch.typed[0] >= 0) close(launch.typed[0]);
