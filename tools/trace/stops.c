@@ -274,6 +274,20 @@ static int by_cause(const void *left, const void *right)
     return (a->operation > b->operation) - (a->operation < b->operation);
 }
 
+/* Ranks of one communicator wait in collectives, each of which the ranks of the others lack. */
+static bool called_others(const struct timeline *run, const struct trace_stops *stops)
+{
+    uint32_t nheld = 0;
+    for (uint32_t s = 0; s < stops->count; s++) {
+        const struct timeline_operation *op = &run->operations[stops->list[s].operation];
+        bool same = op->comm == run->operations[stops->list[0].operation].comm;
+        if (stops->list[s].behind != TIMELINE_NONE) continue;
+        if (op->message || !same || !stops->list[s].waiting) return false;
+        nheld++;
+    }
+    return nheld > 1;
+}
+
 static void find_causes(const struct timeline *run, const struct search *search,
                         struct trace_stops *stops)
 {
@@ -288,22 +302,13 @@ static void find_causes(const struct timeline *run, const struct search *search,
         stops->has_cause |= stop->cause;
     }
     qsort(stops->list, stops->count, sizeof(stops->list[0]), by_cause);
+    if (stops->count > 0 && !stops->has_cause) {
+        stops->circle = called_others(run, stops)
+                            ? "ranks called different operations, and wait for each other"
+                            : "ranks wait for each other in a circle";
+    }
     for (uint32_t m = 0; m < run->nmembers; m++)
         stops->ranks[m] = run->members[m].rank;
-}
-
-/* Ranks of one communicator wait in collectives, each of which the ranks of the others lack. */
-static bool called_others(const struct timeline *run, const struct trace_stops *stops)
-{
-    uint32_t nheld = 0;
-    for (uint32_t s = 0; s < stops->count; s++) {
-        const struct timeline_operation *op = &run->operations[stops->list[s].operation];
-        bool same = op->comm == run->operations[stops->list[0].operation].comm;
-        if (stops->list[s].behind != TIMELINE_NONE) continue;
-        if (op->message || !same || !stops->list[s].waiting) return false;
-        nheld++;
-    }
-    return nheld > 1;
 }
 
 /* Whether the operation may be one: it is not whole, and its communicator's files are of one kind
@@ -334,10 +339,6 @@ bool trace_stops_find(const struct timeline *run, struct trace_stops *stops)
         if (may_stop(run, operation)) good = look_at(run, &search, o, stops);
     }
     if (good) find_causes(run, &search, stops);
-    stops->circle = stops->has_cause || stops->count == 0 ? ""
-                    : called_others(run, stops)
-                        ? "ranks called different operations, and wait for each other"
-                        : "ranks wait for each other in a circle";
     if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
     search_fini(&search);
     return good;
