@@ -17,8 +17,9 @@ def check(good, what):
         sys.exit(f"wrong: {what}")
 
 
-def write(folder, rank, operations, name="", host=None, func="AllReduce", steps=2, comms=1, chain=False):
-    """Rank r begins 10 r us late in each operation, rank 3 of the fifth 300 us; all end 100 us after the last begins."""
+def write(folder, rank, operations, name="", host=None, func="AllReduce", steps=2, comms=1, chain=False, memory=False):
+    """Rank r begins 10 r us late in each operation, rank 3 of the fifth 300 us; all end 100 us after the last begins. In `memory` there is no
+    proxy but a second channel, which rank 2 begins 20 us after all are there, and ends 7 us after all other channels."""
     lines = [{"t": "head", "v": 1, "host": host or f"node{rank // 2}", "pid": 100 + rank, "exe": "/opt/made", "start_wall_ns": 10**18,
               "start_mono_ns": 10**12, "clock": "monotonic", "api": 7, "mask": 4095},
              {"t": "comm", "c": 1, "comm": "00000000000000ab", "name": name, "rank": rank, "nranks": 4, "nnodes": 2},
@@ -42,6 +43,9 @@ def write(folder, rank, operations, name="", host=None, func="AllReduce", steps=
         api = event("CollApi", group, begin - 800, begin - 500, captured=0, **data)
         coll = event("Coll", api, begin - 400, begin - 200, seq=k // comms, algo="RING", proto="SIMPLE", channels=1, warps=1, group=0, **data)
         event("KernelCh", coll, begin, last + 100 * US, channel=0, timer=1)
+        if memory:
+            event("KernelCh", coll, *(begin, last + 90 * US) if rank != 2 else (last + 20 * US, last + 107 * US), channel=1, timer=1)
+            continue
         op = event("ProxyOp", coll, begin + US, last + 90 * US, channel=0, peer=(rank + 1) % 4, steps=steps, chunk=512, send=1)
         for s in range(steps):
             step = event("ProxyStep", op, begin + (2 + s) * US, begin + (2 + s) * US + 900, step=s)
@@ -288,6 +292,18 @@ def data_path(shown, folder):
     check("to rank 0 on channel 1, from node1 to node0" in text, text)
 
 
+def channels_path(shown, folder):
+    """Where no proxy works: the channel that ends last, from when on, and how long it is alone."""
+    shown.open(f"{folder}/memory/page.html")
+    shown.run("document.querySelector('#worst button').click()")
+    shown.wait_idle()
+    found = shown.run("[...document.querySelectorAll('#path tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+    want = [("rank 2: channel 1", "which ends last, has not begun", 20), ("rank 2: channel 1", "which ends last, works beside others", 80),
+            ("rank 2: channel 1", "works alone: all other channels of all ranks have ended", 7)]
+    rows = found[-len(want):]
+    check(all(row[0].startswith(who) and what in row[0] and abs(usec(row[1]) - long) < .01 for row, (who, what, long) in zip(rows, want)), found)
+
+
 def keyboard(page, path):
     page.open(path)
     for _ in range(40):  # by Tab alone
@@ -423,6 +439,7 @@ with tempfile.TemporaryDirectory() as folder:
     the_file(folder)
     page(f"{folder}/chain", operations=10, host="one", chain=True)
     page(f"{folder}/chain hosts", operations=10, chain=True)
+    page(f"{folder}/memory", operations=10, host="one", memory=True)
     if mode == "browser":
         path = browser.find()
         if not path:
@@ -436,6 +453,7 @@ with tempfile.TemporaryDirectory() as folder:
             begins(page, folder)
             ends_nowhere(page, folder)
             data_path(page, folder)
+            channels_path(page, folder)
             keyboard(page, f"{folder}/a/page.html")
             searching(page)
             mouse(page, f"{folder}/a/page.html")

@@ -56,6 +56,27 @@ function dataPath(op, last, from) {
   return { steps, part, until };
 }
 
+// Where no proxy works (memory that ranks share) no event tells of a hop. What the ends of the channels show: which one was
+// the last, when it began, and from when on it alone worked. Steps from `from` on; none where there are no kernels.
+function channelsPath(op, last, from) {
+  const ends = [];
+  for (const part of op.parts) {
+    for (const b of children(part.block)) {
+      const type = facts.types[typeOf(b)];
+      if (type === 'ProxyOp' || blocks.joined[b] > 1) return [];
+      if (type === 'KernelCh') ends.push({ part, from: blocks.start[b], to: blocks.end[b], name: /channel \d+/.exec(rowOf(b).lane.name)?.[0] ?? rowOf(b).lane.name });
+    }
+  }
+  const end = ends.filter(e => e.part === last).reduce((a, b) => (a && a.to >= b.to ? a : b), null);
+  if (!end || ends.length < 2) return [];
+  const begun = Math.min(Math.max(end.from, from), end.to), others = ends.reduce((most, e) => (e === end ? most : Math.max(most, e.to)), begun);
+  const alone = Math.min(others, end.to);
+  return [
+    { from, to: begun, group: last.group, what: `${end.name}, which ends last, has not begun` },
+    { from: begun, to: alone, group: last.group, what: `${end.name}, which ends last, works beside others` },
+    { from: alone, to: end.to, group: last.group, what: `${end.name} works alone: all other channels of all ranks have ended` }];
+}
+
 // What one that never began an operation did instead, until the others gave up or the run ended.
 function absence(op) {
   const held = group => group.parts.find(part => part.op.stop && part.op !== op && part.waits === part.end && absentOf(part.op).length);
@@ -97,9 +118,10 @@ function criticalPath(op) {
   for (const b of children(last.block)) if (end < 0 || blocks.end[b] > blocks.end[end]) end = b;
   const by = end >= 0 ? `, by ${nameOf(end)} (${rowOf(end).lane.name})` : '';
   const way = dataPath(op, last, late.begin);
+  const channels = way.steps.length ? [] : channelsPath(op, last, late.begin);
   if (way.steps.length) add(late.begin, way.until, way.part.group, 'until it sends');
-  else add(late.begin, last.end, last.group, `data moves; it is the last to end${by}`);
-  for (const step of way.steps) add(step.from, step.to, step.group, step.what);
+  else if (!channels.length) add(late.begin, last.end, last.group, `data moves; it is the last to end${by}`);
+  for (const step of [...way.steps, ...channels]) add(step.from, step.to, step.group, step.what);
   return { op, late, last, steps };
 }
 
