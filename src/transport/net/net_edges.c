@@ -334,11 +334,14 @@ void tt_transport_release_memory(struct tt_transport *transport)
 }
 
 /* A sender may have connected and gone before this side has seen it; a network of others need not
- * tell that a connection ended. */
+ * tell that a connection ended, and ours tells it only where a message is wanted. */
 static uint64_t edge_in_flight_nsec(const struct net_edge *edge)
 {
     if (edge->slots.phase == NET_ACCEPTING) return ACCEPT_TIMEOUT_NSEC;
     if (edge->slots.phase != NET_READY) return 0;
+    if (atomic_load_explicit(&edge->wanted, memory_order_relaxed) <=
+        atomic_load_explicit(&edge->emptied, memory_order_relaxed))
+        return 0;
     return edge->edge.config->net->plugin->builtin ? UINT64_MAX : DATA_TIMEOUT_NSEC;
 }
 

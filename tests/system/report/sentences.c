@@ -253,33 +253,70 @@ static void unreceived(struct stage *stage)
     CHECK(says(stage, words[0]) && (stage->sockets || says(stage, words[1])));
 }
 
-/* A rank that exits without a word may have received all: no rank knows. */
-static void exited(struct stage *stage)
-{
-    ncclUniqueId id;
+/* Two ranks in processes of their own; rank 1 is the child. */
+struct twin {
+    int rank;
+    pid_t child;
     ncclComm_t comm;
     cudaStream_t stream;
-    int status = -1, ends[2];
+    float *buffer;
+};
+
+static struct twin fork_twin(void)
+{
+    struct twin twin = {.rank = 0};
+    ncclUniqueId id;
+    int ends[2];
     CHECK(pipe(ends) == 0);
-    pid_t pid = fork(); /* before there are threads */
-    int rank = pid == 0 ? 1 : 0;
-    if (rank == 0) {
+    twin.child = fork(); /* before there are threads */
+    twin.rank = twin.child == 0 ? 1 : 0;
+    if (twin.rank == 0) {
         NCCL(ncclGetUniqueId(&id));
         CHECK(write(ends[1], &id, sizeof(id)) == (ssize_t)sizeof(id));
     } else {
         CHECK(read(ends[0], &id, sizeof(id)) == (ssize_t)sizeof(id));
     }
-    CUDA(cudaSetDevice(rank));
-    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    float *buffer = harness_device_alloc(COUNT * sizeof(float));
-    NCCL(ncclCommInitRank(&comm, NRANKS, id, rank));
-    if (rank == 0) NCCL(ncclSend(buffer, 2, ncclFloat, 1, comm, stream));
-    if (rank == 1) NCCL(ncclRecv(buffer, 2, ncclFloat, 0, comm, stream));
-    CUDA(cudaStreamSynchronize(stream));
-    if (rank == 1) exit(0);
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-    NCCL(ncclCommDestroy(comm));
+    CUDA(cudaSetDevice(twin.rank));
+    CUDA(cudaStreamCreateWithFlags(&twin.stream, cudaStreamNonBlocking));
+    twin.buffer = harness_device_alloc(COUNT * sizeof(float));
+    NCCL(ncclCommInitRank(&twin.comm, NRANKS, id, twin.rank));
+    return twin;
+}
+
+/* A rank that exits without a word may have received all: no rank knows. */
+static void exited(struct stage *stage)
+{
+    const struct twin twin = fork_twin();
+    int status = -1;
+    if (twin.rank == 0) NCCL(ncclSend(twin.buffer, 2, ncclFloat, 1, twin.comm, twin.stream));
+    if (twin.rank == 1) NCCL(ncclRecv(twin.buffer, 2, ncclFloat, 0, twin.comm, twin.stream));
+    CUDA(cudaStreamSynchronize(twin.stream));
+    if (twin.rank == 1) exit(0);
+    CHECK(waitpid(twin.child, &status, 0) == twin.child && status == 0);
+    NCCL(ncclCommDestroy(twin.comm));
     CHECK(!says(stage, "a ncclRecv is missing"));
+}
+
+/* A rank that sends and exits at once, before there is a connection: the message comes, or the wait
+ * ends. That another connection was there is no reason to wait on. */
+static void sent_and_exited(struct stage *stage)
+{
+    const struct twin twin = fork_twin();
+    float *buffer = twin.buffer;
+    ncclResult_t state = ncclSuccess;
+    (void)stage;
+    NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclFloat, ncclSum, twin.comm, twin.stream));
+    CUDA(cudaStreamSynchronize(twin.stream));
+    if (twin.rank == 1) ncclSend(buffer, 2, ncclFloat, 0, twin.comm, twin.stream);
+    if (twin.rank == 1) exit(0);
+    double until = harness_now_sec() + WAIT_SEC;
+    bool failed = ncclRecv(buffer, 2, ncclFloat, 1, twin.comm, twin.stream) != ncclSuccess;
+    while (!failed && !state && cudaStreamQuery(twin.stream) == cudaErrorNotReady) {
+        if (harness_now_sec() > until) harness_fail(__FILE__, __LINE__, "it waits for ever");
+        NCCL(ncclCommGetAsyncError(twin.comm, &state));
+    }
+    CHECK(waitpid(twin.child, NULL, 0) == twin.child);
+    ncclCommAbort(twin.comm);
 }
 
 /* ---- a Send and a Recv that do not match ---- */
@@ -439,6 +476,7 @@ static const struct scenario {
     {"unreceived over sockets", unreceived, true},
     {"mismatched", mismatched, false},
     {"mismatched over sockets", mismatched, true},
+    {"sent and exited", sent_and_exited, true},
     {"to itself", to_itself, false},
     {"exited", exited, false},
     {"left behind", left_behind, false},
