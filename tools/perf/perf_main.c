@@ -160,6 +160,16 @@ static void reader_gone(int signal_number)
     raise(signal_number);
 }
 
+/* Each call is timed to its end: the communicators are blocking. */
+static void block(void)
+{
+    const char *blocking = getenv("NCCL_COMM_BLOCKING");
+    if (blocking && !strcmp(blocking, "0") && perf_rank_of_process() == 0)
+        fprintf(stderr, "tutti perf: NCCL_COMM_BLOCKING=0 is left out of account: it measures "
+                        "with communicators that block\n");
+    setenv("NCCL_COMM_BLOCKING", "1", 1);
+}
+
 int main(int argc, char **argv)
 {
     struct perf_job job;
@@ -172,6 +182,7 @@ int main(int argc, char **argv)
     /* only where `tutti perf` is our parent, and this is no rank of mpirun's */
     if (job.options.since_sec > 0 && perf_rank_of_process() == 0) signal(SIGPIPE, reader_gone);
     if (!bound_start(&job.options)) return 1;
+    block();
     if (!perf_job_open(&job)) return 1;
     if (job.options.pairs) {
         status = perf_pairs_run(&job) ? 0 : 1;

@@ -485,6 +485,8 @@ def table():
         ranks = [int(rank) for rank in re.findall(r"^#  Rank +(\d+) Group .* device ", r.stdout, re.M)]
         check(f"perf: no AllGather by this algorithm {options}", r.returncode == 0 and "0 OK" in r.stdout and not r.stderr and
               ranks == list(range(nranks)), r.stdout + r.stderr)
+    r = perf("--ranks", "2", "-b", "8", "-e", "8", "-n", "1", "allreduce", env={"NCCL_COMM_BLOCKING": "0"})
+    check("perf: non-blocking", r.returncode == 0 and "0 OK" in r.stdout and r.stderr.count("NCCL_COMM_BLOCKING=0 is left out of account") == 1, r)
     r = perf("--ranks", "2", "-b", "8", "-e", "8", "allgather", env={"NCCL_ALGO": "PAT"})
     check("perf: its barrier is forbidden", r.returncode and "as in NCCL_ALGO=allgather:PAT" in r.stderr, r.stderr)
     r = perf("--ranks", "4", "-e", "4K", "-n", "2", "hypercube")
