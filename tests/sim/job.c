@@ -133,6 +133,7 @@ static ncclResult_t steps(struct rank *self, struct tt_bootstrap *b)
     if (!rc) self->report->step = 3;
     if (!rc) rc = exchange(self, b, NULL, n, MOST_BYTES);
     if (!rc) self->report->step = 4;
+    sim->complete_at = sim->now;
     if (!rc) rc = traffic(self, b);
     if (!rc) rc = split(self, b);
     if (!rc) self->report->step = 5;

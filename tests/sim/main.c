@@ -97,6 +97,8 @@ static void plan_death(const struct moment *death)
 {
     struct sim_plan *plan = &sim->plan;
     plan->nprocs = plan->nranks = 3 + (int)(plan->seed % 2);
+    for (int r = 0; r < plan->nranks; r++)
+        plan->proc_of[r] = r;
     for (int t = 0; t < SIM_FAULTS; t++)
         plan->troubles[t].fault = SIM_FAULT_NONE;
     struct sim_trouble *trouble = &plan->troubles[0];
@@ -106,25 +108,8 @@ static void plan_death(const struct moment *death)
     trouble->call = death->is_call ? death->number : 0;
 }
 
-static void make_plan(uint64_t seed, const struct options *options)
+static void plan_troubles(struct sim_plan *plan)
 {
-    struct sim_plan *plan = &sim->plan;
-    memset(sim, 0, offsetof(struct sim_world, sockets));
-    for (int i = 0; i < SIM_SOCKETS; i++)
-        sim->sockets[i].kind = SIM_NOTHING;
-    sim->random = seed * 0x9e3779b97f4a7c15u + 1;
-    sim->now = SIM_SEC;
-    sim->next_port = 20000;
-    plan->seed = seed;
-    plan->nprocs = 2 + (int)sim_chance(SIM_PROCS - 1);
-    plan->nranks = plan->nprocs + (int)sim_chance(SIM_RANKS - SIM_PROCS + 1);
-    for (int r = 0; r < plan->nranks; r++)
-        plan->proc_of[r] = r % plan->nprocs;
-    static const uint64_t latencies[] = {20000, 200000, 5000000, 50000000};
-    plan->latency_nsec = latencies[sim_chance(4)];
-    plan->short_one_in = sim_chance(2) ? 3 : 1000000;
-    plan->switch_one_in = sim_chance(2) ? 4 : 1000000;
-    plan->nways = options->alone == SIM_FAULT_RAIL || sim_chance(4) == 0 ? SIM_PATHS : 1;
     static const enum sim_fault faults[] = {
         SIM_FAULT_NONE, SIM_FAULT_KILL,  SIM_FAULT_KILL,  SIM_FAULT_KILL, SIM_FAULT_POWER,
         SIM_FAULT_STOP, SIM_FAULT_STOP,  SIM_FAULT_PART,  SIM_FAULT_PART, SIM_FAULT_FLIP,
@@ -149,6 +134,28 @@ static void make_plan(uint64_t seed, const struct options *options)
         if (t > 0 && sim_chance(2)) /* while the others act on the first */
             trouble->turn = plan->troubles[0].turn + sim_chance(60);
     }
+}
+
+static void make_plan(uint64_t seed, const struct options *options)
+{
+    struct sim_plan *plan = &sim->plan;
+    memset(sim, 0, offsetof(struct sim_world, sockets));
+    for (int i = 0; i < SIM_SOCKETS; i++)
+        sim->sockets[i].kind = SIM_NOTHING;
+    sim->random = seed * 0x9e3779b97f4a7c15u + 1;
+    sim->now = SIM_SEC;
+    sim->next_port = 20000;
+    plan->seed = seed;
+    plan->nprocs = 2 + (int)sim_chance(SIM_PROCS - 1);
+    plan->nranks = plan->nprocs + (int)sim_chance(SIM_RANKS - SIM_PROCS + 1);
+    for (int r = 0; r < plan->nranks; r++)
+        plan->proc_of[r] = r % plan->nprocs;
+    static const uint64_t latencies[] = {20000, 200000, 5000000, 50000000};
+    plan->latency_nsec = latencies[sim_chance(4)];
+    plan->short_one_in = sim_chance(2) ? 3 : 1000000;
+    plan->switch_one_in = sim_chance(2) ? 4 : 1000000;
+    plan->nways = options->alone == SIM_FAULT_RAIL || sim_chance(4) == 0 ? SIM_PATHS : 1;
+    plan_troubles(plan);
     if (options->alone) plan_alone(options->alone);
     if (options->death) plan_death(options->death);
     plan_ids(plan);
@@ -275,6 +282,8 @@ static bool has_a_way(void)
         if (trouble->fault != SIM_FAULT_RAIL || (way >= 0 && trouble->way != way)) return false;
         way = trouble->way;
     }
+    for (int r = 0; r < sim->plan.nranks && sim->injected_soon; r++)
+        if (strstr(sim->reports[r].sentence, " is gone: ")) return false; /* as documented */
     return way >= 0 && !sim->injected_early;
 }
 

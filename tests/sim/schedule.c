@@ -88,6 +88,7 @@ static bool inject(int t)
     sim->injected_at = sim->now;
     for (int r = 0; r < sim->plan.nranks; r++)
         sim->injected_early |= sim->reports[r].step < 4;
+    sim->injected_soon |= sim->now < sim->complete_at + SIM_SEC / 2;
     switch (trouble->fault) {
     case SIM_FAULT_KILL:
     case SIM_FAULT_POWER:

@@ -162,8 +162,10 @@ struct sim_world {
     _Atomic uint32_t over;
     const char *stuck; /* why no thread goes on; NULL */
     bool injected[SIM_FAULTS], flip_due[SIM_FAULTS];
-    uint64_t injected_at;            /* the last of them */
-    bool injected_early;             /* before all ranks were at their data */
+    uint64_t injected_at; /* the last of them */
+    bool injected_early;  /* before all ranks were at their data, ... */
+    bool injected_soon;   /* ... or so soon after it that connections of the bootstrap may be new */
+    uint64_t complete_at; /* the last one was */
     uint64_t part_until[SIM_FAULTS]; /* the victim is apart from the others */
     bool id_made[SIM_IDS];
     ncclUniqueId ids[SIM_IDS];
