@@ -296,10 +296,30 @@ static void root_declined(struct root_client *client, const unsigned char *bytes
 
 /* ---- frames ---- */
 
+/* Its version comes first in all of them. */
+static void fail_unlike(struct tt_root *root, const struct tt_conn *conn,
+                        const unsigned char *bytes, size_t len)
+{
+    struct tt_wire wire;
+    char text[128];
+    tt_wire_read(&wire, bytes, len);
+    const uint32_t version = tt_wire_get32(&wire);
+    tt_root_fail(root, ncclInvalidUsage,
+                 "rank %d at %s has loaded another build of this library (version %u, a request of "
+                 "%zu bytes; here version %u, %d bytes): all ranks must load the same one",
+                 conn->peer, tt_addr_text(&conn->from, text, sizeof(text)), version, len,
+                 (unsigned)NCCL_VERSION_CODE, TT_JOIN_BYTES);
+}
+
 static void root_join(struct root_client *client, const unsigned char *bytes, size_t len)
 {
     struct tt_root *root = client->root;
     struct tt_join *join = &client->join;
+    if (!client->identified && len != TT_JOIN_BYTES) {
+        fail_unlike(root, client->conn, bytes, len);
+        client_refuse(client);
+        return;
+    }
     if (client->identified || !tt_join_unpack(join, bytes, len) || !join_sane(join, client->conn)) {
         tt_root_fail(root, ncclInternalError, "rank %d sent a request that makes no sense",
                      client->conn->peer);

@@ -5,6 +5,10 @@
 
 #include "base/error.h"
 #include "base/system/clock.h"
+#include "bootstrap/join/id.h"
+#include "bootstrap/join/root.h"
+#include "bootstrap/wire/conn.h"
+#include "bootstrap/wire/service.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -184,11 +188,70 @@ static void fixed_address(void **state)
     team_fini(&team);
 }
 
+/* ---- a rank of another build, which knows the secret ---- */
+
+struct unlike {
+    _Atomic bool closed;
+    int code;
+    char sentence[TT_SENTENCE_BYTES];
+};
+
+static void unlike_opened(struct tt_conn *conn)
+{
+    static const unsigned char request[TT_JOIN_BYTES - 28] = {0xf0, 0x59}; /* version 23024 */
+    tt_conn_send(conn, TT_FRAME_JOIN, request, sizeof(request));
+}
+
+static void unlike_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes,
+                         size_t len)
+{
+    struct unlike *unlike = conn->owner;
+    if (type == TT_FRAME_REFUSE) unlike->code = (int)tt_refuse_unpack(bytes, len, unlike->sentence);
+}
+
+static void unlike_closed(struct tt_conn *conn, const char *why)
+{
+    struct unlike *unlike = conn->owner;
+    (void)why;
+    atomic_store(&unlike->closed, true);
+}
+
+static void another_build(void **state)
+{
+    static const struct tt_conn_ops ops = {unlike_opened, unlike_frame, unlike_closed};
+    struct unlike unlike = {0};
+    struct tt_id_parts parts;
+    struct tt_key key;
+    struct tt_conn *conn = NULL;
+    ncclUniqueId id;
+    (void)state;
+    assert_int_equal(tt_id_create(&id), ncclSuccess);
+    assert_int_equal(tt_id_read(&id, &parts), ncclSuccess);
+    tt_key_derive(parts.secret, TT_KEY_ROOT, &key);
+    struct tt_conn_dial dial = {
+        .addr = &parts.addr,
+        .key = &key,
+        .hello = {.kind = TT_KEY_ROOT, .own_rank = 1, .wanted_rank = -1, .nranks = 2},
+        .ops = &ops,
+        .owner = &unlike,
+        .limit_bytes = 4096};
+    tt_service_lock();
+    assert_int_equal(tt_conn_dial(&dial, &conn), ncclSuccess);
+    tt_service_unlock();
+    while (!atomic_load(&unlike.closed))
+        tt_sleep_usec(1000);
+    print_message("%s\n", unlike.sentence);
+    assert_int_equal(unlike.code, ncclInvalidUsage);
+    assert_non_null(strstr(unlike.sentence, "rank 1 at 1"));
+    assert_non_null(strstr(unlike.sentence, "another build of this library (version 23024, "));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixed_address), /* first: the interface is chosen once per process */
         cmocka_unit_test(strangers_have_no_effect),
+        cmocka_unit_test(another_build),
         cmocka_unit_test(nothing_is_left),
         cmocka_unit_test(fork_is_harmless),
     };
