@@ -41,7 +41,19 @@ static bool subtree_complete(const struct tt_bootstrap *b)
     return true;
 }
 
-/* Own contribution, then those of the children: the preorder of this subtree. */
+static void fail_unlike(struct tt_bootstrap *b, const struct tt_branch *branch)
+{
+    const struct tt_exchange *x = &b->exchange;
+    const size_t size = (size_t)tt_blocks_size(&b->blocks, branch->rank);
+    tt_tree_fail(b, b->rank, ncclInvalidUsage,
+                 "ranks disagree about the size of exchange %llu: rank %d gave %zu bytes, rank %d "
+                 "%zu; has each rank loaded the same build of this library?",
+                 (unsigned long long)x->seq, b->rank, x->bytes, branch->rank,
+                 branch->up_bytes / size);
+}
+
+/* Own contribution, then those of the children: the preorder of this subtree. False: a child has
+ * another size (reported). */
 static bool collect(struct tt_bootstrap *b, unsigned char *to)
 {
     struct tt_exchange *x = &b->exchange;
@@ -55,7 +67,9 @@ static bool collect(struct tt_bootstrap *b, unsigned char *to)
         to += branch->up_bytes;
         free(branch->up);
         branch->up = NULL;
-        if (!same) return false;
+        if (same) continue;
+        fail_unlike(b, branch);
+        return false;
     }
     return true;
 }
@@ -119,13 +133,10 @@ static void send_up(struct tt_bootstrap *b)
     tt_wire_put64(&wire, x->seq);
     tt_wire_put32(&wire, (uint32_t)x->bytes);
     x->sent = true;
-    if (!collect(b, frame + UP_HEADER_BYTES)) {
-        tt_tree_fail(b, b->rank, ncclInternalError,
-                     "ranks disagree about the size of exchange %llu (rank %d: %zu bytes)",
-                     (unsigned long long)x->seq, b->rank, x->bytes);
-    } else if (b->rank == 0) {
+    const bool whole = collect(b, frame + UP_HEADER_BYTES);
+    if (whole && b->rank == 0) {
         complete_table(b, frame + UP_HEADER_BYTES);
-    } else {
+    } else if (whole) {
         tt_conn_send(b->up, TT_FRAME_UP, frame, len);
         if (!b->contacts) {
             x->kept = frame;

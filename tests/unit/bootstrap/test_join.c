@@ -246,6 +246,20 @@ static void body_gives_up(struct team_rank *self)
     }
 }
 
+/* As ranks of two builds do. Rank 0 gets the first sight of it, the others a report. */
+static void body_other_size(struct team_rank *self)
+{
+    struct tt_member member = {0};
+    struct tt_bootstrap *b = NULL;
+    const void *records;
+    char own[12] = {0}, all[12 * 4];
+    if (team_join(self, &member, &b, &records)) return;
+    ncclResult_t rc = tt_bootstrap_allgather(b, own, self->rank == 2 ? 12 : 8, all);
+    snprintf(self->report->sentence, sizeof(self->report->sentence), "%s", tt_last_error());
+    self->report->rc = rc == ncclInvalidUsage && self->rank == 0 ? ncclRemoteError : rc;
+    tt_bootstrap_leave(b);
+}
+
 static void all_get_the_reason(void **state)
 {
     static const struct {
@@ -264,6 +278,8 @@ static void all_get_the_reason(void **state)
         {"ids swapped", body_swapped_ids, 2, ncclInvalidArgument, "different unique ids", 30},
         {"a rank never comes", body_absent, 1, ncclTimeout, "missing 1", 1},
         {"a rank gives up", body_gives_up, 1, ncclRemoteError, "gave up", 30},
+        {"another size", body_other_size, 1, ncclRemoteError, "rank 0 gave 8 bytes, rank 2 12;",
+         30},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
