@@ -240,8 +240,10 @@ static void put_channel(struct start *start, uint8_t channel)
     if (channel) put(start, TRACE_WORDS, (uint64_t)channel << 32);
 }
 
+/* NCCL has a name for each type but ncclUint8, which is "Unknown" there. */
 static uint64_t texts(const char *func, const char *datatype)
 {
+    if (datatype && *datatype == 'U') datatype = "ncclUint8";
     return word_number(func) | (uint64_t)word_number(datatype) << 8;
 }
 

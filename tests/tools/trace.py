@@ -64,8 +64,8 @@ def messages(folder):
 
 def types(folder):
     """Calls of one size and of different types are told apart; one type alone is not worth a column."""
-    runs = [f"{folder}/{name}" for name in ("one", "two")]
-    for run, kinds in zip(runs, ((("ncclFloat32", 256),), (("ncclFloat32", 256), ("ncclBfloat16", 512)))):
+    runs = [f"{folder}/{name}" for name in ("one", "two", "none")]
+    for run, kinds in zip(runs, ((("ncclFloat32", 256),), (("ncclFloat32", 256), ("ncclBfloat16", 512)), (("Unknown", 500),))):
         os.mkdir(run)
         ranks = [Rank(r, 2) for r in range(2)]
         for k, (kind, count) in enumerate(kinds):
@@ -73,7 +73,9 @@ def types(folder):
                 rank.collective(k * MS, k * MS + 100 * US, count=count, datatype=kind)
         for rank in ranks:
             rank.end().write(run)
-    one, two = runs
+    one, two, none = runs
+    _, (row,) = rows(none)
+    check((row["datatype"], row["bytes"]) == ("ncclUint8", 500), row) # so NCCL calls unsigned bytes
     check("type" not in trace(one).stdout and "ncclFloat32" not in trace(one).stdout, trace(one).stdout)
     text = trace(two).stdout
     check(re.search(r"^ +type +bytes ", text, re.M) and re.search(r"^AllReduce +ncclFloat32 +1 KiB RING", text, re.M) and

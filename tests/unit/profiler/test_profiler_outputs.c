@@ -120,7 +120,7 @@ static void report_message(void *context)
     void *send = NULL, *kernel = NULL;
     ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileP2p};
     descr.p2p.func = "Send";
-    descr.p2p.datatype = "ncclInt8";
+    descr.p2p.datatype = "Unknown"; /* so NCCL calls ncclUint8 */
     descr.p2p.count = 77;
     descr.p2p.peer = 3;
     descr.p2p.nChannels = 1;
@@ -193,6 +193,7 @@ static void all_at_once(void)
     assert_int_equal(count_of("\"} 1\n# TYPE nccl_collectives_dropped_total"), 1);
     read_file("records");
     assert_int_equal(count_of("\"type\":\"Coll\""), CALLS);
+    assert_int_equal(count_of("\"datatype\":\"ncclUint8\",\"count\":77"), 1);
     assert_int_equal(count_of("\"open\":0,"), 1);
 }
 
