@@ -240,9 +240,9 @@ def ends_nowhere(shown, folder):
     for kind, want, operation in (
             ("nothing", "The run stopped in AllReduce #0: ranks 0, 1 and 3 waited 5.00 s for rank 2, which never began it: it has begun nothing.", "AllReduce #0"),
             ("open", "The run stopped in AllReduce #3: ranks 0, 1 and 3 have waited since 4.00 ms for rank 2, which never began it", "AllReduce #3"),
-            ("chain", "The run stopped in AllReduce #3: ranks 0 and 1 waited 5.00 s for ranks 2 and 3, which never began it: rank 2 waits in Broadcast #0",
-             "AllReduce #3"),
-            ("circle", "Ranks wait for each other in a circle:", "AllReduce #3"),
+            ("chain", "The run stopped in AllReduce #3 of ranks 0 to 3: ranks 0 and 1 waited 5.00 s for ranks 2 and 3, which never began it: rank 2 "
+             "waits in Broadcast #0", "AllReduce #3 of ranks 0 to 3"),
+            ("circle", "Ranks wait for each other in a circle:", "AllReduce #3 of ranks 0 to 3"),
             ("unreceived", "Send #0: rank 1 ended it without rank 3, which never began its Recv", "Send #0")):
         os.makedirs(f"{folder}/stopped/{kind}")
         stopped(f"{folder}/stopped/{kind}", kind)
@@ -255,7 +255,7 @@ def ends_nowhere(shown, folder):
                   for name in ("stragglers", "worst")}
         first = tables["stragglers"][0]
         late = {"chain": ("rank 3",), "circle": ("rank 3", "rank 2"), "unreceived": ("rank 3",)}.get(kind, ("rank 2",))
-        check(first[0] in late and first[1] == ("2" if kind == "chain" else "1") and first[5] in (operation, "Broadcast #0"), f"{kind}: {tables}")
+        check(first[0] in late and first[1] == ("2" if kind == "chain" else "1") and first[5] in (operation, "Broadcast #0 of ranks 2 and 3"), f"{kind}: {tables}")
         if kind not in ("nothing", "open"):
             continue
         shown.run("document.querySelector('#short button').click()")

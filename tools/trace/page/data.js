@@ -179,10 +179,32 @@ function dataOf(block) {
 // Two hosts of which one sends to the other.
 function between(from, to) { return from.host === to.host ? '' : `, from ${from.host} to ${to.host}`; }
 function groupName(group) { return group.rank >= 0 ? `rank ${group.rank}` : `pid ${group.pid}`; }
-function commName(comm) {
-  const [id, name, nranks] = facts.comms[comm];
-  return `${name || id} (${many(nranks, 'rank')})`;
+// "ranks 0 to 3", "ranks 0 and 4": groups in their order.
+function rankText(members) {
+  const ranks = members.map(group => group.rank).sort((a, b) => a - b), runs = [];
+  for (const rank of ranks) if (runs.length && runs.at(-1)[1] === rank - 1) runs.at(-1)[1] = rank; else runs.push([rank, rank]);
+  const said = runs.slice(0, 4).flatMap(([a, b]) => (b > a + 1 ? [`${a} to ${b}`] : b > a ? [a, b] : [a])), more = runs.length > 4 ? [`${runs.length - 4} more`] : [], all = [...said, ...more];
+  return `${ranks.length === 1 ? 'rank' : 'ranks'} ${all.length > 1 ? `${all.slice(0, -1).join(', ')} and ${all.at(-1)}` : all[0]}`;
 }
+// What a communicator is called where there are several: its name, and its ranks where they have no name of their own.
+let commLabels = null;
+function commLabel(comm) {
+  if (!commLabels) {
+    const members = facts.comms.map(() => new Set()), times = list => list.reduce((found, text) => found.set(text, (found.get(text) || 0) + 1), new Map());
+    for (const op of operations) for (const group of [...op.parts.map(part => part.group), ...absentOf(op)]) members[op.comm].add(group);
+    const ranks = members.map(set => (set.size ? rankText([...set]) : '')), names = facts.comms.map(([, name]) => name), named = times(names);
+    commLabels = facts.comms.map(([id], k) => (names[k] && named.get(names[k]) === 1 ? names[k] : names[k] && ranks[k] ? `${names[k]}, ${ranks[k]}` : names[k] || ranks[k] || id));
+    const found = times(commLabels);
+    commLabels = commLabels.map((label, k) => (found.get(label) > 1 ? `${label} (${facts.comms[k][0].slice(-4)})` : label));
+  }
+  return commLabels[comm];
+}
+function commName(comm) {
+  const [id, name, nranks] = facts.comms[comm], label = commLabel(comm);
+  return facts.comms.length > 1 ? `${label} (${label.includes(id) ? many(nranks, 'rank') : id})` : `${name || id} (${many(nranks, 'rank')})`;
+}
+// "AllReduce #3", and where there are several communicators, of which.
+function opName(op) { return `${op.func} #${op.seq}${facts.comms.length > 1 ? ` of ${commLabel(op.comm)}` : ''}`; }
 const PROXY_DOES = { ProxyCtrlSleep: 'asleep', ProxyCtrlAppend: 'takes operations', ProxyCtrlIdle: 'idle', ProxyCtrlActive: 'active' };
 function proxyDoes(block) {
   const first = blocks.states[block];

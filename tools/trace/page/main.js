@@ -97,8 +97,8 @@ function tipOf({ part, detail, block, missing, group }) {
   const data = dataOf(part ? part.block : block), what = data ? `; ${data}` : '';
   if (!part) return `${nameOf(block)}: ${time(blocks.end[block] - blocks.start[block])}${what}`;
   const absent = absentOf(part.op);
-  if (absent.length && part.waits === part.end) return `${part.func} #${part.op.seq} at ${groupName(part.group)}: waits ${time(part.end - part.begin)} for ${groupNames(absent)}${what}`;
-  return `${part.func} #${part.op.seq} at ${groupName(part.group)}: waits ${time(part.waits - part.begin)}, moves ${time(part.end - part.waits)}${what}`;
+  if (absent.length && part.waits === part.end) return `${opName(part.op)} at ${groupName(part.group)}: waits ${time(part.end - part.begin)} for ${groupNames(absent)}${what}`;
+  return `${opName(part.op)} at ${groupName(part.group)}: waits ${time(part.waits - part.begin)}, moves ${time(part.end - part.waits)}${what}`;
 }
 let drag = null;
 function onDown(event) {

@@ -142,7 +142,7 @@ function whereStopped(look) {
 }
 // The run in a few sentences: how much waiting there is, for whom, what takes most, and what has not ended.
 function inShort() {
-  const look = op => link(`${op.func} #${op.seq}`, () => selectOperation(op, true)), found = insideOf(), [late] = found.late, said = whereStopped(look);
+  const look = op => link(opName(op), () => selectOperation(op, true)), found = insideOf(), [late] = found.late, said = whereStopped(look);
   if (!found.inside && !said.length) return [element('p', 'No collective of the drawing has two ranks here.')];
   if (!found.inside) return [element('ul', said)];
   const share = part => `${Math.round(part / found.inside * 100)}\u00a0%`;
@@ -154,7 +154,7 @@ function inShort() {
       before && before.group === late.group && before.to - before.from > late.most.lateBy / 2 ? `, after ${time(before.to - before.from)} ${before.what}.` : '.']);
   } else if (!stopped) said.push(['No rank stands out: nobody alone made the others wait for long.']);
   const most = facts.table.reduce((a, b) => (b[3] * b[9] > a[3] * a[9] ? b : a), facts.table[0]);
-  if (most && most[3]) said.push([`Most time goes to ${most[0]} of ${amount(most[2])}: ${many(most[3], 'time')}, ${time(most[9] * 1e3)} each while data moves, ${most[10].toFixed(2)} GB/s of bus bandwidth.`]);
+  if (most && most[3]) said.push([`Most time goes to ${most[0]} of ${amount(most[2])}${facts.comms.length > 1 ? ` of ${commLabel(most[1])}` : ''}: ${many(most[3], 'time')}, ${time(most[9] * 1e3)} each while data moves, ${most[10].toFixed(2)} GB/s of bus bandwidth.`]);
   if (found.broken.length) said.push([`${many(found.broken.length, 'operation')} ended at some ranks only, as far as the files go; the first is `, look(found.broken[0]), '.']);
   return [element('ul', said.map(parts => (parts instanceof Node ? parts : element('li', parts))))];
 }
@@ -164,13 +164,17 @@ function showTables() {
   const never = late.some(row => row.never);
   put('stragglers', element('p', `How often a rank was the last to begin a collective, and how long all others had waited for it alone${never ? '; first those that never began one' : ''}.`),
     tableOf(['rank', ...(never ? ['never'] : []), 'last', 'of', 'waited for', 'most'], late.slice(0, 32).map(row => [groupName(row.group), ...(never ? [row.never || ''] : []), row.times, row.of, time(row.cost),
-      row.most ? link(`${row.most.func} #${row.most.seq}`, () => selectOperation(row.most, true)) : ''])));
+      row.most ? link(opName(row.most), () => selectOperation(row.most, true)) : ''])));
   put('worst', element('p', 'By skew: from when the first rank began to when the last one did; from there data moves.'), tableOf(['operation', 'last rank', 'skew', 'moves'], worstOperations().map(op =>
-    [link(`${op.func} #${op.seq}`, () => selectOperation(op, true)), absentOf(op).length ? `${groupNames(absentOf(op))}: never` : groupName(op.late.group), time(skewOf(op)),
+    [link(opName(op), () => selectOperation(op, true)), absentOf(op).length ? `${groupNames(absentOf(op))}: never` : groupName(op.late.group), time(skewOf(op)),
       absentOf(op).length ? 'nothing' : time(op.end - op.lastBegin)])));
-  put('table', tableOf(['function', 'bytes', 'times', 'p50', 'p99', 'skew', 'GB/s', 'last'], facts.table.map(
-    ([func, , bytes, times, , p50, p99, skew, , , busbw, slowest, share]) => times ? [func, amount(bytes), times, time(p50 * 1e3), time(p99 * 1e3),
-      time(skew * 1e3), busbw.toFixed(2), slowest < 0 ? '' : `rank ${slowest} (${Math.round(share * 100)} %)`] : [func, amount(bytes), 0, 'no end', '', '', '', ''])),
+  const several = facts.comms.length > 1, inRank = (comm, rank) => {
+    const op = operations.find(o => o.comm === comm && !o.message && o.parts.length === facts.comms[comm][2]);
+    return op && op.parts[rank] ? groupName(op.parts[rank].group) : `rank ${rank}`;
+  };
+  put('table', tableOf(['function', 'bytes', 'times', 'p50', 'p99', 'skew', 'GB/s', 'last', ...(several ? ['of'] : [])], facts.table.map(
+    ([func, comm, bytes, times, , p50, p99, skew, , , busbw, slowest, share]) => [...(times ? [func, amount(bytes), times, time(p50 * 1e3), time(p99 * 1e3),
+      time(skew * 1e3), busbw.toFixed(2), slowest < 0 ? '' : `${inRank(comm, slowest)} (${Math.round(share * 100)} %)`] : [func, amount(bytes), 0, 'no end', '', '', '', '']), ...(several ? [commLabel(comm)] : [])])),
   element('p', 'Times from the begin of the last rank to the end of the last; skew from the first begin to the last; GB/s: bus bandwidth.'));
 }
 

@@ -81,11 +81,11 @@ function channelsPath(op, last, from) {
 function absence(op) {
   const held = group => group.parts.find(part => part.op.stop && part.op !== op && part.waits === part.end && absentOf(part.op).length);
   const group = absentOf(op).find(g => !held(g)) || absentOf(op)[0], wait = held(group);
-  if (wait) return { from: Math.min(wait.begin, op.begin), to: op.end, group, what: `waits in ${wait.func} #${wait.op.seq}, and never begins this` };
+  if (wait) return { from: Math.min(wait.begin, op.begin), to: op.end, group, what: `waits in ${opName(wait.op)}, and never begins this` };
   let before = null;
   for (const part of group.parts) if (part.op !== op && part.end < op.end && (!before || part.end > before.end)) before = part;
   if (!before) return { from: op.begin, to: op.end, group, what: 'begins nothing' };
-  return { from: before.end, to: op.end, group, what: `outside of NCCL, after ${before.func} #${before.op.seq}; it never begins this` };
+  return { from: before.end, to: op.end, group, what: `outside of NCCL, after ${opName(before.op)}; it never begins this` };
 }
 
 // The chain of times that ends with the operation: what the rank that began last did before, its call, its launch, what
@@ -105,11 +105,11 @@ function criticalPath(op) {
     if (part.op !== op && part.end <= called && (!before || part.end > before.end)) before = part;
   }
   const add = (from, to, group, what) => { if (to > from) steps.push({ from, to, group, what }); };
-  if (before) add(before.end, called, late.group, `outside of NCCL, after ${before.op.func} #${before.op.seq}`);
+  if (before) add(before.end, called, late.group, `outside of NCCL, after ${opName(before.op)}`);
   const queued = Math.min(Math.max(blocks.start[late.block], called), late.begin);
   add(called, queued, late.group, 'from the call to the launch of the operation');
   if (ahead && ahead.end > queued) {
-    add(queued, ahead.end, late.group, `queued behind ${ahead.op.func} #${ahead.op.seq}`);
+    add(queued, ahead.end, late.group, `queued behind ${opName(ahead.op)}`);
     add(ahead.end, late.begin, late.group, 'from its end to the first kernel');
   } else {
     add(queued, late.begin, late.group, 'from the launch to the first kernel');
