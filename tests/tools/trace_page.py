@@ -17,9 +17,9 @@ def check(good, what):
         sys.exit(f"wrong: {what}")
 
 
-def write(folder, rank, operations, name="", host=None, func="AllReduce", steps=2, comms=1, chain=False, memory=False):
+def write(folder, rank, operations, name="", host=None, func="AllReduce", steps=2, comms=1, chain=False, memory=False, graph=False):
     """Rank r begins 10 r us late in each operation, rank 3 of the fifth 300 us; all end 100 us after the last begins. In `memory` there is no
-    proxy but a second channel, which rank 2 begins 20 us after all are there, and ends 7 us after all other channels."""
+    proxy but a second channel, which rank 2 begins 20 us after all are there, and ends 7 us after all other channels. In a `graph` the first call was captured, and all others run it."""
     lines = [{"t": "head", "v": 1, "host": host or f"node{rank // 2}", "pid": 100 + rank, "exe": "/opt/made", "start_wall_ns": 10**18,
               "start_mono_ns": 10**12, "clock": "monotonic", "api": 7, "mask": 4095},
              {"t": "comm", "c": 1, "comm": "00000000000000ab", "name": name, "rank": rank, "nranks": 4, "nnodes": 2},
@@ -39,8 +39,9 @@ def write(folder, rank, operations, name="", host=None, func="AllReduce", steps=
         begin, last = k * MS + rank * 10 * US, k * MS + 30 * US
         if k == 5:
             begin, last = begin + (270 * US if rank == 3 else 0), k * MS + 300 * US
-        group = event("GroupApi", 0, begin - 900, begin - 100, depth=1, captured=0)
-        api = event("CollApi", group, begin - 800, begin - 500, captured=0, **data)
+        if k == 0 or not graph:
+            group = event("GroupApi", 0, begin - 900, begin - 100, depth=1, captured=int(graph))
+            api = event("CollApi", group, begin - 800, begin - 500, captured=int(graph), **data)
         coll = event("Coll", api, begin - 400, begin - 200, seq=k // comms, algo="RING", proto="SIMPLE", channels=1, warps=1, group=0, **data)
         event("KernelCh", coll, begin, last + 100 * US, channel=0, timer=1)
         if memory:
@@ -304,6 +305,15 @@ def channels_path(shown, folder):
     check(all(row[0].startswith(who) and what in row[0] and abs(usec(row[1]) - long) < .01 for row, (who, what, long) in zip(rows, want)), found)
 
 
+def replays(shown, folder):
+    """The call that a graph was captured from is no part of the path of its runs."""
+    shown.open(f"{folder}/graph/page.html")
+    shown.run("document.querySelector('#worst button').click()")
+    shown.wait_idle()
+    found = shown.run("[...document.querySelectorAll('#path tbody tr')].map(r => r.cells[0].textContent)")
+    check(found[:2] == ["rank 3: outside of NCCL, after AllReduce #4", "rank 3: from the launch of its graph to the first kernel"], found)
+
+
 def keyboard(page, path):
     page.open(path)
     for _ in range(40):  # by Tab alone
@@ -440,6 +450,7 @@ with tempfile.TemporaryDirectory() as folder:
     page(f"{folder}/chain", operations=10, host="one", chain=True)
     page(f"{folder}/chain hosts", operations=10, chain=True)
     page(f"{folder}/memory", operations=10, host="one", memory=True)
+    page(f"{folder}/graph", operations=10, host="one", graph=True)
     if mode == "browser":
         path = browser.find()
         if not path:
@@ -454,6 +465,7 @@ with tempfile.TemporaryDirectory() as folder:
             ends_nowhere(page, folder)
             data_path(page, folder)
             channels_path(page, folder)
+            replays(page, folder)
             keyboard(page, f"{folder}/a/page.html")
             searching(page)
             mouse(page, f"{folder}/a/page.html")

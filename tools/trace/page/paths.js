@@ -96,7 +96,9 @@ function criticalPath(op) {
   let last = op.parts[0];
   for (const part of op.parts) if (part.end > last.end) last = part;
   let call = late.block;
-  for (let k = 0; blocks.parent[call] >= 0 && k < 8; k++) call = blocks.parent[call];
+  const captured = b => /Api$/.test(facts.types[typeOf(b)]) && kindOf(b)[KIND.flag] !== 0; // long ago: the graph runs now
+  for (let k = 0; blocks.parent[call] >= 0 && !captured(blocks.parent[call]) && k < 8; k++) call = blocks.parent[call];
+  const launch = blocks.parent[call] >= 0 ? 'launch of its graph' : 'launch';
   const called = Math.min(blocks.start[call], late.begin);
   let before = null, ahead = null; // ahead: of the same communicator, still running after the launch
   for (const part of late.group.parts) {
@@ -112,7 +114,7 @@ function criticalPath(op) {
     add(queued, ahead.end, late.group, `queued behind ${opName(ahead.op)}`);
     add(ahead.end, late.begin, late.group, 'from its end to the first kernel');
   } else {
-    add(queued, late.begin, late.group, 'from the launch to the first kernel');
+    add(queued, late.begin, late.group, `from the ${launch} to the first kernel`);
   }
   let end = -1;
   for (const b of children(last.block)) if (end < 0 || blocks.end[b] > blocks.end[end]) end = b;
