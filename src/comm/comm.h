@@ -76,6 +76,7 @@ struct tt_comm {
     struct tt_profiler *profiler;   /* owned; NULL without plugin */
     int edge_channels;              /* of the transport's edges: those of the rings and trees,
                                        or more for imported programs; equal on all ranks */
+    bool no_match, no_global;       /* of some rank: TUTTI_CHECK_MATCH=0; no DEBUG_GLOBAL */
     bool all_memory;                /* each two ranks share memory; equal on all ranks */
     struct tt_transport *transport; /* owned */
     struct tt_bootstrap *bootstrap; /* owned */

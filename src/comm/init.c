@@ -163,6 +163,7 @@ static ncclResult_t start_watch(struct tt_comm *comm)
         .peers = comm->peers,
         .calls = comm->func_seq,
         .grouped = &comm->member.grouped,
+        .compares = !comm->no_match,
         .graph_refs = &comm->graph_refs,
         .graphs_nsec = &comm->graphs_nsec,
     };
@@ -186,6 +187,7 @@ static ncclResult_t init_steps(struct tt_init *init)
     if (rc) return rc;
     rc = tt_record_check(comm);
     if (!rc) rc = tt_record_agree(comm, &agreed);
+    if (!rc) tt_record_agree_checks(comm, &agreed);
     if (agreed.flags & TT_RECORD_ALONE) tt_sharers_part(comm); /* all share, or none does */
     if (!rc) rc = tt_fabric_agree(comm, &agreed);
     if (!rc) rc = connect_all(init, &agreed);

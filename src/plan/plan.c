@@ -44,7 +44,6 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out)
     atomic_init(&plan->process, getpid());
     plan->frees = tuttiHostFrees();
     plan->checks_pointers = wants_pointer_checks();
-    plan->checks_match = tt_param_bool("TUTTI_CHECK_MATCH");
     plan->checks_ranks = wants_rank_checks();
     *plan_out = plan;
     return ncclSuccess;

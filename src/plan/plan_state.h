@@ -141,7 +141,6 @@ struct tt_plan {
     bool looks_every_time;         /* no launch without checks: tuner, NCCL_CHECK_POINTERS, NVTX,
                                       in_place.c */
     bool checks_pointers;          /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
-    bool checks_match;             /* TUTTI_CHECK_MATCH */
     bool checks_ranks;             /* NCCL_CHECK_MODE=DEBUG_GLOBAL: global_check.c */
     const _Atomic uint64_t *frees; /* of memory in this process: the device's counter */
     bool shares_numbers;           /* captured works count their runs too: events.c */

@@ -322,8 +322,7 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
     watch->subject = *subject;
     watch->since_nsec = tt_now_nsec();
     watch->diagnoses = subject->member->rank == 0 && tt_param_bool("NCCL_RUN_RAS_DIAGNOSTICS");
-    watch->compares =
-        subject->transport && subject->member->nranks > 1 && tt_param_bool("TUTTI_CHECK_MATCH");
+    watch->compares = subject->transport && subject->member->nranks > 1 && subject->compares;
     if (watch->compares) tt_unreceived_init(&watch->unreceived, subject->member->nranks);
     pthread_mutex_lock(&tt_watches.watchdog.lock);
     tt_watches.watchdog.report_nsec = report_sec > 0 ? (uint64_t)report_sec * NSEC : 0;

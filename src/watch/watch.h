@@ -22,6 +22,7 @@ struct tt_watch_subject { /* borrowed until tt_watch_remove() */
     struct tt_bootstrap *bootstrap;
     /* Asked whether a wait for a rank can still succeed; NULL: only time-outs decide. */
     struct tt_transport *transport;
+    bool compares;                       /* all ranks compare calls (TUTTI_CHECK_MATCH) */
     const struct tt_peer_reach *peers;   /* of all ranks, for their devices; NULL: not known */
     const _Atomic uint64_t *calls;       /* made, by function (enum tt_func); NULL: not counted */
     const _Atomic bool *grouped;         /* an open group holds calls; NULL: not known */

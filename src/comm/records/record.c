@@ -49,6 +49,9 @@ static uint32_t own_flags(const ncclConfig_t *config)
     if (tt_param_bool("NCCL_SHM_DISABLE")) flags |= TT_RECORD_SHM_OFF;
     if (tt_param_is_set("NCCL_BUFFSIZE") && tt_param_int("NCCL_BUFFSIZE") != -2)
         flags |= TT_RECORD_SLICES_SET;
+    if (!tt_param_bool("TUTTI_CHECK_MATCH")) flags |= TT_RECORD_NO_MATCH;
+    const char *mode = tt_param_str("NCCL_CHECK_MODE");
+    if (!mode || strcmp(mode, "DEBUG_GLOBAL") != 0) flags |= TT_RECORD_NO_GLOBAL;
     if (tt_param_bool("TUTTI_DETERMINISTIC")) flags |= TT_RECORD_DETERMINISTIC;
     if (tt_param_bool("NCCL_MULTI_RANK_GPU_ENABLE")) flags |= TT_RECORD_SHARED_DEVICE_OK;
     return flags;
@@ -252,6 +255,31 @@ out:
     free(cores);
     free(ranks);
     return rc;
+}
+
+/* Some other rank does without what this one has. */
+static bool lacks(const struct tt_comm *comm, const struct tt_agreement *agreed, uint32_t flag,
+                  const char *what)
+{
+    const uint32_t own = tt_record_of(comm, comm->member.rank)->flags;
+    char name[TT_QUOTED_BYTES];
+    int r = 0, pid = 0;
+    if (!(agreed->flags & flag) || own & flag) return (agreed->flags & flag) != 0;
+    while (!(tt_record_of(comm, r)->flags & flag))
+        r++;
+    const char *host = tt_bootstrap_peer(comm->bootstrap, r, &pid);
+    tt_warn(
+        "comm 0x%llx%s rank %d: %s here and not at rank %d on host %s (pid %d): no rank of this "
+        "communicator compares calls so; all ranks need the same setting",
+        (unsigned long long)comm->member.comm_id,
+        tt_member_quoted(&comm->member, name, sizeof(name)), comm->member.rank, what, r, host, pid);
+    return true;
+}
+
+void tt_record_agree_checks(struct tt_comm *comm, const struct tt_agreement *agreed)
+{
+    comm->no_match = lacks(comm, agreed, TT_RECORD_NO_MATCH, "TUTTI_CHECK_MATCH is on");
+    comm->no_global = lacks(comm, agreed, TT_RECORD_NO_GLOBAL, "NCCL_CHECK_MODE is DEBUG_GLOBAL");
 }
 
 void tt_agreement_fini(struct tt_agreement *agreed)

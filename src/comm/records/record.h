@@ -22,6 +22,8 @@ enum tt_record_flags {
     TT_RECORD_ALONE = 2048,      /* it shares no resources with a parent */
     TT_RECORD_COLLNET = 4096,    /* config.collnetEnable, NCCL_COLLNET_ENABLE */
     TT_RECORD_SLICES_SET = 8192, /* NCCL_BUFFSIZE */
+    TT_RECORD_NO_MATCH = 16384,  /* TUTTI_CHECK_MATCH=0 */
+    TT_RECORD_NO_GLOBAL = 32768, /* no NCCL_CHECK_MODE=DEBUG_GLOBAL */
 };
 
 struct tt_comm_record {
@@ -85,6 +87,8 @@ struct tt_agreement { /* derived from the records, equal on all ranks but for wh
     struct tt_topo_rank *ranks; /* owned; free() */
 };
 void tt_agreement_fini(struct tt_agreement *agreed);
+/* How calls are compared: only as all ranks do it. Say so where this rank does more. */
+void tt_record_agree_checks(struct tt_comm *comm, const struct tt_agreement *agreed);
 /* Derive it from the records; local. Set only on success, tt_agreement_fini() frees. Errors:
  * ncclSystemError (out of memory). */
 ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *agreement_out);

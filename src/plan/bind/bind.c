@@ -72,7 +72,7 @@ struct tt_call tt_call_of(const struct tt_task *task, const struct tt_tune_choic
 
 uint32_t tt_call_fingerprint(const struct tt_plan *plan, const uint64_t *words, int nwords)
 {
-    if (!plan->checks_match) return 0;
+    if (plan->comm->no_match) return 0;
     uint64_t hash = 0x243f6a8885a308d3ull;
     for (int k = 0; k < nwords; k++) {
         hash = (hash ^ words[k]) * 0x9e3779b97f4a7c15ull;

@@ -156,7 +156,7 @@ ncclResult_t tt_group_run_in_thread(struct tt_group *group);
 /* True when collectives of this communicator are compared before they begin. */
 static inline bool tt_global_check_wanted(const struct tt_plan *plan)
 {
-    return plan->checks_ranks && plan->comm->member.nranks > 1;
+    return plan->checks_ranks && !plan->comm->no_global && plan->comm->member.nranks > 1;
 }
 
 /* Note the collectives of a group's plans (by next_in_group), and take those with count 0 out of
