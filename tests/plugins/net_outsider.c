@@ -119,6 +119,15 @@ static void outsider_wait(void)
     nanosleep(&span, NULL);
 }
 
+static void outsider_compute(void)
+{
+    struct timespec start, now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+    do {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    } while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < 150000000);
+}
+
 ncclResult_t outsider_begin(ncclDebugLogger_t log)
 {
     logger = log;
@@ -374,6 +383,7 @@ ncclResult_t outsider_post(void *opaque, const struct outsider_post *posts, int 
     struct comm *comm = opaque;
     *request_out = NULL;
     if (outsider_fault(comm->sending ? "isend-waits" : "irecv-waits")) outsider_wait();
+    if (outsider_fault("isend-computes") && comm->sending) outsider_compute();
     if (outsider_fault("keeps-messages")) memset(malloc(100), FILL, 100);
     if (outsider_fault("in-progress")) return ncclInProgress;
     if (outsider_fault("blames-host") && comm->sending) return outsider_wrong("another tag");

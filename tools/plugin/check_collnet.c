@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/system/clock.h"
+#include "base/system/thread_time.h"
 #include "net_drive.h"
 #include "plugin/net/collnet.h"
 
@@ -42,6 +43,7 @@ struct group {
     void *comms[MEMBERS];
     void *listens[MEMBERS];
     _Alignas(16) char handles[MEMBERS * NCCL_NET_HANDLE_MAXSIZE];
+    struct tt_threads_ready ready; /* until the last call that took long */
 };
 
 static void where(const struct check_case_state *state, char *text, size_t text_bytes)
@@ -65,9 +67,11 @@ static bool good(struct group *group, const char *function, ncclResult_t rc)
     return rc == ncclSuccess;
 }
 
-static void look_at_time(struct group *group, const char *function, uint64_t since_nsec)
+static void look_at_time(struct group *group, const char *function,
+                         const struct tt_thread_time *since)
 {
-    if (tt_now_nsec() - since_nsec > MOST_MSEC * 1000000ull)
+    const struct tt_thread_spent spent = tt_thread_time_spent(since);
+    if (tt_thread_spent_more(&spent, MOST_MSEC * 1000000ull, &group->ready))
         check_breach(group->state, "%s: it took more than %d ms", function, MOST_MSEC);
 }
 
@@ -76,6 +80,7 @@ static void look_at_time(struct group *group, const char *function, uint64_t sin
 static bool group_open(struct group *group, struct check_case_state *state, const char *doing)
 {
     *group = (struct group){.state = state};
+    tt_threads_ready_added(&group->ready, 0);
     snprintf(state->doing, sizeof(state->doing), "%s", doing);
     for (int m = 0; m < MEMBERS; m++) {
         if (!net_drive_open(&group->drives[m], COMM_ID, state)) return false;
@@ -112,11 +117,12 @@ static bool group_listen(struct group *group, int dev)
 {
     for (int m = 0; m < MEMBERS; m++) {
         struct tt_collnet *net = group->nets[m];
-        uint64_t since = tt_now_nsec();
+        struct tt_thread_time since;
         char *handle = group->handles + (size_t)m * NCCL_NET_HANDLE_MAXSIZE;
+        tt_thread_time_begin(&since);
         ncclResult_t rc = begin(group, CALL_LISTEN)
                               ->listen(net->plugin, net->ctx, dev, handle, &group->listens[m]);
-        look_at_time(group, "listen", since);
+        look_at_time(group, "listen", &since);
         if (!good(group, "listen", rc)) return false;
         if (!group->listens[m]) check_breach(group->state, "listen: listenComm: it is NULL");
         if (!group->listens[m]) return false;
@@ -273,11 +279,12 @@ static bool ask(struct group *group, struct round *round, int m)
         .op = round->op,
         .send_mhandle = round->given_mhandle[m],
         .recv_mhandle = round->sums_mhandle[m]};
-    uint64_t since = tt_now_nsec();
+    struct tt_thread_time since;
+    tt_thread_time_begin(&since);
     ncclResult_t rc =
         begin(group, round->kind == TT_COLLNET_SUM ? CALL_SUM : CALL_KINDS + (int)round->kind)
             ->reduce(group->nets[m]->plugin, group->comms[m], &sum, &round->requests[m][n]);
-    look_at_time(group, function_names[round->kind], since);
+    look_at_time(group, function_names[round->kind], &since);
     round->asked[m] += round->requests[m][n] != NULL;
     return good(group, function_names[round->kind], rc);
 }
@@ -285,10 +292,11 @@ static bool ask(struct group *group, struct round *round, int m)
 static bool test(struct group *group, struct round *round, int m)
 {
     int done = 0;
-    uint64_t since = tt_now_nsec();
+    struct tt_thread_time since;
+    tt_thread_time_begin(&since);
     ncclResult_t rc = begin(group, CALL_TEST)
                           ->test(group->nets[m]->plugin, round->requests[m][round->done[m]], &done);
-    look_at_time(group, "test", since);
+    look_at_time(group, "test", &since);
     round->done[m] += done != 0;
     return good(group, "test", rc);
 }

@@ -2,6 +2,7 @@
  * and calls version N + 1 for the rest. Private to the room. */
 #pragma once
 
+#include "base/system/thread_time.h"
 #include "nccl/net_v4.h"
 #include "nccl/net_v6.h"
 #include "plugin/net/net.h"
@@ -72,10 +73,9 @@ void tt_net_default_properties(int dev, ncclNetProperties_v12_t *props);
 
 /* Check every call of the network from now on. Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_net_check_begin(struct tt_net_plugin *self);
-/* Time as a thread has it, in nanoseconds: what it waited for a processor is the machine's. */
-uint64_t tt_net_check_clock(pid_t thread);
 /* Report a call that took so long though it must return at once. Does nothing without a begin. */
-void tt_net_check_took(struct tt_net_plugin *self, const char *function, uint64_t took_nsec);
+void tt_net_check_took(struct tt_net_plugin *self, const char *function,
+                       const struct tt_thread_spent *spent);
 /* Log a summary and stop; the plugin's table must still exist. Does nothing without a begin. */
 void tt_net_check_end(struct tt_net_plugin *self);
 

@@ -29,9 +29,8 @@ struct tt_net_pending {
     void *listen_comm;            /* NULL: connects */
     int dev;
     _Alignas(16) char handle[NCCL_NET_HANDLE_MAXSIZE];
-    bool done, given_up; /* these under the lock of struct tt_net_old */
-    pid_t thread;
-    uint64_t since_nsec; /* the call that must not wait, by tt_net_check_clock(); 0: none */
+    bool done, given_up;         /* these under the lock of struct tt_net_old */
+    struct tt_thread_time since; /* the call that must not wait; zeroed: none */
     ncclResult_t rc;
     void *comm;
 };
@@ -44,11 +43,11 @@ static const ncclNet_v6_t *own(const struct tt_net_plugin *self)
 /* The lock is held: for a call that never returns the holder looks when it releases the lock. */
 static void judge_time(struct tt_net_pending *pending)
 {
-    if (pending->since_nsec) {
-        tt_net_check_took(pending->plugin, "accept",
-                          tt_net_check_clock(pending->thread) - pending->since_nsec);
+    if (pending->since.thread) {
+        const struct tt_thread_spent spent = tt_thread_time_spent(&pending->since);
+        tt_net_check_took(pending->plugin, "accept", &spent);
     }
-    pending->since_nsec = 0;
+    pending->since.thread = 0;
 }
 
 static bool is_judged(const struct tt_net_pending *pending)
@@ -64,7 +63,7 @@ static void call_once(struct tt_net_pending *pending)
     bool judged = is_judged(pending);
     if (judged) {
         pthread_mutex_lock(lock);
-        pending->since_nsec = tt_net_check_clock(pending->thread);
+        tt_thread_time_begin(&pending->since);
         pthread_mutex_unlock(lock);
     }
     pending->rc = pending->listen_comm
@@ -105,7 +104,6 @@ static void *pending_main(void *arg)
 {
     struct tt_net_pending *pending = arg;
     struct tt_net_plugin *plugin = pending->plugin;
-    pending->thread = gettid();
     call(pending);
     pthread_mutex_lock(&plugin->old->lock);
     bool given_up = pending->given_up;

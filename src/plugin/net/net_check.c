@@ -5,15 +5,13 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/system/clock.h"
+#include "base/system/thread_time.h"
 #include "plugin/net/net_abi.h"
 #include "plugin/process.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     MOST_MSEC = 100, /* for a call that must not wait */
@@ -49,6 +47,7 @@ struct tt_net_check {
     int nbreaches, ndevs;
     char names[MOST_DEVICES][NAME_BYTES];
     uint64_t ncalls;
+    struct tt_threads_ready ready; /* until the last call that took long */
 };
 
 static void lock(struct tt_net_plugin *self)
@@ -80,47 +79,29 @@ static void breach(struct tt_net_plugin *self, const char *function, const char 
     tt_plugins.nets.broke_contract = true;
 }
 
-uint64_t tt_net_check_clock(pid_t thread)
+static void judge_time(struct tt_net_plugin *self, const char *function,
+                       const struct tt_thread_spent *spent)
 {
-    uint64_t now_nsec = tt_now_nsec();
-    char text[96];
-    snprintf(text, sizeof(text), "/proc/self/task/%d/schedstat", (int)thread);
-    int fd = open(text, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0) close(fd);
-    if (n <= 0) return now_nsec; /* not every kernel counts it */
-    text[n] = '\0';
-    char *end = NULL;
-    (void)strtoull(text, &end, 10); /* on a processor */
-    return now_nsec - strtoull(end, NULL, 10);
-}
-
-static uint64_t own_nsec(void)
-{
-    return tt_net_check_clock(gettid());
-}
-
-static void judge_time(struct tt_net_plugin *self, const char *function, uint64_t took_nsec)
-{
-    if ((int64_t)took_nsec > (int64_t)MOST_MSEC * 1000000)
+    if (tt_thread_spent_more(spent, MOST_MSEC * 1000000ull, &self->check->ready))
         breach(self, function, "it took more than 100 ms, and must return at once");
 }
 
 /* What every answer must be; the lock is held. */
-static void judge(struct tt_net_plugin *self, const char *function, uint64_t took_nsec,
-                  ncclResult_t rc)
+static void judge(struct tt_net_plugin *self, const char *function,
+                  const struct tt_thread_spent *spent, ncclResult_t rc)
 {
     self->check->ncalls++;
     if ((int)rc < 0 || rc >= ncclNumResults || rc == ncclInProgress)
         breach(self, function, "result: not a code that it may return");
-    judge_time(self, function, took_nsec);
+    judge_time(self, function, spent);
 }
 
-void tt_net_check_took(struct tt_net_plugin *self, const char *function, uint64_t took_nsec)
+void tt_net_check_took(struct tt_net_plugin *self, const char *function,
+                       const struct tt_thread_spent *spent)
 {
     if (!self->check) return;
     lock(self);
-    judge_time(self, function, took_nsec);
+    judge_time(self, function, spent);
     unlock(self);
 }
 
@@ -179,11 +160,13 @@ static bool comm_closed(struct tt_net_check *check, const void *address)
 static ncclResult_t check_devices(struct tt_net_plugin *self, int *ndev)
 {
     struct tt_net_check *check = self->check;
-    uint64_t start_nsec = own_nsec();
+    struct tt_thread_time time;
+    tt_thread_time_begin(&time);
     ncclResult_t rc = check->inner.devices(self, ndev);
-    uint64_t end_nsec = own_nsec(); /* without what the lock takes */
+    const struct tt_thread_spent spent =
+        tt_thread_time_spent(&time); /* without what the lock takes */
     lock(self);
-    judge(self, "devices", end_nsec - start_nsec, rc);
+    judge(self, "devices", &spent, rc);
     int own = tt_net_virtual_below(self, *ndev);
     if (!rc && check->ndevs && check->ndevs != own)
         breach(self, "devices", "ndev: another number than before");
@@ -225,11 +208,13 @@ static void judge_properties(struct tt_net_plugin *self, int dev,
 static ncclResult_t check_properties(struct tt_net_plugin *self, int dev,
                                      ncclNetProperties_v12_t *props)
 {
-    uint64_t start_nsec = own_nsec();
+    struct tt_thread_time time;
+    tt_thread_time_begin(&time);
     ncclResult_t rc = self->check->inner.properties(self, dev, props);
-    uint64_t end_nsec = own_nsec(); /* without what the lock takes */
+    const struct tt_thread_spent spent =
+        tt_thread_time_spent(&time); /* without what the lock takes */
     lock(self);
-    judge(self, "getProperties", end_nsec - start_nsec, rc);
+    judge(self, "getProperties", &spent, rc);
     if (!rc) judge_properties(self, dev, props);
     unlock(self);
     return rc;
@@ -241,7 +226,8 @@ static ncclResult_t check_listen(struct tt_net_plugin *self, void *ctx, int dev,
                                  void **listen_comm)
 {
     _Alignas(16) char room[NCCL_NET_HANDLE_MAXSIZE + CANARY_BYTES];
-    uint64_t start_nsec = own_nsec();
+    struct tt_thread_time time;
+    tt_thread_time_begin(&time);
     bool beyond = false;
     memset(room, 0, NCCL_NET_HANDLE_MAXSIZE);
     memset(room + NCCL_NET_HANDLE_MAXSIZE, CANARY, CANARY_BYTES);
@@ -249,9 +235,10 @@ static ncclResult_t check_listen(struct tt_net_plugin *self, void *ctx, int dev,
     memcpy(handle, room, NCCL_NET_HANDLE_MAXSIZE);
     for (int i = NCCL_NET_HANDLE_MAXSIZE; i < (int)sizeof(room); i++)
         beyond |= (unsigned char)room[i] != CANARY;
-    uint64_t end_nsec = own_nsec(); /* without what the lock takes */
+    const struct tt_thread_spent spent =
+        tt_thread_time_spent(&time); /* without what the lock takes */
     lock(self);
-    judge(self, "listen", end_nsec - start_nsec, rc);
+    judge(self, "listen", &spent, rc);
     if (beyond) breach(self, "listen", "handle: more than 128 bytes were written");
     if (!rc && !*listen_comm) breach(self, "listen", "listenComm: success without one");
     unlock(self);
@@ -269,11 +256,13 @@ static void judge_connection(struct tt_net_plugin *self, const char *function, n
 static ncclResult_t check_connect(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
                                   void **send_comm)
 {
-    uint64_t start_nsec = own_nsec();
+    struct tt_thread_time time;
+    tt_thread_time_begin(&time);
     ncclResult_t rc = self->check->inner.connect(self, ctx, dev, handle, send_comm);
-    uint64_t end_nsec = own_nsec(); /* without what the lock takes */
+    const struct tt_thread_spent spent =
+        tt_thread_time_spent(&time); /* without what the lock takes */
     lock(self);
-    judge(self, "connect", end_nsec - start_nsec, rc);
+    judge(self, "connect", &spent, rc);
     judge_connection(self, "connect", rc, *send_comm);
     unlock(self);
     return rc;
@@ -281,11 +270,13 @@ static ncclResult_t check_connect(struct tt_net_plugin *self, void *ctx, int dev
 
 static ncclResult_t check_accept(struct tt_net_plugin *self, void *listen_comm, void **recv_comm)
 {
-    uint64_t start_nsec = own_nsec();
+    struct tt_thread_time time;
+    tt_thread_time_begin(&time);
     ncclResult_t rc = self->check->inner.accept(self, listen_comm, recv_comm);
-    uint64_t end_nsec = own_nsec(); /* without what the lock takes */
+    const struct tt_thread_spent spent =
+        tt_thread_time_spent(&time); /* without what the lock takes */
     lock(self);
-    judge(self, "accept", end_nsec - start_nsec, rc);
+    judge(self, "accept", &spent, rc);
     judge_connection(self, "accept", rc, *recv_comm);
     unlock(self);
     return rc;
@@ -298,11 +289,13 @@ static ncclResult_t judge_close(struct tt_net_plugin *self, const char *function
     lock(self);
     bool idle = comm_closed(self->check, comm);
     unlock(self);
-    uint64_t start_nsec = own_nsec();
+    struct tt_thread_time time;
+    tt_thread_time_begin(&time);
     ncclResult_t rc = close(self, comm);
-    uint64_t end_nsec = own_nsec(); /* without what the lock takes */
+    const struct tt_thread_spent spent =
+        tt_thread_time_spent(&time); /* without what the lock takes */
     lock(self);
-    judge(self, function, end_nsec - start_nsec, rc);
+    judge(self, function, &spent, rc);
     if (rc && idle) breach(self, function, "result: an error, though no request was under way");
     unlock(self);
     return rc;
@@ -320,11 +313,13 @@ static ncclResult_t check_close_recv(struct tt_net_plugin *self, void *recv_comm
 
 static ncclResult_t check_dereg_mr(struct tt_net_plugin *self, void *comm, void *mhandle)
 {
-    uint64_t start_nsec = own_nsec();
+    struct tt_thread_time time;
+    tt_thread_time_begin(&time);
     ncclResult_t rc = self->check->inner.dereg_mr(self, comm, mhandle);
-    uint64_t end_nsec = own_nsec(); /* without what the lock takes */
+    const struct tt_thread_spent spent =
+        tt_thread_time_spent(&time); /* without what the lock takes */
     lock(self);
-    judge(self, "deregMr", end_nsec - start_nsec, rc);
+    judge(self, "deregMr", &spent, rc);
     if (rc) breach(self, "deregMr", "result: an error for a registration of this connection");
     unlock(self);
     return rc;
@@ -360,11 +355,13 @@ static void remember(struct tt_net_plugin *self, const struct posted *posted)
 static ncclResult_t check_isend(struct tt_net_plugin *self, void *send_comm,
                                 const struct tt_net_part *part, void **request)
 {
-    uint64_t start_nsec = own_nsec();
+    struct tt_thread_time time;
+    tt_thread_time_begin(&time);
     ncclResult_t rc = self->check->inner.isend(self, send_comm, part, request);
-    uint64_t end_nsec = own_nsec(); /* without what the lock takes */
+    const struct tt_thread_spent spent =
+        tt_thread_time_spent(&time); /* without what the lock takes */
     lock(self);
-    judge(self, "isend", end_nsec - start_nsec, rc);
+    judge(self, "isend", &spent, rc);
     if (rc && *request) breach(self, "isend", "request: an error together with one");
     if (!rc && *request) {
         judge_request(self, "isend", *request);
@@ -388,12 +385,14 @@ static ncclResult_t check_irecv_group(struct tt_net_plugin *self, void *recv_com
         if (before[i]) memcpy(before[i], parts[i].data, parts[i].bytes);
     }
     const struct tt_net_ops *inner = &self->check->inner;
-    uint64_t start_nsec = own_nsec();
+    struct tt_thread_time time;
+    tt_thread_time_begin(&time);
     ncclResult_t rc = count == 1 ? inner->irecv(self, recv_comm, parts, request)
                                  : inner->irecv_group(self, recv_comm, parts, count, request);
-    uint64_t end_nsec = own_nsec(); /* without what the lock takes */
+    const struct tt_thread_spent spent =
+        tt_thread_time_spent(&time); /* without what the lock takes */
     lock(self);
-    judge(self, "irecv", end_nsec - start_nsec, rc);
+    judge(self, "irecv", &spent, rc);
     if (rc && *request) breach(self, "irecv", "request: an error together with one");
     bool posts = !rc && *request;
     if (posts) judge_request(self, "irecv", *request);
@@ -476,9 +475,11 @@ static ncclResult_t check_test(struct tt_net_plugin *self, void *request, int *d
     lock(
         self); /* to the end: a request that is done may be the next one that another thread gets */
     int count = messages_of(self->check, request);
-    uint64_t start_nsec = own_nsec();
+    struct tt_thread_time time;
+    tt_thread_time_begin(&time);
     ncclResult_t rc = self->check->inner.test(self, request, done, sizes);
-    judge(self, "test", own_nsec() - start_nsec, rc);
+    const struct tt_thread_spent spent = tt_thread_time_spent(&time);
+    judge(self, "test", &spent, rc);
     if (!rc && *done == -1) breach(self, "test", "done: it is not set");
     if (*done == -1) *done = 0;
     if (!rc && *done != 0 && *done != 1) breach(self, "test", "done: neither 0 nor 1");
@@ -499,6 +500,7 @@ ncclResult_t tt_net_check_begin(struct tt_net_plugin *self)
     struct tt_net_check *check = tt_calloc(1, sizeof(*check));
     if (!check) return tt_fail(ncclSystemError, "net: out of memory");
     check->inner = self->ops;
+    tt_threads_ready_added(&check->ready, 0);
     pthread_mutex_init(&check->lock, NULL);
     self->ops.devices = check_devices;
     self->ops.properties = check_properties;

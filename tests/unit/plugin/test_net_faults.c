@@ -30,6 +30,7 @@ static const struct fault {
     {"connect-waits", "connect: it took more than 100 ms"},
     {"accept-waits", "accept: it took more than 100 ms"},
     {"isend-waits", "isend: it took more than 100 ms"},
+    {"isend-computes", "isend: it took more than 100 ms"},
     {"irecv-waits", "irecv: it took more than 100 ms"},
     {"test-waits", "test: it took more than 100 ms"},
     {"in-progress", "irecv: result: not a code that it may return"},
@@ -179,17 +180,14 @@ static void a_fault_is_named(void **state)
     assert_non_null(strstr(log_text(), " calls were checked, "));
 }
 
-/* A kernel that does not count waits for a processor makes a busy machine the plugin's fault. */
+/* However busy the machine is: waits for a processor are not the plugin's. */
 static void a_sound_network_is_not_blamed(void **state)
 {
     (void)state;
     run_session();
-    for (const char *at = log_text(); (at = strstr(at, "breaks the contract")); at++) {
-        size_t len = strcspn(at, "\n");
-        print_message("%.*s\n", (int)len, at);
-        const char *late = strstr(at, "it took more than 100 ms");
-        assert_true(late && late < at + len);
-    }
+    const char *blamed = strstr(log_text(), "breaks the contract");
+    if (blamed) print_message("%.*s\n", (int)strcspn(blamed, "\n"), blamed);
+    assert_null(blamed);
     assert_non_null(strstr(log_text(), " calls were checked, "));
     assert_null(strstr(log_text(), "the host is wrong"));
 }
