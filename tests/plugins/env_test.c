@@ -91,6 +91,21 @@ static int finish(void)
     return faulty("finalize-fails") ? 2 : 0;
 }
 
+/* A value that the library does not understand, for the variable of the fault; else NULL. */
+static const char *planted(const char *name)
+{
+    static const char *const values[][3] = {
+        {"bad-value", "NCCL_BUFFSIZE", "plenty"},
+        {"small-value", "NCCL_BUFFSIZE", "1"},
+        {"bad-word", "NCCL_ALGO", "Rign"},
+        {"bad-level", "NCCL_P2P_LEVEL", "NEAR"},
+    };
+    for (size_t k = 0; k < sizeof(values) / sizeof(values[0]); k++) {
+        if (faulty(values[k][0]) && !strcmp(name, values[k][1])) return values[k][2];
+    }
+    return NULL;
+}
+
 static const char *answer(const char *name)
 {
     static char moving[BYTES]; /* of the fault */
@@ -101,7 +116,8 @@ static const char *answer(const char *name)
     if (text && faulty("text-moves")) text = strncpy(moving, text, BYTES - 1);
     if (text && faulty("unsteady") && asked % 2) text = "another";
     if (!text && faulty("never-null")) text = "";
-    if (faulty("bad-value") && !strcmp(name, "NCCL_BUFFSIZE")) text = "plenty";
+    if (planted(name)) text = planted(name);
+    if (faulty("sets-env")) setenv("ENVTEST_ASKED", name, 1);
     if (faulty("long-name-crashes") && strlen(name) > 200) abort();
     if (faulty("empty-name-crashes") && !*name) abort();
     return text;

@@ -390,7 +390,7 @@ def envs():
         found, cases = report(f"env_test_v{version}", "--json", "-n", "100", kind="env")
         check((found["version"], found["name"], len(cases)) == (version, "EnvTest", 8) and found["sound"], f"env: {found}")
     with tempfile.NamedTemporaryFile("w") as answers:
-        answers.write("NCCL_BUFFSIZE=4096\nNCCL_SOCKET_IFNAME=lo\n")
+        answers.write("NCCL_BUFFSIZE=65536\nNCCL_SOCKET_IFNAME=lo\n")
         answers.flush()
         found, cases = report("env_example", "--json", "-n", "100", kind="env", EXAMPLE_ENV_FILE=answers.name)
         check((found["name"], found["version"]) == ("Example", 2) and found["sound"], f"the example: {found}")
@@ -402,7 +402,9 @@ def envs():
             "no-getenv": "the table: getEnv: it is missing", "init-fails": "init: returned 3",
             "init-code": "init: returned 99, which is no result", "init-crashes": "signal 6 (Aborted) in init",
             "crashes": "signal 6 (Aborted) in getEnv of CUDA_LAUNCH_BLOCKING", "hangs": "no end after 1 s, in getEnv of",
-            "bad-value": "getEnv: NCCL_BUFFSIZE: 'plenty' is none of: int bytes",
+            "bad-value": "getEnv: NCCL_BUFFSIZE: 'plenty' is none of: 32768..8388608 bytes", "small-value": "getEnv: NCCL_BUFFSIZE: '1' is none of: 32768..8388608 bytes",
+            "bad-word": "getEnv: NCCL_ALGO: unknown word 'Rign'", "bad-level": "getEnv: NCCL_P2P_LEVEL: unknown level 'NEAR'",
+            "sets-env": "getEnv: it changes the environment, which other threads read",
             "never-null": "getEnv: name: 'NCCL_NOBODY_SETS_THIS' has a value",
             "long-name-crashes": "in getEnv of a strange name", "empty-name-crashes": "in getEnv of a strange name",
             "text-moves": "getEnv: NCCL_BUFFSIZE: its text changed when others were asked for",
