@@ -136,6 +136,13 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 {
     static const char func[] = "ncclCommGetAsyncError";
     struct tt_comm *own = (struct tt_comm *)comm;
+    if (!comm) {
+        return tt_fail(ncclInvalidArgument,
+                       "%s: comm is NULL: a non-blocking ncclCommSplit or ncclCommShrink sets "
+                       "newcomm when it is done, which ncclCommGetAsyncError of its parent says; a "
+                       "rank of NCCL_SPLIT_NOCOLOR has none",
+                       func);
+    }
     ncclResult_t rc = tt_check_alive(own, func);
     if (!rc) rc = tt_check_pointer(asyncError, func, "asyncError");
     if (rc) return rc;

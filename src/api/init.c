@@ -89,6 +89,29 @@ static ncclResult_t check_request(const ncclComm_t *out, const struct tt_comm_re
     return rc;
 }
 
+/* Under NCCL_COMM_ID all ids name the same root, which then is the one that there is. Otherwise an
+ * id that is listed twice is a mistake: its root would wait for ranks that do not come. */
+static ncclResult_t check_distinct(struct tt_comm_request *request)
+{
+    const bool one_root = tt_param_str("NCCL_COMM_ID") != NULL;
+    int nequal = 0;
+    for (int k = 1; k < request->nids; k++) {
+        int other = 0;
+        while (memcmp(&request->ids[k], &request->ids[other], sizeof(*request->ids)) != 0)
+            other++;
+        if (other == k) continue;
+        if (!one_root) {
+            return tt_fail(ncclInvalidArgument,
+                           "%s: commIds[%d] and commIds[%d] are the same id: each is of a "
+                           "ncclGetUniqueId of its own",
+                           request->func, other, k);
+        }
+        nequal++;
+    }
+    if (nequal && nequal == request->nids - 1) request->nids = 1;
+    return ncclSuccess;
+}
+
 static ncclResult_t init_call(ncclComm_t *out, struct tt_comm_request *request, bool runs_now)
 {
     if (out) *out = NULL;
@@ -97,6 +120,7 @@ static ncclResult_t init_call(ncclComm_t *out, struct tt_comm_request *request, 
     if (!rc) rc = tt_check_device(request->func);
     if (rc) return tt_init_refused(request, rc);
     rc = check_request(out, request);
+    if (!rc && request->nids > 1) rc = check_distinct(request);
     if (rc) return tt_group_error(tt_init_refused(request, rc));
     request->device = tuttiHostGetDevice();
     return tt_group_error(init_start(out, request, runs_now));

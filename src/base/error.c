@@ -14,10 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SAID_MOST = 16 }; /* times in a row; then each time that their number has doubled */
+
 struct own_texts {               /* a thread's */
     char copy[TT_ERROR_BYTES];   /* for its reader */
     char latest[TT_ERROR_BYTES]; /* what it said itself; "": nothing */
     bool taken;                  /* nothing since then */
+    unsigned repeats;            /* of it in a row */
 };
 
 /* The thread's texts; lock held. NULL when memory is short. */
@@ -35,16 +38,21 @@ static struct own_texts *own_texts(void)
     return own;
 }
 
-static void keep_text(const char *text)
+/* How often the thread has said it in a row, now included. */
+static unsigned keep_text(const char *text)
 {
+    unsigned times = 1;
     pthread_mutex_lock(&tt_base.error.lock);
     struct own_texts *own = own_texts();
     snprintf(tt_base.error.text, sizeof(tt_base.error.text), "%s", text);
     if (own) {
+        own->repeats = strcmp(own->latest, text) != 0 ? 1 : own->repeats + 1;
+        times = own->repeats;
         snprintf(own->latest, sizeof(own->latest), "%s", text);
         own->taken = false;
     }
     pthread_mutex_unlock(&tt_base.error.lock);
+    return times;
 }
 
 const char *tt_last_error(void)
@@ -77,8 +85,13 @@ void tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func, c
     vsnprintf(text, sizeof(text), fmt, args); /* errno is still the caller's, for %m */
     va_end(args);
 
-    if (!tt_log_expected()) keep_text(text);
-    tt_log_line(TT_LOG_WARN, TT_LOG_ALL, file, line, func, "%s", text);
+    const unsigned times = tt_log_expected() ? 1 : keep_text(text);
+    if (times <= SAID_MOST) {
+        tt_log_line(TT_LOG_WARN, TT_LOG_ALL, file, line, func, "%s", text);
+    } else if ((times & (times - 1)) == 0) { /* a loop that polls would fill a disk */
+        tt_log_line(TT_LOG_WARN, TT_LOG_ALL, file, line, func, "%s (%u times in a row by now)",
+                    text, times);
+    }
     errno = saved_errno;
     tt_trail_at(rc, file, line, func);
 }
@@ -90,7 +103,7 @@ void tt_error_keep(const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    keep_text(text);
+    (void)keep_text(text);
 }
 
 ncclResult_t tt_trail_at(ncclResult_t rc, const char *file, int line, const char *func)

@@ -28,6 +28,24 @@ void tt_member_why(struct tt_member *member, char text_out[TT_WHY_BYTES])
     pthread_mutex_unlock(&member->why_lock);
 }
 
+void tt_member_keep_refusal(struct tt_member *member, const char *why)
+{
+    pthread_mutex_lock(&member->why_lock);
+    snprintf(member->refusal, sizeof(member->refusal), "%s", why);
+    pthread_mutex_unlock(&member->why_lock);
+}
+
+void tt_member_refused(struct tt_member *member, char text_out[TT_WHY_BYTES])
+{
+    text_out[0] = 0;
+    pthread_mutex_lock(&member->why_lock);
+    if (member->refusal[0]) {
+        snprintf(text_out, TT_WHY_BYTES, "; a call of rank %d was refused: %s", member->rank,
+                 member->refusal);
+    }
+    pthread_mutex_unlock(&member->why_lock);
+}
+
 bool tt_member_abort_why(struct tt_member *member, ncclResult_t code, const char *why)
 {
     uint32_t none = 0;

@@ -10,19 +10,21 @@
 
 #define TT_WHY_BYTES 640
 #define TT_QUOTED_BYTES 160 /* of tt_member_quoted(): longer names are cut */
+#define TT_REFUSAL_BYTES 320
 
 struct tt_member {
     int rank;
     int nranks;
-    int device;                /* device number of this rank in its process */
-    uint64_t comm_id;          /* same on all ranks; for logs and plugins, no secret */
-    const char *name;          /* borrowed from the communicator; "" when unnamed */
-    _Atomic uint32_t abort;    /* non-zero: every wait returns; value is an ncclResult_t */
-    _Atomic uint64_t given_up; /* operations with a smaller sequence number end at their turn,
-                                  whatever `abort` says by then */
-    pthread_mutex_t why_lock;  /* all zero: not locked */
-    char why[TT_WHY_BYTES];    /* the first failure's sentence; "" before one */
-    _Atomic bool grouped;      /* a group of some thread holds calls on it, for reports */
+    int device;                     /* device number of this rank in its process */
+    uint64_t comm_id;               /* same on all ranks; for logs and plugins, no secret */
+    const char *name;               /* borrowed from the communicator; "" when unnamed */
+    _Atomic uint32_t abort;         /* non-zero: every wait returns; value is an ncclResult_t */
+    _Atomic uint64_t given_up;      /* operations with a smaller sequence number end at their turn,
+                                       whatever `abort` says by then */
+    pthread_mutex_t why_lock;       /* all zero: not locked */
+    char why[TT_WHY_BYTES];         /* the first failure's sentence; "" before one */
+    char refusal[TT_REFUSAL_BYTES]; /* what its last call that was refused was told; "": none */
+    _Atomic bool grouped;           /* a group of some thread holds calls on it, for reports */
     const char *_Atomic meets; /* the call in which it waits for that of all ranks, for reports;
                                   NULL: none */
 };
@@ -64,5 +66,10 @@ const char *tt_member_quoted(const struct tt_member *member, char *text, size_t 
 /* Keep `why` as the first failure's reason unless there is one already; aborts nothing. Any thread.
  */
 void tt_member_keep_why(struct tt_member *member, const char *why);
+/* Keep what a call of this rank was refused for: the others wait for that call, and are told. Any
+ * thread. */
+void tt_member_keep_refusal(struct tt_member *member, const char *why);
+/* "; a call of rank 2 was refused: WHY", or "". Any thread. */
+void tt_member_refused(struct tt_member *member, char text_out[TT_WHY_BYTES]);
 /* Copy the reason that was kept; "" when there is none. Any thread. */
 void tt_member_why(struct tt_member *member, char text_out[TT_WHY_BYTES]);

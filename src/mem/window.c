@@ -72,7 +72,7 @@ static char *part_of(const struct tt_window_request *request, int rank,
 }
 
 /* What NCCL asks of the ranks and does not look at: one size and the same flags. */
-static ncclResult_t check_alike(const struct tt_window_request *request,
+static ncclResult_t check_same(const struct tt_window_request *request,
                                 const struct window_note *notes)
 {
     if (!tt_param_bool("TUTTI_STRICT")) return ncclSuccess;
@@ -138,7 +138,7 @@ ncclResult_t tt_window_register(struct tt_registry *registry,
                      "ncclCommWindowRegister: rank %d refused its part (its log says why)", r);
     }
     if (!rc) rc = exchanged;
-    if (!rc) rc = check_alike(request, notes);
+    if (!rc) rc = check_same(request, notes);
     for (int r = 0; r < nranks && !rc; r++) {
         window->parts[r] = part_of(request, r, &notes[r]);
         window->sizes[r] = notes[r].bytes;

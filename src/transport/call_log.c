@@ -72,12 +72,15 @@ void tt_call_log_pack(const struct tt_transport *transport, uint64_t words_out[T
 ncclResult_t tt_transport_mismatch(struct tt_transport *transport, const char *fmt, ...)
 {
     const struct tt_transport_config *config = &transport->config;
-    char sentence[TT_WHY_BYTES];
+    char sentence[TT_WHY_BYTES], refused[TT_WHY_BYTES];
     va_list args;
     if (atomic_exchange(&transport->reported, true)) return ncclInvalidUsage;
     va_start(args, fmt);
-    vsnprintf(sentence, sizeof(sentence), fmt, args);
+    int len = vsnprintf(sentence, sizeof(sentence), fmt, args);
     va_end(args);
+    tt_member_refused(config->member, refused); /* the others may wait for that call */
+    if (len >= 0 && (size_t)len < sizeof(sentence))
+        snprintf(sentence + len, sizeof(sentence) - (size_t)len, "%s", refused);
     if (!config->bootstrap) return tt_fail(ncclInvalidUsage, "%s", sentence);
     tt_bootstrap_fail_all(config->bootstrap, ncclInvalidUsage, sentence);
     return ncclInvalidUsage;

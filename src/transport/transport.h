@@ -54,7 +54,7 @@ struct tt_transport_nics { /* which device of the network an edge uses; -1: in t
 
 struct tt_transport_config {
     struct tt_transport *transport;         /* whose it is; set by tt_transport_create() */
-    const struct tt_member *member;         /* borrowed */
+    struct tt_member *member;               /* borrowed */
     const struct tt_peer_reach *peers;      /* nranks; borrowed for the transport's life */
     struct tt_bootstrap *bootstrap;         /* borrowed; carries network handles */
     struct tt_net *net;                     /* borrowed; NULL when no peer needs it */

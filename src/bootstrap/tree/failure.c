@@ -372,9 +372,9 @@ void tt_failure_ended(struct tt_bootstrap *b)
     b->end_reported = true;
     snprintf(sentence, sizeof(sentence),
              "rank %d on host %s (pid %d) ended the communicator (ncclCommDestroy) after %u "
-             "collective(s)",
+             "collective(s)%s",
              b->rank, b->contacts ? b->contacts[b->rank].host : "?", (int)getpid(),
-             tt_exit_begun(b));
+             tt_exit_begun(b), b->refused);
     const struct fail fail = {b->rank, ncclRemoteError, TT_FAIL_ENDED, tt_exit_begun(b), sentence};
     flood_fail(b, NULL, &fail);
 }
@@ -384,15 +384,17 @@ static void exit_sentence(const struct tt_bootstrap *b, int code, char sentence[
 {
     const char *host = b->contacts ? b->contacts[b->rank].host : "?";
     const int pid = getpid();
+    char refused[TT_WHY_BYTES] = "";
+    if (b->member) tt_member_refused(b->member, refused);
     if (!code && b->member && atomic_load_explicit(&b->member->grouped, memory_order_relaxed)) {
         snprintf(sentence, TT_SENTENCE_BYTES,
                  "rank %d on host %s (pid %d) exited (code 0) inside a group that holds calls: a "
-                 "ncclGroupEnd is missing there",
-                 b->rank, host, pid);
+                 "ncclGroupEnd is missing there%s",
+                 b->rank, host, pid, refused);
     } else {
         snprintf(sentence, TT_SENTENCE_BYTES,
-                 "rank %d on host %s (pid %d) exited (code %d) without ncclCommDestroy", b->rank,
-                 host, pid, code);
+                 "rank %d on host %s (pid %d) exited (code %d) without ncclCommDestroy%s", b->rank,
+                 host, pid, code, refused);
     }
 }
 
@@ -460,7 +462,10 @@ void tt_bootstrap_revoke(struct tt_bootstrap *b)
     tt_service_lock();
     if (b->epoch == tt_service()->epoch) {
         b->revoked = true;
-        snprintf(sentence, sizeof(sentence), "rank %d revoked the communicator", b->rank);
+        snprintf(sentence, sizeof(sentence),
+                 "rank %d revoked the communicator; a rank that goes on with it (ncclCommShrink, "
+                 "ncclCommSplit) calls ncclCommRevoke itself",
+                 b->rank);
         take_revoke(b, NULL, b->rank, sentence);
     }
     tt_service_unlock();

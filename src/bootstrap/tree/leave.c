@@ -143,6 +143,7 @@ void tt_bootstrap_leave(struct tt_bootstrap *b)
         tt_tree_free(b);
         return;
     }
+    if (b->member) tt_member_refused(b->member, b->refused);
     b->member = NULL;
     b->leaving = true;
     b->linger_nsec = tt_now_nsec() + LINGER_NSEC;

@@ -2,6 +2,7 @@
  * service's lock; callers wait on `changed`. */
 #pragma once
 
+#include "base/member.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/tree/blocks.h"
 #include "bootstrap/tree/contact.h"
@@ -131,7 +132,8 @@ struct tt_bootstrap {
     unsigned char
         *exits;         /* owned, by rank: enum tt_fail_kind of an exit, or 0; NULL: none so far */
     uint32_t own_begun; /* by this rank, when it left */
-    bool end_reported;  /* leaving: reported to the others */
+    char refused[TT_WHY_BYTES];    /* tt_member_refused() when it left */
+    bool end_reported;             /* leaving: reported to the others */
     const _Atomic uint64_t *begun; /* borrowed from the owner; NULL: not attached */
     int event_fd; /* borrowed: posted when a rank exited or wrote to the owner; -1: none */
     bool up_left; /* the parent has said goodbye */

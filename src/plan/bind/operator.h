@@ -24,15 +24,18 @@ const void *tt_redop_device_scalar(const struct tt_comm *comm, ncclRedOp_t op);
 void tt_operator_adapt(struct tt_reduction *reduction, const struct tt_task *task, int nranks,
                        enum tt_algo algo);
 
+/* ---- pointer.c ---- */
+
+/* Check that a pointer of call nccl`name` lies in live memory that the communicator's device
+ * reaches. Errors: ncclInvalidArgument naming `what` it is. */
+ncclResult_t tt_pointer_check(const struct tt_comm *comm, const char *name, const char *what,
+                              const void *ptr);
+
 /* ---- check.c ---- */
 
 /* Check the arguments of a call: root, type, operator, sizes, pointers, in this order.
  * Errors: ncclInvalidArgument naming the argument. */
 ncclResult_t tt_task_check(const struct tt_task *task);
-/* Check that a pointer of call nccl`name` lies in live memory that the communicator's device
- * reaches. Errors: ncclInvalidArgument naming `what` it is. */
-ncclResult_t tt_pointer_check(const struct tt_comm *comm, const char *name, const char *what,
-                              const void *ptr);
 /* Bytes of one buffer: the call's count times the size of its type; 0 for an unknown type. */
 int64_t tt_task_bytes(const struct tt_task *task);
 /* Log the call: lines of COLL and CALL. */

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "device/device.h"
 #include "plan/bind/operator.h"
 #include "plan/launch/launch_cache.h"
 #include "plan/plan_state.h"
@@ -53,28 +52,6 @@ static ncclResult_t check_scalars(const struct tt_task *task, const char *name)
                        name, (int)task->op);
     }
     return nranks == 1 ? check_alone(task, name) : ncclSuccess;
-}
-
-ncclResult_t tt_pointer_check(const struct tt_comm *comm, const char *name, const char *what,
-                              const void *ptr)
-{
-    struct tt_pointer pointer;
-    int err = tuttiHostLocate(ptr, &pointer);
-    if (!err && pointer.kind != TT_MEMORY_FOREIGN && !pointer.base) {
-        return tt_fail(ncclInvalidArgument,
-                       "nccl%s: %s %p lies in no live allocation: it was freed, or never allocated",
-                       name, what, ptr);
-    }
-    if (err || pointer.kind == TT_MEMORY_FOREIGN) {
-        return tt_fail(ncclInvalidArgument, "nccl%s: %s %p is no memory of a device", name, what,
-                       ptr);
-    }
-    if (pointer.kind == TT_MEMORY_DEVICE && pointer.device != comm->member.device) {
-        return tt_fail(ncclInvalidArgument,
-                       "nccl%s: %s %p lies on device %d, the communicator is on %d", name, what,
-                       ptr, pointer.device, comm->member.device);
-    }
-    return ncclSuccess;
 }
 
 /* Elements lie at multiples of their size: loads of a GPU fault elsewhere. What only copies takes

@@ -32,6 +32,7 @@ enum kind { LATEST = 1, LAST, WANTED, AGREED, BEHIND };
 struct message {
     uint64_t from; /* rank, and the kind in the upper half */
     uint64_t words[TT_CALL_LOG_WORDS];
+    char refused[TT_WHY_BYTES]; /* of LAST: tt_member_refused() */
 };
 
 static void turn_message(struct message *message)
@@ -50,6 +51,7 @@ static void send(const struct tt_watch_subject *subject, int rank, enum kind kin
     } else {
         message.words[0] = number;
     }
+    if (kind == LAST) tt_member_refused(subject->member, message.refused);
     turn_message(&message);
     tt_bootstrap_send(subject->bootstrap, rank, TAG_CLOSING, &message, sizeof(message));
 }
@@ -92,17 +94,20 @@ static bool find_call(const struct message *message, uint64_t number, struct tt_
     return false;
 }
 
-static void report_mismatch(const struct tt_watch_subject *subject, int ender, uint64_t number,
+static void report_mismatch(const struct tt_closing *closing,
+                            const struct tt_watch_subject *subject, int ender, uint64_t number,
                             int rank, const struct tt_call *call)
 {
+    const struct message *messages = closing->messages;
     char text[TT_CALL_BYTES];
+    const char *refused = ender ? messages[ender].refused : ""; /* 0: its own is added */
     tt_call_text(call, false, text);
     tt_transport_mismatch(
         subject->transport,
         "ranks called different operations: rank %d called %s as operation %u, "
         "rank %d ended the communicator after %u operation(s); all ranks must make "
-        "the same calls in the same order",
-        rank, text, (uint32_t)number + 1, ender, (uint32_t)number);
+        "the same calls in the same order%.*s",
+        rank, text, (uint32_t)number + 1, ender, (uint32_t)number, TT_WHY_BYTES - 1, refused);
 }
 
 /* The rank that ends the communicator after the fewest operations; -1: none ends it yet. */
@@ -134,7 +139,7 @@ static bool someone_misses(const struct tt_closing *closing, const struct tt_wat
         bool found = rank ? find_call(&messages[rank], number + 1, &call)
                           : tt_call_log_get(subject->transport, number + 1, &call);
         if (!found) continue;
-        report_mismatch(subject, ender, number, rank, &call);
+        report_mismatch(closing, subject, ender, number, rank, &call);
         return true;
     }
     return false;

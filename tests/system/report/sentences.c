@@ -463,6 +463,67 @@ static void freed(struct stage *stage)
         NCCL(ncclCommAbort(stage->first[r]));
 }
 
+/* ---- a call that is refused on one rank ---- */
+
+/* The others, which wait in it, are told why, whether the rank ends the communicator or revokes it.
+ */
+static void refuse_one(struct actor *actor)
+{
+    struct stage *stage = actor->stage;
+    ncclComm_t comm = stage->first[actor->rank];
+    double until = harness_now_sec() + WAIT_SEC;
+    ncclResult_t state = ncclSuccess;
+    if (actor->rank) {
+        CHECK(ncclAllReduce(actor->buffer, NULL, COUNT, ncclFloat, ncclSum, comm, actor->stream) ==
+              ncclInvalidArgument);
+        pthread_barrier_wait(&stage->barrier);
+        ncclCommDestroy(comm);
+        return;
+    }
+    NCCL(sum(actor, actor->buffer, comm));
+    pthread_barrier_wait(&stage->barrier);
+    while (!state && harness_now_sec() < until) {
+        cudaStreamQuery(actor->stream);
+        NCCL(ncclCommGetAsyncError(comm, &state));
+    }
+    const char *said = ncclGetLastError(comm);
+    if (!state || !strstr(said, "; a call of rank 1 was refused: ncclAllReduce: recvbuff is NULL"))
+        harness_fail(__FILE__, __LINE__, "code %d, said: %s", state, said);
+    ncclCommAbort(comm);
+}
+
+static void refused(struct stage *stage)
+{
+    pthread_t threads[NRANKS];
+    struct actor actors[NRANKS];
+    NCCL(ncclCommInitAll(stage->first, NRANKS, NULL));
+    begin(stage, threads, actors, refuse_one);
+    end(stage, threads);
+}
+
+/* ---- a revoke by one of two ranks ---- */
+
+static void revoked(struct stage *stage)
+{
+    ncclComm_t rest = NULL;
+    int left_out = 1;
+    ncclResult_t state = ncclSuccess;
+    double until = harness_now_sec() + WAIT_SEC;
+    NCCL(ncclCommInitAll(stage->first, NRANKS, NULL));
+    NCCL(ncclCommRevoke(stage->first[1], NCCL_REVOKE_DEFAULT));
+    while (!state && harness_now_sec() < until)
+        NCCL(ncclCommGetAsyncError(stage->first[0], &state));
+    CHECK(ncclCommShrink(stage->first[0], &left_out, 1, &rest, NULL, NCCL_SHRINK_DEFAULT) == state);
+    CHECK(strstr(ncclGetLastError(NULL), "is broken: rank 1 revoked the communicator; a rank that "
+                                         "goes on with it (ncclCommShrink, ncclCommSplit) calls "
+                                         "ncclCommRevoke itself"));
+    NCCL(ncclCommRevoke(stage->first[0], NCCL_REVOKE_DEFAULT));
+    NCCL(ncclCommShrink(stage->first[0], &left_out, 1, &rest, NULL, NCCL_SHRINK_DEFAULT));
+    NCCL(ncclCommDestroy(rest));
+    for (int r = 0; r < NRANKS; r++)
+        NCCL(ncclCommDestroy(stage->first[r]));
+}
+
 static const struct scenario {
     const char *name;
     void (*play)(struct stage *stage);
@@ -482,6 +543,9 @@ static const struct scenario {
     {"left behind", left_behind, false},
     {"left behind over sockets", left_behind, true},
     {"freed", freed, false},
+    {"refused", refused, false},
+    {"refused over sockets", refused, true},
+    {"revoked", revoked, false},
 };
 enum { NSCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
 

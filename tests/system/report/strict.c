@@ -237,10 +237,38 @@ static int send_message(const char *mode)
     return ncclCommDestroy(comm) ? 2 : 0;
 }
 
+/* What a mode does beside the calls of main(). */
+static ncclResult_t go_on(const char *mode, float *memory)
+{
+    int status = 0;
+    if (!strcmp(mode, "group")) status = write_twice_in_group();
+    if (!strcmp(mode, "ignored")) status = ignore_failure(memory);
+    if (strstr("overlap long offset misaligned inplace", mode)) status = use_one_buffer(mode);
+    if (strstr(mode, "window-") || strstr(mode, "shrink-")) status = make_windows(mode);
+    if (strstr(mode, "scalar")) return scale(mode, memory);
+    return status ? ncclInvalidArgument : ncclSuccess;
+}
+
+/* As one of two processes, with two ids, which are one under NCCL_COMM_ID. */
+static int list_ids(const char *mode)
+{
+    ncclUniqueId ids[2];
+    const int rank = atoi(getenv("RANK"));
+    if (!strcmp(mode, "ids-twice")) unsetenv("NCCL_COMM_ID");
+    ncclResult_t rc = ncclGetUniqueId(&ids[0]);
+    if (!rc) rc = ncclGetUniqueId(&ids[1]);
+    if (!strcmp(mode, "ids-twice")) ids[1] = ids[0];
+    cudaSetDevice(rank);
+    if (!rc) rc = ncclCommInitRankScalable(&comm, 2, rank, 2, ids, NULL);
+    if (rc) printf("ids: %d %s\n", rc, ncclGetLastError(NULL));
+    return rc || ncclCommDestroy(comm) ? 2 : 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "fine";
     const size_t bytes = COUNT * sizeof(float);
+    if (strstr(mode, "ids")) return list_ids(mode);
     if (strstr(mode, "message")) return send_message(mode);
     float *memory = NULL, *second = NULL;
     ncclResult_t rc = ncclCommInitAll(&comm, 1, NULL);
@@ -288,13 +316,7 @@ int main(int argc, char **argv)
                        strcmp(mode, "stream") ? NULL : stream);
     if (rc) printf("call: %d %s\n", rc, ncclGetLastError(NULL));
     cudaStreamSynchronize(NULL);
-    if (!strcmp(mode, "group")) rc = write_twice_in_group();
-    if (!strcmp(mode, "ignored")) rc = ignore_failure(memory);
-    if (strstr("overlap long offset misaligned inplace", mode))
-        rc = use_one_buffer(mode) ? ncclInvalidArgument : ncclSuccess;
-    if (strstr(mode, "scalar")) rc = scale(mode, memory);
-    if (strstr(mode, "window-") || strstr(mode, "shrink-"))
-        rc = make_windows(mode) ? ncclInvalidArgument : ncclSuccess;
+    if (!rc) rc = go_on(mode, memory);
     if (!strcmp(mode, "graph")) return destroy_before_graphs(memory);
     if (!strstr(mode, "leak") && strcmp(mode, "handler") != 0) end();
     return rc ? 2 : 0;

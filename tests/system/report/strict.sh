@@ -91,6 +91,9 @@ for turn in 1 2 3; do
     strict message-small 1 '0: a message was not received (TUTTI_STRICT)'
 done
 strict message-small 1 '0: a message was not received (TUTTI_STRICT)' NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1
+# Two ids, which are one id under NCCL_COMM_ID (tutti run sets it), and one that is listed twice.
+try ids 0 '' A=1
+try ids-twice 2 'ncclCommInitRankScalable: commIds[0] and commIds[1] are the same id: each is of a ncclGetUniqueId of its own' A=1
 ranks=1
 try race 0 '' A=1
 try malloc 0 '' A=1

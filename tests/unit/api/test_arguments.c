@@ -185,6 +185,14 @@ static void ignored_buffers_may_be_null(void **state)
     fake_comm_free(comm);
 }
 
+static void child_that_is_not_there_yet(void **state)
+{
+    ncclResult_t seen = ncclSuccess;
+    (void)state;
+    assert_int_equal(ncclCommGetAsyncError(NULL, &seen), ncclInvalidArgument);
+    assert_says("ncclCommGetAsyncError", "sets newcomm when it is done");
+}
+
 static void non_blocking_keeps_the_error(void **state)
 {
     struct tt_comm *comm = fake_comm(2, 0, true);
@@ -519,6 +527,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations),
         cmocka_unit_test(ignored_buffers_may_be_null),
+        cmocka_unit_test(child_that_is_not_there_yet),
         cmocka_unit_test(non_blocking_keeps_the_error),
         cmocka_unit_test(queries),
         cmocka_unit_test(texts_begin_as_usual),

@@ -4,8 +4,12 @@
 #include "base/error.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+static char log_path[] = "/tmp/test-error-XXXXXX";
 
 static void in_thread(void *(*call)(void *), void *arg)
 {
@@ -73,12 +77,42 @@ static void taken_once(void **state)
     assert_string_equal(text, "second");
 }
 
+/* A loop that polls a wrong handle does not fill the disk with one line. */
+static void a_repeated_failure_is_said_rarely(void **state)
+{
+    static char log[64 << 10];
+    enum { CALLS = 100 };
+    int lines = 0;
+    (void)state;
+    for (int i = 0; i < CALLS; i++)
+        fails("comm is NULL, here");
+    FILE *file = fopen(log_path, "r");
+    assert_non_null(file);
+    size_t bytes = fread(log, 1, sizeof(log) - 1, file);
+    fclose(file);
+    log[bytes] = 0;
+    for (const char *at = log; (at = strstr(at, "comm is NULL, here")); at++)
+        lines++;
+    assert_int_equal(lines, 16 + 2); /* and 32 and 64 */
+    assert_non_null(strstr(log, "comm is NULL, here (64 times in a row by now)\n"));
+    fails("another");
+    fails("comm is NULL, here");
+    assert_string_equal(tt_last_error(), "comm is NULL, here");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(own_failure_first),
         cmocka_unit_test(taken_once),
+        cmocka_unit_test(a_repeated_failure_is_said_rarely),
     };
-    setenv("NCCL_DEBUG", "NONE", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int fd = mkstemp(log_path);
+    if (fd < 0) return 1;
+    close(fd);
+    setenv("NCCL_DEBUG", "WARN", 1);
+    setenv("NCCL_DEBUG_FILE", log_path, 1);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(log_path);
+    return failed;
 }
