@@ -367,7 +367,7 @@ void tt_failure_watch_parent(struct tt_bootstrap *b)
 
 void tt_failure_ended(struct tt_bootstrap *b)
 {
-    char sentence[TT_SENTENCE_BYTES];
+    char sentence[TT_SENTENCE_BYTES + TT_WHY_BYTES]; /* cut where it is sent */
     if (!b->leaving || b->finished || b->end_reported || atomic_load(&b->error)) return;
     b->end_reported = true;
     snprintf(sentence, sizeof(sentence),
