@@ -272,6 +272,18 @@ def ends_nowhere(shown, folder):
         check(path == ["rank 2: begins nothing" if kind == "nothing" else "rank 2: outside of NCCL, after AllReduce #2; it never begins this"], path)
 
 
+def queued(shown, folder):
+    """What was queued behind an operation that was cut off is neither time inside of collectives nor drawn; who was in it is."""
+    os.makedirs(f"{folder}/stopped/cut")
+    stopped(f"{folder}/stopped/cut", "cut")
+    subprocess.run([tutti, "trace", "page", "-o", f"{folder}/stopped/cut.html", f"{folder}/stopped/cut"], check=True, capture_output=True, timeout=100)
+    shown.open(f"{folder}/stopped/cut.html")
+    short = shown.run("[...document.querySelectorAll('#short li')].map(item => item.textContent)")
+    check(short[0].startswith("The run stopped in AllReduce #3: all its ranks whose files are here began it; it did not come to its end by itself"), short)
+    check(short[1:3] == ["AllReduce #4: queued behind AllReduce #3, which came to no end.", "2 more operations came to no end."], short)
+    check("for 19.989 s in all; for 0\u00a0% of it" in short[3], short)  # four ranks for 4.997 s, and three calls of 100 us
+
+
 def data_path(shown, folder):
     """From rank to rank, back from the one that ends last to the one that began last."""
     shown.open(f"{folder}/chain/page.html")
@@ -463,6 +475,7 @@ with tempfile.TemporaryDirectory() as folder:
             queue(page, folder)
             begins(page, folder)
             ends_nowhere(page, folder)
+            queued(page, folder)
             data_path(page, folder)
             channels_path(page, folder)
             replays(page, folder)

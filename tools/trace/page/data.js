@@ -145,8 +145,11 @@ function readAll() {
   for (const [index, cause, absent, waiting, text] of facts.stops) readStop(operations[index], cause, absent, waiting, text);
   reader.bytes = null;
   firstBegin = operations.reduce((least, op) => Math.min(least, op.begin), operations.length ? Infinity : 0);
+  // What was queued behind a stop and has no kernel never ran: only its calls and launches are drawn.
+  const runs = part => children(part.block).some(b => facts.types[typeOf(b)] === 'KernelCh');
+  for (const op of operations) op.queued = Boolean(op.stop?.queued) && !op.parts.some(runs);
   for (const group of groups) group.parts = [];
-  for (const part of parts) part.group.parts.push(part);
+  for (const part of parts) if (!part.op.queued) part.group.parts.push(part);
   for (const group of groups) group.parts.sort((a, b) => a.begin - b.begin);
 }
 

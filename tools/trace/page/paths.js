@@ -131,7 +131,7 @@ function criticalPath(op) {
 function stragglers() {
   const found = new Map(groups.map(group => [group, { group, times: 0, of: 0, never: 0, cost: 0, most: null }]));
   for (const op of operations) {
-    if (!absentOf(op).length && (op.message || op.parts.length < 2)) continue;
+    if (op.queued || (!absentOf(op).length && (op.message || op.parts.length < 2))) continue;
     for (const part of op.parts) found.get(part.group).of++;
     const waited = op.end - op.lastBegin;
     for (const group of absentOf(op)) {
@@ -155,7 +155,7 @@ function stragglers() {
 function insideOf() {
   const found = { inside: 0, waits: 0, late: stragglers(), broken: operations.filter(op => !op.whole && !op.stop) };
   for (const part of parts) {
-    if (part.op.message || part.op.parts.length + absentOf(part.op).length < 2) continue;
+    if (part.op.queued || part.op.message || part.op.parts.length + absentOf(part.op).length < 2) continue;
     found.inside += part.end - part.begin;
     found.waits += Math.max(part.waits - part.begin, 0);
   }
@@ -165,7 +165,7 @@ function insideOf() {
 // From the first begin to the last, which never comes where one is absent.
 function skewOf(op) { return (absentOf(op).length ? op.end : op.lastBegin) - op.begin; }
 function worstOperations() {
-  return operations.filter(op => absentOf(op).length || (!op.message && op.parts.length > 1)).sort((a, b) => skewOf(b) - skewOf(a)).slice(0, 12);
+  return operations.filter(op => !op.queued && (absentOf(op).length || (!op.message && op.parts.length > 1))).sort((a, b) => skewOf(b) - skewOf(a)).slice(0, 12);
 }
 
 // Blocks that fit all words of a query, in the order of rows; null where there is no word.

@@ -240,7 +240,7 @@ function drawArrows(g) {
   const wide = (view.to - view.from) / width() * 12; // shorter than 12 pixels: no arrow
   for (let k = 0; k < last && seen.length <= most; k++) {
     const op = operations[k];
-    if (op.end >= view.from && op.end - op.begin > wide && op.parts.length > 1 && opShown(op)) seen.push(op);
+    if (!op.queued && op.end >= view.from && op.end - op.begin > wide && op.parts.length > 1 && opShown(op)) seen.push(op);
   }
   if (seen.length <= most) for (const op of seen) if (op !== view.op) drawArrow(g, op, false);
   if (view.op) drawArrow(g, view.op, true);
@@ -351,6 +351,7 @@ function busyness(columns) {
   busy = new Float64Array(columns);
   const per = columns / (facts.end_nsec || 1), change = new Float64Array(columns + 1);
   for (const part of parts) {
+    if (part.op.queued) continue;
     const from = Math.max(0, part.begin * per), to = Math.min(columns - 1e-6, part.end * per);
     if (Math.floor(from) === Math.floor(to)) { busy[Math.floor(from)] += Math.max(0, to - from); continue; }
     busy[Math.floor(from)] += Math.ceil(from) - from;
