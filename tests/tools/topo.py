@@ -172,6 +172,12 @@ def check_documents():
              f"docs/pictures/{name}.svg is not what `tutti topo {command} {machine} --svg {' '.join(more)}` draws")
     dgx1v = open(os.path.join(folder, "dgx1v.svg")).read()
     fills = dict(re.findall(r'rx="3" fill="(#[0-9a-f]+)"/>\n<text [^>]*>([A-Z0-9]+)<', dgx1v))
+    must(dgx1v.count('paint-order="stroke"') == 16 and "NVLink, 20 to 40 GB/s" in dgx1v, "NVLinks that differ have no numbers")
+    dgxa100 = open(os.path.join(folder, "dgxa100.svg")).read()
+    must("paint-order" not in dgxa100 and re.search(r'<path d="M[^"]*V116.0H[^"]*(M[0-9.]+ 116.0V130.0){2}" fill="none" stroke="#4f46e5"', dgxa100),
+         "the line between CPUs does not end at each")
+    lone = run("search", os.path.join(MACHINES, "c12-gh200-1gpu.xml"), "--clique", "32", "--svg").stdout
+    must("broken arrows lead to the next" in lone and 'stroke-dasharray="5 3" marker-end' in lone, "a host with one GPU has no arrow to the next host")
     must(len(fills) == 5 and sorted(fills.values()) == ["NVB", "NVL", "PIX", "PXN", "SYS"] and ">Paths from the GPU of a row" in dgx1v,
          f"types of paths share a colour, or the cells have no title: {fills}")
     rack = open(os.path.join(folder, "gb200-rack-2.svg")).read()
@@ -319,7 +325,7 @@ def check_report(machines):
         tray = os.path.join(MACHINES, "c08-gb200-tray.xml")
         p = run("report", tray, "--output", pages, "--clique", "18", "--nodes", "1,16")
         page = os.path.join(pages, "c08-gb200-tray-clique18-nodes1-16.html")
-        must(p.stdout.strip() == page and "<title>c08-gb200-tray.xml, 18 hosts as a node, nodes 1+16</title>" in open(page).read(), f"report --clique: {p.stdout}")
+        must(p.stdout.strip() == page and "<title>Topology of 18 hosts like c08-gb200-tray.xml that are one node; channels of 1 and 16 nodes</title>" in open(page).read(), f"report --clique: {p.stdout}")
         text = open(page).read()
         must(text.count("CPU ") < 200 and text.count("<td") < 100 and "Hosts 1 to 17 are alike" in text and len(text) < 400000,
              f"report of a rack is not folded: {len(text)} bytes, {text.count('<td')} cells")

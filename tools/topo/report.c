@@ -195,10 +195,16 @@ static bool put_scenario(FILE *out, const struct tt_topo_file *file, const struc
 
 static void put_title(FILE *out, const struct topo_options *options, const char *name)
 {
+    const int hosts = options->look.hosts, last = options->ncounts - 1;
+    (void)fputs("Topology of ", out);
+    if (hosts > 1) (void)fprintf(out, "%d hosts like ", hosts);
     put_text(out, name);
-    if (options->look.hosts > 1) fprintf(out, ", %d hosts as a node", options->look.hosts);
-    for (int k = 0; k < options->ncounts; k++)
-        (void)fprintf(out, "%s%d", k ? "+" : ", nodes ", options->nodes[k]);
+    if (hosts > 1) (void)fputs(" that are one node", out);
+    for (int k = 0; k <= last; k++) {
+        const char *between = k == 0 ? "; channels of " : k < last ? ", " : " and ";
+        (void)fprintf(out, "%s%d", between, options->nodes[k]);
+    }
+    if (last >= 0) (void)fputs(options->nodes[last] == 1 ? " node" : " nodes", out);
 }
 
 static void put_head(FILE *out, const struct box *box, const struct topo_options *options,

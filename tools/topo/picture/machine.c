@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { SWITCH_WIDTH = 44, SWITCH_HEIGHT = 22, BAR_Y = PICTURE_DEVICE + 64 };
+enum { MOST_NUMBERS = 128, NUMBER_WIDTH = 28, NUMBER_HEIGHT = 11 }; /* of arcs; px */
 
 struct look {
     const char *fill, *edge;
@@ -106,25 +107,35 @@ static double sys_bw(const struct box *box)
     return 0;
 }
 
-/* One bus over all CPUs of a host. */
+static bool is_cpu_of(const struct box *box, int k, int host)
+{
+    return box->node[k].kind == BOX_CPU && box_int(box, "cpus", box->node[k].index, "host") == host;
+}
+
+/* One bus over all CPUs of a host, with an end at each. */
 static void put_sys(const struct picture *picture, int host)
 {
     const struct box *box = picture->box;
     double low = picture->width;
     double high = 0;
     for (int k = 0; k < box->count; k++) {
-        if (box->node[k].kind != BOX_CPU) continue;
-        if (box_int(box, "cpus", box->node[k].index, "host") != host) continue;
+        if (!is_cpu_of(box, k, host)) continue;
         double x = frame_of(picture, k).x;
         if (x < low) low = x;
         if (x > high) high = x;
     }
     double y = picture->y_cpu - 34;
     if (high <= low || sys_bw(box) <= 0) return;
-    (void)fprintf(picture->out,
-                  "<path d=\"M%.1f %.1fV%.1fH%.1fV%.1f\" fill=\"none\" stroke=\"#4f46e5\" "
-                  "stroke-width=\"%.1f\"/>\n",
-                  low, picture->y_cpu - 20, y, high, picture->y_cpu - 20, thickness(sys_bw(box)));
+    (void)fprintf(picture->out, "<path d=\"M%.1f %.1fV%.1fH%.1fV%.1f", low, picture->y_cpu - 20, y,
+                  high, picture->y_cpu - 20);
+    for (int k = 0; k < box->count; k++) {
+        if (!is_cpu_of(box, k, host)) continue;
+        double x = frame_of(picture, k).x;
+        if (x > low && x < high)
+            (void)fprintf(picture->out, "M%.1f %.1fV%.1f", x, y, picture->y_cpu - 20);
+    }
+    (void)fprintf(picture->out, "\" fill=\"none\" stroke=\"#4f46e5\" stroke-width=\"%.1f\"/>\n",
+                  thickness(sys_bw(box)));
     const struct picture_text text = {
         .x = (low + high) / 2, .y = y - 5, .size = 11, .colour = "#4f46e5"};
     picture_print(picture, &text, "%s%.4g GB/s", high - low > 160 ? "between CPUs " : "",
@@ -181,6 +192,44 @@ static void put_arc(const struct picture *picture, int from, int to, double bw, 
                   "stroke=\"#22c55e\" stroke-opacity=\"0.75\" stroke-width=\"%.1f\">"
                   "<title>NVLink %.4g GB/s</title></path>\n",
                   a, y, a, low, b, low, b, y, thickness(bw), bw);
+}
+
+/* Where numbers of arcs stand, so that the next ones find another place. */
+struct places {
+    int count;
+    double x[MOST_NUMBERS], y[MOST_NUMBERS];
+};
+
+static bool is_free(const struct places *places, double x, double y)
+{
+    for (int k = 0; k < places->count; k++) {
+        const double dx = x - places->x[k], dy = y - places->y[k];
+        if (dx > -NUMBER_WIDTH && dx < NUMBER_WIDTH && dy > -NUMBER_HEIGHT && dy < NUMBER_HEIGHT)
+            return false;
+    }
+    return true;
+}
+
+/* On the arc, near its middle; none where there is no room. */
+static void put_arc_number(const struct picture *picture, int from, int to, double bw,
+                           void *context)
+{
+    static const double at[] = {0.5, 0.4, 0.6, 0.32, 0.68, 0.25, 0.75};
+    struct places *places = context;
+    const double a = picture->x[from], b = picture->x[to];
+    const double low = picture_arc_depth(picture, from, to) * 4 / 3;
+    for (size_t k = 0; k < sizeof(at) / sizeof(at[0]) && places->count < MOST_NUMBERS; k++) {
+        const double t = at[k];
+        const double x = a + (b - a) * t * t * (3 - 2 * t);
+        const double y = picture->y_device + PICTURE_DEVICE + low * 3 * t * (1 - t) + 4;
+        if (!is_free(places, x, y)) continue;
+        places->x[places->count] = x;
+        places->y[places->count++] = y;
+        const struct picture_text number = {
+            .x = x, .y = y, .size = 10, .colour = "#15803d", .most = 5, .halo = true};
+        picture_print(picture, &number, "%.3g", bw);
+        return;
+    }
 }
 
 /* To the CPU besides PCI. */
@@ -364,6 +413,8 @@ void picture_machine(const struct picture *picture)
         if (box->node[k].parent >= 0) put_link(picture, k);
     }
     picture_arcs(picture, put_arc, NULL);
+    struct places places = {.count = 0};
+    if (!picture_arcs_equal(picture)) picture_arcs(picture, put_arc_number, &places);
     put_switch(picture);
     for (int k = 0; k < box->count; k++)
         put_node(picture, k);

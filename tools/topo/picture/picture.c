@@ -147,12 +147,13 @@ void picture_print(const struct picture *picture, const struct picture_text *whe
     size_t width = width_of(text);
     int size = where->size;
     if (where->most && width > 100 * where->most) size = size * 100 * (int)where->most / (int)width;
-    (void)fprintf(picture->out,
-                  "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" "
-                  "fill=\"%s\"%s>",
-                  where->x, where->y, size > 1 ? size : 1, where->anchor ? where->anchor : "middle",
-                  where->colour ? where->colour : "#1f2937",
-                  where->bold ? " font-weight=\"bold\"" : "");
+    (void)fprintf(
+        picture->out,
+        "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" "
+        "fill=\"%s\"%s%s>",
+        where->x, where->y, size > 1 ? size : 1, where->anchor ? where->anchor : "middle",
+        where->colour ? where->colour : "#1f2937", where->bold ? " font-weight=\"bold\"" : "",
+        where->halo ? " stroke=\"#ffffff\" stroke-width=\"3\" paint-order=\"stroke\"" : "");
     put_escaped(picture->out, text);
     (void)fputs("</text>\n", picture->out);
 }

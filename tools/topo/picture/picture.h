@@ -43,6 +43,8 @@ void picture_end(const struct picture *picture);
 /* GB/s between two devices side by side: `bw` of NVLinks from GPU node a to b, a left of b. */
 typedef void (*picture_arc)(const struct picture *picture, int a, int b, double bw, void *context);
 void picture_arcs(const struct picture *picture, picture_arc each, void *context);
+/* True when all are equally fast, or there are none: the legend says how fast. */
+bool picture_arcs_equal(const struct picture *picture);
 /* px that such an arc hangs below the devices. */
 double picture_arc_depth(const struct picture *picture, int a, int b);
 /* What a machine consists of, in a line: GPUs, NVLink, ports, CPUs. */
@@ -57,8 +59,8 @@ struct picture_text {
     double x, y;
     int size;
     const char *anchor, *colour;
-    bool bold;
-    size_t most; /* digits that fit; wider texts are set smaller; 0: any */
+    bool bold, halo; /* halo: white around the letters, over lines */
+    size_t most;     /* digits that fit; wider texts are set smaller; 0: any */
 };
 void picture_print(const struct picture *picture, const struct picture_text *where,
                    const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -30,6 +30,17 @@ static double column_x(const struct picture *picture, int column_node)
 
 /* ---- lines ---- */
 
+/* To the same device of the next host: a loop above it. */
+static void put_loop(const struct lanes *lanes, double x)
+{
+    (void)fprintf(lanes->picture->out,
+                  "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" "
+                  "stroke=\"%s\" stroke-width=\"1.8\" stroke-dasharray=\"5 3\" "
+                  "marker-end=\"url(#tip%d)\"/>\n",
+                  x - 3, lanes->y - 4, x - 32, lanes->y - 28, x + 32, lanes->y - 28, x + 5,
+                  lanes->y - 5, lanes->colour, lanes->tip);
+}
+
 /* From column to column: above the lane's middle to the right, below it to the left, and farther
  * from it the longer the way. */
 static void put_step(const struct lanes *lanes, const struct route_step *step)
@@ -44,7 +55,9 @@ static void put_step(const struct lanes *lanes, const struct route_step *step)
     double sign = b > a ? -1 : 1;
     double side = b > a ? 1 : -1;
     double bend = side * (distance > 1.5 ? 34 : 20);
-    if (from < 0 || to < 0 || from == to) return;
+    if (from < 0 || to < 0) return;
+    if (from == to && step->next_host) put_loop(lanes, a);
+    if (from == to) return;
     (void)fprintf(lanes->picture->out,
                   "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" "
                   "stroke=\"%s\" stroke-width=\"1.8\"%s marker-end=\"url(#tip%d)\"/>\n",

@@ -55,6 +55,13 @@ static void count_arc(const struct picture *picture, int a, int b, double bw, vo
     count_speed(context, bw);
 }
 
+bool picture_arcs_equal(const struct picture *picture)
+{
+    struct speeds arcs = {0};
+    picture_arcs(picture, count_arc, &arcs);
+    return arcs.most <= arcs.least;
+}
+
 /* ---- lines ---- */
 
 struct line {
