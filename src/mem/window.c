@@ -73,7 +73,7 @@ static char *part_of(const struct tt_window_request *request, int rank,
 
 /* What NCCL asks of the ranks and does not look at: one size and the same flags. */
 static ncclResult_t check_same(const struct tt_window_request *request,
-                                const struct window_note *notes)
+                               const struct window_note *notes)
 {
     if (!tt_param_bool("TUTTI_STRICT")) return ncclSuccess;
     for (int r = 1; r < request->member->nranks; r++) {
