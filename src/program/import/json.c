@@ -208,8 +208,8 @@ static bool read_key(struct json_reader *reader, const char **key_out)
     return true;
 }
 
-/* The members of an array or object up to its closing bracket. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the text nests, which is limited
+/* The members of an array or object up to its closing bracket.
+ * NOLINTNEXTLINE(misc-no-recursion): as deep as the text nests, which is limited */
 static bool read_members(struct json_reader *reader, struct json_node *node, char close)
 {
     struct json_node **last = &node->first;
@@ -237,7 +237,7 @@ static bool read_members(struct json_reader *reader, struct json_node *node, cha
     }
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the text nests, which is limited
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the text nests, which is limited */
 static struct json_node *read_value(struct json_reader *reader)
 {
     char first = peek(reader);
