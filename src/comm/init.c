@@ -164,6 +164,8 @@ static ncclResult_t start_watch(struct tt_comm *comm)
         .calls = comm->func_seq,
         .grouped = &comm->member.grouped,
         .compares = !comm->no_match,
+        .phase = &comm->phase,
+        .finalizes = TT_COMM_FINALIZING,
         .graph_refs = &comm->graph_refs,
         .graphs_nsec = &comm->graphs_nsec,
     };

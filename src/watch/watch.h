@@ -22,9 +22,11 @@ struct tt_watch_subject { /* borrowed until tt_watch_remove() */
     struct tt_bootstrap *bootstrap;
     /* Asked whether a wait for a rank can still succeed; NULL: only time-outs decide. */
     struct tt_transport *transport;
-    bool compares;                       /* all ranks compare calls (TUTTI_CHECK_MATCH) */
-    const struct tt_peer_reach *peers;   /* of all ranks, for their devices; NULL: not known */
-    const _Atomic uint64_t *calls;       /* made, by function (enum tt_func); NULL: not counted */
+    bool compares;                     /* all ranks compare calls (TUTTI_CHECK_MATCH) */
+    const struct tt_peer_reach *peers; /* of all ranks, for their devices; NULL: not known */
+    const _Atomic uint64_t *calls;     /* made, by function (enum tt_func); NULL: not counted */
+    const _Atomic int *phase;          /* of its life, and from which on it is finalized; NULL */
+    int finalizes;
     const _Atomic bool *grouped;         /* an open group holds calls; NULL: not known */
     const _Atomic uint32_t *graph_refs;  /* works that graphs hold, and since when the end of the */
     const _Atomic uint64_t *graphs_nsec; /* communicator waits for these; NULL: not known */

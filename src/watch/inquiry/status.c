@@ -82,6 +82,9 @@ void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
         status.launched[f] =
             (uint32_t)atomic_load_explicit(&subject->calls[f], memory_order_relaxed);
     }
+    if (subject->phase)
+        status.finalizes =
+            atomic_load_explicit(subject->phase, memory_order_relaxed) >= subject->finalizes;
     if (subject->grouped)
         status.grouped = atomic_load_explicit(subject->grouped, memory_order_relaxed);
     if (subject->graphs_nsec) {
@@ -136,7 +139,7 @@ void tt_status_pack(const struct tt_status *status, unsigned char bytes[TT_STATU
     *at++ = both(n[TT_FUNC_SEND], n[TT_FUNC_RECV]);
     *at++ = both(n[TT_FUNC_SCATTER], n[TT_FUNC_GATHER]);
     *at++ = both(status->init, (uint32_t)status->nwaits);
-    *at++ = both(status->graphs, status->grouped ? 1 : 0);
+    *at++ = both(status->graphs, (status->grouped ? 1u : 0u) | (status->finalizes ? 2u : 0u));
     *at++ = status->head_stream;
     *at++ = status->exchange_msec;
     memcpy(at, &status->last, sizeof(status->last));
@@ -196,6 +199,7 @@ bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STA
                                  .nwaits = (int)(uint32_t)words[12],
                                  .graphs = (uint32_t)(words[13] >> 32),
                                  .grouped = (words[13] & 1) != 0,
+                                 .finalizes = (words[13] & 2) != 0,
                                  .head_stream = words[14],
                                  .exchange_msec = (uint32_t)words[15]};
     unpack_calls(status, words + 7);

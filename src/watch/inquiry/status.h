@@ -48,6 +48,7 @@ struct tt_status {
     uint32_t quiet_msec;     /* since the last collective began, or the communicator was made */
     uint32_t init;           /* ncclInProgress in its init, else ncclSuccess */
     uint32_t abort;          /* ncclResult_t of a communicator that failed */
+    bool finalizes;          /* ncclCommFinalize or ncclCommDestroy was called */
     bool grouped;            /* a group is open that holds calls on it */
     uint32_t exchange_msec;  /* how long it has waited for the others in a split, a registration or
                              another exchange; 0: it does not */

@@ -43,12 +43,13 @@ static void print_rank(FILE *out, const struct tt_status *status, bool last)
             "          \"status\": {\n"
             "            \"init_state\": %u,\n"
             "            \"async_error\": %u,\n"
-            "            \"finalize_called\": false,\n"
+            "            \"finalize_called\": %s,\n"
             "            \"destroy_flag\": false,\n"
             "            \"abort_flag\": %s\n"
             "          },\n",
             status->rank, status->process.addr, status->process.pid, status->device, status->device,
-            status->init, status->abort, status->abort ? "true" : "false");
+            status->init, status->abort, status->finalizes ? "true" : "false",
+            status->abort ? "true" : "false");
     print_counts(out, status);
     fprintf(out,
             "          \"launched_operations\": %llu,\n"

@@ -10,10 +10,14 @@
 
 enum { LISTED_MEMBERS = 10 };
 
+enum life { LIFE_INIT, LIFE_RUNNING, LIFE_FINALIZE, LIFE_ABORT }; /* as they follow */
+static const char *const life_names[] = {"INIT", "RUNNING", "FINALIZE", "ABORT"};
+
 struct row { /* of the table of communicators, and of what follows it */
     const struct tt_inquiry_comm *comm;
     int nodes, least, most; /* hosts, and ranks on the emptiest and the fullest */
-    bool running, aborted, incomplete, failed, mismatched;
+    enum life life;         /* of the most advanced rank */
+    bool incomplete, failed, mismatched;
     int group, index;
 };
 
@@ -109,6 +113,13 @@ static bool counts_differ(const struct tt_status *a, const struct tt_status *b)
     return false;
 }
 
+static enum life life_of(const struct tt_status *status)
+{
+    if (status->abort) return LIFE_ABORT;
+    if (status->init) return LIFE_INIT;
+    return status->finalizes ? LIFE_FINALIZE : LIFE_RUNNING;
+}
+
 static void fill_row(struct row *row, const struct tt_inquiry *inquiry,
                      const struct tt_inquiry_comm *comm)
 {
@@ -121,11 +132,9 @@ static void fill_row(struct row *row, const struct tt_inquiry *inquiry,
         bool new_host = true;
         if (status->comm_id != comm->comm_id) continue;
         if (!first) first = status;
-        row->running |= !status->init;
-        row->aborted |= status->abort != 0;
+        if (life_of(status) > row->life) row->life = life_of(status);
         row->failed |= status->abort != 0;
-        row->mismatched |= counts_differ(first, status) || !first->abort != !status->abort ||
-                           first->init != status->init;
+        row->mismatched |= counts_differ(first, status) || life_of(first) != life_of(status);
         for (size_t k = 0; k < inquiry->nfound; k++) {
             const struct tt_status *other = &inquiry->found[k];
             if (other->comm_id != comm->comm_id || !same_host(other, status)) continue;
@@ -141,8 +150,8 @@ static void fill_row(struct row *row, const struct tt_inquiry *inquiry,
 
 static bool same_group(const struct row *a, const struct row *b)
 {
-    return a->comm->nranks == b->comm->nranks && a->nodes == b->nodes && a->aborted == b->aborted &&
-           a->running == b->running && a->incomplete == b->incomplete && a->failed == b->failed &&
+    return a->comm->nranks == b->comm->nranks && a->nodes == b->nodes && a->life == b->life &&
+           a->incomplete == b->incomplete && a->failed == b->failed &&
            a->mismatched == b->mismatched;
 }
 
@@ -153,12 +162,6 @@ static int by_size(const void *a, const void *b)
     if (left->comm->nranks != right->comm->nranks) return right->comm->nranks - left->comm->nranks;
     return (left->incomplete * 4 + left->failed * 2 + left->mismatched) -
            (right->incomplete * 4 + right->failed * 2 + right->mismatched);
-}
-
-static const char *status_name(bool aborted, bool running)
-{
-    if (aborted) return "ABORT";
-    return running ? "RUNNING" : "INIT";
 }
 
 static void print_group(FILE *out, const struct row *rows, size_t count)
@@ -175,7 +178,7 @@ static void print_group(FILE *out, const struct row *rows, size_t count)
     snprintf(errors, sizeof(errors), "%s%s%s", rows[0].incomplete ? ",INCOMPLETE" : "",
              rows[0].failed ? ",ERROR" : "", rows[0].mismatched ? ",MISMATCH" : "");
     fprintf(out, "%5d  %8zu  %8d  %8s  %8d  %8d  %8s  %6s\n", rows[0].group, count, rows[0].nodes,
-            per_node, rows[0].comm->nranks, ranks, status_name(rows[0].aborted, rows[0].running),
+            per_node, rows[0].comm->nranks, ranks, life_names[rows[0].life],
             *errors ? errors + 1 : "OK");
 }
 
@@ -278,23 +281,23 @@ static void print_mismatch(FILE *out, const struct tt_inquiry *inquiry, const st
 static void print_statuses(FILE *out, const struct tt_inquiry *inquiry, const struct row *row)
 {
     const struct tt_inquiry_comm *comm = row->comm;
-    const char *most = status_name(row->aborted, row->running);
+    const enum life most = row->life;
     char what[80];
     int agreeing = 0;
     for (int rank = 0; rank < comm->nranks; rank++) {
         const struct tt_status *status = tt_inquiry_find(inquiry, comm->comm_id, rank);
-        if (status && status_name(status->abort, !status->init) == most) agreeing++;
+        if (status && life_of(status) == most) agreeing++;
     }
     if (agreeing == comm->nfound) return;
     fprintf(out,
             "#%d-%d (%016llx) MISMATCH\n"
             "  Communicator ranks have different status\n"
             "  %d ranks have status %s\n",
-            row->group, row->index, (unsigned long long)comm->comm_id, agreeing, most);
+            row->group, row->index, (unsigned long long)comm->comm_id, agreeing, life_names[most]);
     for (int rank = 0; rank < comm->nranks; rank++) {
         const struct tt_status *status = tt_inquiry_find(inquiry, comm->comm_id, rank);
-        if (!status || status_name(status->abort, !status->init) == most) continue;
-        snprintf(what, sizeof(what), " has status %s", status_name(status->abort, !status->init));
+        if (!status || life_of(status) == most) continue;
+        snprintf(what, sizeof(what), " has status %s", life_names[life_of(status)]);
         print_member(out, status, what);
     }
     fprintf(out, "\n");

@@ -52,6 +52,16 @@ static void late(struct own *own)
     if (own->rank != own->victim) all_reduce(own, own->comm);
 }
 
+/* The others end the communicator, and wait for the victim in a call. */
+static void finalizes(struct own *own)
+{
+    if (own->rank == own->victim) return;
+    must(ncclAllReduce(own->buffer, own->buffer, COUNT, ncclFloat32, ncclSum, own->comm,
+                       own->stream),
+         "ncclAllReduce");
+    must(ncclCommFinalize(own->comm), "ncclCommFinalize");
+}
+
 /* It comes when a file appears, and not to the next one. */
 static void twice(struct own *own)
 {
@@ -204,11 +214,11 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*play)(struct own *own);
-    } scenarios[] = {{"late", late},       {"stopped", stopped}, {"circle", circle},
-                     {"split", split},     {"differs", differs}, {"aborts", aborts},
-                     {"crashes", crashes}, {"absent", absent},   {"twice", twice},
-                     {"works", works},     {"deaf", deaf},       {"graphs", graphs},
-                     {"unsplit", unsplit}};
+    } scenarios[] = {{"late", late},       {"stopped", stopped},    {"circle", circle},
+                     {"split", split},     {"differs", differs},    {"aborts", aborts},
+                     {"crashes", crashes}, {"absent", absent},      {"twice", twice},
+                     {"works", works},     {"deaf", deaf},          {"graphs", graphs},
+                     {"unsplit", unsplit}, {"finalizes", finalizes}};
     struct own own;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     if (argc != 6) return 2;

@@ -278,6 +278,19 @@ def in_init(folder):
         check("as text", re.search(r"^ +\d +1 +1 +2 +3 +2 +INIT +INCOMPLETE$", text, re.M), text)
 
 
+def in_finalize(folder):
+    """Two ranks end the communicator while one of their calls waits for the third."""
+    port = free_port()
+    with job("finalizes", {"NCCL_RAS_ADDR": f"localhost:{port}"}, folder):
+        def called():
+            comms = status(port)["communicators"]
+            return [r["status"]["finalize_called"] for c in comms for r in c["ranks"]]
+        eventually("finalize_called", called, lambda seen: seen == [r != VICTIM for r in range(RANKS)])
+        text = status(port, verbose=True, json_format=False)
+        check("FINALIZE", re.search(r" FINALIZE +MISMATCH$", text, re.M) and "2 ranks have status FINALIZE" in text
+              and re.search(rf"Rank {VICTIM} has status RUNNING -- ", text), text)
+
+
 def from_network(folder):
     """At an address that is not loopback every client may read, and none may change anything."""
     try:
@@ -344,6 +357,8 @@ def main():
                 monitor(processes)
     with tempfile.TemporaryDirectory() as folder:
         in_init(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        in_finalize(folder)
     with tempfile.TemporaryDirectory() as folder:
         same_numbers(folder)
     with tempfile.TemporaryDirectory() as folder:
