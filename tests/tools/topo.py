@@ -200,6 +200,23 @@ def check_documents():
         must(seen == way, f"docs/topology.md: GPU {gpu} to {kind} {to} of {name} is {seen}, not {way}")
 
 
+def check_slips():
+    """What was skipped is told with the error that comes of it; links that differ, and machines without GPUs, are warned of."""
+    text = open(os.path.join(MACHINES, "c03-dgx1v.xml")).read()
+    link = re.search(r'<nvlink target="[^"]*" count="(\d+)"', text)
+    slips = {"typo": (text.replace("<nvlink ", "<nvlnk ", 1), 1, r"no reverse link \(\S+:\d+: warning: element <nvlnk> is not known inside <gpu> and is skipped; did you mean nvlink\?\)"),
+             "count": (text[:link.start(1)] + "7" + text[link.end(1):], 0, r"warning: <nvlink> to \S+ has count (7|\d), that back in line \d+ (7|\d)\n"),
+             "no GPU": ('<system version="1"><cpu numaid="0" affinity="f" arch="x86_64" vendor="AuthenticAMD" familyid="143" modelid="49"></cpu></system>', 0, "there is no GPU in it")}
+    for name, (content, status, words) in slips.items():
+        with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
+            file.write(content)
+            file.flush()
+            p = run("check", file.name)
+            must(p.returncode == status and re.search(words, p.stderr), f"check, {name}: exit {p.returncode}, {p.stderr}")
+    shown = run("show", os.path.join(MACHINES, "nccltests-8x3090.xml"), "--clique", "2").stdout
+    must(re.search(r" NET +NET ", shown) and "/0 " not in shown, f"show: paths without a figure: {shown}")
+
+
 def check_bad():
     for line in open(os.path.join(MACHINES, "bad", "ANSWERS.tsv")):
         if line.startswith("#"):
@@ -515,6 +532,7 @@ for machine in machines:
     check_consistent(machine, 2, {"NCCL_P2P_DISABLE": "1"})
 check_differences()
 check_documents()
+check_slips()
 check_bad()
 check_usage()
 check_limits()

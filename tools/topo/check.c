@@ -85,6 +85,11 @@ static void judge_equals(json_t *machine, struct text *warnings)
     box_fini(&box);
 }
 
+static size_t count_of(const json_t *machine, const char *parts)
+{
+    return json_array_size(json_object_get(json_object_get(machine, "system"), parts));
+}
+
 int topo_check(const struct topo_options *options)
 {
     struct text warnings = {0};
@@ -93,12 +98,12 @@ int topo_check(const struct topo_options *options)
     if (file) text_add(&warnings, "%s", tt_topo_file_warnings(file));
     const size_t said = warnings.bytes;
     if (machine) judge_equals(machine, &warnings);
+    if (machine && !count_of(machine, "gpus"))
+        text_add(&warnings, "there is no GPU in it: no communicator can use it\n");
     const char *all = warnings.bytes ? text_get(&warnings) : "";
     (void)fputs(all + said, stderr);
     if (machine && !options->json) {
-        const json_t *system = json_object_get(machine, "system");
-        const size_t gpus = json_array_size(json_object_get(system, "gpus"));
-        const size_t nics = json_array_size(json_object_get(system, "nets"));
+        const size_t gpus = count_of(machine, "gpus"), nics = count_of(machine, "nets");
         const size_t count = count_lines(all);
         printf("%s: sound; %zu GPU%s, %zu NIC%s, %zu warning%s\n", topo_name(options->paths[0]),
                gpus, gpus == 1 ? "" : "s", nics, nics == 1 ? "" : "s", count,

@@ -104,7 +104,8 @@ static void print_heads(const struct box *box, bool nets)
 static void print_path(const char *type, double bw, size_t width)
 {
     char text[32];
-    (void)snprintf(text, sizeof(text), "%s/%.0f", type, bw);
+    (void)snprintf(text, sizeof(text), "%s", type);
+    if (bw > 0) (void)snprintf(text, sizeof(text), "%s/%.0f", type, bw);
     printf("%-*s ", width > 8 ? (int)width : 8, text);
 }
 

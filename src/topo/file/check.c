@@ -409,6 +409,33 @@ static int count_nodes(const struct tt_xml_node *node)
     return count;
 }
 
+/* The cause may be what was noted first: a row that was skipped, or one to nowhere. */
+static ncclResult_t no_reverse_link(const struct tt_topo_file *file, const struct pair *pair)
+{
+    const char *note = file->notes.text ? file->notes.text : "";
+    const int bytes = (int)strcspn(note, "\n");
+    return tt_fail(ncclInvalidUsage, "%s:%d: <nvlink> from %.64s to %.64s: no reverse link%s%.*s%s",
+                   file->name, pair->row->line, tt_xml_get(tt_xml_above(pair->row, "pci"), "busid"),
+                   tt_xml_get(pair->row, "target"), bytes ? " (" : "", bytes, note,
+                   bytes ? ")" : "");
+}
+
+static int64_t count_of(const struct pair *pair)
+{
+    int64_t count = 0;
+    return tt_word_int(tt_xml_get(pair->row, "count"), &count) ? count : 0;
+}
+
+static void compare_counts(struct tt_topo_file *file, const struct pair *pair,
+                           const struct pair *back)
+{
+    if (pair->from > pair->to || count_of(pair) == count_of(back)) return;
+    tt_topo_note(&file->notes, file->name, pair->row->line,
+                 "<nvlink> to %.64s has count %lld, that back in line %d %lld",
+                 tt_xml_get(pair->row, "target"), (long long)count_of(pair), back->row->line,
+                 (long long)count_of(back));
+}
+
 static ncclResult_t check_nvlinks(struct tt_topo_file *file, const struct entries *devices)
 {
     ncclResult_t rc = ncclSuccess;
@@ -419,11 +446,13 @@ static ncclResult_t check_nvlinks(struct tt_topo_file *file, const struct entrie
     for (size_t k = 0; k < pairs.count && !rc; k++) {
         const struct pair *pair = &pairs.all[k];
         struct pair back = {pair->host, pair->to, pair->from, NULL};
-        if (bsearch(&back, pairs.all, pairs.count, sizeof(back), compare_pairs)) continue;
-        rc = tt_fail(ncclInvalidUsage, "%s:%d: <nvlink> from %.64s to %.64s: no reverse link",
-                     file->name, pair->row->line,
-                     tt_xml_get(tt_xml_above(pair->row, "pci"), "busid"),
-                     tt_xml_get(pair->row, "target"));
+        const struct pair *found =
+            bsearch(&back, pairs.all, pairs.count, sizeof(back), compare_pairs);
+        if (found) {
+            compare_counts(file, pair, found);
+        } else {
+            rc = no_reverse_link(file, pair);
+        }
     }
     free(pairs.all);
     return rc;

@@ -172,8 +172,11 @@ static void put_far(const struct rack *rack, double y)
     for (int to = own; to < box_count(box, "gpus"); to++) {
         if (strcmp(box_path_type(box, "gpu_gpu", 0, to), type) != 0) return;
     }
-    picture_print(rack->picture, &where, "To GPUs of other hosts: %s %.4g GB/s (%s).", type,
-                  box_path_bw(box, "gpu_gpu", 0, own), path_type_meaning(path_type_of(type)));
+    const double bw = box_path_bw(box, "gpu_gpu", 0, own);
+    char speed[32] = "";
+    if (bw > 0) (void)snprintf(speed, sizeof(speed), " %.4g GB/s", bw);
+    picture_print(rack->picture, &where, "To GPUs of other hosts: %s%s (%s).", type, speed,
+                  path_type_meaning(path_type_of(type)));
 }
 
 bool topo_rack_svg(const struct box *box, const char *title, FILE *out)
