@@ -205,8 +205,8 @@ def check_slips():
     text = open(os.path.join(MACHINES, "c03-dgx1v.xml")).read()
     link = re.search(r'<nvlink target="[^"]*" count="(\d+)"', text)
     slips = {"typo": (text.replace("<nvlink ", "<nvlnk ", 1), 1, r"no reverse link \(\S+:\d+: warning: element <nvlnk> is not known inside <gpu> and is skipped; did you mean nvlink\?\)"),
-             "count": (text[:link.start(1)] + "7" + text[link.end(1):], 0, r"warning: <nvlink> to \S+ has count (7|\d), that back in line \d+ (7|\d)\n"),
-             "no GPU": ('<system version="1"><cpu numaid="0" affinity="f" arch="x86_64" vendor="AuthenticAMD" familyid="143" modelid="49"></cpu></system>', 0, "there is no GPU in it")}
+             "count": (text[:link.start(1)] + "7" + text[link.end(1):], 0, r"warning: <nvlink> from \S+ to \S+: count \d, the way back has \d\n"),
+             "no GPU": ('<system version="1"><cpu numaid="0" affinity="f" arch="x86_64" vendor="AuthenticAMD" familyid="143" modelid="49"></cpu></system>', 0, "there is no GPU")}
     for name, (content, status, words) in slips.items():
         with tempfile.NamedTemporaryFile("w", suffix=".xml") as file:
             file.write(content)
@@ -245,6 +245,18 @@ def check_bad():
             must(json.loads(run("check", odd, "--json").stdout)["warnings"] == words and run("check", odd, "--strict").returncode == 1, "and as JSON")
             p = run("diff", os.path.join(MACHINES, "c06-dgxh100.xml"), odd)
             must(verdict in p.stdout.splitlines()[0], f"diff: {p.stdout}")
+        for worse, words in ((re.sub('count="[0-9]+"', 'count="2"', open(os.path.join(MACHINES, "c03-dgx1v.xml")).read(), count=1), ", the way back has "),
+                             (re.sub('affinity="[^"]*"', 'affinity="zz"', whole, count=1), "affinity 'zz' is not hexadecimal words"),
+                             (whole.replace('"mlx5_3"', '"mlx5_2"'), "NET 2 and NET 3 have the same name, mlx5_2"),
+                             (re.sub('speed="[0-9]+"', 'speed="100"', whole, count=1), " GB/s, another port 50: speed is in Mb/s"),
+                             ("\n".join(line for line in whole.splitlines() if "<gpu" not in line and "nvlink" not in line and "</gpu" not in line), "there is no GPU")):
+            open(odd, "w").write(worse)
+            p = run("check", odd)
+            must(p.returncode == 0 and words in p.stderr and p.stdout.endswith("1 warning\n"), f"check says no '{words}': {p}")
+        dgx1v = open(os.path.join(MACHINES, "c03-dgx1v.xml")).read()
+        open(odd, "w").write(dgx1v.replace("<nvlink", "<nvlnk", 1))
+        p = run("check", odd)
+        must(p.returncode == 1 and "no reverse link (" in p.stderr and "did you mean nvlink?)" in p.stderr, f"the row that is wrong: {p.stderr}")
 
 
 def check_usage():

@@ -85,6 +85,45 @@ static void judge_equals(json_t *machine, struct text *warnings)
     box_fini(&box);
 }
 
+/* ---- the whole machine ---- */
+
+/* A name is the key of a network port. */
+static void judge_name(const struct box *box, int k, struct text *warnings)
+{
+    const char *name = box_text(box, "nets", k, "name");
+    for (int other = 0; other < k && *name; other++) {
+        if (strcmp(name, box_text(box, "nets", other, "name")) != 0 ||
+            box_int(box, "nets", k, "host") != box_int(box, "nets", other, "host") ||
+            box_int(box, "nets", k, "port") != box_int(box, "nets", other, "port"))
+            continue;
+        text_add(warnings, "NET %d and NET %d have the same name, %s\n",
+                 box_int(box, "nets", other, "dev"), box_int(box, "nets", k, "dev"), name);
+    }
+}
+
+/* Without a GPU nothing is searched; a port that is a hundred times slower than another has its
+ * speed in another unit. */
+static void judge_whole(json_t *machine, struct text *warnings)
+{
+    struct box box;
+    if (!box_init(&box, machine)) return;
+    const int count = box_count(&box, "nets");
+    double most = 0;
+    for (int k = 0; k < count; k++) {
+        const double bw = box_real(&box, "nets", k, "bw");
+        if (bw > most) most = bw;
+    }
+    if (box_count(&box, "gpus") == 0) text_add(warnings, "there is no GPU\n");
+    for (int k = 0; k < count; k++) {
+        const double bw = box_real(&box, "nets", k, "bw");
+        judge_name(&box, k, warnings);
+        if (bw <= 0 || bw * 100 > most) continue;
+        text_add(warnings, "NET %d has %.4g GB/s, another port %.4g: speed is in Mb/s\n",
+                 box_int(&box, "nets", k, "dev"), bw, most);
+    }
+    box_fini(&box);
+}
+
 static size_t count_of(const json_t *machine, const char *parts)
 {
     return json_array_size(json_object_get(json_object_get(machine, "system"), parts));
@@ -98,8 +137,7 @@ int topo_check(const struct topo_options *options)
     if (file) text_add(&warnings, "%s", tt_topo_file_warnings(file));
     const size_t said = warnings.bytes;
     if (machine) judge_equals(machine, &warnings);
-    if (machine && !count_of(machine, "gpus"))
-        text_add(&warnings, "there is no GPU in it: no communicator can use it\n");
+    if (machine) judge_whole(machine, &warnings);
     const char *all = warnings.bytes ? text_get(&warnings) : "";
     (void)fputs(all + said, stderr);
     if (machine && !options->json) {

@@ -177,6 +177,12 @@ static ncclResult_t check_cpu(struct tt_topo_file *file, const struct tt_xml_nod
                      "<cpu> arch '%.32s' is not known: no limit between its CPUs",
                      tt_xml_get(node, "arch"));
     }
+    const char *affinity = tt_xml_get(node, "affinity");
+    if (affinity && affinity[strspn(affinity, "0123456789abcdefABCDEF,")]) {
+        tt_topo_note(&file->notes, file->name, node->line,
+                     "<cpu> affinity '%.32s' is not hexadecimal words with commas and is ignored",
+                     affinity);
+    }
     if (arch != TT_ARCH_X86) return ncclSuccess;
     if (!vendor) return missing(file, node, "vendor");
     enum tt_topo_vendor known = tt_word_vendor(vendor);
@@ -409,31 +415,43 @@ static int count_nodes(const struct tt_xml_node *node)
     return count;
 }
 
-/* The cause may be what was noted first: a row that was skipped, or one to nowhere. */
-static ncclResult_t no_reverse_link(const struct tt_topo_file *file, const struct pair *pair)
+/* " (<name>:<line>: warning: ...)": the first row that was left out, from `notes`; "" without. */
+static void name_left_out(const char *notes, char *text, size_t text_bytes)
 {
-    const char *note = file->notes.text ? file->notes.text : "";
-    const int bytes = (int)strcspn(note, "\n");
-    return tt_fail(ncclInvalidUsage, "%s:%d: <nvlink> from %.64s to %.64s: no reverse link%s%.*s%s",
-                   file->name, pair->row->line, tt_xml_get(tt_xml_above(pair->row, "pci"), "busid"),
-                   tt_xml_get(pair->row, "target"), bytes ? " (" : "", bytes, note,
-                   bytes ? ")" : "");
+    text[0] = '\0';
+    for (const char *at = notes; at && *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        const size_t len = strcspn(at, "\n");
+        char line[512];
+        snprintf(line, sizeof(line), "%.*s", (int)len, at);
+        if (!strstr(line, "is skipped") && !strstr(line, "is ignored")) continue;
+        snprintf(text, text_bytes, " (%s)", line);
+        return;
+    }
 }
 
-static int64_t count_of(const struct pair *pair)
+static int64_t links_of(const struct pairs *pairs, const struct pair *way)
 {
-    int64_t count = 0;
-    return tt_word_int(tt_xml_get(pair->row, "count"), &count) ? count : 0;
+    int64_t links = 0;
+    for (size_t k = 0; k < pairs->count; k++) {
+        if (compare_pairs(&pairs->all[k], way) == 0)
+            links += tt_topo_int(pairs->all[k].row, "count", 0);
+    }
+    return links;
 }
 
-static void compare_counts(struct tt_topo_file *file, const struct pair *pair,
-                           const struct pair *back)
+/* Each way has as many links; said once, at the first row of the two. */
+static void remark_counts(struct tt_topo_file *file, const struct pairs *pairs, size_t k)
 {
-    if (pair->from > pair->to || count_of(pair) == count_of(back)) return;
+    const struct pair *pair = &pairs->all[k];
+    const struct pair back = {pair->host, pair->to, pair->from, NULL};
+    const bool again = k > 0 && compare_pairs(pair, &pairs->all[k - 1]) == 0;
+    if (again || pair->from >= pair->to) return;
+    const int64_t links = links_of(pairs, pair), links_back = links_of(pairs, &back);
+    if (links == links_back) return;
     tt_topo_note(&file->notes, file->name, pair->row->line,
-                 "<nvlink> to %.64s has count %lld, that back in line %d %lld",
-                 tt_xml_get(pair->row, "target"), (long long)count_of(pair), back->row->line,
-                 (long long)count_of(back));
+                 "<nvlink> from %.64s to %.64s: count %lld, the way back has %lld",
+                 tt_xml_get(tt_xml_above(pair->row, "pci"), "busid"),
+                 tt_xml_get(pair->row, "target"), (long long)links, (long long)links_back);
 }
 
 static ncclResult_t check_nvlinks(struct tt_topo_file *file, const struct entries *devices)
@@ -446,13 +464,16 @@ static ncclResult_t check_nvlinks(struct tt_topo_file *file, const struct entrie
     for (size_t k = 0; k < pairs.count && !rc; k++) {
         const struct pair *pair = &pairs.all[k];
         struct pair back = {pair->host, pair->to, pair->from, NULL};
-        const struct pair *found =
-            bsearch(&back, pairs.all, pairs.count, sizeof(back), compare_pairs);
-        if (found) {
-            compare_counts(file, pair, found);
-        } else {
-            rc = no_reverse_link(file, pair);
+        if (bsearch(&back, pairs.all, pairs.count, sizeof(back), compare_pairs)) {
+            remark_counts(file, &pairs, k);
+            continue;
         }
+        char left_out[560];
+        name_left_out(file->notes.text, left_out, sizeof(left_out));
+        rc = tt_fail(ncclInvalidUsage, "%s:%d: <nvlink> from %.64s to %.64s: no reverse link%s",
+                     file->name, pair->row->line,
+                     tt_xml_get(tt_xml_above(pair->row, "pci"), "busid"),
+                     tt_xml_get(pair->row, "target"), left_out);
     }
     free(pairs.all);
     return rc;
