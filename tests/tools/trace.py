@@ -483,6 +483,15 @@ def dumps(folder):
     said(trace("convert", "--to", "jsonl", "-o", f"{folder}/all.jsonl.3", folder, code=2), "would be read with")
 
 
+    for name in os.listdir(folder):
+        os.unlink(f"{folder}/{name}")
+    dump("a.jsonl", 1, [(first, 0, 5), (second, 0, 2)], "asked for by its user")
+    dump("b.jsonl", 2, [(first, 1, 5), (second, 1, 3)], "asked for by its user")
+    notes = json.loads(trace("check", "--json", folder).stdout)["notes"]
+    check([n.split(": ", 1)[1] for n in notes] == ["idle: its ranks have ended operation 5, and nobody waits",
+          "at work: its ranks are at operation 2 to 3, and nobody has waited for 1 s"], notes)
+
+
 def stops(folder):
     """Where a run stopped, and who waits for whom: each in the words of the text, which is in the JSON as well."""
     three = "ranks 0, 1 and 3 "

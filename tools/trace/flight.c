@@ -183,6 +183,18 @@ bool trace_flight_at_work(const struct timeline *run, uint32_t comm)
     return true;
 }
 
+/* Nobody has anything to do: a communicator that the job does not use now. */
+static bool is_idle(const struct comm_rank *ranks, uint32_t count)
+{
+    bool idle = true;
+    for (uint32_t k = 0; k < count; k++) {
+        const struct timeline_flight *flight = ranks[k].flight;
+        idle = idle && flight->waits_nsec < 0 && flight->queued == 0 &&
+               flight->begun == flight->ended && flight->begun == ranks->flight->begun;
+    }
+    return idle;
+}
+
 static void note_at_work(const struct timeline *run, const struct comm_rank *ranks, uint32_t count,
                          struct trace_findings *findings)
 {
@@ -197,6 +209,13 @@ static void note_at_work(const struct timeline *run, const struct comm_rank *ran
     if ((int64_t)count < comm->nranks) {
         (void)snprintf(others, sizeof(others), "; %d ranks have no file here",
                        comm->nranks - (int)count);
+    }
+    if (is_idle(ranks, count)) {
+        trace_note(findings,
+                   "communicator %016llx: idle: its ranks have ended operation %llu, and nobody "
+                   "waits%s",
+                   (unsigned long long)comm->id, (unsigned long long)most, others);
+        return;
     }
     trace_note(findings,
                "communicator %016llx: at work: its ranks are at operation %llu to %llu, and nobody "
