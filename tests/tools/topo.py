@@ -180,6 +180,10 @@ def check_documents():
     must("broken arrows lead to the next" in lone and 'stroke-dasharray="5 3" marker-end' in lone, "a host with one GPU has no arrow to the next host")
     must(len(fills) == 5 and sorted(fills.values()) == ["NVB", "NVL", "PIX", "PXN", "SYS"] and ">Paths from the GPU of a row" in dgx1v,
          f"types of paths share a colour, or the cells have no title: {fills}")
+    dgxa100 = open(os.path.join(folder, "dgxa100.svg")).read()
+    cpus = {float(x) + float(w) / 2 for x, w in re.findall(r'<rect x="([\d.]+)" y="130.0" width="([\d.]+)"', dgxa100)}
+    ends = {float(x) for path in re.findall(r'<path d="([^"]*)"[^>]* stroke="#4f46e5"', dgxa100) for x in re.findall(r"[MH]([\d.]+)", path)}
+    must(len(cpus) == 4 and ends == cpus, f"the line between CPUs has ends at {ends}, the CPUs are at {cpus}")
     rack = open(os.path.join(folder, "gb200-rack-2.svg")).read()
     must(float(re.search(r'width="(\d+)"', rack)[1]) < 1500 and rack.count(">channels 0, 4, 8, 12<") == 2 and
          rack.count(">from hosts 0 to 3<") == 8 and "those of host h begin with 4 x h" in rack and rack.count('stroke-dasharray="6 4"') == 2 and "each of the other 17" in rack,
