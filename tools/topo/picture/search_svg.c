@@ -395,15 +395,6 @@ static int ranks_of_host(const struct box *box)
 }
 
 /* What stands where, below the lanes. */
-/* Of the host that stands for the others: with one, the way to the next of them has no length. */
-static int gpus_of_others(const struct box *box)
-{
-    int count = 0;
-    for (int k = 0; k < box->count; k++)
-        count += box->node[k].kind == BOX_GPU && box_host_of(box, k) != 0;
-    return count;
-}
-
 static void put_notes(const struct lanes *lanes, double y)
 {
     struct picture_text note = {
@@ -415,11 +406,8 @@ static void put_notes(const struct lanes *lanes, double y)
     note.y += NOTE;
     picture_print(lanes->picture, &note,
                   "Left: the host where a channel begins. Right: each of the other %d, which it "
-                  "passes through alike%s.",
-                  lanes->merge.others,
-                  gpus_of_others(lanes->picture->box) > 1
-                      ? "; broken arrows lead to the next of them"
-                      : ", one after another");
+                  "passes through alike; broken arrows lead to the next of them.",
+                  lanes->merge.others);
     note.y += NOTE;
     if (!lanes->merge.ports) {
         picture_print(lanes->picture, &note, "Its ports are left out: no channel uses them there.");
