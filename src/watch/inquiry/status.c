@@ -82,9 +82,10 @@ void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
         status.launched[f] =
             (uint32_t)atomic_load_explicit(&subject->calls[f], memory_order_relaxed);
     }
-    if (subject->phase)
+    if (subject->phase) {
         status.finalizes =
             atomic_load_explicit(subject->phase, memory_order_relaxed) >= subject->finalizes;
+    }
     if (subject->grouped)
         status.grouped = atomic_load_explicit(subject->grouped, memory_order_relaxed);
     if (subject->graphs_nsec) {
