@@ -183,7 +183,7 @@ bool trace_flight_at_work(const struct timeline *run, uint32_t comm)
     return true;
 }
 
-/* Nobody has anything to do: a communicator that the job does not use now. */
+/* No rank has anything to do: a communicator that the job does not use now. */
 static bool is_idle(const struct comm_rank *ranks, uint32_t count)
 {
     bool idle = true;
