@@ -246,12 +246,13 @@ ncclResult_t tt_flight_check(const struct tt_watch_subject *subject)
     struct stat status;
     bool shared = false;
     if (!path || !*path || strstr(path, "%p") || !subject->peers) return ncclSuccess;
-    for (int rank = 0; rank < subject->member->rank; rank++)
-        shared = shared || subject->peers[rank].reach == TT_REACH_MAPPED;
+    for (int rank = 0; rank < subject->member->rank && !shared; rank++)
+        shared = subject->peers[rank].reach == TT_REACH_MAPPED;
     if (!shared || (!stat(path, &status) && !S_ISREG(status.st_mode))) return ncclSuccess;
-    if (!atomic_exchange(&tt_watches.flights.said_shared, true))
+    if (!atomic_exchange(&tt_watches.flights.said_shared, true)) {
         tt_warn_setting("TUTTI_FLIGHT_FILE: %s: another process writes it: its name needs %%p",
                         path);
+    }
     return tt_param_check();
 }
 
