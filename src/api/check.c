@@ -25,6 +25,12 @@ ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *wha
 ncclResult_t tt_check_device(const char *func)
 {
     tt_env_open();
+    if (tuttiHostForbidsCalls()) {
+        return tt_fail(ncclUnhandledCudaError,
+                       "%s: called in a host function (cudaLaunchHostFunc), where CUDA forbids the "
+                       "calls that NCCL makes (TUTTI_STRICT)",
+                       func);
+    }
     const char *wanted = tt_param_str("TUTTI_DEVICE");
     if (wanted && !strcmp(wanted, "cuda")) {
         return tt_fail(ncclUnhandledCudaError,

@@ -23,7 +23,16 @@ ncclResult_t pncclMemAlloc(void **ptr, size_t size)
     }
     int device = tuttiHostGetDevice();
     int err = tuttiHostMalloc(device, tt_round_up(size, NCCL_WIN_REQUIRED_ALIGNMENT), ptr);
-    if (err == 0) return ncclSuccess;
+    if (err == 0) {
+        const struct tt_hold held = {.owner = *ptr,
+                                     .base = *ptr,
+                                     .device = device,
+                                     .refuses = true,
+                                     .why = "it is ncclMemAlloc's, which cudaFree refuses on a GPU "
+                                            "(cudaErrorInvalidValue): call ncclMemFree"};
+        if (tt_param_bool("TUTTI_STRICT")) tuttiHostHold(&held);
+        return ncclSuccess;
+    }
     *ptr = NULL;
     return tt_fail(ncclUnhandledCudaError,
                    "ncclMemAlloc: device %d gave no %zu bytes (CUDA error "
@@ -35,6 +44,7 @@ ncclResult_t pncclMemFree(void *ptr)
 {
     ncclResult_t rc = tt_check_device("ncclMemFree");
     if (rc || !ptr) return rc;
+    tuttiHostLet(ptr);
     int err = tuttiHostFreeUsed(ptr);
     if (err == 0) return ncclSuccess;
     return tt_fail(ncclUnhandledCudaError,

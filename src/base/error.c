@@ -123,7 +123,9 @@ const char *tt_result_text(ncclResult_t rc)
     case ncclSuccess: return "no error";
     case ncclUnhandledCudaError: return "unhandled cuda error (NCCL_DEBUG=INFO tells which)";
     case ncclSystemError: return "unhandled system error (NCCL_DEBUG=INFO tells which)";
-    case ncclInternalError: return "internal error: please report it with the NCCL_DEBUG=INFO log";
+    case ncclInternalError:
+        return "internal error, or an argument that NCCL answers so: ncclGetLastError says "
+               "which (please report the former with the NCCL_DEBUG=INFO log)";
     case ncclInvalidArgument:
         return warned ? "invalid argument" : "invalid argument (NCCL_DEBUG=WARN tells which)";
     case ncclInvalidUsage:

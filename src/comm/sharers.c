@@ -234,6 +234,7 @@ void tt_sharers_release(void)
 
 void tt_sharers_free(struct tt_comm *comm)
 {
+    tuttiHostLet(comm);
     pthread_mutex_lock(&tt_comms.storage.lock);
     struct tt_comm *head = comm->sharers_head, *dead = NULL;
     if (tt_comms.storage.owner == getpid()) tt_comms.storage.alive--;

@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/member.h"
+#include "base/param.h"
+#include "device/device.h"
 #include "mem/process.h"
 
 #include <stdlib.h>
@@ -36,9 +38,19 @@ ncclResult_t tt_registry_create(const struct tt_member *member, struct tt_regist
     return ncclSuccess;
 }
 
+/* Under TUTTI_STRICT a free of the memory before its owner, a registration or a window, is told. */
+static void hold(const struct tt_registry *registry, const void *owner, const void *base,
+                 const char *why)
+{
+    const struct tt_hold held = {
+        .owner = owner, .base = base, .device = registry->member->device, .why = why};
+    if (tt_param_bool("TUTTI_STRICT")) tuttiHostHold(&held);
+}
+
 void tt_window_free(struct tt_window *window)
 {
     if (!window) return;
+    tuttiHostLet(window);
     free(window->parts);
     free(window->sizes);
     free(window);
@@ -56,6 +68,7 @@ void tt_registry_destroy(struct tt_registry *registry)
     while (registry->buffers) {
         struct registration *buffer = registry->buffers;
         registry->buffers = buffer->next;
+        tuttiHostLet(buffer);
         free(buffer);
     }
     while (registry->windows) {
@@ -87,6 +100,8 @@ ncclResult_t tt_registry_add(struct tt_registry *registry, void *buff, size_t by
             found->bytes = hi - lo;
             found->next = registry->buffers;
             registry->buffers = found;
+            hold(registry, found, buff,
+                 "it is registered (ncclCommRegister): call ncclCommDeregister before");
         }
     }
     if (found) found->uses++;
@@ -106,6 +121,7 @@ ncclResult_t tt_registry_remove(struct tt_registry *registry, void *handle)
     bool last = found && --found->uses == 0;
     if (last) *link = found->next;
     pthread_mutex_unlock(&registry->lock);
+    if (last) tuttiHostLet(found);
     if (last) free(found);
     if (found) return ncclSuccess;
     return tt_fail(ncclInvalidUsage, "ncclCommDeregister: handle %p is unknown to rank %d", handle,
@@ -151,6 +167,8 @@ void tt_registry_window_add(struct tt_registry *registry, struct tt_window *wind
     window->next = registry->windows;
     registry->windows = window;
     pthread_mutex_unlock(&registry->lock);
+    hold(registry, window, window->buff,
+         "a window lies in it (ncclCommWindowRegister): call ncclCommWindowDeregister before");
 }
 
 struct tt_window *tt_registry_window(struct tt_registry *registry, ncclWindow_t handle)

@@ -159,8 +159,9 @@ static ncclResult_t check_devices(const struct tt_comm *comm)
         rc = tt_fail(ncclInvalidUsage,
                      "ranks %d and %d both use device %.15s of one host: call "
                      "cudaSetDevice(LOCAL_RANK) first, or set NCCL_MULTI_RANK_GPU_ENABLE=1 to put "
-                     "several ranks on one device",
-                     a->rank, b->rank, a->bus_id);
+                     "several ranks on one device; this process sees %d device(s) "
+                     "(CUDA_VISIBLE_DEVICES, TUTTI_DEVICES)",
+                     a->rank, b->rank, a->bus_id, tuttiHostDeviceCount());
     }
     free(devices);
     return rc;

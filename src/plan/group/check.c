@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "device/device.h"
 #include "plan/bind/operator.h"
 #include "plan/launch/launch_cache.h"
 #include "plan/plan_state.h"
@@ -149,6 +150,12 @@ int64_t tt_task_bytes(const struct tt_task *task)
 ncclResult_t tt_task_check(const struct tt_task *task)
 {
     const char *name = tt_func_name(task->func);
+    if (task->comm->plan->checks_pointers && tuttiHostForbidsCalls()) {
+        return tt_fail(ncclUnhandledCudaError,
+                       "nccl%s: called in a host function (cudaLaunchHostFunc), where CUDA forbids "
+                       "the calls that NCCL makes (TUTTI_STRICT)",
+                       name);
+    }
     ncclResult_t rc = check_scalars(task, name);
     return rc ? rc : check_buffers(task, name);
 }

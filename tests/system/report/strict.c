@@ -237,6 +237,63 @@ static int send_message(const char *mode)
     return ncclCommDestroy(comm) ? 2 : 0;
 }
 
+/* Memory that is freed although NCCL has it, and devices that are reset; "-fine" gives back first.
+ */
+static int take_away(const char *mode, float *registered)
+{
+    const bool fine = strstr(mode, "fine") != NULL;
+    void *mine = NULL, *handle = NULL;
+    ncclWindow_t window = NULL;
+    ncclResult_t rc = ncclMemAlloc(&mine, 1 << 20);
+    if (!rc && strstr(mode, "registered")) {
+        rc = ncclCommRegister(comm, registered, COUNT * sizeof(float), &handle);
+        if (!rc && fine) rc = ncclCommDeregister(comm, handle);
+        cudaFree(registered);
+        if (!rc && !fine) rc = ncclCommDeregister(comm, handle);
+    }
+    if (!rc && strstr(mode, "windowed")) {
+        rc = ncclCommWindowRegister(comm, mine, 1 << 20, &window, NCCL_WIN_COLL_SYMMETRIC);
+        if (!rc && fine) rc = ncclCommWindowDeregister(comm, window);
+        if (!rc) rc = ncclMemFree(mine);
+        if (!rc && !fine) rc = ncclCommWindowDeregister(comm, window);
+        return rc ? 2 : 0;
+    }
+    if (strstr(mode, "mapped") && !fine) {
+        const cudaError_t freed = cudaFree(mine);
+        printf("cudaFree: %d\n", freed);
+        cudaGetLastError();
+        if (!freed) return 0;
+    }
+    if (!strstr(mode, "reset")) return rc || ncclMemFree(mine) ? 2 : 0;
+    if (fine) ncclCommDestroy(comm);
+    cudaDeviceReset();
+    if (fine) comm = NULL;
+    return rc ? 2 : 0;
+}
+
+static int answers[3];
+
+static void call_all(void *memory)
+{
+    void *more = NULL;
+    answers[0] = cudaMalloc(&more, COUNT);
+    answers[1] = cudaMemsetAsync(memory, 0, COUNT, cudaStreamLegacy);
+    answers[2] = ncclAllReduce(memory, memory, COUNT, ncclFloat, ncclSum, comm, cudaStreamLegacy);
+    if (answers[2]) printf("%s\n", ncclGetLastError(NULL));
+}
+
+/* CUDA's and NCCL's functions in a host function. */
+static int call_in_function(float *memory)
+{
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaLaunchHostFunc(stream, call_all, memory);
+    cudaStreamSynchronize(stream);
+    cudaDeviceSynchronize();
+    printf("in a host function: %d %d %d\n", answers[0], answers[1], answers[2]);
+    return 0;
+}
+
 /* What a mode does beside the calls of main(). */
 static ncclResult_t go_on(const char *mode, float *memory)
 {
@@ -245,6 +302,8 @@ static ncclResult_t go_on(const char *mode, float *memory)
     if (!strcmp(mode, "ignored")) status = ignore_failure(memory);
     if (strstr("overlap long offset misaligned inplace", mode)) status = use_one_buffer(mode);
     if (strstr(mode, "window-") || strstr(mode, "shrink-")) status = make_windows(mode);
+    if (strstr(mode, "taken")) status = take_away(mode, memory);
+    if (!strcmp(mode, "function")) status = call_in_function(memory);
     if (strstr(mode, "scalar")) return scale(mode, memory);
     return status ? ncclInvalidArgument : ncclSuccess;
 }

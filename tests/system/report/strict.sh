@@ -46,6 +46,21 @@ strict shrink-flag 2 'ncclCommShrink: shrinkFlags 0x8 has bits without a meaning
 for mode in window-flag window-sizes window-flags; do
     try $mode 0 '' $two
 done
+# Memory and devices that NCCL still has.
+for what in registered windowed mapped reset; do
+    strict taken-$what-fine 0 ''
+    try taken-$what 0 '' A=1
+done
+strict taken-registered 1 'is freed, but it is registered (ncclCommRegister): call ncclCommDeregister before'
+strict taken-windowed 1 'is freed, but a window lies in it (ncclCommWindowRegister): call ncclCommWindowDeregister before'
+strict taken-mapped 1 'cudaFree: 1
+'
+strict taken-mapped 1 '(1048576 bytes) is freed, but it is ncclMemAlloc'
+strict taken-reset 1 'device 0 is reset, but a communicator is on it: call ncclCommDestroy or ncclCommAbort before'
+# A host function calls CUDA and NCCL.
+strict function 1 'in a host function: 800 800 1'
+strict function 1 'ncclAllReduce: called in a host function (cudaLaunchHostFunc), where CUDA forbids the calls that NCCL makes'
+try function 0 'in a host function: 0 0 0' A=1
 # The scalar of an operator: on a device where it says so, and of the type of the call.
 strict scalar-fine 0 ''
 strict scalar 2 'ncclRedOpCreatePreMulSum: scalar '
@@ -93,6 +108,7 @@ done
 strict message-small 1 '0: a message was not received (TUTTI_STRICT)' NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1
 # Two ids, which are one id under NCCL_COMM_ID (tutti run sets it), and one that is listed twice.
 try ids 0 '' A=1
+try ids 2 'to put several ranks on one device; this process sees 1 device(s) (CUDA_VISIBLE_DEVICES, TUTTI_DEVICES)' CUDA_VISIBLE_DEVICES=1
 try ids-twice 2 'ncclCommInitRankScalable: commIds[0] and commIds[1] are the same id: each is of a ncclGetUniqueId of its own' A=1
 ranks=1
 try race 0 '' A=1

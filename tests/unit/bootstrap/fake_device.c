@@ -63,3 +63,13 @@ void tuttiHostFail(const char *why)
 {
     (void)why;
 }
+
+void tuttiHostHold(const struct tt_hold *hold)
+{
+    (void)hold;
+}
+
+void tuttiHostLet(const void *owner)
+{
+    (void)owner;
+}

@@ -100,3 +100,13 @@ int tuttiHostDeviceCount(void)
 {
     return DEVICES;
 }
+
+void tuttiHostHold(const struct tt_hold *hold)
+{
+    (void)hold;
+}
+
+void tuttiHostLet(const void *owner)
+{
+    (void)owner;
+}

@@ -35,6 +35,7 @@ static int submit_copy(struct CUstream_st *handle, const struct tt_copy *copy, b
 {
     struct CUstream_st *stream = tt_host_stream_find(handle);
     if (!stream) return tt_host_bad_handle();
+    if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
     bool fits = tt_host_copy_fits(copy);
     if (tt_host_checks()) tt_host_check_copy(stream, copy, waits, fits);
     return fits ? copy_boxes(stream, copy, waits) : TT_HOST_INVALID_VALUE;

@@ -246,6 +246,7 @@ int tuttiHostLaunch(struct CUstream_st *stream, const struct tt_launch *launch)
     struct tt_item *item = NULL;
     struct CUstream_st *found = tt_host_stream_find(stream);
     if (!found || found->device != tt_host_thread.device) return tt_host_bad_handle();
+    if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
     int rc = tuttiHostKernelItem(launch, &item);
     if (rc) return rc;
     bool alone = tt_host_checks() && tt_host_stream_idle(found) && !tt_host_thread.in_host_fn &&

@@ -9,6 +9,7 @@
 #include "device/host/host_face.h"
 #include "device/host/host_graph.h"
 #include "device/host/host_pool.h"
+#include "device/host/memory/held.h"
 #include "device/host/memory/ipc.h"
 #include "device/host/memory/memory.h"
 
@@ -149,6 +150,9 @@ static bool release(void *ptr, int (*give)(void *ptr))
 int tuttiHostFreeUsed(void *ptr)
 {
     if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
+    if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
+    int rc = tt_host_held_free(ptr);
+    if (rc) return rc;
     return release(ptr, tt_host_memory_free_used) ? TT_HOST_OK : tt_host_memory_free_used(ptr);
 }
 
@@ -180,6 +184,7 @@ int tuttiHostMallocAsync(struct CUmemPoolHandle_st *pool, size_t bytes, struct C
     void *ptr = NULL;
     if (!stream) return TT_HOST_BAD_HANDLE;
     if (bytes == 0) return TT_HOST_INVALID_VALUE;
+    if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
     int rc;
     if (!is_capturing(stream)) {
         const struct request want = {bytes, stream->device};
@@ -280,10 +285,15 @@ int tuttiHostFreeAsync(void *ptr, struct CUstream_st *handle)
     struct CUstream_st *stream = tt_host_stream_find(handle);
     if (!stream) return TT_HOST_BAD_HANDLE;
     if (!ptr) return TT_HOST_INVALID_VALUE;
+    if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
     if (is_capturing(stream))
         return add_node(stream, &(struct tt_node){.kind = TT_NODE_FREE, .ptr = ptr});
     struct free_item *freeing = calloc(1, sizeof(*freeing));
     if (!freeing) return TT_HOST_OUT_OF_MEMORY;
+    if (tt_host_held_free(ptr)) {
+        free(freeing);
+        return TT_HOST_INVALID_VALUE;
+    }
     freeing->item.step = free_step;
     freeing->ptr = ptr;
     int rc = tt_host_memory_unclaim(ptr, true);

@@ -2,6 +2,7 @@
 #include "reset.h"
 
 #include "device/host/graph/graph.h"
+#include "device/host/memory/held.h"
 #include "device/host/memory/ipc.h"
 #include "device/host/memory/memory.h"
 #include "device/host/memory/registered.h"
@@ -21,6 +22,7 @@ int tuttiHostDeviceReset(int device)
 {
     int rc = tuttiHostDeviceSynchronize(device);
     if (rc) return rc;
+    tt_host_held_reset(device);
     tt_host_streams_visit(destroy_stream, &device);
     tt_host_events_reset(device);
     tt_host_pools_reset(device);

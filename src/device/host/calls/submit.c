@@ -67,6 +67,7 @@ int tuttiHostSet(struct CUstream_st *handle, const struct tt_set *set)
     struct CUstream_st *stream = tt_host_stream_find(handle);
     struct tt_host_op op = {.kind = TT_HOST_OP_SET, .set = *set};
     if (!stream) return tt_host_bad_handle();
+    if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
     if (!set->width || !set->height) return TT_HOST_OK;
     bool fits = tt_host_set_fits(&op);
     if (tt_host_checks()) tt_host_check_set(stream, set, fits);
@@ -89,6 +90,7 @@ int tuttiHostCall(struct CUstream_st *handle, void (*fn)(void *), void *arg)
     struct CUstream_st *stream = tt_host_stream_find(handle);
     if (!stream) return tt_host_bad_handle();
     if (!fn) return TT_HOST_INVALID_VALUE;
+    if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
     if (tt_host_checks()) tt_host_check_call(stream, &fn, &arg);
     bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
     if (!capturing && tt_host_stream_claim_idle(stream))

@@ -520,6 +520,7 @@ int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *handle
     struct CUstream_st *stream = tt_host_stream_find(handle);
     if (!tt_host_exec_holds(exec)) return TT_HOST_INVALID_VALUE;
     if (!stream) return TT_HOST_BAD_HANDLE;
+    if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
     tt_host_spinlock_lock(&exec->lock);
     bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
     int rc = capturing ? capture_launch(exec, stream) : launch(exec, stream);

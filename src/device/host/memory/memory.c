@@ -4,6 +4,7 @@
 #include "memory.h"
 
 #include "deferred_free.h"
+#include "held.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -247,6 +248,7 @@ static int take_device(int device, size_t bytes, int sleeps_most, void **ptr_out
 
 int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
 {
+    if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
     return take_device(device, bytes, SLEEPS_MOST, ptr_out);
 }
 
@@ -321,6 +323,7 @@ int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_o
     struct tt_host_want want = {.bytes = bytes, .kind = TT_MEMORY_PINNED};
     *ptr_out = NULL;
     if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
+    if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
     if (bytes == 0) return managed ? TT_HOST_INVALID_VALUE : TT_HOST_OK;
     if (!ready()) return TT_HOST_OUT_OF_MEMORY;
     if (managed) want.kind = TT_MEMORY_MANAGED;
@@ -342,7 +345,9 @@ int tuttiHostFreeHost(void *ptr)
     struct tt_host_block block;
     if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
     if (!ptr) return TT_HOST_OK;
+    if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
     if (!find_pinned(ptr, &block) || block.base != ptr) return TT_HOST_INVALID_VALUE;
+    (void)tt_host_held_free(ptr);
     const struct tt_check_block checked = {ptr, block.asked, TT_MEMORY_PINNED, 0};
     if (tt_host_checks()) tt_host_check_free(&checked);
     return tt_host_free_deferred(&tt_host.memory.host, ptr) ? TT_HOST_OK : TT_HOST_INVALID_VALUE;

@@ -2,6 +2,7 @@
 #include "state.h"
 
 #include "base/log.h"
+#include "base/param.h"
 #include "device/host/host_face.h"
 
 #include <stdarg.h>
@@ -36,6 +37,22 @@ static bool is_news(const char *name)
         tt_host.notices.names[tt_host.notices.count++] = name;
     pthread_mutex_unlock(&tt_host.notices.lock);
     return news;
+}
+
+bool tuttiHostForbidsCalls(void)
+{
+    return tt_host_thread.in_host_fn && tt_param_bool("TUTTI_STRICT");
+}
+
+bool tt_host_refuses_here(void)
+{
+    if (!tuttiHostForbidsCalls()) return false;
+    if (is_news("host function")) {
+        tuttiHostWarn("TUTTI_STRICT: a host function (cudaLaunchHostFunc, cudaStreamAddCallback) "
+                      "calls CUDA, which forbids that: error 800");
+        tuttiHostFail("a host function called CUDA (TUTTI_STRICT)");
+    }
+    return true;
 }
 
 int tuttiHostUnsupported(const char *name)

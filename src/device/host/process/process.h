@@ -170,6 +170,12 @@ struct tt_host_registrations { /* registered.c */
     size_t room;
 };
 
+struct tt_host_holds { /* held.c */
+    pthread_mutex_t lock;
+    struct tt_host_held *first; /* owned */
+    _Atomic size_t count;       /* 0 spares frees the lock */
+};
+
 struct tt_host_kernels { /* calls/kernel.c */
     pthread_mutex_t lock;
     struct tt_host_implementation *implementations;
@@ -238,6 +244,7 @@ struct tt_host {
     struct tt_host_sharing sharing;
     struct tt_host_hints hints;
     struct tt_host_registrations registrations;
+    struct tt_host_holds holds;
     struct tt_host_kernels kernels;
     struct tt_host_libraries libraries;
     struct tt_host_variables variables;

@@ -103,6 +103,13 @@ static inline bool tt_host_forked(void)
     return atomic_load_explicit(&tt_host.is_child, memory_order_relaxed);
 }
 
+/* Must the call that runs be refused, as the thread is in a host function? Else such calls work. */
+bool tt_host_refuses_here(void); /* notice.c; says so once */
+static inline bool tt_host_forbidden(void)
+{
+    return tt_host_thread.in_host_fn && tt_host_refuses_here();
+}
+
 /* The error for an invalid handle. */
 static inline int tt_host_bad_handle(void)
 {

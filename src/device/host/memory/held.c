@@ -1,0 +1,100 @@
+/* What objects of NCCL still need, told under TUTTI_STRICT: memory in windows and registrations,
+ * which must not be freed yet, memory that only ncclMemFree frees, devices with communicators. The
+ * calls answer as CUDA's do, which knows nothing of NCCL; the process's exit status does not. */
+#include "held.h"
+
+#include "base/mem.h"
+#include "device/host/host_face.h"
+#include "device/host/process/state.h"
+
+#include <stdlib.h>
+
+struct tt_host_held {
+    struct tt_host_held *next;
+    struct tt_hold hold;
+};
+
+void tuttiHostHold(const struct tt_hold *hold)
+{
+    struct tt_host_held *held = tt_calloc(1, sizeof(*held));
+    if (!held) return; /* a report less */
+    held->hold = *hold;
+    pthread_mutex_lock(&tt_host.holds.lock);
+    held->next = tt_host.holds.first;
+    tt_host.holds.first = held;
+    atomic_fetch_add_explicit(&tt_host.holds.count, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&tt_host.holds.lock);
+}
+
+static void forget(struct tt_host_held **link)
+{
+    struct tt_host_held *held = *link;
+    *link = held->next;
+    atomic_fetch_sub_explicit(&tt_host.holds.count, 1, memory_order_relaxed);
+    free(held);
+}
+
+void tuttiHostLet(const void *owner)
+{
+    if (!atomic_load_explicit(&tt_host.holds.count, memory_order_relaxed)) return;
+    pthread_mutex_lock(&tt_host.holds.lock);
+    for (struct tt_host_held **link = &tt_host.holds.first; *link;) {
+        if ((*link)->hold.owner == owner) {
+            forget(link);
+        } else {
+            link = &(*link)->next;
+        }
+    }
+    pthread_mutex_unlock(&tt_host.holds.lock);
+}
+
+static bool lies_in(const struct tt_hold *hold, const struct tt_pointer *memory)
+{
+    const char *at = hold->base;
+    return at >= memory->base && at < memory->base + memory->bytes;
+}
+
+int tt_host_held_free(const void *ptr)
+{
+    struct tt_pointer memory;
+    int rc = TT_HOST_OK;
+    if (!atomic_load_explicit(&tt_host.holds.count, memory_order_relaxed) || !ptr ||
+        tuttiHostPointer(ptr, &memory) || !memory.base)
+        return rc;
+    pthread_mutex_lock(&tt_host.holds.lock);
+    for (struct tt_host_held **link = &tt_host.holds.first; *link && !rc;) {
+        const struct tt_hold hold = (*link)->hold;
+        if (!hold.base || !lies_in(&hold, &memory)) {
+            link = &(*link)->next;
+            continue;
+        }
+        tuttiHostWarn("TUTTI_STRICT: %p (%zu bytes) is freed, but %s", ptr, memory.bytes, hold.why);
+        tuttiHostFail("memory was freed that NCCL has (TUTTI_STRICT)");
+        if (hold.refuses) {
+            rc = TT_HOST_INVALID_VALUE;
+        } else {
+            forget(link);
+        }
+    }
+    pthread_mutex_unlock(&tt_host.holds.lock);
+    return rc;
+}
+
+void tt_host_held_reset(int device)
+{
+    if (!atomic_load_explicit(&tt_host.holds.count, memory_order_relaxed)) return;
+    pthread_mutex_lock(&tt_host.holds.lock);
+    for (struct tt_host_held **link = &tt_host.holds.first; *link;) {
+        const struct tt_hold *hold = &(*link)->hold;
+        if (hold->device != device) {
+            link = &(*link)->next;
+            continue;
+        }
+        if (!hold->base) {
+            tuttiHostWarn("TUTTI_STRICT: device %d is reset, but %s", device, hold->why);
+            tuttiHostFail("a device was reset that NCCL uses (TUTTI_STRICT)");
+        }
+        forget(link);
+    }
+    pthread_mutex_unlock(&tt_host.holds.lock);
+}
