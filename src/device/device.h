@@ -62,8 +62,7 @@ int tuttiHostFree(void *ptr); /* of tuttiHostMalloc(); no work may use it any mo
  * allocation; its bytes stay valid for all work that is queued now on any device. */
 int tuttiHostFreeUsed(void *ptr);
 
-/* Something that NCCL's objects need: what takes it from them is reported, and the process exits
- * with status 1. Only where TUTTI_STRICT is set. Copied. */
+/* What NCCL's objects need: who takes it from them is told, and the process exits with status 1. */
 struct tt_hold {
     const void *owner; /* names it */
     const void *base;  /* memory that must not be freed; NULL: the device must not be reset */
@@ -71,11 +70,9 @@ struct tt_hold {
     bool refuses;      /* tuttiHostFreeUsed() answers 1, as cudaFree() does */
     const char *why;   /* a literal, behind "... is freed, but " */
 };
-void tuttiHostHold(const struct tt_hold *hold);
-void tuttiHostLet(const void *owner); /* all that it needs */
-/* In a host function of a stream under TUTTI_STRICT: CUDA forbids its calls there. */
-bool tuttiHostForbidsCalls(void);
-
+void tuttiHostHold(const struct tt_hold *hold); /* only under TUTTI_STRICT; copied */
+void tuttiHostLet(const void *owner);           /* all that it needs */
+bool tuttiHostForbidsCalls(void); /* in a host function, where CUDA does, under TUTTI_STRICT */
 enum tt_memory_kind {
     TT_MEMORY_FOREIGN, /* not ours: malloc, mmap, stack */
     TT_MEMORY_DEVICE,

@@ -19,33 +19,33 @@ void tuttiHostHold(const struct tt_hold *hold)
     struct tt_host_held *held = tt_calloc(1, sizeof(*held));
     if (!held) return; /* a report less */
     held->hold = *hold;
-    pthread_mutex_lock(&tt_host.holds.lock);
-    held->next = tt_host.holds.first;
-    tt_host.holds.first = held;
-    atomic_fetch_add_explicit(&tt_host.holds.count, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&tt_host.holds.lock);
+    pthread_rwlock_wrlock(&tt_host.registrations.lock);
+    held->next = tt_host.registrations.held;
+    tt_host.registrations.held = held;
+    atomic_fetch_add_explicit(&tt_host.registrations.nheld, 1, memory_order_relaxed);
+    pthread_rwlock_unlock(&tt_host.registrations.lock);
 }
 
 static void forget(struct tt_host_held **link)
 {
     struct tt_host_held *held = *link;
     *link = held->next;
-    atomic_fetch_sub_explicit(&tt_host.holds.count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&tt_host.registrations.nheld, 1, memory_order_relaxed);
     free(held);
 }
 
 void tuttiHostLet(const void *owner)
 {
-    if (!atomic_load_explicit(&tt_host.holds.count, memory_order_relaxed)) return;
-    pthread_mutex_lock(&tt_host.holds.lock);
-    for (struct tt_host_held **link = &tt_host.holds.first; *link;) {
+    if (!atomic_load_explicit(&tt_host.registrations.nheld, memory_order_relaxed)) return;
+    pthread_rwlock_wrlock(&tt_host.registrations.lock);
+    for (struct tt_host_held **link = &tt_host.registrations.held; *link;) {
         if ((*link)->hold.owner == owner) {
             forget(link);
         } else {
             link = &(*link)->next;
         }
     }
-    pthread_mutex_unlock(&tt_host.holds.lock);
+    pthread_rwlock_unlock(&tt_host.registrations.lock);
 }
 
 static bool lies_in(const struct tt_hold *hold, const struct tt_pointer *memory)
@@ -58,11 +58,11 @@ int tt_host_held_free(const void *ptr)
 {
     struct tt_pointer memory;
     int rc = TT_HOST_OK;
-    if (!atomic_load_explicit(&tt_host.holds.count, memory_order_relaxed) || !ptr ||
+    if (!atomic_load_explicit(&tt_host.registrations.nheld, memory_order_relaxed) || !ptr ||
         tuttiHostPointer(ptr, &memory) || !memory.base)
         return rc;
-    pthread_mutex_lock(&tt_host.holds.lock);
-    for (struct tt_host_held **link = &tt_host.holds.first; *link && !rc;) {
+    pthread_rwlock_wrlock(&tt_host.registrations.lock);
+    for (struct tt_host_held **link = &tt_host.registrations.held; *link && !rc;) {
         const struct tt_hold hold = (*link)->hold;
         if (!hold.base || !lies_in(&hold, &memory)) {
             link = &(*link)->next;
@@ -76,15 +76,15 @@ int tt_host_held_free(const void *ptr)
             forget(link);
         }
     }
-    pthread_mutex_unlock(&tt_host.holds.lock);
+    pthread_rwlock_unlock(&tt_host.registrations.lock);
     return rc;
 }
 
 void tt_host_held_reset(int device)
 {
-    if (!atomic_load_explicit(&tt_host.holds.count, memory_order_relaxed)) return;
-    pthread_mutex_lock(&tt_host.holds.lock);
-    for (struct tt_host_held **link = &tt_host.holds.first; *link;) {
+    if (!atomic_load_explicit(&tt_host.registrations.nheld, memory_order_relaxed)) return;
+    pthread_rwlock_wrlock(&tt_host.registrations.lock);
+    for (struct tt_host_held **link = &tt_host.registrations.held; *link;) {
         const struct tt_hold *hold = &(*link)->hold;
         if (hold->device != device) {
             link = &(*link)->next;
@@ -96,5 +96,5 @@ void tt_host_held_reset(int device)
         }
         forget(link);
     }
-    pthread_mutex_unlock(&tt_host.holds.lock);
+    pthread_rwlock_unlock(&tt_host.registrations.lock);
 }

@@ -166,14 +166,9 @@ struct tt_host_hints { /* hints.c */
 struct tt_host_registrations { /* registered.c */
     pthread_rwlock_t lock;
     struct tt_registered *ranges; /* owned, sorted by base */
-    _Atomic size_t count;
+    struct tt_host_held *held;    /* held.c, under the lock; owned */
+    _Atomic size_t count, nheld;  /* 0 spares the lock */
     size_t room;
-};
-
-struct tt_host_holds { /* held.c */
-    pthread_mutex_t lock;
-    struct tt_host_held *first; /* owned */
-    _Atomic size_t count;       /* 0 spares frees the lock */
 };
 
 struct tt_host_kernels { /* calls/kernel.c */
@@ -244,7 +239,6 @@ struct tt_host {
     struct tt_host_sharing sharing;
     struct tt_host_hints hints;
     struct tt_host_registrations registrations;
-    struct tt_host_holds holds;
     struct tt_host_kernels kernels;
     struct tt_host_libraries libraries;
     struct tt_host_variables variables;
