@@ -9,7 +9,7 @@
 
 /* TCP over the interfaces that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY choose. Messages arrive
  * whole, in order, up to 32 in flight per connection, which has one direction; the caller's thread
- * moves the bytes. */
+ * moves the bytes, and where NCCL_SOCKET_NTHREADS says so threads of the connection. */
 extern const ncclNet_v12_t tt_net_socket;
 
 #define TT_NET_KEY_BYTES 32
@@ -64,6 +64,10 @@ struct tt_net_message {
  * request with the table's test(): its size is that of head and payload together. */
 ncclResult_t tt_net_socket_post(void *comm, const struct tt_net_message *message,
                                 void **request_out);
+
+/* After an error elsewhere: no thread reads or writes memory of the connection's requests any more.
+ * They fail when they are tested. Waits for system calls that do not wait. */
+void tt_net_socket_stop(void *comm);
 
 /* True when connections of this context may serve both directions: one interface, no encryption. */
 bool tt_net_socket_is_two_way(const void *ctx);

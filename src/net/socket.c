@@ -1,5 +1,5 @@
-/* The built-in network NET/Socket behind the newest net ABI. Nothing here blocks and there is no
- * thread: bytes move inside test, isend and irecv, in the caller's. */
+/* The built-in network NET/Socket behind the newest net ABI. Nothing here blocks: bytes move inside
+ * test, in the caller's thread, and in those of socket_threads.c. */
 #include "net/socket.h"
 
 #include "base/error.h"
@@ -9,6 +9,8 @@
 #include "base/param.h"
 #include "base/secret/encryption.h"
 #include "net/socket_port.h"
+#include "net/socket_setup.h"
+#include "net/socket_split.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -143,6 +145,7 @@ static ncclResult_t socket_connect(void *ctx, int dev, void *opaque, void **send
     *send_comm = NULL;
     if (!rc) rc = tt_socket_net_connect(ctx, dev, opaque, &ends, &origin);
     if (rc) return rc == ncclInProgress ? ncclSuccess : rc;
+    ends.split = tt_socket_split_of(&context->netifs[dev], false);
     struct socket_link *link = tt_socket_link_create(&ends, context->profiler);
     sodium_memzero(ends.keys, sizeof(ends.keys));
     if (link) link->one_way = origin.handle.spare.sa.sa_family != AF_UNSPEC;
@@ -160,6 +163,7 @@ static ncclResult_t socket_accept(void *listen_comm, void **recv_comm,
     ncclResult_t rc = tt_socket_port_serve(listener->port, listener, &ends);
     if (rc) return rc == ncclInProgress ? ncclSuccess : rc;
     ends.nlanes = listener->nlanes;
+    ends.split = listener->split;
     struct socket_link *link = tt_socket_link_create(&ends, listener->profiler);
     sodium_memzero(ends.keys, sizeof(ends.keys));
     if (link && tt_socket_port_has_spare(listener->port))
@@ -176,13 +180,6 @@ bool tt_net_socket_is_two_way(const void *ctx)
 bool tt_net_socket_has_paths(void)
 {
     return interfaces()->count > 1;
-}
-
-ncclResult_t tt_net_socket_tend(void *comm)
-{
-    struct socket_link *link = comm;
-    if (!link->resume || link->sending || link->error) return link->error;
-    return tt_socket_resume_tend(link);
 }
 
 ncclResult_t tt_net_socket_reverse(void *comm, void **reverse_out)

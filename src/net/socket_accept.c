@@ -3,54 +3,15 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/param.h"
-#include "net/socket.h"
 #include "net/socket_port.h"
+#include "net/socket_setup.h"
+#include "net/socket_split.h"
 
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { MAX_THREADS = 16 };
-
-static int vendor_of(const struct tt_netif *netif)
-{
-    char path[sizeof(netif->pci_path) + 16];
-    char text[32] = "";
-    if (!netif->pci_path[0]) return 0;
-    snprintf(path, sizeof(path), "%s/vendor", netif->pci_path);
-    FILE *file = fopen(path, "re");
-    if (!file) return 0;
-    if (!fgets(text, sizeof(text), file)) text[0] = '\0';
-    fclose(file);
-    return (int)strtol(text, NULL, 16);
-}
-
-/* Data lanes per connection: threads times sockets per thread, as NCCL counts them; here the
- * caller's thread serves all of them. */
-static int data_lanes(const struct tt_netif *netif)
-{
-    int64_t threads = tt_param_int("NCCL_SOCKET_NTHREADS");
-    int64_t each = tt_param_int("NCCL_NSOCKS_PERTHREAD");
-    int vendor = threads < 0 || each < 0 ? vendor_of(netif) : 0;
-    if (threads < 0) threads = vendor == 0x1d0f ? 2 : vendor == 0x1ae0 ? 4 : 0;
-    if (each < 0) each = vendor == 0x1d0f ? 8 : 1;
-    if (threads > MAX_THREADS) {
-        tt_attn("NET/Socket : NCCL_SOCKET_NTHREADS is greater than the maximum allowed, setting to "
-                "%d",
-                MAX_THREADS);
-        threads = MAX_THREADS;
-    }
-    if (threads && each > SOCKET_DATA_LANES / threads) {
-        each = SOCKET_DATA_LANES / threads;
-        tt_attn("NET/Socket : the total number of sockets is greater than the maximum allowed, "
-                "setting NCCL_NSOCKS_PERTHREAD to %d",
-                (int)each);
-    }
-    return (int)(threads * each);
-}
 
 ncclResult_t tt_socket_net_unlisten(void *listen_comm)
 {
@@ -95,7 +56,8 @@ ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
     if (!listener) return tt_fail(ncclSystemError, "NET/Socket: out of memory for a listener");
     listener->profiler = context->profiler;
     listener->ends.sealed = context->sealed;
-    listener->nlanes = 1 + data_lanes(netif);
+    listener->split = tt_socket_split_of(netif, true);
+    listener->nlanes = 1 + listener->split.threads * listener->split.each;
     for (int i = 0; i < listener->nlanes; i++)
         listener->ends.fds[i] = -1;
     randombytes_buf(listener->id, sizeof(listener->id));

@@ -6,6 +6,7 @@
 #include "base/param.h"
 #include "base/system/clock.h"
 #include "net/socket.h"
+#include "net/socket_setup.h"
 
 #include <errno.h>
 #include <sodium.h>

@@ -2,6 +2,7 @@
  * socket allows. */
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/network/socket.h"
 #include "base/param.h"
 #include "base/system/clock.h"
 #include "net/socket.h"
@@ -38,18 +39,29 @@ static bool is_gone(int err)
            err == ENETUNREACH || err == ENETDOWN || err == ECONNABORTED;
 }
 
-static ncclResult_t call_failed(struct socket_link *link, struct socket_lane *lane)
+static ncclResult_t call_failed(struct socket_link *link, struct socket_lane *lane, int err)
 {
-    if (link->resume && is_gone(errno)) { /* it may come anew */
-        lane->err = errno;
+    if (link->resume && is_gone(err)) { /* it may come anew */
+        lane->err = err;
         return ncclSuccess;
     }
-    if (errno == EBADMSG) {
+    if (lane->helped) {
+        lane->fault = err;
+        return ncclSuccess;
+    }
+    if (err == SOCKET_ENDED)
+        return tt_socket_link_broken(link, ncclRemoteError, "the peer closed the connection");
+    if (err == EBADMSG) {
         return tt_socket_link_broken(link, ncclRemoteError,
                                      "bad MAC: the data is not what the peer sent");
     }
-    return tt_socket_link_broken(link, is_gone(errno) ? ncclRemoteError : ncclSystemError,
-                                 strerror(errno));
+    return tt_socket_link_broken(link, is_gone(err) ? ncclRemoteError : ncclSystemError,
+                                 strerror(err));
+}
+
+ncclResult_t tt_socket_lane_fault(struct socket_link *link, struct socket_lane *lane)
+{
+    return call_failed(link, lane, lane->fault);
 }
 
 void tt_socket_lane_add(struct socket_lane *lane, struct socket_part part)
@@ -82,7 +94,14 @@ static void advance(struct socket_lane *lane, size_t moved)
         part->left -= step;
         moved -= step;
         if (part->left) return;
-        if (!lane->holds) part->request->parts--;
+        _Atomic int *parts = &part->request->parts;
+        if (lane->done == SOCKET_DONE_MOVED) {
+            int left = atomic_load_explicit(parts, memory_order_relaxed) - 1;
+            atomic_store_explicit(parts, left, memory_order_relaxed);
+        } else if (lane->done == SOCKET_DONE_SHARED) {
+            /* pairs with the acquire loads in tt_socket_test() */
+            atomic_fetch_sub_explicit(parts, 1, memory_order_release);
+        }
         lane->first++;
     }
 }
@@ -128,7 +147,7 @@ ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *l
             tt_socket_lane_missed(lane, rest);
             return ncclSuccess;
         }
-        if (n < 0) return call_failed(link, lane);
+        if (n < 0) return call_failed(link, lane, errno);
         lane->misses = 0;
         lane->not_before_nsec = 0;
         lane->moved += (size_t)n;
@@ -185,8 +204,7 @@ ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
             : npieces == 1 ? recv(lane->fd, pieces[0].iov_base, pieces[0].iov_len, MSG_DONTWAIT)
                            : recvmsg(lane->fd, &message, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
-    if (n == 0)
-        return tt_socket_link_broken(link, ncclRemoteError, "the peer closed the connection");
+    if (n == 0) return call_failed(link, lane, SOCKET_ENDED);
     if (n > 0) {
         *moved_out = (size_t)n;
         lane->misses = 0;
@@ -194,7 +212,8 @@ ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
         lane->moved += (size_t)n;
         return ncclSuccess;
     }
-    return errno == EAGAIN || errno == EWOULDBLOCK ? ncclInProgress : call_failed(link, lane);
+    return errno == EAGAIN || errno == EWOULDBLOCK ? ncclInProgress
+                                                   : call_failed(link, lane, errno);
 }
 
 ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *lane)

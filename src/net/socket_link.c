@@ -5,9 +5,11 @@
  * reads ahead again. */
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/network/socket.h"
 #include "base/param.h"
 #include "nccl/profiler_events.h"
 #include "net/socket.h"
+#include "net/socket_threads.h"
 
 #include <assert.h>
 #include <netinet/tcp.h>
@@ -27,15 +29,16 @@ static size_t param_between(const char *name, int64_t least, int64_t most)
 
 /* Within a host no queue is shared, and the round trip is that of two processes: congestion control
  * that paces by what it has measured (BBR) only delays, and large sends most. Every kernel has
- * Reno, and any program may choose it. */
-static void tune_within_host(int fd, const union tt_addr *peer)
+ * Reno, and any program may choose it. True: this is within a host. */
+static bool tune_within_host(int fd, const union tt_addr *peer)
 {
     static const char reno[] = "reno";
     union tt_addr own;
     socklen_t len = sizeof(own);
-    if (getsockname(fd, &own.sa, &len)) return;
-    if (tt_addr_same_ip(&own, peer) || tt_addr_is_loopback(peer))
-        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno, sizeof(reno) - 1);
+    if (getsockname(fd, &own.sa, &len)) return false;
+    if (!tt_addr_same_ip(&own, peer) && !tt_addr_is_loopback(peer)) return false;
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno, sizeof(reno) - 1);
+    return true;
 }
 
 struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
@@ -55,23 +58,27 @@ struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
     link->rank = ends->rank;
     link->profiler = profiler;
     link->nlanes = ends->nlanes;
+    bool near = false;
     bool known = !getpeername(ends->fds[0], &addr.sa, &len);
     if (known) tt_addr_text(&addr, link->peer, sizeof(link->peer));
     for (int i = 0; i < ends->nlanes; i++) {
         link->lanes[i].fd = ends->fds[i];
-        if (known) tune_within_host(ends->fds[i], &addr);
+        if (known) near = tune_within_host(ends->fds[i], &addr);
     }
     link->inline_bytes =
         link->nlanes == 1 ? SIZE_MAX : param_between("NCCL_SOCKET_INLINE", 0, INLINE_MOST);
     link->least_slice = param_between("NCCL_SOCKET_MIN_TASKSIZE", 1, MAX_NET_SIZE);
     for (int i = 0; i < ends->nlanes && ends->sealed; i++) {
         link->lanes[i].seal = tt_socket_seal_create(ends->keys[i]);
-        if (link->lanes[i].seal) continue;
-        tt_socket_link_destroy(link);
-        tt_fail(ncclSystemError, "NET/Socket: out of memory for a connection");
-        return NULL;
+        if (!link->lanes[i].seal) goto out;
     }
-    return link;
+    /* what an adapter's vendor recommends is of use only where bytes go over it */
+    link->nthreads = near && ends->split.by_vendor ? 0 : ends->split.threads;
+    if (tt_socket_threads_create(link, link->nthreads)) return link;
+out:
+    tt_socket_link_destroy(link);
+    tt_fail(ncclSystemError, "NET/Socket: out of memory for a connection");
+    return NULL;
 }
 
 static void event_start(struct socket_request *request, void *parent)
@@ -94,6 +101,7 @@ static void event_stop(struct socket_request *request)
 void tt_socket_link_destroy(struct socket_link *link)
 {
     if (!link) return;
+    tt_socket_threads_destroy(link); /* before all that they use */
     tt_socket_resume_destroy(link);
     for (int i = 0; i < SOCKET_REQUESTS; i++) /* of an aborted communicator */
         if (link->requests[i].event) event_stop(&link->requests[i]);
@@ -124,6 +132,12 @@ struct socket_link *tt_socket_link_reverse(struct socket_link *link)
     twin->least_slice = link->least_slice;
     for (int i = 0; i < link->nlanes; i++)
         twin->lanes[i].fd = link->lanes[i].fd;
+    twin->nthreads = link->nthreads;
+    if (!tt_socket_threads_create(twin, twin->nthreads)) {
+        free(twin);
+        tt_fail(ncclSystemError, "NET/Socket: out of memory for a connection");
+        return NULL;
+    }
     twin->twin = link;
     link->twin = twin;
     return twin;
@@ -136,12 +150,17 @@ static void slice(struct socket_link *link, struct socket_request *request)
 {
     size_t ndata = (size_t)link->nlanes - 1;
     size_t share = tt_max_size((request->size + ndata - 1) / ndata, link->least_slice);
+    atomic_fetch_add_explicit(&request->parts, (int)((request->size + share - 1) / share),
+                              memory_order_relaxed);
     for (size_t at = 0; at < request->size; at += share) {
-        struct socket_part part = {request->bytes + at, tt_min_size(share, request->size - at),
-                                   request, 0};
-        tt_socket_lane_add(&link->lanes[1 + link->turn], part);
+        size_t rest = request->size - at;
+        struct socket_part part = {request->bytes + at, tt_min_size(share, rest), request, 0};
+        if (link->threads) { /* the last piece is its caller's, who is awake */
+            tt_socket_threads_add(link, 1 + (int)link->turn, part, rest > share);
+        } else {
+            tt_socket_lane_add(&link->lanes[1 + link->turn], part);
+        }
         link->turn = (link->turn + 1) % (uint32_t)ndata;
-        request->parts++;
     }
 }
 
@@ -160,7 +179,7 @@ static void add_parts(struct socket_link *link, struct socket_request *request)
     if (request->size > link->inline_bytes) {
         slice(link, request);
     } else if (request->size) {
-        request->parts++;
+        atomic_store_explicit(&request->parts, 2, memory_order_relaxed);
         tt_socket_lane_add(control,
                            (struct socket_part){request->bytes, request->size, request, 0});
     }
@@ -187,7 +206,7 @@ ncclResult_t tt_net_socket_post(void *comm, const struct tt_net_message *message
     request->head = message->head;
     request->head_bytes = message->head_bytes;
     request->landing = message->landing;
-    request->parts = 1;
+    atomic_store_explicit(&request->parts, 1, memory_order_relaxed);
     request->event = NULL;
     link->order[link->posted++ % SOCKET_REQUESTS] = request;
     if (message->event && link->profiler) event_start(request, message->event);
@@ -250,7 +269,7 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
         /* the reader of the head will say more; nothing can follow */
         link->error = ncclInvalidUsage;
         request->size = size;
-        request->parts = 0;
+        atomic_store_explicit(&request->parts, 0, memory_order_relaxed);
         return ncclSuccess;
     }
     if (!fits) {
@@ -263,7 +282,7 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
     if (lands) request->bytes = request->landing.at;
     link->landed_end = lands ? request->bytes + size : NULL;
     request->size = size;
-    request->parts = 0;
+    atomic_store_explicit(&request->parts, 0, memory_order_relaxed);
     link->headed++;
     if (link->unpredicted) link->unpredicted--;
     size_t got = 0;
@@ -275,7 +294,7 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
     }
     got += take_ahead(link, request->bytes + got, size - got);
     if (got == size) return ncclSuccess;
-    request->parts = 1;
+    atomic_store_explicit(&request->parts, 1, memory_order_relaxed);
     tt_socket_lane_add(&link->lanes[0],
                        (struct socket_part){request->bytes + got, size - got, request, 0});
     return ncclSuccess;
@@ -367,7 +386,7 @@ static ncclResult_t read_control(struct socket_link *link, size_t *moved_out)
     part->at += direct;
     part->left -= direct;
     if (part->left) return ncclSuccess;
-    part->request->parts--;
+    atomic_store_explicit(&part->request->parts, 0, memory_order_relaxed); /* it has no other */
     control->first++;
     return ncclSuccess;
 }
@@ -400,22 +419,18 @@ static ncclResult_t receive_control(struct socket_link *link)
 /* Move what can be moved now. */
 static ncclResult_t progress(struct socket_link *link)
 {
+    struct socket_lane *control = &link->lanes[0];
     ncclResult_t rc = link->error;
-    if (!rc && !link->sending && link->resume) rc = tt_socket_resume_look(link, &link->lanes[0]);
-    if (!rc && !link->sending) rc = receive_control(link);
-    for (int i = link->sending ? 0 : 1; i < link->nlanes && !rc; i++) {
-        struct socket_lane *lane = &link->lanes[i];
-        bool nothing = lane->first == lane->last;
-        if (link->sending && link->resume) {
-            rc = tt_socket_resume_send(link, lane); /* looks also what became of what was sent */
-        } else if (link->sending && !nothing) {
-            rc = tt_socket_lane_send(link, lane);
-        } else if (!nothing) {
-            if (link->resume) rc = tt_socket_resume_look(link, lane);
-            if (!rc) rc = tt_socket_lane_recv(link, lane);
-        }
+    if (rc) return rc;
+    if (link->sending && link->resume) {
+        rc = tt_socket_resume_send(link, control); /* looks also what became of what was sent */
+    } else if (link->sending) {
+        if (control->first != control->last) rc = tt_socket_lane_send(link, control);
+    } else {
+        if (link->resume) rc = tt_socket_resume_look(link, control);
+        if (!rc) rc = receive_control(link);
     }
-    return rc;
+    return rc || link->nlanes == 1 ? rc : tt_socket_lanes_move(link);
 }
 
 ncclResult_t tt_socket_test(void *opaque, int *done, int *size)
@@ -424,8 +439,10 @@ ncclResult_t tt_socket_test(void *opaque, int *done, int *size)
     *done = 0;
     if (!request || !request->link)
         return tt_fail(ncclInternalError, "NET/Socket: test of a request that is not under way");
-    ncclResult_t rc = request->parts ? progress(request->link) : ncclSuccess;
-    if (rc || request->parts) return rc;
+    _Atomic int *parts = &request->parts; /* pairs with the release in socket_lane.c */
+    ncclResult_t rc = ncclSuccess;
+    if (atomic_load_explicit(parts, memory_order_acquire)) rc = progress(request->link);
+    if (rc || atomic_load_explicit(parts, memory_order_acquire)) return rc;
     if (size) *size = (int)(request->head_bytes + request->size);
     if (request->event) event_stop(request);
     request->link = NULL;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/socket.h"
+#include "net/socket_setup.h"
 
 struct socket_port;
 
@@ -11,6 +12,7 @@ struct socket_listener { /* waits for one connection */
     ncclProfilerCallback_t profiler;
     unsigned char id[SOCKET_ID_BYTES];
     int nlanes;
+    struct socket_split split;
     uint64_t connection; /* number of the connection in `ends` */
     int nproved;
     struct socket_ends ends; /* fd -1: not accepted yet */

@@ -25,6 +25,7 @@
 #include "base/system/clock.h"
 #include "net/socket.h"
 #include "net/socket_port.h"
+#include "net/socket_setup.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -127,7 +128,7 @@ ncclResult_t tt_socket_resume_sender(struct socket_link *link, struct socket_con
     resume->paths[2] = origin->handle.third;
     resume->nways = origin->handle.third.sa.sa_family == origin->handle.addr.sa.sa_family ? 3 : 2;
     for (int i = 0; i < link->nlanes; i++) {
-        link->lanes[i].holds = true;
+        link->lanes[i].done = SOCKET_DONE_ARRIVED;
         resume->lanes[i].way = origin->way;
         await_mending(&resume->lanes[i]);
     }
@@ -293,7 +294,7 @@ static void let_go(struct socket_lane *lane, struct resume_lane *at, uint64_t po
         struct socket_part *part = &lane->parts[lane->held % LANE_PARTS];
         if (at->held_at + part->size > position) return;
         at->held_at += part->size;
-        part->request->parts--;
+        atomic_fetch_sub_explicit(&part->request->parts, 1, memory_order_relaxed);
     }
 }
 
@@ -489,6 +490,11 @@ ncclResult_t tt_socket_resume_send(struct socket_link *link, struct socket_lane 
     return rc;
 }
 
+bool tt_socket_resume_is_moving(const struct socket_link *link, const struct socket_lane *lane)
+{
+    return state_of(link, lane)->connector;
+}
+
 /* ---- receiving ---- */
 
 /* All that the host has acknowledged; the sender has stopped using the descriptor. What does not
@@ -537,7 +543,7 @@ static ncclResult_t receive_over(struct socket_link *link, struct socket_lane *l
     return rc;
 }
 
-static ncclResult_t look_now(struct socket_link *link, struct socket_lane *lane)
+ncclResult_t tt_socket_resume_tend(struct socket_link *link, struct socket_lane *lane)
 {
     struct socket_resume *resume = link->resume;
     struct socket_reconnect reconnect;
@@ -545,14 +551,6 @@ static ncclResult_t look_now(struct socket_link *link, struct socket_lane *lane)
                                              (int)(lane - link->lanes), &reconnect);
     if (!rc && reconnect.fd >= 0) return receive_over(link, lane, &reconnect);
     if (rc) link->error = rc; /* reported */
-    return rc;
-}
-
-ncclResult_t tt_socket_resume_tend(struct socket_link *link)
-{
-    ncclResult_t rc = ncclSuccess;
-    for (int i = 0; i < link->nlanes && !rc; i++)
-        rc = look_now(link, &link->lanes[i]);
     return rc;
 }
 
@@ -566,5 +564,5 @@ ncclResult_t tt_socket_resume_look(struct socket_link *link, struct socket_lane 
     bool quiet = lane->err || now - at->quiet_nsec >= QUIET_NSEC;
     if (now < at->look_nsec + (quiet ? 0 : BUSY_NSEC)) return ncclSuccess;
     at->look_nsec = now + LOOK_NSEC;
-    return look_now(link, lane);
+    return tt_socket_resume_tend(link, lane);
 }

@@ -71,6 +71,10 @@ struct tt_net_ops {
     /* Of a receiver that awaits nothing, now and then: its sender may connect it anew. comm NULL
      * asks whether senders may (ncclSuccess). NULL: none does. */
     ncclResult_t (*tend)(struct tt_net_plugin *self, void *recv_comm);
+    /* After an error elsewhere: the network leaves memory of the connection's requests alone; they
+     * will not end. NULL: it touches memory in its calls only, or closing the connection does it.
+     */
+    void (*stop)(struct tt_net_plugin *self, void *comm);
     ncclResult_t (*reg_mr)(struct tt_net_plugin *self, void *comm, void *data, size_t bytes,
                            void **mhandle); /* host memory */
     ncclResult_t (*dereg_mr)(struct tt_net_plugin *self, void *comm, void *mhandle);

@@ -62,6 +62,12 @@ static ncclResult_t socket_tend(struct tt_net_plugin *self, void *recv_comm)
     return tt_net_socket_tend(recv_comm);
 }
 
+static void socket_stop(struct tt_net_plugin *self, void *comm)
+{
+    (void)self;
+    tt_net_socket_stop(comm);
+}
+
 void tt_net_adopt_socket(struct tt_net_plugin *self)
 {
     tt_net_v12(&self->ops);
@@ -71,6 +77,7 @@ void tt_net_adopt_socket(struct tt_net_plugin *self)
     self->ops.test = socket_test;
     self->ops.reverse = socket_reverse;
     self->ops.tend = socket_tend;
+    self->ops.stop = socket_stop;
     self->ops.consumed = NULL; /* its requests end with the test */
     self->object = self->table = &tt_net_socket;
     self->begun = false;

@@ -326,7 +326,9 @@ void tt_transport_release_memory(struct tt_transport *transport)
     pthread_mutex_lock(&edges->lock);
     for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
         if (!touches_memory(edge)) continue;
+        struct tt_net_plugin *net = edge->edge.config->net->plugin;
         edge->slots.phase = NET_BROKEN;
+        if (edge->slots.comm && net->ops.stop) net->ops.stop(net, edge->slots.comm);
         tt_net_direct_close(edge);
         atomic_store_explicit(&edge->error, (int)ncclRemoteError, memory_order_release);
     }

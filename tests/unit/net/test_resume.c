@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/system/clock.h"
 #include "net/socket.h"
+#include "net/socket_setup.h"
 
 #include <linux/filter.h>
 #include <netinet/tcp.h>
@@ -255,8 +256,8 @@ static void made_on_the_spare_way_moves_back(void **state)
     stream_until(&stream, &pair, false);
     cut_all(&pair);
     stream_until(&stream, &pair, true);
+    pair_close(&pair); /* ends the threads that move what is under way */
     stream_close(&stream);
-    pair_close(&pair);
 }
 
 /* Where the first address gives no answer, the other one is called beside it. */

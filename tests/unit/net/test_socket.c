@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "net/socket.h"
 
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <sched.h>

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/network/socket.h"
 #include "net/socket.h"
+#include "net/socket_setup.h"
 
 #include <sched.h>
 #include <stdio.h>
