@@ -79,6 +79,8 @@ case $mode in
 plain)
     run "$perf" -b 8 -e 1M -f 32 -n 3 -w 1 || exit 1
     run "$perf" -b 64 -e 4K -f 64 -n 1 -w 0 -d all -o all allreduce reducescatter || exit 1
+    # threads move the lanes of a connection; the two ends may have unlike numbers of them
+    NCCL_NSOCKS_PERTHREAD=2 run sh -c 'NCCL_SOCKET_NTHREADS=$((1 + RANK % 2 * 3)) exec "$@"' sh "$perf" -b 1M -e 4M -f 4 -n 2 -w 1 || exit 1
     log=$(NCCL_DEBUG=INFO run "$perf" -b 8 -e 8 -n 1 -w 0 allreduce 2>&1) || { echo "$log"; exit 1; }
     echo "$log" | grep -q 'Using network Socket' || { echo "$log"; echo "no line: Using network Socket"; exit 1; }
     echo "$log" | grep -q 'via NET/Socket/' || { echo "$log"; echo "no line: via NET/Socket/"; exit 1; }
