@@ -106,7 +106,7 @@ void tuttiHostHold(const struct tt_hold *hold)
     (void)hold;
 }
 
-void tuttiHostLet(const void *owner)
+void tuttiHostLet(const void *holder)
 {
-    (void)owner;
+    (void)holder;
 }
