@@ -30,7 +30,7 @@ ncclResult_t pncclMemAlloc(void **ptr, size_t size)
                                      .refuses = true,
                                      .why = "it is ncclMemAlloc's, which cudaFree refuses on a GPU "
                                             "(cudaErrorInvalidValue): call ncclMemFree"};
-        if (tt_param_bool("TUTTI_STRICT")) tuttiHostHold(&held);
+        tuttiHostHold(&held);
         return ncclSuccess;
     }
     *ptr = NULL;

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/param.h"
 #include "base/system/clock.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
@@ -70,7 +69,7 @@ ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm
         .owner = comm,
         .device = comm->member.device,
         .why = "a communicator is on it: call ncclCommDestroy or ncclCommAbort before"};
-    if (tt_param_bool("TUTTI_STRICT")) tuttiHostHold(&held);
+    tuttiHostHold(&held);
     *comm_out = comm;
     return ncclSuccess;
 }

@@ -70,7 +70,7 @@ struct tt_hold {
     bool refuses;      /* tuttiHostFreeUsed() answers 1, as cudaFree() does */
     const char *why;   /* a literal, behind "... is freed, but " */
 };
-void tuttiHostHold(const struct tt_hold *hold); /* only under TUTTI_STRICT; copied */
+void tuttiHostHold(const struct tt_hold *hold); /* copied; nothing without TUTTI_STRICT */
 void tuttiHostLet(const void *owner);           /* all that it needs */
 bool tuttiHostForbidsCalls(void); /* in a host function, where CUDA does, under TUTTI_STRICT */
 enum tt_memory_kind {

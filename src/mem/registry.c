@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/member.h"
-#include "base/param.h"
 #include "device/device.h"
 #include "mem/process.h"
 
@@ -44,7 +43,7 @@ static void hold(const struct tt_registry *registry, const void *owner, const vo
 {
     const struct tt_hold held = {
         .owner = owner, .base = base, .device = registry->member->device, .why = why};
-    if (tt_param_bool("TUTTI_STRICT")) tuttiHostHold(&held);
+    tuttiHostHold(&held);
 }
 
 void tt_window_free(struct tt_window *window)

@@ -147,11 +147,19 @@ static bool release(void *ptr, int (*give)(void *ptr))
     return true;
 }
 
+static int check_held(const void *ptr)
+{
+    struct tt_pointer memory;
+    if (!tt_host_held_any() || !ptr || tuttiHostPointer(ptr, &memory) || !memory.base)
+        return TT_HOST_OK;
+    return tt_host_held_free(memory.base, memory.bytes);
+}
+
 int tuttiHostFreeUsed(void *ptr)
 {
     if (tt_host_forked()) return TT_HOST_NOT_INITIALIZED;
     if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
-    int rc = tt_host_held_free(ptr);
+    int rc = check_held(ptr);
     if (rc) return rc;
     return release(ptr, tt_host_memory_free_used) ? TT_HOST_OK : tt_host_memory_free_used(ptr);
 }
@@ -290,7 +298,7 @@ int tuttiHostFreeAsync(void *ptr, struct CUstream_st *handle)
         return add_node(stream, &(struct tt_node){.kind = TT_NODE_FREE, .ptr = ptr});
     struct free_item *freeing = calloc(1, sizeof(*freeing));
     if (!freeing) return TT_HOST_OUT_OF_MEMORY;
-    if (tt_host_held_free(ptr)) {
+    if (check_held(ptr)) {
         free(freeing);
         return TT_HOST_INVALID_VALUE;
     }

@@ -4,6 +4,7 @@
 #include "held.h"
 
 #include "base/mem.h"
+#include "base/param.h"
 #include "device/host/host_face.h"
 #include "device/host/process/state.h"
 
@@ -16,6 +17,7 @@ struct tt_host_held {
 
 void tuttiHostHold(const struct tt_hold *hold)
 {
+    if (!tt_param_bool("TUTTI_STRICT")) return;
     struct tt_host_held *held = tt_calloc(1, sizeof(*held));
     if (!held) return; /* a report less */
     held->hold = *hold;
@@ -34,9 +36,14 @@ static void forget(struct tt_host_held **link)
     free(held);
 }
 
+bool tt_host_held_any(void)
+{
+    return atomic_load_explicit(&tt_host.registrations.nheld, memory_order_relaxed);
+}
+
 void tuttiHostLet(const void *owner)
 {
-    if (!atomic_load_explicit(&tt_host.registrations.nheld, memory_order_relaxed)) return;
+    if (!tt_host_held_any()) return;
     pthread_rwlock_wrlock(&tt_host.registrations.lock);
     for (struct tt_host_held **link = &tt_host.registrations.held; *link;) {
         if ((*link)->hold.owner == owner) {
@@ -48,27 +55,18 @@ void tuttiHostLet(const void *owner)
     pthread_rwlock_unlock(&tt_host.registrations.lock);
 }
 
-static bool lies_in(const struct tt_hold *hold, const struct tt_pointer *memory)
+int tt_host_held_free(const void *base, size_t bytes)
 {
-    const char *at = hold->base;
-    return at >= memory->base && at < memory->base + memory->bytes;
-}
-
-int tt_host_held_free(const void *ptr)
-{
-    struct tt_pointer memory;
     int rc = TT_HOST_OK;
-    if (!atomic_load_explicit(&tt_host.registrations.nheld, memory_order_relaxed) || !ptr ||
-        tuttiHostPointer(ptr, &memory) || !memory.base)
-        return rc;
+    if (!tt_host_held_any()) return rc;
     pthread_rwlock_wrlock(&tt_host.registrations.lock);
     for (struct tt_host_held **link = &tt_host.registrations.held; *link && !rc;) {
         const struct tt_hold hold = (*link)->hold;
-        if (!hold.base || !lies_in(&hold, &memory)) {
+        if (!hold.base || (size_t)((const char *)hold.base - (const char *)base) >= bytes) {
             link = &(*link)->next;
             continue;
         }
-        tuttiHostWarn("TUTTI_STRICT: %p (%zu bytes) is freed, but %s", ptr, memory.bytes, hold.why);
+        tuttiHostWarn("TUTTI_STRICT: %p (%zu bytes) is freed, but %s", base, bytes, hold.why);
         tuttiHostFail("memory was freed that NCCL has (TUTTI_STRICT)");
         if (hold.refuses) {
             rc = TT_HOST_INVALID_VALUE;
@@ -82,7 +80,7 @@ int tt_host_held_free(const void *ptr)
 
 void tt_host_held_reset(int device)
 {
-    if (!atomic_load_explicit(&tt_host.registrations.nheld, memory_order_relaxed)) return;
+    if (!tt_host_held_any()) return;
     pthread_rwlock_wrlock(&tt_host.registrations.lock);
     for (struct tt_host_held **link = &tt_host.registrations.held; *link;) {
         const struct tt_hold *hold = &(*link)->hold;

@@ -347,7 +347,7 @@ int tuttiHostFreeHost(void *ptr)
     if (!ptr) return TT_HOST_OK;
     if (tt_host_forbidden()) return TT_HOST_NOT_PERMITTED;
     if (!find_pinned(ptr, &block) || block.base != ptr) return TT_HOST_INVALID_VALUE;
-    (void)tt_host_held_free(ptr);
+    (void)tt_host_held_free(block.base, block.asked);
     const struct tt_check_block checked = {ptr, block.asked, TT_MEMORY_PINNED, 0};
     if (tt_host_checks()) tt_host_check_free(&checked);
     return tt_host_free_deferred(&tt_host.memory.host, ptr) ? TT_HOST_OK : TT_HOST_INVALID_VALUE;
