@@ -30,6 +30,9 @@ void tt_operator_adapt(struct tt_reduction *reduction, const struct tt_task *tas
  * reaches. Errors: ncclInvalidArgument naming `what` it is. */
 ncclResult_t tt_pointer_check(const struct tt_comm *comm, const char *name, const char *what,
                               const void *ptr);
+/* A call was refused: the other ranks hear why, and under TUTTI_STRICT the process does not end
+ * well, whether the program looks at the result or not. */
+void tt_refusal_keep(struct tt_comm *comm, const char *why);
 
 /* ---- check.c ---- */
 

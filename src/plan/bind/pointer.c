@@ -1,6 +1,7 @@
-/* Where a pointer of a call leads: to live memory that the communicator's device reaches, or not.
- */
+/* Where a pointer of a call leads: to live memory that the communicator's device reaches, or not;
+ * and what follows where a call was refused for that or another argument. */
 #include "base/error.h"
+#include "base/param.h"
 #include "comm/comm.h"
 #include "device/device.h"
 #include "plan/bind/operator.h"
@@ -25,4 +26,10 @@ ncclResult_t tt_pointer_check(const struct tt_comm *comm, const char *name, cons
                        ptr, pointer.device, comm->member.device);
     }
     return ncclSuccess;
+}
+
+void tt_refusal_keep(struct tt_comm *comm, const char *why)
+{
+    tt_member_keep_refusal(&comm->member, why);
+    if (tt_param_bool("TUTTI_STRICT")) tuttiHostFail("a call was refused (TUTTI_STRICT)");
 }

@@ -167,8 +167,7 @@ ncclResult_t tt_plan_failed(struct tt_comm *comm, ncclResult_t rc)
     char why[TT_WHY_BYTES];
     if (rc == ncclSuccess || rc == ncclInProgress) return rc;
     tt_error_take(why, sizeof(why));
-    if (rc == ncclInvalidArgument || rc == ncclInvalidUsage)
-        tt_member_keep_refusal(&comm->member, why);
+    if (rc == ncclInvalidArgument || rc == ncclInvalidUsage) tt_refusal_keep(comm, why);
     if (comm->config.blocking == 0) tt_comm_show(comm, rc, why);
     tt_group_refuse(rc, why);
     return rc;

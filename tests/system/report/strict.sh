@@ -22,6 +22,8 @@ strict fine 0 ''
 strict handler 0 ''
 strict child 0 ''
 strict malloc 2 ' is no memory of a device'
+strict malloc-ignored 1 ': a call was refused (TUTTI_STRICT)'
+try malloc-ignored 0 '' TUTTI_CHECK=
 strict freed 2 'ncclAllReduce: sendbuff '
 strict freed 2 'lies in no live allocation: it was freed'
 strict again 2 'lies in no live allocation: it was freed'
@@ -73,6 +75,7 @@ strict ignored 1 'TUTTI_STRICT: 1 communicator(s) had failed when they were dest
 try ignored 0 ' ended the communicator (ncclCommDestroy) after 0 collective(s)' TUTTI_DEVICES=2
 strict fine 3 'TUTTI_STRICT: NCCL_DEBUGG is not a known variable and has no effect; did you mean NCCL_DEBUG?' NCCL_DEBUGG=1
 strict race 66 'race: fill writes what fill writes, and nothing orders the two'
+strict race 66 'the exit status is 66 instead of the program' TUTTI_CHECK=race
 strict race 66 'tutti check: 1 finding; the exit status is 66 instead of the program'"'"'s 0'
 # A call is named by its line where the program has debug information.
 line=$(grep -n 'cudaMemsetAsync(memory, 2' "${0%/*}/strict.c" | cut -d: -f1)

@@ -433,6 +433,11 @@ void tuttiHostLet(const void *owner)
     (void)owner;
 }
 
+void tuttiHostFail(const char *why)
+{
+    (void)why;
+}
+
 bool tuttiHostForbidsCalls(void)
 {
     return false;

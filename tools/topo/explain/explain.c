@@ -85,8 +85,9 @@ static bool is_same_service(const struct service *a, const struct service *b)
 
 struct ports {                         /* that serve alike */
     struct text names, numbers, ranks; /* owned */
-    int count;
+    int count, first_rank;
     bool named; /* otherwise than by their numbers */
+    bool apart; /* of several ranks */
 };
 
 static void add_port(struct ports *ports, const struct box *box, int net, int rank)
@@ -100,6 +101,8 @@ static void add_port(struct ports *ports, const struct box *box, int net, int ra
     text_add(&ports->names, "%s%s", comma, name);
     text_add(&ports->numbers, "%s%s", comma, ports->count ? number + 4 : number);
     text_add(&ports->ranks, "%s%d", comma, rank);
+    if (!ports->count) ports->first_rank = rank;
+    ports->apart = ports->apart || rank != ports->first_rank;
     ports->count++;
 }
 
@@ -119,8 +122,13 @@ static void say_ports(const struct report *report, const struct ports *ports,
                    text_get(&text));
     } else {
         text_add(&text, " the first choice of ");
-        text_add(&text, many ? "a GPU each" : "rank %s", text_get(&ports->ranks));
-        if (several && !many) text_add(&text, ", in this order");
+        if (!ports->apart) {
+            text_add(&text, "rank %d", ports->first_rank);
+        } else if (many) {
+            text_add(&text, "a GPU each");
+        } else {
+            text_add(&text, "ranks %s, in this order", text_get(&ports->ranks));
+        }
         report_add(
             report, "nic", "%s, reached %s (%s)%s.", text_get(&text),
             path_type_meaning(service->type), tt_path_type_name((enum tt_path_type)service->type),

@@ -106,7 +106,8 @@ void tt_host_check_start(void)
     pthread_mutex_init(&check->lock, NULL);
     pthread_mutex_init(&check->kernels, NULL);
     check->aborts = !strncmp(text, "race:abort", strlen("race:abort"));
-    check->fails = !strncmp(text, "race:exit", strlen("race:exit"));
+    check->fails =
+        !strncmp(text, "race:exit", strlen("race:exit")) || tt_param_bool("TUTTI_STRICT");
     check->reports_leaks = leaks;
     check->io_instead = tt_check_io_instead;
     if (leaks) atexit(report_leaks);
