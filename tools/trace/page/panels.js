@@ -172,9 +172,10 @@ function showTables() {
     const op = operations.find(o => o.comm === comm && !o.message && o.parts.length === facts.comms[comm][2]);
     return op && op.parts[rank] ? groupName(op.parts[rank].group) : `rank ${rank}`;
   };
-  put('table', tableOf(['function', 'bytes', 'times', 'p50', 'p99', 'skew', 'GB/s', 'last', ...(several ? ['of'] : [])], facts.table.map(
-    ([func, comm, bytes, times, , p50, p99, skew, , , busbw, slowest, share]) => [...(times ? [func, amount(bytes), times, time(p50 * 1e3), time(p99 * 1e3),
-      time(skew * 1e3), busbw.toFixed(2), slowest < 0 ? '' : `${inRank(comm, slowest)} (${Math.round(share * 100)} %)`] : [func, amount(bytes), 0, 'no end', '', '', '', '']), ...(several ? [commLabel(comm)] : [])])),
+  const ofComm = (func, comm) => several ? element('span', [func, element('small', commLabel(comm))]) : func;
+  put('table', tableOf(['function', 'bytes', 'times', 'p50', 'p99', 'skew', 'GB/s', 'last'], facts.table.map(
+    ([func, comm, bytes, times, , p50, p99, skew, , , busbw, slowest, share]) => times ? [ofComm(func, comm), amount(bytes), times, time(p50 * 1e3), time(p99 * 1e3),
+      time(skew * 1e3), busbw.toFixed(2), slowest < 0 ? '' : `${inRank(comm, slowest)} (${Math.round(share * 100)} %)`] : [ofComm(func, comm), amount(bytes), 0, 'no end', '', '', '', ''])),
   element('p', 'Times from the begin of the last rank to the end of the last; skew from the first begin to the last; GB/s: bus bandwidth.'));
 }
 
