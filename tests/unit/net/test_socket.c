@@ -274,7 +274,7 @@ static void devices_are_described(void **state)
 /* ---- messages of expected length ---- */
 
 static bool data_lanes;
-static int reads; /* this stands before libc's for the network as well */
+static _Atomic int reads; /* this stands before libc's for the network as well */
 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {

@@ -7,7 +7,6 @@
  * longer when every stream has a waiter of its own. It sleeps for good when no bit is set. */
 #include "stream.h"
 
-#include "base/log.h"
 #include "base/wait.h"
 #include "device/host/memory/deferred_free.h"
 #include "device/host/memory/ipc.h"
@@ -66,7 +65,6 @@ static void visit(struct CUstream_st *stream, void *arg)
     }
     if (round->calls_upto && is_attended(stream)) return;
     round->unattended++;
-    if (tt_host_thread.is_worker) tt_log_set_device(stream->device);
     if (tt_host_stream_run(stream, round->calls_upto, &blocker)) round->did = true;
     if (round->calls_upto) note_position(stream);
 }
