@@ -46,10 +46,11 @@ struct socket_part { /* a piece of memory that a lane moves */
     size_t size; /* at first */
 };
 
-enum socket_done {                      /* when a part counts as done for its request */
-                   SOCKET_DONE_MOVED,   /* moved, by the one thread that uses the connection */
-                   SOCKET_DONE_SHARED,  /* moved, by any of several threads */
-                   SOCKET_DONE_ARRIVED, /* sending, with two paths: received by the peer's host */
+/* When a part counts as done for its request. */
+enum socket_done {
+    SOCKET_DONE_MOVED,   /* moved, by the one thread that uses the connection */
+    SOCKET_DONE_SHARED,  /* moved, by any of several threads */
+    SOCKET_DONE_ARRIVED, /* sending, with two paths: received by the peer's host */
 };
 
 enum { SOCKET_ENDED = -1 }; /* in place of an errno: the peer closed the connection */
